@@ -42,9 +42,9 @@ bool admin_try_turn(struct skv_core *c)
 	return got;
 }
 
-struct part *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
+struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
 {
-	struct part *p = admin_follow(c);
+	struct partition *p = admin_follow(c);
 
 	if (!p)
 		*rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
@@ -64,7 +64,7 @@ int admin_written(struct skv_core *c, int rc)
 	return astray ? admin_out_of_step(c, rc) : rc;
 }
 
-struct part *admin_follow(struct skv_core *c)
+struct partition *admin_follow(struct skv_core *c)
 {
 	core_lock(c);
 	if (c->part && c->part->fence == c->turn_fence)
@@ -112,7 +112,7 @@ static int check_quotas(const struct skv_group_spec *g, struct skv_error *err)
 }
 
 /* Does it name storages whose slots are counted beside such as have bytes? */
-static bool counts_and_bytes(const struct part *p, const struct skv_group_spec *g)
+static bool counts_and_bytes(const struct partition *p, const struct skv_group_spec *g)
 {
 	bool counted[2] = { false, false };
 
@@ -125,7 +125,7 @@ static bool counts_and_bytes(const struct part *p, const struct skv_group_spec *
 	return counted[0] && counted[1];
 }
 
-static int check_group(const struct part *p, const struct skv_group_spec *g, struct skv_error *err)
+static int check_group(const struct partition *p, const struct skv_group_spec *g, struct skv_error *err)
 {
 	char field[SKV_FIELD_MAX];
 	int rc;
@@ -185,7 +185,7 @@ static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint6
 	struct skv_group_spec copy;
 	struct group *have;
 	int rc = SKV_OK;
-	struct part *p = admin_follow(c);
+	struct partition *p = admin_follow(c);
 
 	if (!p)
 		return SKV_OK;
@@ -213,7 +213,7 @@ static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum
 	struct skv_buf b = { 0 };
 	uint64_t version = SKV_VERSION_NONE;
 	const struct group *have;
-	struct part *p;
+	struct partition *p;
 	char key[160];
 	bool same;
 	int rc = admin_enter(c, err);
@@ -263,7 +263,7 @@ int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error
 {
 	const struct group *g;
 	uint64_t version = 0;
-	struct part *p;
+	struct partition *p;
 	char key[160];
 	int rc = admin_enter(c, err);
 

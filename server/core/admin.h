@@ -18,10 +18,10 @@ int admin_leave(struct skv_core *c, int rc);
 bool admin_try_turn(struct skv_core *c);
 
 /* The part that the turn began with, under the write lock; NULL with *rc set when it is gone. */
-struct part *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);
+struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);
 /* The same after a write to the registry. NULL: the partition is loaded again, and as that begins with a new fence, it
  * reads what was written before; the call has succeeded all the same. */
-struct part *admin_follow(struct skv_core *c);
+struct partition *admin_follow(struct skv_core *c);
 
 /* The registry has changed and the part could not follow (memory): what is in memory is not the truth any
  * more, so the partition is loaded again. Returns rc. */

@@ -45,7 +45,7 @@ static void view_file(const struct space *s, const struct space_file *f, struct 
 				       .used_bytes = info.used_bytes, .quarantined_bytes = info.held_bytes };
 }
 
-static int list_locked(const struct part *p, const char *storage, struct skv_arena *a, struct skv_file_view **out,
+static int list_locked(const struct partition *p, const char *storage, struct skv_arena *a, struct skv_file_view **out,
 		       uint32_t *n, struct skv_error *err)
 {
 	int at = space_find(p, storage);
@@ -108,7 +108,7 @@ static int look_at_file(struct skv_core *c, const char *storage, uint32_t number
 {
 	const struct space_file *have = NULL;
 	int at, rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
@@ -129,7 +129,7 @@ static int look_at_file(struct skv_core *c, const char *storage, uint32_t number
 
 static void adopt_file(struct skv_core *c, const char *storage, const struct space_file *f)
 {
-	struct part *p = admin_follow(c);
+	struct partition *p = admin_follow(c);
 	int at = p ? space_find(p, storage) : -1;
 	struct space_file *have = at < 0 ? NULL : file_find(&p->space[at], f->number);
 

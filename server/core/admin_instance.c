@@ -35,7 +35,7 @@ static int compare_instance(const struct instance *have, const struct skv_instan
 }
 
 /* Each spec must fit into one slab file of some storage of the group. */
-static int check_fit(const struct part *p, const struct group *g, const struct skv_instance_spec *i,
+static int check_fit(const struct partition *p, const struct group *g, const struct skv_instance_spec *i,
 		     struct skv_error *err)
 {
 	for (uint32_t s = 0; s < i->n_specs; s++) {
@@ -70,7 +70,7 @@ static int check_share(const struct skv_instance_spec *i, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int check_instance(const struct part *p, const struct skv_instance_spec *i, struct skv_error *err)
+static int check_instance(const struct partition *p, const struct skv_instance_spec *i, struct skv_error *err)
 {
 	const struct group *g = group_find(p, i->group);
 	char field[SKV_FIELD_MAX];
@@ -115,7 +115,7 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 			  struct skv_error *err)
 {
 	struct instance *have;
-	struct part *p;
+	struct partition *p;
 	char *extra;
 	int rc = put_instance_doc(c, i, id, &version, err);
 
@@ -139,7 +139,7 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 static int create_instance(struct skv_core *c, const struct skv_instance_spec *i, struct skv_error *err)
 {
 	uint64_t version = SKV_VERSION_NONE;
-	struct part *p;
+	struct partition *p;
 	uint32_t id = 0;
 	int rc = registry_next_id(c, c->turn_fence, &id, err);
 
@@ -182,7 +182,7 @@ static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec
 {
 	struct skv_instance_spec copy = *spec, *i = &copy;
 	const struct instance *have;
-	struct part *p;
+	struct partition *p;
 	bool changed = false;
 	uint64_t version = 0;
 	uint32_t id = 0;
@@ -263,7 +263,7 @@ static int latch_wait(struct skv_core *c, struct latch *l)
 	return l->status;
 }
 
-static int queue_drop(struct part *p, struct instance *inst, struct waiter *w)
+static int queue_drop(struct partition *p, struct instance *inst, struct waiter *w)
 {
 	struct txn *t;
 	int rc = clear_queue(p, inst, TXN_DROP, &t);
@@ -282,7 +282,7 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 	struct waiter w = { .done = { latch_open, &latch }, .err = err };
 	struct instance *inst;
 	int rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
@@ -315,7 +315,7 @@ int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char 
 	struct skv_buf doc = { 0 };
 	uint64_t version = 0;
 	uint32_t number = 0;
-	struct part *p;
+	struct partition *p;
 	char key[300];
 	int rc = admin_enter(c, err);
 

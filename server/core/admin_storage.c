@@ -187,7 +187,7 @@ static int put_storage_doc(struct skv_core *c, const struct storage_doc *d, uint
 
 static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version)
 {
-	struct part *p = admin_follow(c);
+	struct partition *p = admin_follow(c);
 	int at = p ? space_find(p, s->name) : -1;
 
 	if (at >= 0) {
@@ -215,7 +215,7 @@ static int update_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 	uint64_t version = 0;
 	bool same = false;
 	int at, rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
@@ -247,7 +247,7 @@ static int update_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 }
 
 /* One more of it. */
-static int check_number(const struct part *p, const struct skv_storage_spec *s, struct skv_error *err)
+static int check_number(const struct partition *p, const struct skv_storage_spec *s, struct skv_error *err)
 {
 	const bool counted = skv_storage_find(s->type)->counted;
 	uint32_t with_files = 0;
@@ -264,7 +264,7 @@ static int check_number(const struct part *p, const struct skv_storage_spec *s, 
 static int same_root(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err)
 {
 	int rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
@@ -302,7 +302,7 @@ static void derive_uuid(const struct skv_core *c, const char *name, uint8_t uuid
  * of its own from the registry. */
 static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version, struct device **dev)
 {
-	struct part *p = admin_follow(c);
+	struct partition *p = admin_follow(c);
 	struct device *d = *dev;
 	int rc = SKV_OK;
 
@@ -365,7 +365,7 @@ static int create_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 static int is_meant(struct skv_core *c, const char *name, enum admin_put how, struct skv_error *err)
 {
 	int rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
@@ -419,7 +419,7 @@ int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s
 	return put_storage(c, spec, PUT_THERE, NULL, err);
 }
 
-static int storage_idle(const struct part *p, int at, struct skv_error *err)
+static int storage_idle(const struct partition *p, int at, struct skv_error *err)
 {
 	const struct space *s = &p->space[at];
 	struct skv_pool_stats st;
@@ -459,7 +459,7 @@ static int look_at(struct skv_core *c, const char *name, struct skv_arena *a, st
 		   struct skv_error *err)
 {
 	int at, rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
@@ -529,7 +529,7 @@ static struct device *take_device(struct skv_core *c, uint32_t id)
 static int list_files(struct skv_core *c, const char *name, struct space_file **out, size_t *n, struct skv_error *err)
 {
 	int at, rc = SKV_OK;
-	struct part *p = admin_lock(c, &rc, err);
+	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;

@@ -19,7 +19,7 @@ struct space_sum {
 };
 
 struct check {
-	struct part *p;
+	struct partition *p;
 	void (*say)(void *ctx, const char *text);
 	void *ctx;
 	uint64_t problems;
@@ -72,7 +72,7 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
 }
 
-static void check_block(void *ctx, struct part *p, struct block *b)
+static void check_block(void *ctx, struct partition *p, struct block *b)
 {
 	struct check *k = ctx;
 	const struct instance *inst = block_instance(b);
@@ -150,7 +150,7 @@ struct link_count {
 	uint32_t *children, *live, *stand;
 };
 
-static void count_links(void *ctx, struct part *p, struct block *b)
+static void count_links(void *ctx, struct partition *p, struct block *b)
 {
 	struct link_count *l = ctx;
 
@@ -166,7 +166,7 @@ struct link_check {
 	struct link_count *l;
 };
 
-static void compare_links(void *ctx, struct part *p, struct block *b)
+static void compare_links(void *ctx, struct partition *p, struct block *b)
 {
 	struct link_check *c = ctx;
 	char hex[SKV_KEY_HEX + 1];
@@ -375,7 +375,7 @@ static uint64_t run_check(struct check *k)
 	return k->problems;
 }
 
-uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), void *ctx)
+uint64_t part_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx)
 {
 	struct check k = { .p = p, .say = say, .ctx = ctx };
 
@@ -422,7 +422,7 @@ static void fsck_files(struct check *k, struct skv_core *c)
 
 static int fsck_part(struct skv_core *c, bool files, struct check *k, struct skv_error *err)
 {
-	struct part *p = NULL;
+	struct partition *p = NULL;
 	int rc = part_load(c, atomic_load(&c->fence), &p, err);
 
 	if (rc == SKV_E_CORRUPT) {

@@ -16,7 +16,7 @@
 
 #define CHUNKS_AT_A_TIME 8u
 
-static void copy_chunk(struct part *p, uint32_t no)
+static void copy_chunk(struct partition *p, uint32_t no)
 {
 	struct chunk *c = p->chunk[no];
 
@@ -33,14 +33,14 @@ static void copy_chunk(struct part *p, uint32_t no)
 		p->snap.failed = true;
 }
 
-void snapshot_touch_chunk(struct part *p, uint32_t no)
+void snapshot_touch_chunk(struct partition *p, uint32_t no)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (p->snap.active && p->chunk[no]->snapshot != p->snap.number)
 		copy_chunk(p, no);
 }
 
-void snapshot_abort(struct part *p)
+void snapshot_abort(struct partition *p)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (p->snap.active)
@@ -62,7 +62,7 @@ static void put_hold(void *ctx, struct skv_run run, uint64_t until)
 
 /* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
  * moved, this snapshot says nothing any more. */
-static void put_drops(struct part *p, struct skv_buf *out, uint64_t now)
+static void put_drops(struct partition *p, struct skv_buf *out, uint64_t now)
 {
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
@@ -74,13 +74,13 @@ static void put_drops(struct part *p, struct skv_buf *out, uint64_t now)
 	}
 }
 
-static void put_pins(const struct part *p, struct skv_buf *out, uint64_t now)
+static void put_pins(const struct partition *p, struct skv_buf *out, uint64_t now)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
 		record_pins(out, p, p->inst[i], now);
 }
 
-static void put_sessions(struct part *p, struct skv_buf *out, uint64_t now)
+static void put_sessions(struct partition *p, struct skv_buf *out, uint64_t now)
 {
 	for (const struct session *s = p->ended_head; s; s = s->queue_next)
 		record_ended(out, s, now);
@@ -89,7 +89,7 @@ static void put_sessions(struct part *p, struct skv_buf *out, uint64_t now)
 			record_start(out, p, p->session[i]);
 }
 
-void snapshot_begin(struct part *p, uint64_t barrier)
+void snapshot_begin(struct partition *p, uint64_t barrier)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct snapshot *s = &p->snap;
@@ -126,7 +126,7 @@ void snapshot_begin(struct part *p, uint64_t barrier)
 		s->failed = true;
 }
 
-static void snapshot_end(struct part *p)
+static void snapshot_end(struct partition *p)
 {
 	p->snap.active = false;
 	skv_buf_destroy(&p->snap.out);
@@ -137,7 +137,7 @@ static void snapshot_end(struct part *p)
 
 struct writer {
 	struct skv_core *c;
-	struct part *p;  /* while it is the core's, see ours() */
+	struct partition *p;  /* while it is the core's, see ours() */
 	uint64_t fence;  /* its own, which no other part has */
 	uint64_t number; /* of the snapshot */
 	uint64_t id;     /* of the checkpoint in the store */
@@ -180,7 +180,7 @@ static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_erro
 /* Copies some chunks and moves out what is ready. SKV_PENDING = more to come. */
 static int collect(struct writer *w, struct skv_buf *out)
 {
-	struct part *p = w->p;
+	struct partition *p = w->p;
 	int rc = SKV_PENDING;
 
 	core_lock(w->c);
@@ -322,7 +322,7 @@ static void give_turn(struct skv_core *c)
 	skv_mutex_unlock(&c->turn_lock);
 }
 
-static struct part *begin(struct writer *w)
+static struct partition *begin(struct writer *w)
 {
 	struct skv_core *c = w->c;
 

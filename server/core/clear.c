@@ -18,7 +18,7 @@
 
 /* ---- early half, undo ------------------------------------------------------------------------------- */
 
-static void take_place(struct part *p, const struct instance *of, struct instance *inst)
+static void take_place(struct partition *p, const struct instance *of, struct instance *inst)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
 		if (p->inst[i] == of)
@@ -26,7 +26,7 @@ static void take_place(struct part *p, const struct instance *of, struct instanc
 }
 
 /* Nobody sees its blocks any more, or all do again. */
-static void set_ghost(struct part *p, struct instance *inst, bool on)
+static void set_ghost(struct partition *p, struct instance *inst, bool on)
 {
 	uint64_t blocks = inst->blocks;
 
@@ -37,7 +37,7 @@ static void set_ghost(struct part *p, struct instance *inst, bool on)
 	evict_hide(inst, on);
 }
 
-int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struct txn **out)
+int clear_queue(struct partition *p, struct instance *inst, enum txn_kind kind, struct txn **out)
 {
 	struct txn *t = txn_make(kind);
 	struct instance *fresh = instance_again(inst);
@@ -64,7 +64,7 @@ int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struc
 	return SKV_OK;
 }
 
-static void leave_ghosts(struct part *p, struct instance *ghost)
+static void leave_ghosts(struct partition *p, struct instance *ghost)
 {
 	struct instance **at = &p->ghosts;
 
@@ -74,7 +74,7 @@ static void leave_ghosts(struct part *p, struct instance *ghost)
 }
 
 /* What was queued since is undone already, so the fresh one is empty. */
-void clear_undo(struct part *p, struct txn *t)
+void clear_undo(struct partition *p, struct txn *t)
 {
 	struct instance *fresh = t->inst, *ghost = t->ghost;
 	struct skv_instance_spec spec = ghost->spec;
@@ -92,7 +92,7 @@ void clear_undo(struct part *p, struct txn *t)
 
 /* ---- late half -------------------------------------------------------------------------------------- */
 
-static void end_sessions(struct part *p, struct instance *inst)
+static void end_sessions(struct partition *p, struct instance *inst)
 {
 	while (inst->open) {
 		struct session *s = inst->open;
@@ -106,7 +106,7 @@ static void end_sessions(struct part *p, struct instance *inst)
 	}
 }
 
-void clear_apply(struct part *p, struct txn *t)
+void clear_apply(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	t->inst->clear = NULL;
@@ -119,7 +119,7 @@ void clear_apply(struct part *p, struct txn *t)
 /* ---- the sweep -------------------------------------------------------------------------------------- */
 
 /* The queues go as a whole, so a slot's place there means nothing any more. */
-static void release_block(struct part *p, struct instance *inst, struct block *b, uint64_t hold_until)
+static void release_block(struct partition *p, struct instance *inst, struct block *b, uint64_t hold_until)
 {
 	uint64_t lease = block_lease(p, inst, b);
 
@@ -134,7 +134,7 @@ static void release_block(struct part *p, struct instance *inst, struct block *b
 
 /* Its newest chunk: slots become free, or are held until their lease ends, and no less long than until hold_until.
  * Returns how many entries it had. */
-static uint32_t sweep_chunk(struct part *p, struct instance *inst, uint64_t hold_until)
+static uint32_t sweep_chunk(struct partition *p, struct instance *inst, uint64_t hold_until)
 {
 	struct chunk *c = inst->newest;
 	uint32_t n = 0;
@@ -167,7 +167,7 @@ static bool matters(const struct instance *ghost, const struct group *g, uint32_
 	return (!ghost->cleared || ghost->newest) && (!g || ghost->group == g) && in_space(ghost, space);
 }
 
-uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uint32_t blocks)
+uint32_t ghosts_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks)
 {
 	uint32_t n = 0;
 
@@ -178,7 +178,7 @@ uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uin
 	return n;
 }
 
-bool ghosts_left(const struct part *p, const struct group *g, uint32_t space)
+bool ghosts_left(const struct partition *p, const struct group *g, uint32_t space)
 {
 	ASSERT_SHARED(p);
 	for (const struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
@@ -187,13 +187,13 @@ bool ghosts_left(const struct part *p, const struct group *g, uint32_t space)
 	return false;
 }
 
-bool ghosts_go_on(struct part *p)
+bool ghosts_go_on(struct partition *p)
 {
 	ASSERT_EXCLUSIVE(p);
 	return ghosts_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS;
 }
 
-struct instance *ghosts_take_swept(struct part *p)
+struct instance *ghosts_take_swept(struct partition *p)
 {
 	struct instance **at = &p->ghosts, *swept = NULL;
 
@@ -239,7 +239,7 @@ void ghosts_finish(struct skv_core *c)
 }
 
 /* Only sessions and blocks that the journal has had so far are there, and nobody has ghosts yet. */
-void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until)
+void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
 	end_sessions(p, inst);
@@ -252,7 +252,7 @@ void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until)
 
 /* ---- by request ------------------------------------------------------------------------------------- */
 
-static int fill_clear(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_clear(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	(void)p;
 	if (status == SKV_OK)
@@ -260,7 +260,7 @@ static int fill_clear(struct waiter *w, struct part *p, const struct txn *t, int
 	return status;
 }
 
-static int clear_locked(struct part *p, const struct skv_clear_req *req, struct waiter *w)
+static int clear_locked(struct partition *p, const struct skv_clear_req *req, struct waiter *w)
 {
 	struct instance *inst;
 	struct txn *t;

@@ -50,7 +50,7 @@ void txn_wait(struct txn *t, struct waiter *w)
 	t->waiters = w;
 }
 
-void commit_queue(struct part *p, struct txn *t)
+void commit_queue(struct partition *p, struct txn *t)
 {
 	struct commit *q = &p->core->commit;
 
@@ -98,7 +98,7 @@ void commit_complete(struct skv_core *c, struct txn *t, int status, bool fill)
 
 void commit_apply(struct skv_core *c, struct txn *t)
 {
-	struct part *p = c->part;
+	struct partition *p = c->part;
 
 	switch (t->kind) {
 	case TXN_START: start_apply(p, t); break;
@@ -117,7 +117,7 @@ void commit_apply(struct skv_core *c, struct txn *t)
 
 static void undo(struct skv_core *c, struct txn *t, int status)
 {
-	struct part *p = c->part;
+	struct partition *p = c->part;
 
 	switch (t->kind) {
 	case TXN_START: start_undo(p, t); break;
@@ -233,7 +233,7 @@ static bool has_start(const struct txn *t)
  * store's reserve. */
 static void append_failed(struct skv_core *c, struct txn *batch, int status, bool urgent)
 {
-	struct part *p = c->part;
+	struct partition *p = c->part;
 	bool full = status == SKV_E_STORE_FULL;
 	struct txn *all = join(batch, take_queue(c));
 	bool starts = has_start(all);

@@ -246,7 +246,7 @@ struct look {
 	bool ending; /* files go */
 };
 
-struct space *device_space(const struct part *p, const struct device *d)
+struct space *device_space(const struct partition *p, const struct device *d)
 {
 	if (p)
 		ASSERT_SHARED(p);
@@ -548,7 +548,7 @@ static void stop_thread(struct device *d)
 }
 
 /* Slots remember the number of their space, so the gap stays until a new storage takes it. */
-static void forget_space(struct part *p, uint32_t at)
+static void forget_space(struct partition *p, uint32_t at)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
 		evict_forget_space(p->inst[i], at);

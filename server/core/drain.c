@@ -32,7 +32,7 @@ enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 /* ---- the walk --------------------------------------------------------------------------------------- */
 
 /* May the block go in this pass? */
-static bool goes(const struct part *p, const struct space_file *f, const struct block *b, uint64_t now)
+static bool goes(const struct partition *p, const struct space_file *f, const struct block *b, uint64_t now)
 {
 	const struct instance *inst = block_instance(b);
 
@@ -47,7 +47,7 @@ static bool goes(const struct part *p, const struct space_file *f, const struct 
 	return f->pass == LEAVES || block_idle_ms(p, b) >= f->oldest >> f->pass;
 }
 
-static void note_slot(const struct part *p, struct space_file *f, const struct block *b)
+static void note_slot(const struct partition *p, struct space_file *f, const struct block *b)
 {
 	const struct instance *inst = block_instance(b);
 
@@ -57,7 +57,7 @@ static void note_slot(const struct part *p, struct space_file *f, const struct b
 	f->saw_pinned += pin_kind(b) == SKV_PIN_HARD;
 }
 
-static void look_at_slot(struct part *p, struct space_file *f, const struct skv_pool *pool, uint32_t slab, uint32_t slot,
+static void look_at_slot(struct partition *p, struct space_file *f, const struct skv_pool *pool, uint32_t slab, uint32_t slot,
 			 struct picks *k)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -74,7 +74,7 @@ static void look_at_slot(struct part *p, struct space_file *f, const struct skv_
 }
 
 /* The walk came through. After the last kind of pass it goes on with that one, and rests if it finds nothing. */
-static void end_pass(struct part *p, struct space_file *f)
+static void end_pass(struct partition *p, struct space_file *f)
 {
 	f->unit = f->slot = 0;
 	f->writing = f->saw_writing;
@@ -88,7 +88,7 @@ static void end_pass(struct part *p, struct space_file *f)
 }
 
 /* Some slots further. Returns how many it looked at; fewer than `looks`: it came through, or has a portion. */
-static uint32_t walk(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
+static uint32_t walk(struct partition *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
 {
 	uint32_t left = looks;
 
@@ -118,7 +118,7 @@ static uint32_t walk(struct part *p, struct space *s, struct space_file *f, stru
 /* ---- empty files -------------------------------------------------------------------------------------- */
 
 /* Nothing is left in the file: once a checkpoint that began later is durable, no record names it. */
-static void wait_for_checkpoint(struct part *p, struct space *s, struct space_file *f)
+static void wait_for_checkpoint(struct partition *p, struct space *s, struct space_file *f)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
@@ -137,7 +137,7 @@ static void wait_for_checkpoint(struct part *p, struct space *s, struct space_fi
 }
 
 /* Returns how many slots it looked at. */
-static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
+static uint32_t drain_file(struct partition *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
 {
 	if (f->lost)
 		f->pass = ALL;
@@ -151,7 +151,7 @@ static uint32_t drain_file(struct part *p, struct space *s, struct space_file *f
 /* ---- capacity ----------------------------------------------------------------------------------------- */
 
 /* Bytes by how long ago they were used: what the file's blocks are worth. */
-static uint64_t worth(const struct part *p, const struct space *s, const struct space_file *f)
+static uint64_t worth(const struct partition *p, const struct space *s, const struct space_file *f)
 {
 	uint64_t idle = 0;
 	uint32_t unit = 0, slab, seen = 0;
@@ -162,7 +162,7 @@ static uint64_t worth(const struct part *p, const struct space *s, const struct 
 }
 
 /* Of some of them, of others each time. */
-static struct space_file *cheapest(const struct part *p, struct space *s)
+static struct space_file *cheapest(const struct partition *p, struct space *s)
 {
 	size_t step = s->n_file / MAX_COMPARED + 1;
 	struct space_file *best = NULL;
@@ -204,7 +204,7 @@ static bool let_be(struct space *s)
 
 /* Files are chosen to drain until the others fit the capacity, or let be as far as all of them fit; in portions, and only
  * when something has changed. */
-static void fit_capacity(struct part *p, struct space *s)
+static void fit_capacity(struct partition *p, struct space *s)
 {
 	struct space_file *f;
 
@@ -220,7 +220,7 @@ static void fit_capacity(struct part *p, struct space *s)
 /* ---- the ticker ----------------------------------------------------------------------------------------- */
 
 /* Some of the draining files, and next time those behind them. */
-static uint32_t drain_files(struct part *p, struct space *s, struct picks *k, uint32_t looks)
+static uint32_t drain_files(struct partition *p, struct space *s, struct picks *k, uint32_t looks)
 {
 	uint32_t visits = MAX_VISITS;
 
@@ -236,7 +236,7 @@ static uint32_t drain_files(struct part *p, struct space *s, struct picks *k, ui
 	return looks;
 }
 
-bool drains_go_on(struct part *p, struct portion spaces)
+bool drains_go_on(struct partition *p, struct portion spaces)
 {
 	struct picks k = { 0 };
 	uint32_t looks = LOOKS;

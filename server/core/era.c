@@ -19,7 +19,7 @@
 #define SET_MS 1000 /* less is no setting of the clock: what was told of a block stays the same to the millisecond */
 
 /* A pair goes when those around it are near each other, by their age. The first and the newest stay. */
-static void thin(struct part *p)
+static void thin(struct partition *p)
 {
 	uint64_t newest = p->era[p->n_era - 1].wall_ms;
 	size_t n = 1;
@@ -31,7 +31,7 @@ static void thin(struct part *p)
 	p->n_era = n;
 }
 
-static void forget(struct part *p)
+static void forget(struct partition *p)
 {
 	size_t n = 0;
 
@@ -43,7 +43,7 @@ static void forget(struct part *p)
 	p->n_era = n;
 }
 
-void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
+void era_note(struct partition *p, uint64_t generation, uint64_t wall_ms)
 {
 	void *v = p->era;
 	const struct era *last = p->n_era ? &p->era[p->n_era - 1] : NULL;
@@ -64,14 +64,14 @@ void era_note(struct part *p, uint64_t generation, uint64_t wall_ms)
 }
 
 /* By the wall clock as it stands; and the other way. */
-static uint64_t told(const struct part *p, uint64_t ms)
+static uint64_t told(const struct partition *p, uint64_t ms)
 {
 	int64_t shift = atomic_load_explicit(&p->era_shift, memory_order_relaxed);
 
 	return shift < 0 && ms < (uint64_t)-shift ? 0 : ms + (uint64_t)shift;
 }
 
-static uint64_t untold(const struct part *p, uint64_t wall_ms)
+static uint64_t untold(const struct partition *p, uint64_t wall_ms)
 {
 	int64_t shift = atomic_load_explicit(&p->era_shift, memory_order_relaxed);
 
@@ -80,7 +80,7 @@ static uint64_t untold(const struct part *p, uint64_t wall_ms)
 	return shift < 0 && wall_ms > UINT64_MAX - (uint64_t)-shift ? UINT64_MAX : wall_ms - (uint64_t)shift;
 }
 
-void era_begin(struct part *p)
+void era_begin(struct partition *p)
 {
 	const struct skv_clock *clock = p->core->clock;
 	uint64_t wall = skv_wall_ms(clock);
@@ -91,7 +91,7 @@ void era_begin(struct part *p)
 		era_note(p, p->next_generation, wall);
 }
 
-uint64_t era_look(struct part *p)
+uint64_t era_look(struct partition *p)
 {
 	const struct skv_clock *clock = p->core->clock;
 	uint64_t now = skv_now_ms(clock) + (uint64_t)p->era_base;
@@ -104,13 +104,13 @@ uint64_t era_look(struct part *p)
 	return now;
 }
 
-uint64_t era_told(const struct part *p, size_t i)
+uint64_t era_told(const struct partition *p, size_t i)
 {
 	ASSERT_SHARED(p);
 	return told(p, p->era[i].wall_ms);
 }
 
-uint64_t era_after(const struct part *p, uint64_t wall_ms)
+uint64_t era_after(const struct partition *p, uint64_t wall_ms)
 {
 	size_t low = 0, high = p->n_era;
 
@@ -128,7 +128,7 @@ uint64_t era_after(const struct part *p, uint64_t wall_ms)
 }
 
 /* How many are not younger. */
-static size_t find(const struct part *p, uint64_t generation)
+static size_t find(const struct partition *p, uint64_t generation)
 {
 	size_t low = 0, high = p->n_era;
 
@@ -143,7 +143,7 @@ static size_t find(const struct part *p, uint64_t generation)
 	return low;
 }
 
-uint64_t era_next(const struct part *p, uint64_t generation, size_t *at)
+uint64_t era_next(const struct partition *p, uint64_t generation, size_t *at)
 {
 	assert(*at <= p->n_era);
 	if (*at == 0 || generation < p->era[*at - 1].generation || (*at < p->n_era && generation >= p->era[*at].generation))
@@ -151,4 +151,4 @@ uint64_t era_next(const struct part *p, uint64_t generation, size_t *at)
 	return *at && generation ? told(p, p->era[*at - 1].wall_ms) : 0;
 }
 
-uint64_t era_of(const struct part *p, uint64_t generation) { return era_next(p, generation, &(size_t){ 0 }); }
+uint64_t era_of(const struct partition *p, uint64_t generation) { return era_next(p, generation, &(size_t){ 0 }); }

@@ -30,7 +30,7 @@
 #define DEMAND_MS 20u
 #define AHEAD_PICKS 1024u /* of one class in one call: others wait for the lock */
 
-bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now)
+bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
 	ASSERT_SHARED(p);
 	if (inst->ghost || block_lease(p, inst, b) > now || pin_kind(b) == SKV_PIN_HARD)
@@ -71,7 +71,7 @@ struct scope {
 };
 
 /* Does it count what lies there? */
-static bool counts_space(const struct part *p, const struct scope *c, uint32_t space)
+static bool counts_space(const struct partition *p, const struct scope *c, uint32_t space)
 {
 	if (c->space != ANY_SPACE && space != c->space)
 		return false;
@@ -107,7 +107,7 @@ static struct skv_policy_place place_of(const struct first *f)
 	return (struct skv_policy_place){ f->which - EVICT_FIRST, f->key & ~SKV_POLICY_INNER };
 }
 
-static void rank(const struct part *p, struct first *f)
+static void rank(const struct partition *p, struct first *f)
 {
 	const struct group *g = f->set->group;
 
@@ -122,7 +122,7 @@ static void rank(const struct part *p, struct first *f)
 }
 
 /* Of one member of the set, or (NULL) of all: the heaps from `which` to below `end`. */
-static struct first first_in(const struct part *p, const struct scope *c, struct evict_set *set,
+static struct first first_in(const struct partition *p, const struct scope *c, struct evict_set *set,
 			     const struct evict_queue *q, uint32_t which, uint32_t end)
 {
 	struct first best = { 0 };
@@ -158,7 +158,7 @@ static void sift_down(struct evict_set *set, uint32_t i)
 	set->rival[i] = r;
 }
 
-static void gather_rivals(const struct part *p, const struct scope *c, struct evict_set *set, bool soft)
+static void gather_rivals(const struct partition *p, const struct scope *c, struct evict_set *set, bool soft)
 {
 	set->n_rivals = 0;
 	set->rivals_soft = soft;
@@ -175,7 +175,7 @@ static void gather_rivals(const struct part *p, const struct scope *c, struct ev
 
 /* Of the member that is most over its part and has a candidate. During one search members only lose, so the order is made
  * once, and kept by looking at the first of it. */
-static struct first first_rival(const struct part *p, const struct scope *c, struct evict_set *set)
+static struct first first_rival(const struct partition *p, const struct scope *c, struct evict_set *set)
 {
 	while (set->n_rivals) {
 		struct rival *r = &set->rival[0];
@@ -199,7 +199,7 @@ static struct first first_rival(const struct part *p, const struct scope *c, str
 	return (struct first){ 0 };
 }
 
-static struct first first_of(const struct part *p, const struct scope *c, struct evict_set *set)
+static struct first first_of(const struct partition *p, const struct scope *c, struct evict_set *set)
 {
 	struct first f;
 
@@ -228,7 +228,7 @@ static bool as_placed(const struct instance *inst, struct block *b, const struct
 	return false;
 }
 
-void evict_count(struct part *p, struct instance *inst)
+void evict_count(struct partition *p, struct instance *inst)
 {
 	ASSERT_EXCLUSIVE(p);
 	COUNT(p->core, evicted_blocks, 1);
@@ -237,7 +237,7 @@ void evict_count(struct part *p, struct instance *inst)
 }
 
 /* It was leased on and is too old: it goes all the same, and counts for nothing that is needed now. */
-static bool expel(struct part *p, struct scope *c, struct block *b)
+static bool expel(struct partition *p, struct scope *c, struct block *b)
 {
 	struct instance *inst = block_instance(b);
 
@@ -251,7 +251,7 @@ static bool expel(struct part *p, struct scope *c, struct block *b)
 }
 
 /* May it go? If not, it is placed where it belongs. */
-static bool settle(struct part *p, struct scope *c, const struct first *f, uint64_t now)
+static bool settle(struct partition *p, struct scope *c, const struct first *f, uint64_t now)
 {
 	struct block *b = block_get(p, f->id);
 	struct instance *inst = block_instance(b);
@@ -266,7 +266,7 @@ static bool settle(struct part *p, struct scope *c, const struct first *f, uint6
 }
 
 /* The first block of the set whose lease, as its queue knows it, has ended; NULL: there is none. */
-static struct block *first_unleased(const struct part *p, const struct evict_set *set, uint64_t now)
+static struct block *first_unleased(const struct partition *p, const struct evict_set *set, uint64_t now)
 {
 	uint64_t key;
 	uint32_t id;
@@ -278,7 +278,7 @@ static struct block *first_unleased(const struct part *p, const struct evict_set
 }
 
 /* Blocks of the set whose leases have ended are candidates again. */
-static void end_leases(struct part *p, struct scope *c, struct evict_set *set, uint64_t now)
+static void end_leases(struct partition *p, struct scope *c, struct evict_set *set, uint64_t now)
 {
 	struct block *b;
 
@@ -291,7 +291,7 @@ static void end_leases(struct part *p, struct scope *c, struct evict_set *set, u
 }
 
 /* What groups are compared by is the last use of what may go: where keys do not bound it, that must be known. */
-static struct first first_sure(struct part *p, struct scope *c, struct evict_set *set, uint64_t now)
+static struct first first_sure(struct partition *p, struct scope *c, struct evict_set *set, uint64_t now)
 {
 	struct first f = first_of(p, c, set);
 
@@ -300,7 +300,7 @@ static struct first first_sure(struct part *p, struct scope *c, struct evict_set
 	return f;
 }
 
-static void choose_in(struct part *p, struct scope *c, uint32_t space, uint64_t now, struct first *best)
+static void choose_in(struct partition *p, struct scope *c, uint32_t space, uint64_t now, struct first *best)
 {
 	for (struct evict_set *set = p->space[space].sets; set; set = set->next) {
 		struct first f;
@@ -318,7 +318,7 @@ static void choose_in(struct part *p, struct scope *c, uint32_t space, uint64_t 
 	}
 }
 
-static void choose_set(struct part *p, struct scope *c, uint64_t now)
+static void choose_set(struct partition *p, struct scope *c, uint64_t now)
 {
 	struct first best = { 0 };
 
@@ -332,7 +332,7 @@ static void choose_set(struct part *p, struct scope *c, uint64_t now)
 	c->set = best.set;
 }
 
-static struct block *pick(struct part *p, struct scope *c, uint64_t now, struct first *out)
+static struct block *pick(struct partition *p, struct scope *c, uint64_t now, struct first *out)
 {
 	struct first f = { 0 };
 
@@ -354,7 +354,7 @@ static struct block *pick(struct part *p, struct scope *c, uint64_t now, struct 
 }
 
 /* What comes free with the block, in the scope's unit. */
-static uint64_t gain(const struct part *p, const struct instance *inst, const struct block *b, const struct scope *c)
+static uint64_t gain(const struct partition *p, const struct instance *inst, const struct block *b, const struct scope *c)
 {
 	uint64_t n = 0;
 
@@ -372,7 +372,7 @@ static uint64_t gain(const struct part *p, const struct instance *inst, const st
 }
 
 /* It is to go, by its group's policy. */
-static int let_go(struct part *p, struct picks *k, struct block *b, const struct first *f)
+static int let_go(struct partition *p, struct picks *k, struct block *b, const struct first *f)
 {
 	const struct group *g = f->set->group;
 	struct skv_policy_block facts = evict_facts(block_instance(b), b);
@@ -390,7 +390,7 @@ static int let_go(struct part *p, struct picks *k, struct block *b, const struct
 }
 
 /* Nobody is told of an eviction. Where relaxed starts make it necessary, it is not to cost them a sync. */
-static bool is_relaxed(const struct part *p, const struct picks *k)
+static bool is_relaxed(const struct partition *p, const struct picks *k)
 {
 	bool all = p->core->o.relaxed_ms > 0;
 
@@ -402,7 +402,7 @@ static bool is_relaxed(const struct part *p, const struct picks *k)
 	return all;
 }
 
-static void refresh_shares(struct part *p, const struct scope *c)
+static void refresh_shares(struct partition *p, const struct scope *c)
 {
 	if (c->space != ANY_SPACE)
 		shares_refresh(p, c->space);
@@ -411,7 +411,7 @@ static void refresh_shares(struct part *p, const struct scope *c)
 }
 
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
-static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
+static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 {
 	uint64_t now = skv_now_ms(p->core->clock), got = 0;
 	struct picks k = { 0 };
@@ -443,7 +443,7 @@ static uint64_t evict(struct part *p, struct scope *c, uint64_t need)
 	return remove_queue(p, &k, NULL) == SKV_OK ? got : 0;
 }
 
-uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w)
+uint64_t evict_slots(struct partition *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w)
 {
 	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .w = *w,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
@@ -454,7 +454,7 @@ uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t
 	return got;
 }
 
-uint64_t evict_group_bytes(struct part *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w)
+uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w)
 {
 	struct scope c = { .unit = BYTES, .group = g, .space = ANY_SPACE, .type = type, .w = *w, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
@@ -463,7 +463,7 @@ uint64_t evict_group_bytes(struct part *p, struct group *g, const char *type, ui
 	return evict(p, &c, bytes);
 }
 
-uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft)
+uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes, bool soft)
 {
 	struct scope c = { .unit = BYTES, .group = inst->group, .space = ANY_SPACE, .only = inst,
 			   .w = { .whose = inst, .soft = soft }, .held = true, .below = UINT64_MAX, .looks = UINT64_MAX };
@@ -472,7 +472,7 @@ uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t by
 	return evict(p, &c, bytes);
 }
 
-uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes)
+uint64_t evict_space_bytes(struct partition *p, uint32_t space, uint64_t bytes)
 {
 	struct scope c = { .unit = BYTES, .space = space, .below = UINT64_MAX, .looks = UINT64_MAX };
 
@@ -480,7 +480,7 @@ uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes)
 	return evict(p, &c, bytes);
 }
 
-uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
+uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks)
 {
 	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
@@ -490,7 +490,7 @@ uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks)
 }
 
 /* Inner blocks stay: whose children are not idle is in use, too. The keys of those are above all uses. */
-bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks)
+bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks)
 {
 	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .below = use_make(since, 0),
 			   .looks = 4 * blocks };
@@ -499,7 +499,7 @@ bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks
 	return evict(p, &c, blocks) >= blocks || !c.looks;
 }
 
-bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t blocks)
+bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks)
 {
 	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .below = generation,
 			   .looks = 4 * blocks };
@@ -510,7 +510,7 @@ bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t 
 
 /* Free slots to keep for a class: a share of the storage, or what was taken lately if that is more (freed slots
  * come back only with the next commit, or sync). */
-static uint64_t free_target(const struct part *p, const struct space *s, const struct space_class *c)
+static uint64_t free_target(const struct partition *p, const struct space *s, const struct space_class *c)
 {
 	uint64_t slots = s->file_bytes / (c->stride ? c->stride : 1);
 	uint64_t share = slots / 100 * p->core->o.free_percent, most = slots / 100 * MAX_AHEAD_PERCENT;
@@ -539,7 +539,7 @@ static void note_demand(struct space *s, uint64_t now)
 	}
 }
 
-bool evict_ahead(struct part *p, struct portion spaces, struct portion groups)
+bool evict_ahead(struct partition *p, struct portion spaces, struct portion groups)
 {
 	static const struct evict_for nobody = { .whose = NULL };
 	uint64_t now = skv_now_ms(p->core->clock);

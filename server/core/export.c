@@ -14,7 +14,7 @@
 #define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */
 
 struct export {
-	struct part *p;
+	struct partition *p;
 	const struct instance *inst;
 	struct skv_export_res *res;
 	struct skv_arena *arena;
@@ -24,7 +24,7 @@ struct export {
 };
 
 /* Below 2^53, as numbers in JSON had better be. */
-static uint64_t cursor_at(const struct part *p, uint32_t id)
+static uint64_t cursor_at(const struct partition *p, uint32_t id)
 {
 	return (skv_key_mix((struct skv_key){ 0, 0 }, p->mix_seed) & 0x1fffff) << 32 | id;
 }
@@ -89,7 +89,7 @@ static int tell_portion(struct export *x, uint32_t id)
 	return SKV_OK;
 }
 
-static int export_locked(struct part *p, const struct skv_export_req *req, struct skv_export_res *res,
+static int export_locked(struct partition *p, const struct skv_export_req *req, struct skv_export_res *res,
 			 struct skv_arena *a, struct skv_error *err)
 {
 	struct export x = { .p = p, .res = res, .arena = a, .files = { .arena = a, .files = &res->files }, .max = req->max };

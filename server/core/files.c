@@ -182,7 +182,7 @@ void files_doubt(struct space *s)
 		s->file[i].bad_since = 0;
 }
 
-bool slot_readable(const struct part *p, const struct slot *s)
+bool slot_readable(const struct partition *p, const struct slot *s)
 {
 	const struct space *sp = &p->space[s->space];
 	const struct space_file *f;

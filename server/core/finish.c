@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static uint64_t failed_hold(const struct part *p, const struct session *s, bool quiesced)
+static uint64_t failed_hold(const struct partition *p, const struct session *s, bool quiesced)
 {
 	return quiesced ? 0 : session_grace_end(p, s);
 }
@@ -18,7 +18,7 @@ static uint64_t failed_hold(const struct part *p, const struct session *s, bool 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
 /* Never less than before, never ahead of the clock: of one millisecond those past the last order are equal. */
-uint64_t use_now(struct part *p, uint64_t now)
+uint64_t use_now(struct partition *p, uint64_t now)
 {
 	const uint64_t least = use_make(now + p->use_base, 0), most = least | USE_ORDER_MAX;
 	uint64_t last = atomic_load_explicit(&p->last_use, memory_order_relaxed), use;
@@ -32,7 +32,7 @@ uint64_t use_now(struct part *p, uint64_t now)
 	return use;
 }
 
-void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum)
+void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum)
 {
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
@@ -61,7 +61,7 @@ static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint
 	return t->sums ? &t->sums[(size_t)i * columns + column] : NULL;
 }
 
-static void commit_block(struct part *p, const struct txn *t, uint32_t i, uint64_t use)
+static void commit_block(struct partition *p, const struct txn *t, uint32_t i, uint64_t use)
 {
 	const struct session_write *w = &t->session->write[i];
 	const bool followed = i + 1 < t->session->n_write && t->success[i + 1] && t->session->write[i + 1].specs;
@@ -86,7 +86,7 @@ static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
 	return hash ? hash : 1;
 }
 
-void finish_apply(struct part *p, struct txn *t)
+void finish_apply(struct partition *p, struct txn *t)
 {
 	struct session *s = t->session;
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
@@ -174,7 +174,7 @@ static int answer_ended(const struct session *s, struct waiter *w)
 }
 
 /* The finish that ends it: what it says needs no comparison. */
-static int fill_own_finish(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_own_finish(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	const struct session *s = t->session;
 
@@ -189,7 +189,7 @@ static int fill_own_finish(struct waiter *w, struct part *p, const struct txn *t
 }
 
 /* One that waits behind another's end. */
-static int fill_finish(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_finish(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	const struct session *s = t->session;
 
@@ -211,7 +211,7 @@ struct ending {
 };
 
 /* The session, if it is the tenant's (and the instance's) and still known. */
-static int find(const struct part *p, const struct ending *e, struct session **out, struct skv_error *err)
+static int find(const struct partition *p, const struct ending *e, struct session **out, struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	struct skv_key id;
@@ -262,7 +262,7 @@ static int check_missing(const struct session *s, const struct skv_finish_req *r
 	return SKV_OK;
 }
 
-static struct txn *make_finish(struct part *p, struct session *s, const struct skv_finish_req *req)
+static struct txn *make_finish(struct partition *p, struct session *s, const struct skv_finish_req *req)
 {
 	struct txn *t = txn_make(TXN_FINISH);
 
@@ -279,7 +279,7 @@ static struct txn *make_finish(struct part *p, struct session *s, const struct s
 	return NULL;
 }
 
-static int queue_finish(struct part *p, struct session *s, const struct skv_finish_req *req, struct waiter *w)
+static int queue_finish(struct partition *p, struct session *s, const struct skv_finish_req *req, struct waiter *w)
 {
 	struct txn *t;
 	int rc = check_sums(s, req, w->err);
@@ -310,7 +310,7 @@ static int queue_finish(struct part *p, struct session *s, const struct skv_fini
 }
 
 /* Common to finish and abort: ended already, or something on its way? SKV_OK = go on. */
-static int settle(struct part *p, struct session *s, struct waiter *w, bool *settled)
+static int settle(struct partition *p, struct session *s, struct waiter *w, bool *settled)
 {
 	*settled = true;
 	if (s->state != SKV_SESSION_OPEN)
@@ -381,7 +381,7 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct
 	return rc;
 }
 
-static int queue_abort(struct part *p, struct session *s, bool quiesced, struct waiter *w)
+static int queue_abort(struct partition *p, struct session *s, bool quiesced, struct waiter *w)
 {
 	struct txn *t = session_queue_end(p, s, SKV_SESSION_ABORTED, quiesced);
 

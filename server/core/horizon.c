@@ -17,7 +17,7 @@
 #define AHEAD_MS 2000u       /* to so much */
 #define SPELL_MS 30000u      /* who asked in this spell or the one before is in use */
 
-static struct txn *horizon_queue(struct part *p, struct horizon *v, size_t n, uint64_t now)
+static struct txn *horizon_queue(struct partition *p, struct horizon *v, size_t n, uint64_t now)
 {
 	struct txn *t = txn_make(TXN_HORIZON);
 
@@ -39,7 +39,7 @@ static struct txn *horizon_queue(struct part *p, struct horizon *v, size_t n, ui
 	return t;
 }
 
-int horizon_extend(struct part *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out)
+int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out)
 {
 	struct horizon *v;
 
@@ -94,7 +94,7 @@ static uint32_t lately(struct instance *inst, bool new_spell)
 	return longest[0] > longest[1] ? longest[0] : longest[1];
 }
 
-void horizons_keep(struct part *p, uint64_t now)
+void horizons_keep(struct partition *p, uint64_t now)
 {
 	bool new_spell = now >= p->horizon_spell;
 	struct horizon *v = NULL;
@@ -122,7 +122,7 @@ void horizons_keep(struct part *p, uint64_t now)
 		horizon_queue(p, v, n, now);
 }
 
-void horizons_put(struct skv_buf *out, struct part *p, bool exact)
+void horizons_put(struct skv_buf *out, struct partition *p, bool exact)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 

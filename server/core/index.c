@@ -14,7 +14,7 @@
 
 #define SLACK 64u /* cells behind the last home, so that no run wraps around */
 
-static uint64_t hash_of(const struct part *p, struct skv_key key) { return skv_key_mix(key, p->mix_seed); }
+static uint64_t hash_of(const struct partition *p, struct skv_key key) { return skv_key_mix(key, p->mix_seed); }
 
 static struct segment *segment_of(const struct instance *inst, uint64_t h)
 {
@@ -25,9 +25,9 @@ static uint32_t cell_tag(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t cell_id(uint64_t cell) { return (uint32_t)cell; }
 static uint32_t home(const struct segment *s, uint32_t tag) { return (uint32_t)((uint64_t)tag * s->homes >> 32); }
 
-uint64_t index_hash(const struct part *p, struct skv_key key) { return hash_of(p, key); }
+uint64_t index_hash(const struct partition *p, struct skv_key key) { return hash_of(p, key); }
 
-struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t h, struct skv_key key)
+struct block *index_find_hashed(const struct partition *p, const struct instance *inst, uint64_t h, struct skv_key key)
 {
 	const struct segment *s = segment_of(inst, h);
 	uint32_t tag = (uint32_t)h;
@@ -45,7 +45,7 @@ struct block *index_find_hashed(const struct part *p, const struct instance *ins
 	return NULL;
 }
 
-struct block *index_find(const struct part *p, const struct instance *inst, struct skv_key key)
+struct block *index_find(const struct partition *p, const struct instance *inst, struct skv_key key)
 {
 	return index_find_hashed(p, inst, hash_of(p, key), key);
 }
@@ -58,7 +58,7 @@ void index_prefetch(const struct instance *inst, uint64_t h)
 		__builtin_prefetch(&s->cells[home(s, (uint32_t)h)]);
 }
 
-struct block *index_fetch_entry(const struct part *p, const struct instance *inst, uint64_t h)
+struct block *index_fetch_entry(const struct partition *p, const struct instance *inst, uint64_t h)
 {
 	const struct segment *s = segment_of(inst, h);
 	uint32_t tag = (uint32_t)h, i;
@@ -129,7 +129,7 @@ static bool place(struct segment *s, uint64_t cell)
 	return true;
 }
 
-int index_insert(struct part *p, struct instance *inst, const struct block *b)
+int index_insert(struct partition *p, struct instance *inst, const struct block *b)
 {
 	uint64_t h = hash_of(p, b->key);
 	struct segment *s = segment_of(inst, h);
@@ -146,7 +146,7 @@ int index_insert(struct part *p, struct instance *inst, const struct block *b)
 	return SKV_OK;
 }
 
-void index_remove(struct part *p, struct instance *inst, const struct block *b)
+void index_remove(struct partition *p, struct instance *inst, const struct block *b)
 {
 	uint64_t h = hash_of(p, b->key);
 	struct segment *s = segment_of(inst, h);

@@ -64,7 +64,7 @@ static inline uint32_t block_id(const struct block *b)
 /* Is any spec of the mask at `spec` or above? For loops over a mask: a mask of 32 cannot be shifted by 32. */
 static inline bool specs_left(uint32_t mask, uint32_t spec) { return spec < SKV_MAX_SPECS && mask >> spec; }
 
-static inline struct block *block_get(const struct part *p, uint32_t id)
+static inline struct block *block_get(const struct partition *p, uint32_t id)
 {
 	const uint32_t no = id >> CHUNK_SHIFT;
 
@@ -73,15 +73,15 @@ static inline struct block *block_get(const struct part *p, uint32_t id)
 }
 /* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
  * reserved, so that queueing it later cannot fail. */
-struct block *block_make(struct part *p, struct instance *inst, struct skv_key key);
+struct block *block_make(struct partition *p, struct instance *inst, struct skv_key key);
 /* Frees the entry, and upward its parents, where nothing needs them any more. */
-void block_maybe_free(struct part *p, struct block *b);
-void block_set_parent(struct part *p, struct block *b, struct block *parent);
+void block_maybe_free(struct partition *p, struct block *b);
+void block_set_parent(struct partition *p, struct block *b, struct block *parent);
 /* After any change of slot states: keeps the parent's count of live children. */
-void block_update_live(struct part *p, struct block *b);
-void snapshot_touch_chunk(struct part *p, uint32_t chunk);
+void block_update_live(struct partition *p, struct block *b);
+void snapshot_touch_chunk(struct partition *p, uint32_t chunk);
 /* Before any change of an entry that a checkpoint stores: copies its chunk out if one is running. */
-static inline void block_touch(struct part *p, const struct block *b)
+static inline void block_touch(struct partition *p, const struct block *b)
 {
 	if (p->snap.active)
 		snapshot_touch_chunk(p, block_chunk(b)->number);
@@ -89,15 +89,15 @@ static inline void block_touch(struct part *p, const struct block *b)
 bool block_has_committed(const struct instance *inst, const struct block *b);
 bool block_has_writing(const struct instance *inst, const struct block *b);
 /* Calls fn for each entry in use. */
-void block_each(const struct part *p, const struct instance *only,
-		void (*fn)(void *ctx, struct part *p, struct block *b), void *ctx);
-void table_drop(struct part *p, struct instance *inst); /* all chunks of the instance are spare */
-void table_drop_chunk(struct part *p, struct instance *inst); /* its newest chunk is spare */
-void table_destroy(struct part *p);
+void block_each(const struct partition *p, const struct instance *only,
+		void (*fn)(void *ctx, struct partition *p, struct block *b), void *ctx);
+void table_drop(struct partition *p, struct instance *inst); /* all chunks of the instance are spare */
+void table_drop_chunk(struct partition *p, struct instance *inst); /* its newest chunk is spare */
+void table_destroy(struct partition *p);
 /* End of its lease (boot time ms), 0 or in the past if none runs. */
-uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b);
+uint64_t block_lease(const struct partition *p, const struct instance *inst, const struct block *b);
 /* The same, but of what lookups gave to it alone: not what is reckoned with after a recovery. */
-uint64_t block_own_lease(const struct part *p, const struct block *b);
+uint64_t block_own_lease(const struct partition *p, const struct block *b);
 /* The least generation of its slots, 0 if it has none. */
 uint64_t block_generation(const struct instance *inst, const struct block *b);
 
@@ -114,36 +114,36 @@ struct skv_bytes block_name(const struct block *b);
 /* ---- era.c: when a block was made ------------------------------------------------------------------- */
 
 /* Generations from `generation` on are given out from `wall_ms` on. Forgets detail when short of memory. */
-void era_note(struct part *p, uint64_t generation, uint64_t wall_ms);
+void era_note(struct partition *p, uint64_t generation, uint64_t wall_ms);
 /* What was loaded lies in the past; from here on pairs have the time that era_look tells. */
-void era_begin(struct part *p);
+void era_begin(struct partition *p);
 /* Looks at the wall clock, by which times are told from here on. Returns the time for a pair that is noted now. */
-uint64_t era_look(struct part *p);
+uint64_t era_look(struct partition *p);
 /* Of pair i, by the wall clock. */
-uint64_t era_told(const struct part *p, size_t i);
+uint64_t era_told(const struct partition *p, size_t i);
 /* The least generation that was given out later than this, as far as anybody knows. */
-uint64_t era_after(const struct part *p, uint64_t wall_ms);
+uint64_t era_after(const struct partition *p, uint64_t wall_ms);
 /* About when this generation was given out; 0 if nobody knows. */
-uint64_t era_of(const struct part *p, uint64_t generation);
+uint64_t era_of(const struct partition *p, uint64_t generation);
 /* The same of many that are near each other: *at, 0 at first, is where the one before was found. */
-uint64_t era_next(const struct part *p, uint64_t generation, size_t *at);
+uint64_t era_next(const struct partition *p, uint64_t generation, size_t *at);
 
 /* ---- index.c ------------------------------------------------------------------------------------ */
 
-struct block *index_find(const struct part *p, const struct instance *inst, struct skv_key key);
+struct block *index_find(const struct partition *p, const struct instance *inst, struct skv_key key);
 /* For a batch: the hash once, then the cell into the cache, some keys later the entry, then the answer. */
-uint64_t index_hash(const struct part *p, struct skv_key key);
+uint64_t index_hash(const struct partition *p, struct skv_key key);
 void index_prefetch(const struct instance *inst, uint64_t hash);
 /* The first entry that the hash fits; NULL: there is none, and so none of the key. */
-struct block *index_fetch_entry(const struct part *p, const struct instance *inst, uint64_t hash);
-struct block *index_find_hashed(const struct part *p, const struct instance *inst, uint64_t hash, struct skv_key key);
-int index_insert(struct part *p, struct instance *inst, const struct block *b);
-void index_remove(struct part *p, struct instance *inst, const struct block *b);
+struct block *index_fetch_entry(const struct partition *p, const struct instance *inst, uint64_t hash);
+struct block *index_find_hashed(const struct partition *p, const struct instance *inst, uint64_t hash, struct skv_key key);
+int index_insert(struct partition *p, struct instance *inst, const struct block *b);
+void index_remove(struct partition *p, struct instance *inst, const struct block *b);
 void index_destroy(struct instance *inst);
 
 /* ---- space.c: slots ------------------------------------------------------------------------------ */
 
-int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id);
+int space_class(struct partition *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id);
 /* All changes of a slot's state: asserts that this one is legal. Counts nothing. COMMITTED to ABSENT: what was cleared, and
  * replays, which see a removal only when it is durable. */
 static inline void slot_set_state(struct slot *s, enum slot_state to)
@@ -159,16 +159,16 @@ static inline void slot_set_state(struct slot *s, enum slot_state to)
 #undef CHANGE
 }
 /* Marks a slot ABSENT and frees it, or holds it until hold_until. Counts bytes. */
-void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until);
+void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* Bytes that this space can hand out now without eviction, for one spec. */
 bool space_usable(const struct space *s);
 bool space_takes(const struct space *s);    /* usable, and new blocks may go there */
 bool space_has_room(const struct space *s); /* the capacity allows another file */
-bool space_can_grow(const struct part *p, const struct space *s);
-void space_ask_growth(struct part *p, struct space *s);
+bool space_can_grow(const struct partition *p, const struct space *s);
+void space_ask_growth(struct partition *p, struct space *s);
 /* The storage of an instance whose clients name slots by their offsets: of one spec, on one counted storage. -1: it is
  * no such instance. */
-int space_of_places(const struct part *p, const struct instance *inst);
+int space_of_places(const struct partition *p, const struct instance *inst);
 /* Table of files of one answer: what its locations refer to. */
 struct file_table {
 	struct skv_arena *arena;
@@ -182,33 +182,33 @@ struct file_table {
 	struct skv_slab_info slab;
 };
 /* Fills a location from a slot, and adds its file. */
-int location_fill(struct file_table *t, const struct part *p, const struct instance *inst,
+int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst,
 		  const struct block *b, uint32_t spec, struct skv_location *out);
 
 /* ---- queue.c ------------------------------------------------------------------------------------- */
 
 /* Queues the block where eviction may find it, or nowhere; call whenever it may have become evictable. */
-void evict_consider(struct part *p, struct block *b);
+void evict_consider(struct partition *p, struct block *b);
 /* The same for one that was committed just now, after the block below it (NULL: none). While that, its only child, stands
  * in the same queues, it is held back: the child goes first anyway, so most inner blocks never stand in a queue. */
-void evict_consider_above(struct part *p, struct block *b, const struct block *child);
+void evict_consider_above(struct partition *p, struct block *b, const struct block *child);
 /* Nothing hangs below it any more: to a policy that goes for leaves it is one now. */
-void evict_leaf(struct part *p, struct block *b);
+void evict_leaf(struct partition *p, struct block *b);
 bool evict_held_back(const struct block *b);
 bool evict_stands_for(const struct block *child, const struct block *b);
 /* As it stands at `now`, which is the time of a whole search: a lease that ends during it runs for all of it, or the
  * block would be a candidate that may not be taken. */
-void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now);
+void evict_consider_at(struct partition *p, struct block *b, uint64_t lease, uint64_t now);
 /* Out of all queues: it is written, removed, or gone. */
 void evict_forget(struct block *b);
 /* The same for one that stays: what it stood for stands itself. */
-void evict_withhold(struct part *p, struct block *b);
+void evict_withhold(struct partition *p, struct block *b);
 /* What its policy may know of it. */
 struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b);
 /* It is committed soon: fetches into the cache what its policy looks at then. */
 void evict_expect(const struct block *b);
 /* It came to be; `how`: SKV_BORN_*. */
-void evict_born(struct part *p, struct block *b, uint32_t how);
+void evict_born(struct partition *p, struct block *b, uint32_t how);
 /* It was there before its policy: after a restart, or (`own` is false) when the policy has changed. */
 void evict_adopt(struct block *b, bool own);
 /* What the policy made of it. */
@@ -224,17 +224,17 @@ static inline uint64_t evict_held_until(uint64_t key) { return key >> 1; }
 /* The first of all in this heap of the set's members: the queue that it is in, NULL if there is none; its key and id. */
 struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id);
 /* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
-int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id);
+int evict_reserve(struct partition *p, struct instance *inst, uint32_t space, uint32_t class_id);
 /* The same in all its queues, before there are more entries. */
 int evict_reserve_all(struct instance *inst, uint64_t entries);
 /* Heaps for so many queues of a policy in all the group has. */
-int evict_widen(struct part *p, const struct group *g, uint32_t n_queues);
+int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues);
 /* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
-uint64_t evict_next_lease(const struct part *p, uint32_t space);
+uint64_t evict_next_lease(const struct partition *p, uint32_t space);
 void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
 void evict_destroy_queues(struct instance *inst);
 /* The sets of the group (NULL = of all) in this space, which have no members any more. */
-void evict_free_sets(struct part *p, uint32_t space, const struct group *g);
+void evict_free_sets(struct partition *p, uint32_t space, const struct group *g);
 /* Evictions do not look into its queues, or do again; or never will. */
 void evict_hide(struct instance *inst, bool hidden);
 void evict_hide_for_good(struct instance *inst);
@@ -245,10 +245,10 @@ void evict_hide_for_good(struct instance *inst);
 int policy_check(const struct skv_group_spec *g, struct skv_error *err);
 /* The policy that the group's spec names; another one than before queues its blocks again, in portions. SKV_E_NOMEM
  * changes nothing. */
-int policy_set(struct part *p, struct group *g);
+int policy_set(struct partition *p, struct group *g);
 void policy_unset(struct group *g);
 /* A portion of that. True when there is more to do at once. */
-bool policy_go_on(struct part *p, struct portion groups);
+bool policy_go_on(struct partition *p, struct portion groups);
 
 /* ---- evict.c ------------------------------------------------------------------------------------- */
 
@@ -261,50 +261,50 @@ struct evict_for {
 };
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
-uint64_t evict_slots(struct part *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w);
+uint64_t evict_slots(struct partition *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w);
 /* Same for a group, by bytes; on storages of this type only (NULL = any). */
-uint64_t evict_group_bytes(struct part *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w);
+uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w);
 /* Same of one instance; of a storage, whoever's. */
-uint64_t evict_instance_bytes(struct part *p, struct instance *inst, uint64_t bytes, bool soft);
-uint64_t evict_space_bytes(struct part *p, uint32_t space, uint64_t bytes);
+uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes, bool soft);
+uint64_t evict_space_bytes(struct partition *p, uint32_t space, uint64_t bytes);
 /* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
-bool reclaim_group(struct part *p, struct group *g);
+bool reclaim_group(struct partition *p, struct group *g);
 /* The same for the watermarks of a storage. */
-bool reclaim_space(struct part *p, uint32_t space);
+bool reclaim_space(struct partition *p, uint32_t space);
 /* Same for a group, by blocks. */
-uint64_t evict_group_blocks(struct part *p, struct group *g, uint64_t blocks);
+uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks);
 /* At most so many blocks of the group that were not used since then (a time as marks have it), nor any that hang below
  * them. True: there may be more. */
-bool evict_idle(struct part *p, struct group *g, uint64_t since, uint64_t blocks);
+bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks);
 /* The same for blocks whose generation is below this one, of a policy that goes by birth. */
-bool evict_older(struct part *p, struct group *g, uint64_t generation, uint64_t blocks);
+bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks);
 /* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL). */
-uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *removing);
+uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type, uint64_t *removing);
 /* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
  * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
-bool evict_ahead(struct part *p, struct portion spaces, struct portion groups);
-bool block_evictable(const struct part *p, const struct instance *inst, const struct block *b, uint64_t now);
+bool evict_ahead(struct partition *p, struct portion spaces, struct portion groups);
+bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b, uint64_t now);
 
 /* One more that was evicted, of this instance. */
-void evict_count(struct part *p, struct instance *inst);
+void evict_count(struct partition *p, struct instance *inst);
 
 /* ---- steer.c: where evicted blocks lie ----------------------------------------------------------------- */
 
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
-bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+bool evict_steal(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
 /* The same where leases run in every window: its slots come free when they end. One window at a time: true while that is
  * waited for. */
-bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+bool evict_steal_leased(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
 /* A block was evicted for slots of the class. */
-void steer_note(struct part *p, uint32_t space, uint32_t class_id, const struct block *b);
+void steer_note(struct partition *p, uint32_t space, uint32_t class_id, const struct block *b);
 /* After evictions for slots of the class: perhaps others should give it space. */
-void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+void steer(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
 /* The block was picked: so are those without which its slots of the class do not come free. Returns how many come free. */
-uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
+uint64_t steer_segments(struct partition *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
 			const struct evict_for *w);
-uint64_t block_idle_ms(const struct part *p, const struct block *b);
+uint64_t block_idle_ms(const struct partition *p, const struct block *b);
 /* The mean of some blocks of the slab. */
-uint64_t slab_idle_ms(const struct part *p, const struct skv_pool *pool, uint32_t slab);
+uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, uint32_t slab);
 
 /* ---- pin.c ---------------------------------------------------------------------------------------------- */
 
@@ -315,39 +315,39 @@ void pin_of_slot_gone(struct block *b);
 uint64_t pinned_bytes(const struct instance *inst, bool hard);
 void pins_destroy(struct instance *inst);
 /* Ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
-bool pins_expire(struct part *p, struct portion instances);
-void pin_undo(struct part *p, struct txn *t);
+bool pins_expire(struct partition *p, struct portion instances);
+void pin_undo(struct partition *p, struct txn *t);
 /* While loading. A block that is not there is passed over. SKV_E_NOMEM. */
-int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until);
+int pin_replay(struct partition *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until);
 
 /* ---- remove.c ------------------------------------------------------------------------------------- */
 
-int remove_mark(struct part *p, struct picks *k, struct block *b);
+int remove_mark(struct partition *p, struct picks *k, struct block *b);
 /* Blocks with a committed slot; those of a ghost are nobody else's. */
-void blocks_count(struct part *p, struct instance *inst, int64_t by);
-int remove_queue(struct part *p, struct picks *k, struct txn **out);
-void remove_cancel(struct part *p, struct picks *k);
-void remove_apply(struct part *p, struct txn *t);
-void remove_undo(struct part *p, struct txn *t);
+void blocks_count(struct partition *p, struct instance *inst, int64_t by);
+int remove_queue(struct partition *p, struct picks *k, struct txn **out);
+void remove_cancel(struct partition *p, struct picks *k);
+void remove_apply(struct partition *p, struct txn *t);
+void remove_undo(struct partition *p, struct txn *t);
 
 /* ---- clear.c -------------------------------------------------------------------------------------- */
 
 /* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. SKV_E_NOMEM changes nothing. */
-int clear_queue(struct part *p, struct instance *inst, enum txn_kind kind, struct txn **out);
-void clear_apply(struct part *p, struct txn *t);
-void clear_undo(struct part *p, struct txn *t);
+int clear_queue(struct partition *p, struct instance *inst, enum txn_kind kind, struct txn **out);
+void clear_apply(struct partition *p, struct txn *t);
+void clear_undo(struct partition *p, struct txn *t);
 /* All of it at once; leased are its blocks until hold_until. */
-void clear_replay(struct part *p, struct instance *inst, uint64_t hold_until);
+void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_until);
 /* Sweeps about so many blocks of cleared ghosts: of the group's (NULL = all), of those that had slots in the space.
  * Returns how many. */
 #define ANY_SPACE UINT32_MAX
-uint32_t ghosts_sweep(struct part *p, const struct group *g, uint32_t space, uint32_t blocks);
+uint32_t ghosts_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks);
 /* Are there any that are not swept yet, or whose record is on its way? */
-bool ghosts_left(const struct part *p, const struct group *g, uint32_t space);
+bool ghosts_left(const struct partition *p, const struct group *g, uint32_t space);
 /* A portion. True when there is more to do at once. */
-bool ghosts_go_on(struct part *p);
+bool ghosts_go_on(struct partition *p);
 /* Those that are swept, for ghosts_free, which needs no lock. */
-struct instance *ghosts_take_swept(struct part *p);
+struct instance *ghosts_take_swept(struct partition *p);
 void ghosts_free(struct instance *ghosts);
 /* Sweeps all whose record is durable, with others' calls in between. No lock. */
 void ghosts_finish(struct skv_core *c);
@@ -355,56 +355,56 @@ void ghosts_finish(struct skv_core *c);
 /* ---- trim.c --------------------------------------------------------------------------------------- */
 
 /* A portion of each trim that waits for no record. True when there is more to do at once. */
-bool trim_go_on(struct part *p);
+bool trim_go_on(struct partition *p);
 /* Those that wait for no record fail; the others with their records. */
-void trim_fail_all(struct part *p, int status, const char *text);
+void trim_fail_all(struct partition *p, int status, const char *text);
 
 /* ---- session.c ------------------------------------------------------------------------------------ */
 
-struct session *session_find(const struct part *p, struct skv_key id);
-struct session *session_by_request(const struct part *p, struct skv_key request);
+struct session *session_find(const struct partition *p, struct skv_key id);
+struct session *session_by_request(const struct partition *p, struct skv_key request);
 uint32_t *session_due_place(void *ctx, uint32_t number); /* of part->deadlines */
-int session_add(struct part *p, struct session *s); /* takes ownership on success */
-void session_destroy(struct part *p, struct session *s); /* forgets it altogether */
+int session_add(struct partition *p, struct session *s); /* takes ownership on success */
+void session_destroy(struct partition *p, struct session *s); /* forgets it altogether */
 /* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a transaction still
  * names it: one that was queued before its instance was dropped). */
-void session_end(struct part *p, struct session *s, enum skv_session_state state);
-void session_forget_due(struct part *p, uint64_t now);
-void session_expire_due(struct part *p, uint64_t now);
+void session_end(struct partition *p, struct session *s, enum skv_session_state state);
+void session_forget_due(struct partition *p, uint64_t now);
+void session_expire_due(struct partition *p, uint64_t now);
 /* Its end could not be journaled: look at the deadline again soon. */
-void session_retry_expiry(struct part *p, struct session *s);
+void session_retry_expiry(struct partition *p, struct session *s);
 /* How the block of its i-th write is born: SKV_BORN_*. */
 uint32_t session_birth(const struct session *s, uint32_t i);
 /* When the writers of what it does not commit are through. */
-uint64_t session_grace_end(const struct part *p, const struct session *s);
+uint64_t session_grace_end(const struct partition *p, const struct session *s);
 /* The i-th write is committed or given up, apart from the others; with the last one an anonymous session ends, and is
  * destroyed. */
-void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use);
-struct txn *session_queue_end(struct part *p, struct session *s, enum skv_session_state state, bool quiesced);
+void session_settle(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use);
+struct txn *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced);
 /* The i-th written block's slots of this session are given up; free when hold_until has passed. */
-void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hold_until);
+void session_release(struct partition *p, struct session *s, uint32_t i, uint64_t hold_until);
 struct session *session_make(uint32_t n_keys, uint32_t n_write);
 void session_free(struct session *s);
 void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]);
 struct skv_key tenant_hash(const char *tenant);
 bool session_id_parse(const char *hex, struct skv_key *out);
-void end_apply(struct part *p, struct txn *t);
+void end_apply(struct partition *p, struct txn *t);
 
 /* ---- start.c, finish.c ------------------------------------------------------------------------------- */
 
 struct plan;
 
-void start_undo(struct part *p, struct txn *t);
-void start_apply(struct part *p, struct txn *t);
+void start_undo(struct partition *p, struct txn *t);
+void start_apply(struct partition *p, struct txn *t);
 /* The answer of a session as it is now; of one whose record is durable, as a waiter's `fill`; of a start that has
  * nothing to write. SKV_E_NOMEM. */
-int start_fill(struct waiter *w, struct part *p, const struct session *s);
-int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int status);
-int start_fill_none(const struct part *p, struct waiter *w, const struct plan *plan);
+int start_fill(struct waiter *w, struct partition *p, const struct session *s);
+int start_fill_late(struct waiter *w, struct partition *p, const struct txn *t, int status);
+int start_fill_none(const struct partition *p, struct waiter *w, const struct plan *plan);
 /* Serves the lines of waiting starts as far as space goes. */
-void start_serve_waiters(struct part *p);
-void start_fail_line(struct part *p, struct group *g, int status, const char *text);
-void start_fail_waiters(struct part *p, int status, const char *text);
+void start_serve_waiters(struct partition *p);
+void start_fail_line(struct partition *p, struct group *g, int status, const char *text);
+void start_fail_waiters(struct partition *p, int status, const char *text);
 /* One slot handed to a session's block. */
 struct grant {
 	uint32_t space;
@@ -416,50 +416,50 @@ struct grants {
 	struct grant *v[SKV_MAX_SPECS];
 	uint32_t n[SKV_MAX_SPECS];
 };
-void grants_free(struct part *p, struct grants *g); /* the slots, not the arrays */
+void grants_free(struct partition *p, struct grants *g); /* the slots, not the arrays */
 /* Makes the session's entries and gives them their slots, and names[i] to the block of keys[i] (NULL = none). On
  * SKV_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay.
  * `have`: the entries of all keys, NULL = to be looked for. */
-int start_link(struct part *p, struct session *s, struct grants *g, const struct skv_bytes *names,
+int start_link(struct partition *p, struct session *s, struct grants *g, const struct skv_bytes *names,
 	       struct block *const *have);
 /* SKV_E_CONFLICT: keys[*at] is the same as keys[*first]. SKV_E_NOMEM. */
 int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 /* The reverse, for a start that never became durable: slots are free at once. */
-void start_unlink(struct part *p, struct session *s);
-void finish_apply(struct part *p, struct txn *t);
-void commit_slot(struct part *p, struct block *b, uint32_t spec, const uint64_t *sum);
+void start_unlink(struct partition *p, struct session *s);
+void finish_apply(struct partition *p, struct txn *t);
+void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* The use of a block now: grows with each call. */
-uint64_t use_now(struct part *p, uint64_t now);
+uint64_t use_now(struct partition *p, uint64_t now);
 /* A use without a lease; one that runs goes on. */
 void block_use(struct block *b, uint64_t use);
 /* ---- settle.c --------------------------------------------------------------------------------------- */
 
-void settle_apply(struct part *p, struct txn *t);
-void settle_undo(struct part *p, struct txn *t);
+void settle_apply(struct partition *p, struct txn *t);
+void settle_undo(struct partition *p, struct txn *t);
 
 /* ---- revoke.c --------------------------------------------------------------------------------------- */
 
 /* The transaction (to be queued) that gives up what sessions of the instance are writing of these keys; *out NULL: nothing
  * is written, or (*behind) that is decided by a transaction on its way, and has to be asked again after it. */
-int revoke_make(struct part *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
+int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
 		struct txn **behind);
 /* It is not queued after all; NULL is fine. */
-void revoke_drop(struct part *p, struct txn *t);
+void revoke_drop(struct partition *p, struct txn *t);
 /* Of a write that is not settled: is a record on its way that settles it? */
-bool revoke_is_settling(struct part *p, const struct session_write *w);
-void revoke_unmark(struct part *p, const struct session_write *w);
+bool revoke_is_settling(struct partition *p, const struct session_write *w);
+void revoke_unmark(struct partition *p, const struct session_write *w);
 
 /* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
 
 /* What cannot be read now: spaces as a whole, and files of others. */
 struct unread {
-	const struct part *p;
+	const struct partition *p;
 	uint32_t *gone; /* [n_gone] spaces; in the arena of the call */
 	uint32_t n_gone;
 	bool any; /* else all can be: no slot needs a look */
 };
 /* Does the slot lie in a file that can be read? */
-bool slot_readable(const struct part *p, const struct slot *s);
+bool slot_readable(const struct partition *p, const struct slot *s);
 bool slot_unread(const struct unread *u, const struct slot *s);
 
 /* Is the spec committed, and where it can be read? */
@@ -482,11 +482,11 @@ struct search {
 	size_t era;           /* of the hit before (era_next) */
 };
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
-int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
+int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
 	       struct skv_error *err);
 /* Looks an instance up; fails with SKV_E_NOT_FOUND naming `field`. */
-struct instance *instance_find(const struct part *p, const char *tenant, const char *id);
-int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
+struct instance *instance_find(const struct partition *p, const char *tenant, const char *id);
+int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,
 		  struct instance **out, struct skv_error *err);
 int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
 		  struct skv_error *err);
@@ -495,8 +495,8 @@ int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 		uint32_t *n);
 /* Tells names apart before their bytes are compared; `more` may be "". */
 uint32_t name_hash(const char *name, const char *more);
-struct group *group_find(const struct part *p, const char *name);
-int space_find(const struct part *p, const char *name); /* index or -1 */
+struct group *group_find(const struct partition *p, const char *name);
+int space_find(const struct partition *p, const char *name); /* index or -1 */
 
 /* ---- room.c ------------------------------------------------------------------------------------------- */
 
@@ -521,27 +521,27 @@ struct plan {
 
 /* plan.c: fills what the request asks of plan->inst and what is left to write. SKV_E_INVALID, SKV_E_TOO_LARGE,
  * SKV_E_TOO_MANY, SKV_E_NOMEM. */
-int plan_make(const struct part *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
+int plan_make(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
 	      struct skv_error *err);
 /* Leaves the first n writes; the others have no room. `whole`: n or none, and none where a key is BUSY. */
 void plan_cut(struct plan *plan, uint64_t n, bool whole);
 /* n_write, need and bytes by the outcomes. */
 void plan_count(struct plan *plan);
 /* What open sessions may hold: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
-int room_limits(const struct part *p, const struct plan *plan, struct skv_error *err);
+int room_limits(const struct partition *p, const struct plan *plan, struct skv_error *err);
 /* The group's quota, the instance's part of it, and how many blocks one instance holds: SKV_OK, TRY_WAIT_QUOTA (eviction within
  * the group is on its way), SKV_E_QUOTA. */
-int room_quota(struct part *p, const struct plan *plan, struct skv_error *err);
+int room_quota(struct partition *p, const struct plan *plan, struct skv_error *err);
 /* Takes the plan's slots, all in one storage. SKV_OK, TRY_WAIT, SKV_E_NO_SPACE, SKV_E_UNAVAILABLE,
  * SKV_E_NOMEM. */
-int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv_error *err);
+int room_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err);
 /* The slots that the request names, of those that are free; the other keys have no room. As room_take. */
-int room_take_places(struct part *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+int room_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
 		     struct skv_error *err);
 /* For plans of one spec. How many of its blocks the bounds of open sessions and blocks allow: */
-uint64_t room_bound(const struct part *p, const struct plan *plan);
+uint64_t room_bound(const struct partition *p, const struct plan *plan);
 /* how many could be taken at once, without any eviction. */
-uint64_t room_now(struct part *p, const struct plan *plan);
+uint64_t room_now(struct partition *p, const struct plan *plan);
 
 /* ---- files.c: slab files of a space ------------------------------------------------------------------- */
 
@@ -574,7 +574,7 @@ void files_free(struct space *s);
 
 /* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
  * what was made. True when there is more to do at once. */
-bool drains_go_on(struct part *p, struct portion spaces);
+bool drains_go_on(struct partition *p, struct portion spaces);
 /* By the device's second thread, its file system being well: files that nobody needs any more go. */
 void drain_remove_files(struct device *d);
 /* Is there a file whose removal has a step to take? */
@@ -594,14 +594,14 @@ void group_leave(struct instance *inst);
 /* Takes weight and capacity of `to`. */
 void share_change(struct instance *inst, const struct skv_instance_spec *to);
 /* Bytes that the group may have: its capacity, or what its storages have, if that is less. */
-uint64_t group_room(const struct part *p, const struct group *g);
+uint64_t group_room(const struct partition *p, const struct group *g);
 /* Of all its storages, whatever its own capacity. */
-uint64_t group_storages_room(const struct part *p, const struct group *g);
+uint64_t group_storages_room(const struct partition *p, const struct group *g);
 /* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
  * parts. */
 uint64_t share_of(const struct instance *inst, uint64_t room);
 /* Before a search for victims: rooms of groups that have parts, for the two below. */
-void shares_refresh(struct part *p, uint32_t space);
+void shares_refresh(struct partition *p, uint32_t space);
 /* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
  * way out does not count, what is asked for does. */
 #define SHARE_PART (1u << 20)
@@ -612,30 +612,30 @@ bool share_allows(const struct evict_for *w, const struct instance *inst);
 
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
-void record_start(struct skv_buf *out, const struct part *p, const struct session *s);
+void record_start(struct skv_buf *out, const struct partition *p, const struct session *s);
 void record_finish(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now);
 void record_end(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now);
 /* As many of the n removals as belong to the first one's instance; returns how many. */
-size_t record_remove(struct skv_buf *out, const struct part *p, const struct removal *r, size_t n,
+size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r, size_t n,
 		     uint64_t now);
 /* Of the reign; `clean`: an orderly shutdown follows. */
-void record_horizon(struct skv_buf *out, const struct part *p, bool clean);
+void record_horizon(struct skv_buf *out, const struct partition *p, bool clean);
 void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
 void record_settle(struct skv_buf *out, const struct txn *t);
 void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
 /* All pins of the instance, for a checkpoint. */
-void record_pins(struct skv_buf *out, const struct part *p, const struct instance *inst, uint64_t now);
+void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now);
 /* Pieces of a checkpoint. */
-void record_chunk(struct skv_buf *out, const struct part *p, const struct chunk *c);
+void record_chunk(struct skv_buf *out, const struct partition *p, const struct chunk *c);
 /* Ends of the leases on its blocks. */
-void record_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
+void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
 /* Its slots that are leased, as holds. */
-void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now);
+void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
 void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms);
-void record_counters(struct skv_buf *out, const struct part *p);
-void record_eras(struct skv_buf *out, const struct part *p);
+void record_counters(struct skv_buf *out, const struct partition *p);
+void record_eras(struct skv_buf *out, const struct partition *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
 /* How the slots of an instance's spec lie in the storage's files. */
@@ -659,13 +659,13 @@ static inline uint32_t class_of(const struct instance *inst, uint32_t space, uin
 /* What the group has there, NULL: nothing ever. */
 struct group_space *group_in(const struct group *g, uint32_t space);
 /* Bytes of a slot that is given (or, negative, released): counted for instance, group and space. */
-void used_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes);
+void used_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
 /* The same of those on their way out, which stay used. */
-void removing_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes);
+void removing_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
 
 /* What replay gathers beside the state itself (replay.c). */
 struct replay {
-	struct part *p;
+	struct partition *p;
 	uint64_t now;
 	bool orphans;     /* records of an instance that is no longer registered */
 	bool clean;       /* the newest horizon record was written by a clean shutdown */
@@ -682,7 +682,7 @@ int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_err
 struct txn *txn_make(enum txn_kind kind);
 void txn_destroy(struct txn *t); /* NULL is allowed */
 /* Under the write lock: queues a transaction whose record is complete. */
-void commit_queue(struct part *p, struct txn *t);
+void commit_queue(struct partition *p, struct txn *t);
 void txn_wait(struct txn *t, struct waiter *w);
 void commit_init(struct skv_core *c);
 void commit_destroy(struct skv_core *c);
@@ -731,20 +731,20 @@ void sync_forget(struct skv_core *c, int status);
 
 /* ---- checkpoint.c, recover.c, owner.c, device.c, admin.c, tick.c ------------------------------------- */
 
-void snapshot_abort(struct part *p);
+void snapshot_abort(struct partition *p);
 /* Under the write lock, by the committer between two batches. */
-void snapshot_begin(struct part *p, uint64_t barrier);
+void snapshot_begin(struct partition *p, uint64_t barrier);
 /* Writes one checkpoint of the current part. `clean`: the last one of an orderly shutdown. */
 int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
 
-struct part *part_make(struct skv_core *c);
-void part_destroy(struct part *p);
+struct partition *part_make(struct skv_core *c);
+void part_destroy(struct partition *p);
 /* Loads registry, checkpoint and journal into a new part. No lock: nobody else sees it yet. */
-int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_error *err);
+int part_load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err);
 /* Durably: so much of what this reign tells may be lost with the power. Before it tells anything. */
-int part_put_behind(struct part *p, struct skv_error *err);
+int part_put_behind(struct partition *p, struct skv_error *err);
 /* Verifies everything; each problem goes to say(). */
-uint64_t part_check(struct part *p, void (*say)(void *ctx, const char *text), void *ctx);
+uint64_t part_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx);
 
 /* Ownership: acquire, renew, give up; acquire anew, when the partition is to be loaded again. Called again and again by the
  * keeper; returns ms to wait. */
@@ -798,7 +798,7 @@ void device_doubt_files(struct device *d);
 /* By its second thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
 /* Its space; NULL: the part has none, or there is no part. */
-struct space *device_space(const struct part *p, const struct device *d);
+struct space *device_space(const struct partition *p, const struct device *d);
 /* Of storages that another manager has deleted: they end, once they are out of their file systems. */
 void devices_sweep(struct skv_core *c);
 struct device *device_find(const struct skv_core *c, uint32_t id);
@@ -837,7 +837,7 @@ struct storage_doc {
 	uint32_t id;
 	uint8_t uuid[16];
 };
-int registry_load(struct part *p, struct skv_error *err);
+int registry_load(struct partition *p, struct skv_error *err);
 void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
 void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
 void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
@@ -858,21 +858,21 @@ void registry_instance_key(char out[300], const char *tenant, const char *id);
 int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
 			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
 /* The same for all instances of a part that was just loaded and is nobody else's yet. */
-int registry_finish_drops(struct part *p, struct skv_error *err);
+int registry_finish_drops(struct partition *p, struct skv_error *err);
 int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err);
 /* Adds to the part; strings are copied. */
-int part_add_space(struct part *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
-int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t version);
-int part_add_instance(struct part *p, const struct skv_instance_spec *i, uint32_t id);
-int part_add_instance_to(struct part *p, const struct skv_instance_spec *i, uint32_t id, struct group *g);
-struct space *space_by_id(struct part *p, uint32_t storage_id);
+int part_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
+int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version);
+int part_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id);
+int part_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g);
+struct space *space_by_id(struct partition *p, uint32_t storage_id);
 /* The slots of a `counted` storage: its only file is as long as the capacity says. */
 int part_count_slots(struct space *s);
-void part_remove_group(struct part *p, const char *name);
-struct instance *instance_by_id(const struct part *p, uint32_t id); /* dropped ones too */
+void part_remove_group(struct partition *p, const char *name);
+struct instance *instance_by_id(const struct partition *p, uint32_t id); /* dropped ones too */
 /* Its registration has moved to "dropped/...": only replay of older records may still need it. */
-void part_set_dropped(struct part *p, uint32_t id);
-void part_remove_instance(struct part *p, struct instance *inst);
+void part_set_dropped(struct partition *p, uint32_t id);
+void part_remove_instance(struct partition *p, struct instance *inst);
 /* An empty one of the same registration, in no list; NULL = out of memory. */
 struct instance *instance_again(const struct instance *inst);
 void instance_free(struct instance *inst); /* NULL is allowed */
@@ -888,13 +888,13 @@ uint32_t tick_once(struct skv_core *c);
 
 /* Under the write lock: a lease of `ms` is asked for that ends after the instance's horizon. Queues a longer one, or
  * finds one on its way; `again`: for one that was too late when it was durable. */
-int horizon_extend(struct part *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out);
+int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out);
 void horizon_apply(struct txn *t);
 void horizon_undo(struct txn *t);
 /* Records of those that run, for a checkpoint or a reign; `exact`: what this reign has given is told otherwise. */
-void horizons_put(struct skv_buf *out, struct part *p, bool exact);
+void horizons_put(struct skv_buf *out, struct partition *p, bool exact);
 /* Extends ahead of need those of instances that were asked for leases lately. */
-void horizons_keep(struct part *p, uint64_t now);
+void horizons_keep(struct partition *p, uint64_t now);
 
 /* ---- leases.c: how much is leased ----------------------------------------------------------------------- */
 
@@ -908,20 +908,20 @@ struct lease_tally {
 /* Of a window: 2^shift ms. */
 uint32_t lease_shift(uint32_t longest_ms);
 /* Is a lease with this end counted? */
-bool lease_counts(const struct part *p, uint64_t end, uint64_t now);
+bool lease_counts(const struct partition *p, uint64_t end, uint64_t now);
 void lease_moves(struct instance *inst, struct lease_tally *t, uint64_t from, uint64_t to);
 /* The end of a block's lease moves; `before` 0 or in the past: it had none. */
-static inline void lease_note(const struct part *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end)
+static inline void lease_note(const struct partition *p, struct instance *inst, struct lease_tally *t, uint64_t before, uint64_t end)
 {
 	const uint64_t from = before >> p->lease_shift, to = end >> p->lease_shift;
 
 	if (from != to && to >= t->now)
 		lease_moves(inst, t, from, to);
 }
-struct lease_tally lease_tally_begin(const struct part *p, struct instance *inst, uint64_t now);
+struct lease_tally lease_tally_begin(const struct partition *p, struct instance *inst, uint64_t now);
 void lease_tally_end(struct instance *inst, const struct lease_tally *t);
 /* Bytes of the instance that are leased: at least, and with what ended within the last window or two. */
-uint64_t leased_bytes(const struct part *p, struct instance *inst, uint64_t now);
+uint64_t leased_bytes(const struct partition *p, struct instance *inst, uint64_t now);
 /* Before anybody else uses `to`. */
 void leases_copy(struct instance *to, const struct instance *from);
 

@@ -20,13 +20,13 @@ uint32_t lease_shift(uint32_t longest_ms)
 	return shift;
 }
 
-static uint64_t window_of(const struct part *p, uint64_t end) { return end >> p->lease_shift; }
+static uint64_t window_of(const struct partition *p, uint64_t end) { return end >> p->lease_shift; }
 
 static _Atomic int64_t *window(struct instance *inst, uint64_t no) { return &inst->lease_window[no % LEASE_WINDOWS]; }
 
 static void add(_Atomic int64_t *to, int64_t bytes) { atomic_fetch_add_explicit(to, bytes, memory_order_relaxed); }
 
-bool lease_counts(const struct part *p, uint64_t end, uint64_t now)
+bool lease_counts(const struct partition *p, uint64_t end, uint64_t now)
 {
 	ASSERT_SHARED(p);
 	return window_of(p, end) >= window_of(p, now + p->use_base);
@@ -44,7 +44,7 @@ static void pass(struct instance *inst, uint64_t no)
 		add(&inst->leased_bytes, -atomic_exchange_explicit(window(inst, seen), 0, memory_order_relaxed));
 }
 
-struct lease_tally lease_tally_begin(const struct part *p, struct instance *inst, uint64_t now)
+struct lease_tally lease_tally_begin(const struct partition *p, struct instance *inst, uint64_t now)
 {
 	struct lease_tally t = { .now = window_of(p, now + p->use_base) };
 
@@ -91,7 +91,7 @@ void lease_tally_end(struct instance *inst, const struct lease_tally *tally)
 		add(window(inst, t.to), added + (int64_t)(t.moved * inst->block_bytes));
 }
 
-uint64_t leased_bytes(const struct part *p, struct instance *inst, uint64_t now)
+uint64_t leased_bytes(const struct partition *p, struct instance *inst, uint64_t now)
 {
 	int64_t sum;
 

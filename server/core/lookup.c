@@ -15,7 +15,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------------- */
 
-struct instance *instance_find(const struct part *p, const char *tenant, const char *id)
+struct instance *instance_find(const struct partition *p, const char *tenant, const char *id)
 {
 	uint32_t name = name_hash(tenant, id);
 
@@ -27,7 +27,7 @@ struct instance *instance_find(const struct part *p, const char *tenant, const c
 	return NULL;
 }
 
-int instance_need(const struct part *p, const char *tenant, const char *id, const char *field,
+int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,
 		  struct instance **out, struct skv_error *err)
 {
 	struct instance *inst = instance_find(p, tenant, id);
@@ -82,7 +82,7 @@ int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 /* ---- leases ----------------------------------------------------------------------------------------- */
 
 /* A share of what leases take room from: what the instance may have, or (`slots_only`) the storages. */
-static uint64_t lease_cap(const struct part *p, const struct instance *inst, bool slots_only)
+static uint64_t lease_cap(const struct partition *p, const struct instance *inst, bool slots_only)
 {
 	uint64_t sum = slots_only ? group_storages_room(p, inst->group) : group_room(p, inst->group);
 
@@ -92,7 +92,7 @@ static uint64_t lease_cap(const struct part *p, const struct instance *inst, boo
 }
 
 /* Readers race for the mark: none takes a lease or a later use away from another. `use` 0: it is leased, not used. */
-static void mark(const struct part *p, const struct search *s, struct block *b, uint64_t use, struct lease_tally *t)
+static void mark(const struct partition *p, const struct search *s, struct block *b, uint64_t use, struct lease_tally *t)
 {
 	const uint64_t end = s->lease_until ? s->lease_until + p->use_base : 0;
 	const uint64_t least = use ? use : mark_least_use(end);
@@ -108,7 +108,7 @@ static void mark(const struct part *p, const struct search *s, struct block *b, 
 }
 
 /* The hits, as used and leased. */
-static void mark_hits(struct part *p, const struct skv_lookup_req *req, const struct search *s, uint64_t now)
+static void mark_hits(struct partition *p, const struct skv_lookup_req *req, const struct search *s, uint64_t now)
 {
 	const uint64_t use = req->mode == SKV_LOOKUP_TRAILING ? 0 : use_now(p, now);
 	struct lease_tally t = lease_tally_begin(p, s->inst, now);
@@ -137,7 +137,7 @@ static void note_lease(struct instance *inst, uint64_t until, bool slots_only)
 
 /* ---- lookup ------------------------------------------------------------------------------------------- */
 
-static uint32_t lease_ms_of(const struct part *p, const struct skv_lookup_req *req)
+static uint32_t lease_ms_of(const struct partition *p, const struct skv_lookup_req *req)
 {
 	const struct skv_core_options *o = &p->core->o;
 	uint32_t ms = req->lease_ms == SKV_LEASE_DEFAULT ? o->lease_default_ms : req->lease_ms;
@@ -146,7 +146,7 @@ static uint32_t lease_ms_of(const struct part *p, const struct skv_lookup_req *r
 }
 
 /* Bytes that the lease of hit i adds to what is leased. */
-static uint64_t lease_adds(const struct part *p, const struct search *s, uint32_t i, uint64_t now)
+static uint64_t lease_adds(const struct partition *p, const struct search *s, uint32_t i, uint64_t now)
 {
 	uint64_t end = s->hit[i] ? mark_lease_end(atomic_load_explicit(&s->hit[i]->mark, memory_order_relaxed)) : 0;
 
@@ -161,7 +161,7 @@ static void forget_hits(struct search *s)
 
 /* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
  * or a hybrid all, of what is read from its end the first ones. */
-static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struct search *s, uint64_t left, uint64_t now)
+static void keep_leasable(const struct partition *p, enum skv_lookup_mode mode, struct search *s, uint64_t left, uint64_t now)
 {
 	const bool trailing = mode == SKV_LOOKUP_TRAILING;
 
@@ -184,7 +184,7 @@ static void keep_leasable(const struct part *p, enum skv_lookup_mode mode, struc
 		s->lease_until = 0;
 }
 
-static void decide_lease(struct part *p, const struct skv_lookup_req *req, struct search *s, uint64_t now)
+static void decide_lease(struct partition *p, const struct skv_lookup_req *req, struct search *s, uint64_t now)
 {
 	uint32_t ms = lease_ms_of(p, req);
 	uint64_t bytes = 0, cap, have;
@@ -219,7 +219,7 @@ static void note_asked(struct instance *inst, uint32_t ms)
 		atomic_store_explicit(&inst->lease_asked, ms, memory_order_relaxed);
 }
 
-static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_table *files, struct search *s, uint32_t i)
+static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file_table *files, struct search *s, uint32_t i)
 {
 	struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 	const struct block *b = s->hit[i];
@@ -239,7 +239,7 @@ static int fill_hit(struct part *p, struct skv_lookup_res *res, struct file_tabl
 	return SKV_OK;
 }
 
-static int fill_lookup(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
+static int fill_lookup(struct partition *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
 		       struct skv_arena *a, struct search *s)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
@@ -271,7 +271,7 @@ static int prepare(const struct skv_lookup_req *req, struct skv_lookup_res *res,
 
 /* Under the read lock (or the write lock). SKV_PENDING: the horizon must be extended first, and the
  * caller may wait; otherwise the lease is cut at the horizon. */
-static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
+static int lookup_locked(struct partition *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
 			 struct skv_arena *a, struct skv_error *err, bool may_wait)
 {
 	struct search s;
@@ -306,22 +306,22 @@ static int lookup_locked(struct part *p, const struct skv_lookup_req *req, struc
 	return fill_lookup(p, req, res, a, &s);
 }
 
-static int wait_for_horizon(struct part *p, struct waiter *w, bool again);
+static int wait_for_horizon(struct partition *p, struct waiter *w, bool again);
 
-static int fill_late(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_late(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	(void)t;
 	(void)status; /* failed: the store is in trouble; answer with what lease there is */
 	return lookup_locked(p, w->req, w->res, w->arena, w->err, false);
 }
 
-static int fill_after_horizon(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_after_horizon(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_late(w, p, t, status);
 }
 
 /* `again`: for the last time, with a horizon that a slow store does not overtake. */
-static int wait_for_horizon(struct part *p, struct waiter *w, bool again)
+static int wait_for_horizon(struct partition *p, struct waiter *w, bool again)
 {
 	const struct skv_lookup_req *req = w->req;
 	uint64_t now = skv_now_ms(p->core->clock);

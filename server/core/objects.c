@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Room for one more. */
-static int spaces_reserve(struct part *p)
+static int spaces_reserve(struct partition *p)
 {
 	void *space = p->space, *name = p->space_name;
 	int rc = p->n_space == MAX_SPACES ? SKV_E_TOO_MANY
@@ -23,7 +23,7 @@ static int spaces_reserve(struct part *p)
 	return rc;
 }
 
-int part_add_space(struct part *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
+int part_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct skv_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
 	struct space *sp;
@@ -67,7 +67,7 @@ int part_count_slots(struct space *s)
 	return rc;
 }
 
-struct space *space_by_id(struct part *p, uint32_t storage_id)
+struct space *space_by_id(struct partition *p, uint32_t storage_id)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < p->n_space; i++)
@@ -122,7 +122,7 @@ void group_free(struct group *g)
 	skv_free(g);
 }
 
-int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t version)
+int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version)
 {
 	struct group *copy = skv_calloc(1, sizeof *copy);
 	void *v = p->group, *name = p->group_name;
@@ -147,7 +147,7 @@ int part_add_group(struct part *p, const struct skv_group_spec *g, uint64_t vers
 }
 
 /* What ghosts still have of it: all that it has, for it has no instances any more. */
-static void leave_to_limbo(struct part *p, const struct group *g)
+static void leave_to_limbo(struct partition *p, const struct group *g)
 {
 	struct group *to = &p->limbo;
 
@@ -157,7 +157,7 @@ static void leave_to_limbo(struct part *p, const struct group *g)
 	to->used_bytes += g->used_bytes;
 }
 
-void part_remove_group(struct part *p, const char *name)
+void part_remove_group(struct partition *p, const char *name)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++) {
@@ -216,7 +216,7 @@ static int instance_copy(struct instance *inst, const struct skv_instance_spec *
 }
 
 /* Room for one more. */
-static int instances_reserve(struct part *p)
+static int instances_reserve(struct partition *p)
 {
 	void *inst = p->inst, *name = p->inst_name;
 	int rc = skv_grow(&inst, &p->cap_inst, p->n_inst + 1, sizeof *p->inst);
@@ -228,7 +228,7 @@ static int instances_reserve(struct part *p)
 	return rc;
 }
 
-int part_add_instance_to(struct part *p, const struct skv_instance_spec *i, uint32_t id, struct group *g)
+int part_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g)
 {
 	struct instance *inst = skv_calloc(1, sizeof *inst);
 
@@ -245,7 +245,7 @@ int part_add_instance_to(struct part *p, const struct skv_instance_spec *i, uint
 	return SKV_OK;
 }
 
-int part_add_instance(struct part *p, const struct skv_instance_spec *i, uint32_t id)
+int part_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id)
 {
 	struct group *g = group_find(p, i->group);
 
@@ -271,7 +271,7 @@ struct instance *instance_again(const struct instance *inst)
 	return fresh;
 }
 
-struct instance *instance_by_id(const struct part *p, uint32_t id)
+struct instance *instance_by_id(const struct partition *p, uint32_t id)
 {
 	ASSERT_SHARED(p);
 	for (size_t i = 0; i < p->n_inst; i++)
@@ -280,7 +280,7 @@ struct instance *instance_by_id(const struct part *p, uint32_t id)
 	return NULL;
 }
 
-void part_set_dropped(struct part *p, uint32_t id)
+void part_set_dropped(struct partition *p, uint32_t id)
 {
 	struct instance *inst = instance_by_id(p, id);
 
@@ -293,7 +293,7 @@ void part_set_dropped(struct part *p, uint32_t id)
 	group_join(&p->limbo, inst);
 }
 
-void part_remove_instance(struct part *p, struct instance *inst)
+void part_remove_instance(struct partition *p, struct instance *inst)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_inst; i++) {
@@ -312,7 +312,7 @@ uint32_t name_hash(const char *name, const char *more)
 	return (uint32_t)(skv_hash128(name, strlen(name)).lo + 31 * skv_hash128(more, strlen(more)).lo);
 }
 
-struct group *group_find(const struct part *p, const char *name)
+struct group *group_find(const struct partition *p, const char *name)
 {
 	uint32_t hash = name_hash(name, "");
 
@@ -323,7 +323,7 @@ struct group *group_find(const struct part *p, const char *name)
 	return NULL;
 }
 
-int space_find(const struct part *p, const char *name)
+int space_find(const struct partition *p, const char *name)
 {
 	uint32_t hash = name_hash(name, "");
 

@@ -41,7 +41,7 @@ int core_gate(const struct skv_core *c, struct skv_error *err)
 
 void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 {
-	struct part *p;
+	struct partition *p;
 
 	atomic_store(&c->state, next);
 	core_lock(c);
@@ -226,7 +226,7 @@ uint32_t owner_step(struct skv_core *c)
 	return renew(c);
 }
 
-static int append(struct skv_core *c, struct part *p, struct skv_buf *b, struct skv_error *err)
+static int append(struct skv_core *c, struct partition *p, struct skv_buf *b, struct skv_error *err)
 {
 	int rc = SKV_E_NOMEM;
 
@@ -242,7 +242,7 @@ static int append(struct skv_core *c, struct part *p, struct skv_buf *b, struct 
 
 /* Blocks whose bytes a power loss may have taken. Until the reign's own record every load finds them
  * again, so they are gone before it, and before anything is answered. */
-static int remove_lost(struct skv_core *c, struct part *p, struct skv_error *err)
+static int remove_lost(struct skv_core *c, struct partition *p, struct skv_error *err)
 {
 	struct txn t = { .kind = TXN_REMOVE, .removal = p->lost.v, .n_removal = p->lost.n };
 	uint64_t now = skv_now_ms(c->clock);
@@ -265,7 +265,7 @@ static int remove_lost(struct skv_core *c, struct part *p, struct skv_error *err
 
 /* The first record of a reign: the boot that horizons are told by from here on, and the mark that the last stop is not
  * clean any more. Durable before anything is answered, in NORMAL too. */
-static int begin_reign(struct skv_core *c, struct part *p, struct skv_error *err)
+static int begin_reign(struct skv_core *c, struct partition *p, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = remove_lost(c, p, err);
@@ -312,13 +312,13 @@ static void first_probes(struct skv_core *c)
 
 /* Under the write lock: the reign that p was loaded for goes on. The keeper changes these without it, but
  * takes the lock to drop the part afterwards. */
-static bool still_ours(const struct skv_core *c, const struct part *p)
+static bool still_ours(const struct skv_core *c, const struct partition *p)
 {
 	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
 	       !atomic_load(&c->reload_asked) && atomic_load(&c->fence) == p->fence;
 }
 
-static int load(struct skv_core *c, struct part **out, struct skv_error *err)
+static int load(struct skv_core *c, struct partition **out, struct skv_error *err)
 {
 	uint64_t fence = atomic_load(&c->fence);
 	int rc = registry_secret(c, fence, err);
@@ -342,7 +342,7 @@ static int load(struct skv_core *c, struct part **out, struct skv_error *err)
 }
 
 /* READY, unless the ownership was lost meanwhile. */
-static void open_up(struct skv_core *c, struct part *p)
+static void open_up(struct skv_core *c, struct partition *p)
 {
 	bool ours;
 
@@ -372,7 +372,7 @@ static void open_up(struct skv_core *c, struct part *p)
 
 bool owner_load(struct skv_core *c)
 {
-	struct part *p = NULL;
+	struct partition *p = NULL;
 	struct skv_error err = { 0 };
 	uint64_t t0 = skv_now_ms(c->clock);
 

@@ -85,7 +85,7 @@ static struct pin get(const struct block *b)
 }
 
 /* Room is reserved. */
-static void set(struct part *p, struct block *b, struct pin to)
+static void set(struct partition *p, struct block *b, struct pin to)
 {
 	struct pins *pins = &block_instance(b)->pins;
 	struct pin *cell;
@@ -134,7 +134,7 @@ void pins_destroy(struct instance *inst)
 	inst->pins = (struct pins){ 0 };
 }
 
-int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until)
+int pin_replay(struct partition *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until)
 {
 	struct block *b = index_find(p, inst, key);
 
@@ -150,7 +150,7 @@ int pin_replay(struct part *p, struct instance *inst, struct skv_key key, enum s
 /* ---- a change and its undo ------------------------------------------------------------------------------ */
 
 /* Sets what t->repin says and queues its record. SKV_E_NOMEM changes nothing. Takes t. */
-static int repin(struct part *p, struct instance *inst, struct txn *t)
+static int repin(struct partition *p, struct instance *inst, struct txn *t)
 {
 	int rc = reserve(&inst->pins, t->n_repin);
 
@@ -168,7 +168,7 @@ static int repin(struct part *p, struct instance *inst, struct txn *t)
 }
 
 /* By their keys: a block whose removal was queued before may be gone by now. */
-void pin_undo(struct part *p, struct txn *t)
+void pin_undo(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = t->n_repin; i-- > 0;) {
@@ -205,7 +205,7 @@ static bool expired(const struct pin *pin, uint64_t now)
 }
 
 /* A portion of one table. True when more of it is due than a portion. */
-static bool expire(struct part *p, struct instance *inst, uint64_t now)
+static bool expire(struct partition *p, struct instance *inst, uint64_t now)
 {
 	struct pins *pins = &inst->pins;
 	uint32_t n = pins->cells < PORTION_PINS ? pins->cells : PORTION_PINS, due = 0;
@@ -228,7 +228,7 @@ static bool expire(struct part *p, struct instance *inst, uint64_t now)
 	return n > 0;
 }
 
-bool pins_expire(struct part *p, struct portion instances)
+bool pins_expire(struct partition *p, struct portion instances)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
@@ -251,7 +251,7 @@ static struct pin stronger(struct pin have, struct pin want)
 }
 
 /* May so many more blocks of the instance be pinned hard? */
-static int check_room(const struct part *p, const struct instance *inst, uint64_t blocks, struct skv_error *err)
+static int check_room(const struct partition *p, const struct instance *inst, uint64_t blocks, struct skv_error *err)
 {
 	const struct group *g = inst->group;
 	uint32_t percent = g->spec.pin_percent ? g->spec.pin_percent : DEFAULT_PERCENT;
@@ -275,7 +275,7 @@ static int check_room(const struct part *p, const struct instance *inst, uint64_
 	return SKV_OK;
 }
 
-static int pin_locked(struct part *p, const struct skv_pin_req *req, struct waiter *w)
+static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct waiter *w)
 {
 	struct skv_pin_res *res = w->res;
 	struct pin want = { .kind = req->kind };
@@ -313,7 +313,7 @@ static int pin_locked(struct part *p, const struct skv_pin_req *req, struct wait
 	return rc == SKV_OK ? SKV_PENDING : rc;
 }
 
-static int unpin_locked(struct part *p, const struct skv_unpin_req *req, struct waiter *w)
+static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, struct waiter *w)
 {
 	static const struct pin none = { .kind = SKV_PIN_NONE };
 	struct skv_unpin_res *res = w->res;
@@ -396,7 +396,7 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 	return rc;
 }
 
-static void list(const struct part *p, const struct instance *inst, const struct skv_pins_req *req,
+static void list(const struct partition *p, const struct instance *inst, const struct skv_pins_req *req,
 		 struct skv_pins_res *res)
 {
 	uint64_t now = skv_now_ms(p->core->clock), i = req->cursor;

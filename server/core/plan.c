@@ -97,7 +97,7 @@ void plan_cut(struct plan *plan, uint64_t n, bool whole)
 	plan_count(plan);
 }
 
-static int classify(const struct part *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan)
+static int classify(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan)
 {
 	struct probe pr;
 
@@ -116,7 +116,7 @@ static int classify(const struct part *p, const struct skv_start_req *req, struc
 	return SKV_OK;
 }
 
-static int check_size(const struct part *p, const struct plan *plan, struct skv_error *err)
+static int check_size(const struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	uint64_t slots = 0;
 
@@ -132,7 +132,7 @@ static int check_size(const struct part *p, const struct plan *plan, struct skv_
 }
 
 /* What not every instance, or not every other form of the request, goes with. */
-static int check_forms(const struct part *p, const struct skv_start_req *req, const struct instance *inst,
+static int check_forms(const struct partition *p, const struct skv_start_req *req, const struct instance *inst,
 		       struct skv_error *err)
 {
 	if (req->fit && inst->spec.n_specs > 1)
@@ -145,7 +145,7 @@ static int check_forms(const struct part *p, const struct skv_start_req *req, co
 	return SKV_OK;
 }
 
-int plan_make(const struct part *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
+int plan_make(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
 	      struct skv_error *err)
 {
 	int rc = check_forms(p, req, plan->inst, err);

@@ -36,7 +36,7 @@ void policy_unset(struct group *g)
 	g->policy_state = NULL;
 }
 
-int policy_set(struct part *p, struct group *g)
+int policy_set(struct partition *p, struct group *g)
 {
 	const struct skv_policy_ops *to = skv_policy_find(g->spec.policy);
 	bool change = g->policy != NULL;
@@ -63,7 +63,7 @@ int policy_set(struct part *p, struct group *g)
 }
 
 /* Returns how many blocks it has looked at. */
-static uint32_t requeue_chunk(struct part *p, const struct group *g, struct chunk *c)
+static uint32_t requeue_chunk(struct partition *p, const struct group *g, struct chunk *c)
 {
 	if (!c->inst || c->inst->ghost || c->inst->group != g)
 		return 1;
@@ -78,7 +78,7 @@ static uint32_t requeue_chunk(struct part *p, const struct group *g, struct chun
 	return c->places;
 }
 
-static bool requeue_portion(struct part *p, struct group *g)
+static bool requeue_portion(struct partition *p, struct group *g)
 {
 	uint32_t done = 0;
 
@@ -90,7 +90,7 @@ static bool requeue_portion(struct part *p, struct group *g)
 	return g->requeue != 0;
 }
 
-bool policy_go_on(struct part *p, struct portion groups)
+bool policy_go_on(struct partition *p, struct portion groups)
 {
 	bool more = false;
 

@@ -12,7 +12,7 @@
 #define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
 
 struct probe {
-	const struct part *p;
+	const struct partition *p;
 	const struct instance *inst;
 	const struct skv_key *keys;
 	uint32_t n;
@@ -37,7 +37,7 @@ static inline void probe_entry(struct probe *pr, uint32_t i)
 		pr->near[i % 16] = index_fetch_entry(pr->p, pr->inst, pr->hash[i % 32]);
 }
 
-static inline void probe_begin(struct probe *pr, const struct part *p, const struct instance *inst,
+static inline void probe_begin(struct probe *pr, const struct partition *p, const struct instance *inst,
 			       const struct skv_key *keys, uint32_t n)
 {
 	pr->p = p;

@@ -80,7 +80,7 @@ static void note_top(struct evict_queue *q, uint32_t which)
 		skv_heap_push(tops, which, key, top_id(q, which));
 }
 
-static struct evict_set *set_find(const struct part *p, const struct group *g, uint32_t space, uint32_t class_id)
+static struct evict_set *set_find(const struct partition *p, const struct group *g, uint32_t space, uint32_t class_id)
 {
 	struct evict_set *set = p->space[space].sets;
 
@@ -89,7 +89,7 @@ static struct evict_set *set_find(const struct part *p, const struct group *g, u
 	return set;
 }
 
-static struct evict_set *set_make(struct part *p, struct group *g, uint32_t space, uint32_t class_id)
+static struct evict_set *set_make(struct partition *p, struct group *g, uint32_t space, uint32_t class_id)
 {
 	struct evict_set *set = skv_calloc(1, sizeof *set);
 
@@ -109,7 +109,7 @@ static void set_free(struct evict_set *set)
 	skv_free(set);
 }
 
-void evict_free_sets(struct part *p, uint32_t space, const struct group *g)
+void evict_free_sets(struct partition *p, uint32_t space, const struct group *g)
 {
 	struct evict_set **at = &p->space[space].sets;
 
@@ -204,7 +204,7 @@ void evict_hide_for_good(struct instance *inst)
 
 /* ---- queues ----------------------------------------------------------------------------------------- */
 
-static struct evict_queue *queue_make(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
+static struct evict_queue *queue_make(struct partition *p, struct instance *inst, uint32_t space, uint32_t class_id)
 {
 	struct evict_set *set = set_find(p, inst->group, space, class_id);
 	void *v = inst->queue;
@@ -226,7 +226,7 @@ static struct evict_queue *queue_make(struct part *p, struct instance *inst, uin
 	return q;
 }
 
-int evict_reserve(struct part *p, struct instance *inst, uint32_t space, uint32_t class_id)
+int evict_reserve(struct partition *p, struct instance *inst, uint32_t space, uint32_t class_id)
 {
 	struct evict_queue *q = queue_find(inst, space, class_id);
 
@@ -254,7 +254,7 @@ static int widen_queues(const struct instance *inst, uint32_t n_queues)
 	return rc;
 }
 
-int evict_widen(struct part *p, const struct group *g, uint32_t n_queues)
+int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues)
 {
 	int rc = SKV_OK;
 
@@ -349,7 +349,7 @@ void evict_expect(const struct block *b)
 		g->policy->prefetch(g->policy_state, hash_of(inst, b));
 }
 
-void evict_born(struct part *p, struct block *b, uint32_t how)
+void evict_born(struct partition *p, struct block *b, uint32_t how)
 {
 	const struct instance *inst = block_instance(b);
 	const struct group *g = inst->group;
@@ -514,7 +514,7 @@ static bool stand(struct block *b, uint64_t lease, uint64_t now)
 }
 
 /* It does not stand for what is held back above it any more: that does itself. */
-static void expose(struct part *p, const struct block *b)
+static void expose(struct partition *p, const struct block *b)
 {
 	while (b->parent != NO_BLOCK) {
 		struct block *parent = block_get(p, b->parent);
@@ -529,13 +529,13 @@ static void expose(struct part *p, const struct block *b)
 	}
 }
 
-void evict_consider_at(struct part *p, struct block *b, uint64_t lease, uint64_t now)
+void evict_consider_at(struct partition *p, struct block *b, uint64_t lease, uint64_t now)
 {
 	if (!p->loading && !stand(b, lease, now))
 		expose(p, b);
 }
 
-void evict_withhold(struct part *p, struct block *b)
+void evict_withhold(struct partition *p, struct block *b)
 {
 	evict_forget(b);
 	if (!p->loading)
@@ -559,7 +559,7 @@ bool evict_stands_for(const struct block *child, const struct block *b)
 	       may_stand(inst, child) && (!place_word || skv_heap_which(place_word) >= EVICT_FIRST);
 }
 
-void evict_consider_above(struct part *p, struct block *b, const struct block *child)
+void evict_consider_above(struct partition *p, struct block *b, const struct block *child)
 {
 	const struct instance *inst = block_instance(b);
 
@@ -570,7 +570,7 @@ void evict_consider_above(struct part *p, struct block *b, const struct block *c
 		evict_forget(b);
 }
 
-void evict_consider(struct part *p, struct block *b)
+void evict_consider(struct partition *p, struct block *b)
 {
 	uint64_t lease = block_lease(p, block_instance(b), b);
 
@@ -578,13 +578,13 @@ void evict_consider(struct part *p, struct block *b)
 	evict_consider_at(p, b, lease, lease ? skv_now_ms(p->core->clock) : 0);
 }
 
-void evict_leaf(struct part *p, struct block *b)
+void evict_leaf(struct partition *p, struct block *b)
 {
 	if (block_instance(b)->group->policy->leaf_first || pin_kind(b) != SKV_PIN_NONE || evict_held_back(b))
 		evict_consider(p, b);
 }
 
-uint64_t evict_next_lease(const struct part *p, uint32_t space)
+uint64_t evict_next_lease(const struct partition *p, uint32_t space)
 {
 	uint64_t next = UINT64_MAX, key;
 	uint32_t id;

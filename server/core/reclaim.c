@@ -13,7 +13,7 @@
 
 #define PORTION_BLOCKS 1024u /* in one call */
 
-uint64_t group_type_bytes(const struct part *p, const struct group *g, const char *type, uint64_t *removing)
+uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type, uint64_t *removing)
 {
 	uint64_t used = 0, going = 0;
 
@@ -52,7 +52,7 @@ static uint64_t over_marks(uint64_t have, uint64_t room, uint32_t high, uint32_t
 }
 
 /* Bytes above what the group may have, less what is kept free ahead of need. */
-static uint64_t over_room(const struct part *p, struct group *g, uint64_t have)
+static uint64_t over_room(const struct partition *p, struct group *g, uint64_t have)
 {
 	const struct skv_group_spec *s = &g->spec;
 
@@ -62,7 +62,7 @@ static uint64_t over_room(const struct part *p, struct group *g, uint64_t have)
 }
 
 /* Bytes that must go: those over the group's line, else those over the line of a type, which is told. */
-static uint64_t bytes_owed(const struct part *p, struct group *g, const char **type)
+static uint64_t bytes_owed(const struct partition *p, struct group *g, const char **type)
 {
 	const struct skv_group_spec *s = &g->spec;
 	uint64_t have = g->used_bytes - g->removing_bytes, owed = over_room(p, g, have);
@@ -92,7 +92,7 @@ static uint64_t portion_bytes(const struct group *g)
 }
 
 /* True: there is more to do at once. */
-static bool reclaim_idle(struct part *p, struct group *g)
+static bool reclaim_idle(struct partition *p, struct group *g)
 {
 	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
 
@@ -102,7 +102,7 @@ static bool reclaim_idle(struct part *p, struct group *g)
 }
 
 /* An instance that has more than its fixed part, for that was larger, or nearly as much: as over_room does for groups. */
-static bool reclaim_parts(struct part *p, const struct group *g)
+static bool reclaim_parts(struct partition *p, const struct group *g)
 {
 	uint64_t room = g->spec.share == SKV_SHARE_FIXED ? group_room(p, g) : 0, part, owed;
 	uint32_t keep = g->spec.high_percent ? 0 : p->core->o.free_percent;
@@ -122,7 +122,7 @@ static bool reclaim_parts(struct part *p, const struct group *g)
 	return more;
 }
 
-bool reclaim_space(struct part *p, uint32_t space)
+bool reclaim_space(struct partition *p, uint32_t space)
 {
 	struct space *s = &p->space[space];
 	uint64_t used = s->used_bytes - s->removing_bytes, blocks = 0, owed;
@@ -141,7 +141,7 @@ bool reclaim_space(struct part *p, uint32_t space)
 }
 
 /* The same for what is too old, where that counts. */
-static bool reclaim_old(struct part *p, struct group *g)
+static bool reclaim_old(struct partition *p, struct group *g)
 {
 	uint64_t wall = skv_wall_ms(p->core->clock);
 
@@ -152,7 +152,7 @@ static bool reclaim_old(struct part *p, struct group *g)
 	return evict_older(p, g, g->too_old, PORTION_BLOCKS);
 }
 
-bool reclaim_group(struct part *p, struct group *g)
+bool reclaim_group(struct partition *p, struct group *g)
 {
 	uint64_t now = skv_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
 	const char *type;

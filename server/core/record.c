@@ -79,7 +79,7 @@ static void put_place(struct skv_buf *out, const struct space *space, uint32_t s
 }
 
 /* The slots of one spec over the session's written blocks, as runs of neighbours. */
-static void put_runs(struct skv_buf *out, const struct part *p, const struct session *s, uint32_t spec)
+static void put_runs(struct skv_buf *out, const struct partition *p, const struct session *s, uint32_t spec)
 {
 	const struct slot *run = NULL;
 	uint32_t count = 0;
@@ -116,7 +116,7 @@ static void put_name(struct skv_buf *out, const struct block *b)
 }
 
 /* What not every session has: left out when there is none of it, as in records of older versions. */
-static void put_start_tail(struct skv_buf *out, const struct part *p, const struct session *s)
+static void put_start_tail(struct skv_buf *out, const struct partition *p, const struct session *s)
 {
 	uint8_t flags = (uint8_t)((s->anonymous ? START_ANONYMOUS : 0) | (s->grace_ms ? START_GRACE : 0) |
 				  (s->inst->spec.named ? START_NAMES : 0) | (s->independent ? START_INDEPENDENT : 0));
@@ -130,7 +130,7 @@ static void put_start_tail(struct skv_buf *out, const struct part *p, const stru
 		put_name(out, s->write[i].specs ? block_get(p, s->write[i].block) : NULL);
 }
 
-void record_start(struct skv_buf *out, const struct part *p, const struct session *s)
+void record_start(struct skv_buf *out, const struct partition *p, const struct session *s)
 {
 	size_t at = begin(out, RECORD_START);
 	bool uniform = true;
@@ -203,7 +203,7 @@ void record_end(struct skv_buf *out, const struct session *s, const struct txn *
 	end(out, at);
 }
 
-size_t record_remove(struct skv_buf *out, const struct part *p, const struct removal *r, size_t n, uint64_t now)
+size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r, size_t n, uint64_t now)
 {
 	const struct instance *inst = block_instance(block_get(p, r[0].block));
 	size_t same = 1, at = begin(out, RECORD_REMOVE);
@@ -222,7 +222,7 @@ size_t record_remove(struct skv_buf *out, const struct part *p, const struct rem
 	return same;
 }
 
-void record_horizon(struct skv_buf *out, const struct part *p, bool clean)
+void record_horizon(struct skv_buf *out, const struct partition *p, bool clean)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	size_t at = begin(out, RECORD_HORIZON);
@@ -254,7 +254,7 @@ void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uin
 	end(out, at);
 }
 
-void record_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
+void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now)
 {
 	size_t at = 0;
 	bool any = false;
@@ -334,7 +334,7 @@ void record_pin(struct skv_buf *out, const struct instance *inst, const struct r
 	end(out, at);
 }
 
-void record_pins(struct skv_buf *out, const struct part *p, const struct instance *inst, uint64_t now)
+void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now)
 {
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < inst->pins.cells; i += PINS_PER_RECORD) {
@@ -350,7 +350,7 @@ void record_pins(struct skv_buf *out, const struct part *p, const struct instanc
 
 static bool stored(const struct slot *s) { return s->state == SLOT_COMMITTED || s->state == SLOT_REMOVING; }
 
-static void put_block(struct skv_buf *out, const struct part *p, const struct instance *inst,
+static void put_block(struct skv_buf *out, const struct partition *p, const struct instance *inst,
 		      const struct block *b, uint32_t mask)
 {
 	put_key(out, b->key);
@@ -374,7 +374,7 @@ static void put_block(struct skv_buf *out, const struct part *p, const struct in
 }
 
 /* Blocks of a chunk that have a committed slot; open sessions bring the others themselves. */
-void record_chunk(struct skv_buf *out, const struct part *p, const struct chunk *c)
+void record_chunk(struct skv_buf *out, const struct partition *p, const struct chunk *c)
 {
 	size_t at = begin(out, c->inst->spec.named ? RECORD_NAMED_BLOCKS : RECORD_BLOCKS), n_at = out->len + 4;
 	uint32_t n = 0;
@@ -439,7 +439,7 @@ void record_hold(struct skv_buf *out, const struct space *space, struct skv_run 
 	end(out, at);
 }
 
-void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct chunk *c, uint64_t now)
+void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now)
 {
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < c->fresh; i++) {
@@ -455,7 +455,7 @@ void record_chunk_leases(struct skv_buf *out, const struct part *p, const struct
 	}
 }
 
-void record_eras(struct skv_buf *out, const struct part *p)
+void record_eras(struct skv_buf *out, const struct partition *p)
 {
 	size_t at = begin(out, RECORD_ERAS);
 
@@ -468,7 +468,7 @@ void record_eras(struct skv_buf *out, const struct part *p)
 	end(out, at);
 }
 
-void record_counters(struct skv_buf *out, const struct part *p)
+void record_counters(struct skv_buf *out, const struct partition *p)
 {
 	size_t at = begin(out, RECORD_COUNTERS);
 

@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
-struct part *part_make(struct skv_core *c)
+struct partition *part_make(struct skv_core *c)
 {
-	struct part *p = skv_calloc(1, sizeof *p);
+	struct partition *p = skv_calloc(1, sizeof *p);
 
 	if (!p)
 		return NULL;
@@ -37,7 +37,7 @@ struct part *part_make(struct skv_core *c)
 	return p;
 }
 
-void part_destroy(struct part *p)
+void part_destroy(struct partition *p)
 {
 	if (!p)
 		return;
@@ -97,7 +97,7 @@ static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 }
 
 struct finish {
-	struct part *p;
+	struct partition *p;
 	bool drop_unsummed; /* of storages whose bytes lie in a page cache, */
 	bool drop_all;      /* or of all */
 	int rc;
@@ -114,7 +114,7 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 
 static uint64_t younger(uint64_t use, uint64_t ms) { return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0; }
 
-static void make_younger(void *ctx, struct part *p, struct block *b)
+static void make_younger(void *ctx, struct partition *p, struct block *b)
 {
 	const uint64_t *ms = ctx;
 	uint64_t mark = atomic_load(&b->mark);
@@ -123,7 +123,7 @@ static void make_younger(void *ctx, struct part *p, struct block *b)
 	atomic_store(&b->mark, mark_make(younger(mark_use(mark), *ms), mark_freq(mark), 0));
 }
 
-static void finish_block(void *ctx, struct part *p, struct block *b)
+static void finish_block(void *ctx, struct partition *p, struct block *b)
 {
 	struct finish *f = ctx;
 	const struct instance *inst = block_instance(b);
@@ -136,16 +136,16 @@ static void finish_block(void *ctx, struct part *p, struct block *b)
 		f->rc = SKV_E_NOMEM;
 }
 
-static bool is_normal(const struct part *p) { return skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL; }
+static bool is_normal(const struct partition *p) { return skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL; }
 
 /* Not only of what was relaxed. */
-static bool is_lossy_everywhere(const struct part *p)
+static bool is_lossy_everywhere(const struct partition *p)
 {
 	return p->rolled_back || (p->unclean && (p->behind_all || is_normal(p)));
 }
 
 /* newest: ms of the newest use */
-static void restore_time(struct part *p, const struct replay *r, uint64_t newest)
+static void restore_time(struct partition *p, const struct replay *r, uint64_t newest)
 {
 	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
 
@@ -157,7 +157,7 @@ static void restore_time(struct part *p, const struct replay *r, uint64_t newest
 }
 
 /* A lease that a clean stop wrote down. */
-static void restore_lease(struct part *p, const struct lease *l, uint64_t now)
+static void restore_lease(struct partition *p, const struct lease *l, uint64_t now)
 {
 	struct instance *inst = instance_by_id(p, l->inst);
 	struct block *b = inst ? index_find(p, inst, l->key) : NULL;
@@ -180,7 +180,7 @@ static void restore_lease(struct part *p, const struct lease *l, uint64_t now)
 		atomic_store(&inst->found_until, l->until);
 }
 
-static void restore_leases(struct part *p, uint64_t now)
+static void restore_leases(struct partition *p, uint64_t now)
 {
 	p->reign_generation = p->next_generation;
 	for (size_t i = 0; i < p->n_inst; i++) {
@@ -201,7 +201,7 @@ static void restore_leases(struct part *p, uint64_t now)
 
 /* Nothing that is free now is handed out before then; on external storages before `counted` (0 = at once). A claimed
  * file may have been made and used by sessions that nobody knows any more, so growth leaves it alone as long. */
-static void freeze(struct part *p, uint64_t until, uint64_t counted)
+static void freeze(struct partition *p, uint64_t until, uint64_t counted)
 {
 	p->freeze_until = until > counted ? until : counted;
 	for (uint32_t i = 0; i < p->n_space; i++) {
@@ -217,7 +217,7 @@ static void freeze(struct part *p, uint64_t until, uint64_t counted)
 }
 
 /* Nobody writes any more so long after a deadline. */
-static uint64_t longest_grace(const struct part *p)
+static uint64_t longest_grace(const struct partition *p)
 {
 	const struct skv_core_options *o = &p->core->o;
 	uint64_t most = o->grace_max_ms > o->grace_ms ? o->grace_max_ms : o->grace_ms;
@@ -230,7 +230,7 @@ static uint64_t longest_grace(const struct part *p)
 
 static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static void freeze_for_old_writers(struct part *p, const struct replay *r)
+static void freeze_for_old_writers(struct partition *p, const struct replay *r)
 {
 	uint64_t all = r->freeze_ms, counted = 0;
 
@@ -245,7 +245,7 @@ static void freeze_for_old_writers(struct part *p, const struct replay *r)
 	freeze(p, all ? r->now + all : 0, counted);
 }
 
-static int finish_load(struct part *p, const struct replay *r)
+static int finish_load(struct partition *p, const struct replay *r)
 {
 	struct finish f = { .p = p };
 	uint64_t newest = use_ms(atomic_load(&p->last_use));
@@ -279,7 +279,7 @@ static int finish_load(struct part *p, const struct replay *r)
 
 /* ---- what a power loss may take along ------------------------------------------------------------------- */
 
-static int load_behind(struct part *p, struct skv_error *err)
+static int load_behind(struct partition *p, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = skv_store_get(p->core->store, "behind", &b, &p->behind_version, err);
@@ -301,7 +301,7 @@ static int load_behind(struct part *p, struct skv_error *err)
 	return rc;
 }
 
-int part_put_behind(struct part *p, struct skv_error *err)
+int part_put_behind(struct partition *p, struct skv_error *err)
 {
 	const struct skv_core_options *o = &p->core->o;
 	bool all = is_normal(p);
@@ -322,9 +322,9 @@ int part_put_behind(struct part *p, struct skv_error *err)
 	return rc;
 }
 
-int part_load(struct skv_core *c, uint64_t fence, struct part **out, struct skv_error *err)
+int part_load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
 {
-	struct part *p = part_make(c);
+	struct partition *p = part_make(c);
 	struct load l = { .err = err };
 	struct skv_load_sink sink = { on_slice, on_record, &l };
 	uint64_t base = 0;

@@ -200,12 +200,12 @@ void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
 /* ---- loading ----------------------------------------------------------------------------------------- */
 
 struct loader {
-	struct part *p;
+	struct partition *p;
 	struct skv_error *err;
 };
 
 /* The device outlives reloads: made on the first one, found again on later ones. */
-static int use_device(struct part *p, const struct storage_doc *d, struct device **out)
+static int use_device(struct partition *p, const struct storage_doc *d, struct device **out)
 {
 	struct skv_core *c = p->core;
 	int rc;
@@ -534,7 +534,7 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	return rc == SKV_E_INVALID ? bad_document(l->err, key) : rc;
 }
 
-int registry_load(struct part *p, struct skv_error *err)
+int registry_load(struct partition *p, struct skv_error *err)
 {
 	struct loader l = { p, err };
 	struct skv_store *s = p->core->store;

@@ -189,7 +189,7 @@ int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uin
 }
 
 /* A manager died between the record and the registry. */
-int registry_finish_drops(struct part *p, struct skv_error *err)
+int registry_finish_drops(struct partition *p, struct skv_error *err)
 {
 	int rc = SKV_OK;
 

@@ -11,7 +11,7 @@
 
 #define AHEAD 8u /* turns of a loop between a prefetch and its use */
 
-static void count_removing(struct part *p, struct instance *inst, const struct slot *s, uint32_t spec,
+static void count_removing(struct partition *p, struct instance *inst, const struct slot *s, uint32_t spec,
 			   int sign)
 {
 	struct space *space = &p->space[s->space];
@@ -20,7 +20,7 @@ static void count_removing(struct part *p, struct instance *inst, const struct s
 	removing_add(p, inst, s->space, sign * (int64_t)inst->spec.specs[spec].size);
 }
 
-void blocks_count(struct part *p, struct instance *inst, int64_t by)
+void blocks_count(struct partition *p, struct instance *inst, int64_t by)
 {
 	inst->blocks += (uint64_t)by;
 	if (inst->ghost)
@@ -30,7 +30,7 @@ void blocks_count(struct part *p, struct instance *inst, int64_t by)
 }
 
 /* COMMITTED <-> REMOVING, with the counts that hang on it. */
-static void set_removing(struct part *p, struct block *b, uint32_t specs, bool on)
+static void set_removing(struct partition *p, struct block *b, uint32_t specs, bool on)
 {
 	struct instance *inst = block_instance(b);
 	uint8_t from = on ? SLOT_COMMITTED : SLOT_REMOVING;
@@ -57,7 +57,7 @@ static uint32_t committed_specs(const struct instance *inst, const struct block 
 	return mask;
 }
 
-int remove_mark(struct part *p, struct picks *k, struct block *b)
+int remove_mark(struct partition *p, struct picks *k, struct block *b)
 {
 	void *v = k->v;
 	const struct instance *inst = block_instance(b);
@@ -75,7 +75,7 @@ int remove_mark(struct part *p, struct picks *k, struct block *b)
 	return SKV_OK;
 }
 
-static void unmark(struct part *p, const struct removal *v, size_t n)
+static void unmark(struct partition *p, const struct removal *v, size_t n)
 {
 	for (size_t i = n; i-- > 0;) {
 		struct block *b = block_get(p, v[i].block);
@@ -89,7 +89,7 @@ static void unmark(struct part *p, const struct removal *v, size_t n)
 	}
 }
 
-void remove_cancel(struct part *p, struct picks *k)
+void remove_cancel(struct partition *p, struct picks *k)
 {
 	ASSERT_EXCLUSIVE(p);
 	unmark(p, k->v, k->n);
@@ -97,7 +97,7 @@ void remove_cancel(struct part *p, struct picks *k)
 	*k = (struct picks){ 0 };
 }
 
-int remove_queue(struct part *p, struct picks *k, struct txn **out)
+int remove_queue(struct partition *p, struct picks *k, struct txn **out)
 {
 	struct txn *t = txn_make(TXN_REMOVE);
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -126,7 +126,7 @@ int remove_queue(struct part *p, struct picks *k, struct txn **out)
 }
 
 /* Victims lie anywhere: the entry some turns ahead, then its cell in the index. */
-static void prefetch(const struct part *p, const struct txn *t, size_t i)
+static void prefetch(const struct partition *p, const struct txn *t, size_t i)
 {
 	if (i + 2 * AHEAD < t->n_removal)
 		__builtin_prefetch(block_get(p, t->removal[i + 2 * AHEAD].block), 1);
@@ -137,7 +137,7 @@ static void prefetch(const struct part *p, const struct txn *t, size_t i)
 	}
 }
 
-void remove_apply(struct part *p, struct txn *t)
+void remove_apply(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < t->n_removal; i++) {
@@ -157,7 +157,7 @@ void remove_apply(struct part *p, struct txn *t)
 	}
 }
 
-void remove_undo(struct part *p, struct txn *t)
+void remove_undo(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	unmark(p, t->removal, t->n_removal);
@@ -170,7 +170,7 @@ struct delete_op {
 	struct skv_delete_res done; /* once it is durable */
 };
 
-static int fill_delete(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_delete(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	(void)p;
 	(void)t;
@@ -179,7 +179,7 @@ static int fill_delete(struct waiter *w, struct part *p, const struct txn *t, in
 	return status;
 }
 
-static int pick_keys(struct part *p, const struct instance *inst, const struct skv_delete_req *req, struct picks *k,
+static int pick_keys(struct partition *p, const struct instance *inst, const struct skv_delete_req *req, struct picks *k,
 		     struct skv_delete_res *res)
 {
 	for (uint32_t i = 0; i < req->n_keys; i++) {
@@ -197,7 +197,7 @@ static int pick_keys(struct part *p, const struct instance *inst, const struct s
 }
 
 /* Queues both; *last is the one to wait for, NULL = there is nothing to do. */
-static int queue_delete(struct part *p, struct picks *k, struct txn *revoked, struct txn **last)
+static int queue_delete(struct partition *p, struct picks *k, struct txn *revoked, struct txn **last)
 {
 	int rc = SKV_OK;
 
@@ -213,9 +213,9 @@ static int queue_delete(struct part *p, struct picks *k, struct txn *revoked, st
 	return SKV_OK;
 }
 
-static int delete_again(struct waiter *w, struct part *p, const struct txn *t, int status);
+static int delete_again(struct waiter *w, struct partition *p, const struct txn *t, int status);
 
-static int delete_locked(struct part *p, struct delete_op *op)
+static int delete_locked(struct partition *p, struct delete_op *op)
 {
 	const struct skv_delete_req *req = op->w.req;
 	struct instance *inst;
@@ -253,7 +253,7 @@ static int delete_locked(struct part *p, struct delete_op *op)
 }
 
 /* What it waited for is durable, and all of the blocks are what they are now. */
-static int delete_again(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int delete_again(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	(void)t;
 	return status == SKV_OK ? delete_locked(p, (struct delete_op *)w) : status;

@@ -187,7 +187,7 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 	return SKV_OK;
 }
 
-static int keys_are_free(const struct part *p, const struct session *s)
+static int keys_are_free(const struct partition *p, const struct session *s)
 {
 	uint32_t w = 0;
 

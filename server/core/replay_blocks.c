@@ -63,7 +63,7 @@ static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uin
 	return SKV_OK;
 }
 
-static struct block *find_or_make(struct part *p, struct instance *inst, struct skv_key key)
+static struct block *find_or_make(struct partition *p, struct instance *inst, struct skv_key key)
 {
 	struct block *b = index_find(p, inst, key);
 

@@ -26,7 +26,7 @@ static bool is_written(const struct instance *inst, const struct block *b)
 	return false;
 }
 
-static int find_wanted(struct part *p, const struct instance *inst, const struct skv_key *keys, uint32_t n, struct wanted *out)
+static int find_wanted(struct partition *p, const struct instance *inst, const struct skv_key *keys, uint32_t n, struct wanted *out)
 {
 	*out = (struct wanted){ .keys = keys };
 	for (uint32_t i = 0; i < n && inst->open; i++) {
@@ -45,24 +45,24 @@ static int find_wanted(struct part *p, const struct instance *inst, const struct
 }
 
 /* The slot that tells whether the write is SETTLING. */
-static struct slot *marked_slot(struct part *p, const struct session_write *w)
+static struct slot *marked_slot(struct partition *p, const struct session_write *w)
 {
 	return &block_get(p, w->block)->slot[__builtin_ctz(w->specs)];
 }
 
-bool revoke_is_settling(struct part *p, const struct session_write *w)
+bool revoke_is_settling(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);
 	return marked_slot(p, w)->checksum & SETTLING;
 }
 
-void revoke_unmark(struct part *p, const struct session_write *w)
+void revoke_unmark(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);
 	marked_slot(p, w)->checksum &= ~SETTLING;
 }
 
-static int take_write(struct part *p, struct session *s, uint32_t write, struct txn *t, size_t *cap)
+static int take_write(struct partition *p, struct session *s, uint32_t write, struct txn *t, size_t *cap)
 {
 	void *v = t->settled;
 
@@ -77,7 +77,7 @@ static int take_write(struct part *p, struct session *s, uint32_t write, struct 
 
 /* What of the session is wanted. SKV_PENDING with *behind: a transaction of the session is on its way, which decides what
  * there is to revoke. */
-static int take_session(struct part *p, struct session *s, const struct wanted *q, struct txn *t, size_t *cap,
+static int take_session(struct partition *p, struct session *s, const struct wanted *q, struct txn *t, size_t *cap,
 			struct txn **behind)
 {
 	uint32_t write = 0;
@@ -101,7 +101,7 @@ static int take_session(struct part *p, struct session *s, const struct wanted *
 	return rc;
 }
 
-void revoke_drop(struct part *p, struct txn *t)
+void revoke_drop(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (!t)
@@ -110,7 +110,7 @@ void revoke_drop(struct part *p, struct txn *t)
 	txn_destroy(t);
 }
 
-int revoke_make(struct part *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
+int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
 		struct txn **behind)
 {
 	struct wanted q;

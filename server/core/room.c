@@ -13,7 +13,7 @@
 #define GROW_PATIENCE_MS 1000u   /* a storage that fails to grow for so long evicts instead */
 #define MAKING_PATIENCE_MS 5000u /* and so does one that is at it for so long */
 
-void grants_free(struct part *p, struct grants *g)
+void grants_free(struct partition *p, struct grants *g)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
@@ -27,7 +27,7 @@ void grants_free(struct part *p, struct grants *g)
 enum effort { FREE, EVICT, EVICT_SOFT_PINS };
 
 /* What was cleared and has not been swept yet comes before any eviction. */
-static int alloc_slots(struct part *p, uint32_t space, uint32_t class_id, uint32_t n, struct skv_run *runs,
+static int alloc_slots(struct partition *p, uint32_t space, uint32_t class_id, uint32_t n, struct skv_run *runs,
 		       uint32_t *n_runs)
 {
 	struct skv_pool *pool = p->space[space].pool;
@@ -42,7 +42,7 @@ static int alloc_slots(struct part *p, uint32_t space, uint32_t class_id, uint32
 	return rc;
 }
 
-static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t spec, struct skv_arena *a)
+static int take_spec(struct partition *p, struct plan *plan, uint32_t space, uint32_t spec, struct skv_arena *a)
 {
 	uint32_t n = plan->need[spec], n_runs = 0, at = 0, class_id;
 	struct skv_run *runs = skv_arena_alloc(a, n * sizeof *runs);
@@ -69,7 +69,7 @@ static int take_spec(struct part *p, struct plan *plan, uint32_t space, uint32_t
 }
 
 /* Will it have no more than its part with the plan, so that others give it room of theirs first, whatever their class? */
-static bool below_part(const struct part *p, const struct plan *plan)
+static bool below_part(const struct partition *p, const struct plan *plan)
 {
 	const struct instance *inst = plan->inst;
 
@@ -79,7 +79,7 @@ static bool below_part(const struct part *p, const struct plan *plan)
 
 /* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
  * True when something is on its way. Called with the slots of earlier specs taken. */
-static bool make_room(struct part *p, const struct plan *plan, uint32_t space, uint32_t spec, bool soft)
+static bool make_room(struct partition *p, const struct plan *plan, uint32_t space, uint32_t spec, bool soft)
 {
 	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft }, over = { .over = true };
 	struct space *s = &p->space[space];
@@ -104,7 +104,7 @@ static bool make_room(struct part *p, const struct plan *plan, uint32_t space, u
 
 /* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting
  * helps. */
-static int take_in_space(struct part *p, struct plan *plan, uint32_t space, struct skv_arena *a, enum effort effort,
+static int take_in_space(struct partition *p, struct plan *plan, uint32_t space, struct skv_arena *a, enum effort effort,
 			 bool *coming)
 {
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
@@ -127,7 +127,7 @@ static int take_in_space(struct part *p, struct plan *plan, uint32_t space, stru
 static bool may_grow_later(const struct space *s) { return space_has_room(s) && !s->grow_full; }
 
 /* True when a new slab file of it is on its way, or its last failure is so young, that nothing else is done yet. */
-static bool grows(struct part *p, struct space *s)
+static bool grows(struct partition *p, struct space *s)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
@@ -144,7 +144,7 @@ struct some_spaces {
 	uint32_t at[MAX_GROUP_STORAGES];
 };
 
-static bool grows_later(const struct part *p, const struct some_spaces *spaces)
+static bool grows_later(const struct partition *p, const struct some_spaces *spaces)
 {
 	for (uint32_t i = 0; i < spaces->n; i++)
 		if (may_grow_later(&p->space[spaces->at[i]]))
@@ -153,7 +153,7 @@ static bool grows_later(const struct part *p, const struct some_spaces *spaces)
 }
 
 /* A lease or a hold in one of these spaces ends by then. */
-static bool frees_soon(const struct part *p, const struct some_spaces *spaces, uint64_t by)
+static bool frees_soon(const struct partition *p, const struct some_spaces *spaces, uint64_t by)
 {
 	for (uint32_t i = 0; i < spaces->n; i++)
 		if (skv_pool_next_due(p->space[spaces->at[i]].pool) <= by || evict_next_lease(p, spaces->at[i]) <= by)
@@ -162,7 +162,7 @@ static bool frees_soon(const struct part *p, const struct some_spaces *spaces, u
 }
 
 /* May the plan's bytes go to storages of this type? If not, room is made: *coming tells that some is on its way. */
-static bool type_has_room(struct part *p, const struct plan *plan, const char *type, enum effort effort, bool *coming)
+static bool type_has_room(struct partition *p, const struct plan *plan, const char *type, enum effort effort, bool *coming)
 {
 	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = effort == EVICT_SOFT_PINS };
 	struct group *g = plan->inst->group;
@@ -213,7 +213,7 @@ static enum fit plan_fit(const struct space *s, const struct plan *plan)
 
 /* The group's storages that exist, in order of preference: those whose chunks fit the plan better come first, then as the
  * group names them. */
-static void preferred_spaces(const struct part *p, const struct plan *plan, struct some_spaces *out)
+static void preferred_spaces(const struct partition *p, const struct plan *plan, struct some_spaces *out)
 {
 	const struct skv_group_spec *g = &plan->inst->group->spec;
 	enum fit fit[MAX_GROUP_STORAGES];
@@ -239,7 +239,7 @@ static void preferred_spaces(const struct part *p, const struct plan *plan, stru
 /* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
  * slab file, else eviction. SKV_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
  * enough, and are within the quota of their type. */
-static int take_somewhere(struct part *p, struct plan *plan, struct skv_arena *a, enum effort effort,
+static int take_somewhere(struct partition *p, struct plan *plan, struct skv_arena *a, enum effort effort,
 			  struct some_spaces *within)
 {
 	struct some_spaces order;
@@ -269,7 +269,7 @@ static int take_somewhere(struct part *p, struct plan *plan, struct skv_arena *a
 }
 
 /* Why no storage was within reach. */
-static int none_within(const struct part *p, const struct plan *plan, struct skv_error *err)
+static int none_within(const struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
 	bool usable = false, fits = false;
@@ -295,7 +295,7 @@ static int none_within(const struct part *p, const struct plan *plan, struct skv
 }
 
 /* Takes what the plan has found out of eviction's sight, or (`hidden` false) puts it back. */
-static void hide_existing(struct part *p, const struct plan *plan, bool hidden)
+static void hide_existing(struct partition *p, const struct plan *plan, bool hidden)
 {
 	for (uint32_t i = 0; plan->keeps && i < plan->n_keys; i++) {
 		if (plan->outcome[i] != SKV_START_EXISTS)
@@ -305,7 +305,7 @@ static void hide_existing(struct part *p, const struct plan *plan, bool hidden)
 	}
 }
 
-int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
+int room_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct some_spaces within;
@@ -329,7 +329,7 @@ int room_take(struct part *p, struct plan *plan, struct skv_arena *a, struct skv
 			plan->n_write);
 }
 
-int room_take_places(struct part *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+int room_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
 		     struct skv_error *err)
 {
 	int at = space_of_places(p, plan->inst);
@@ -381,7 +381,7 @@ static int check_blocks(const struct plan *plan, struct skv_error *err)
 }
 
 /* Bytes that the group's open sessions may hold. */
-static uint64_t may_open(const struct part *p, const struct group *g)
+static uint64_t may_open(const struct partition *p, const struct group *g)
 {
 	uint64_t room = group_room(p, g), percent = p->core->o.open_percent;
 
@@ -392,7 +392,7 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 /* Blocks that a fixed part leaves, `all` of it or what the instance does not have yet. */
-static uint64_t part_left(const struct part *p, const struct instance *inst, bool all)
+static uint64_t part_left(const struct partition *p, const struct instance *inst, bool all)
 {
 	uint64_t part = share_of(inst, group_room(p, inst->group));
 
@@ -401,7 +401,7 @@ static uint64_t part_left(const struct part *p, const struct instance *inst, boo
 	return (all ? part : less(part, inst->used_bytes)) / inst->block_bytes;
 }
 
-uint64_t room_bound(const struct part *p, const struct plan *plan)
+uint64_t room_bound(const struct partition *p, const struct plan *plan)
 {
 	const struct group *g = plan->inst->group;
 	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
@@ -412,7 +412,7 @@ uint64_t room_bound(const struct part *p, const struct plan *plan)
 }
 
 /* Bytes that the group's quota on this type of storage leaves. */
-static uint64_t type_left(const struct part *p, const struct group *g, const char *type)
+static uint64_t type_left(const struct partition *p, const struct group *g, const char *type)
 {
 	uint64_t left = UINT64_MAX, removing, staying;
 
@@ -425,7 +425,7 @@ static uint64_t type_left(const struct part *p, const struct group *g, const cha
 	return left;
 }
 
-uint64_t room_now(struct part *p, const struct plan *plan)
+uint64_t room_now(struct partition *p, const struct plan *plan)
 {
 	const struct group *g = plan->inst->group;
 	uint64_t most = 0, size = plan->inst->block_bytes;
@@ -447,7 +447,7 @@ uint64_t room_now(struct part *p, const struct plan *plan)
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
 
-static bool any_space(const struct part *p, const struct group *g)
+static bool any_space(const struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++)
 		if (space_find(p, g->spec.storages[i]) >= 0)
@@ -455,7 +455,7 @@ static bool any_space(const struct part *p, const struct group *g)
 	return false;
 }
 
-int room_limits(const struct part *p, const struct plan *plan, struct skv_error *err)
+int room_limits(const struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = check_blocks(plan, err);
 	uint64_t most = may_open(p, plan->inst->group);
@@ -477,7 +477,7 @@ int room_limits(const struct part *p, const struct plan *plan, struct skv_error 
 }
 
 /* Evicts from the group, or of one instance of it alone; what is pinned soft when there is nothing else. */
-static uint64_t evict_for_quota(struct part *p, const struct plan *plan, bool own, uint64_t bytes)
+static uint64_t evict_for_quota(struct partition *p, const struct plan *plan, bool own, uint64_t bytes)
 {
 	uint64_t got = 0;
 
@@ -503,7 +503,7 @@ static int no_part(const struct plan *plan, uint64_t part, struct skv_error *err
 }
 
 /* A fixed part is a bound; what the instance has makes room itself. */
-static int part_quota(struct part *p, const struct plan *plan, struct skv_error *err)
+static int part_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	struct instance *inst = plan->inst;
 	uint64_t part, staying;
@@ -520,7 +520,7 @@ static int part_quota(struct part *p, const struct plan *plan, struct skv_error 
 	return TRY_WAIT_QUOTA;
 }
 
-static int group_quota(struct part *p, const struct plan *plan, struct skv_error *err)
+static int group_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	struct group *g = plan->inst->group;
 	uint64_t staying;
@@ -544,7 +544,7 @@ static int group_quota(struct part *p, const struct plan *plan, struct skv_error
 }
 
 /* More blocks than its eviction queues hold are in no instance: it makes room itself. */
-static int blocks_quota(struct part *p, const struct plan *plan, struct skv_error *err)
+static int blocks_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	struct instance *inst = plan->inst;
 	uint64_t over = less(inst->entries + plan->n_write, MAX_ENTRIES);
@@ -559,7 +559,7 @@ static int blocks_quota(struct part *p, const struct plan *plan, struct skv_erro
 	return TRY_WAIT_QUOTA;
 }
 
-int room_quota(struct part *p, const struct plan *plan, struct skv_error *err)
+int room_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = blocks_quota(p, plan, err);
 

@@ -36,7 +36,7 @@ static bool space_gone(const struct unread *u, uint32_t space)
 
 /* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the spaces that the
  * instance has slots in, there are queues. */
-static int spaces_gone(const struct part *p, const struct instance *inst, bool skip_disabled, struct skv_arena *a,
+static int spaces_gone(const struct partition *p, const struct instance *inst, bool skip_disabled, struct skv_arena *a,
 		       struct unread *gone)
 {
 	*gone = (struct unread){ .p = p };
@@ -151,7 +151,7 @@ static int check_mode(const struct skv_lookup_req *req, const struct instance *i
 	return SKV_OK;
 }
 
-int search_run(struct part *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
+int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
 	       struct skv_error *err)
 {
 	const struct skv_key *keys = req->keys;

@@ -11,7 +11,7 @@
 
 static size_t bucket(struct skv_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }
 
-struct session *session_find(const struct part *p, struct skv_key id)
+struct session *session_find(const struct partition *p, struct skv_key id)
 {
 	struct session *s = p->session_by_id[bucket(id)];
 
@@ -21,7 +21,7 @@ struct session *session_find(const struct part *p, struct skv_key id)
 	return s;
 }
 
-struct session *session_by_request(const struct part *p, struct skv_key request)
+struct session *session_by_request(const struct partition *p, struct skv_key request)
 {
 	struct session *s = p->session_by_request[bucket(request)];
 
@@ -76,7 +76,7 @@ void session_free(struct session *s)
 	skv_free(s);
 }
 
-static int reserve_number(struct part *p, uint32_t *number)
+static int reserve_number(struct partition *p, uint32_t *number)
 {
 	void *v = p->session, *f = p->session_free;
 	int rc;
@@ -99,13 +99,13 @@ static int reserve_number(struct part *p, uint32_t *number)
 
 uint32_t *session_due_place(void *ctx, uint32_t number)
 {
-	const struct part *p = ctx;
+	const struct partition *p = ctx;
 
 	return &p->session[number]->due;
 }
 
 /* Looks at the session again at `at`. */
-static void set_due(struct part *p, struct session *s, uint64_t at)
+static void set_due(struct partition *p, struct session *s, uint64_t at)
 {
 	if (s->due)
 		skv_heap_remove(&p->deadlines, s->number);
@@ -113,7 +113,7 @@ static void set_due(struct part *p, struct session *s, uint64_t at)
 }
 
 /* Whoever names one of its slots finds the session. */
-static void sign_slots(struct part *p, const struct session *s)
+static void sign_slots(struct partition *p, const struct session *s)
 {
 	for (uint32_t i = 0; i < s->n_write; i++) {
 		struct slot *slots = s->write[i].specs ? block_get(p, s->write[i].block)->slot : NULL;
@@ -124,7 +124,7 @@ static void sign_slots(struct part *p, const struct session *s)
 	}
 }
 
-int session_add(struct part *p, struct session *s)
+int session_add(struct partition *p, struct session *s)
 {
 	struct session **by_id = &p->session_by_id[bucket(s->id)];
 	struct session **by_request = &p->session_by_request[bucket(s->request)];
@@ -164,7 +164,7 @@ static void unchain(struct session **head, struct session *s, bool by_id)
 		*head = by_id ? s->id_next : s->request_next;
 }
 
-static void leave_open(struct part *p, struct session *s)
+static void leave_open(struct partition *p, struct session *s)
 {
 	if (s->due)
 		skv_heap_remove(&p->deadlines, s->number);
@@ -178,7 +178,7 @@ static void leave_open(struct part *p, struct session *s)
 	s->inst = NULL;
 }
 
-void session_destroy(struct part *p, struct session *s)
+void session_destroy(struct partition *p, struct session *s)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (s->inst)
@@ -194,7 +194,7 @@ void session_destroy(struct part *p, struct session *s)
 /* A transaction still names it. */
 static bool is_named(const struct session *s) { return s->pending || s->settling; }
 
-static void forget_oldest(struct part *p)
+static void forget_oldest(struct partition *p)
 {
 	struct session *s = p->ended_head;
 
@@ -205,7 +205,7 @@ static void forget_oldest(struct part *p)
 	session_destroy(p, s);
 }
 
-void session_end(struct part *p, struct session *s, enum skv_session_state state)
+void session_end(struct partition *p, struct session *s, enum skv_session_state state)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (s->inst)
@@ -227,14 +227,14 @@ void session_end(struct part *p, struct session *s, enum skv_session_state state
 		forget_oldest(p);
 }
 
-void session_forget_due(struct part *p, uint64_t now)
+void session_forget_due(struct partition *p, uint64_t now)
 {
 	ASSERT_EXCLUSIVE(p);
 	while (p->ended_head && p->ended_head->forget_at <= now && !is_named(p->ended_head))
 		forget_oldest(p);
 }
 
-void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hold_until)
+void session_release(struct partition *p, struct session *s, uint32_t i, uint64_t hold_until)
 {
 	struct block *b;
 
@@ -252,7 +252,7 @@ void session_release(struct part *p, struct session *s, uint32_t i, uint64_t hol
 	block_maybe_free(p, b);
 }
 
-uint64_t session_grace_end(const struct part *p, const struct session *s)
+uint64_t session_grace_end(const struct partition *p, const struct session *s)
 {
 	uint32_t grace = p->core->o.grace_ms;
 
@@ -260,7 +260,7 @@ uint64_t session_grace_end(const struct part *p, const struct session *s)
 	return s->deadline_at + (s->grace_ms > grace ? s->grace_ms : grace);
 }
 
-struct txn *session_queue_end(struct part *p, struct session *s, enum skv_session_state state, bool quiesced)
+struct txn *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced)
 {
 	struct txn *t = txn_make(TXN_END);
 
@@ -289,7 +289,7 @@ uint32_t session_birth(const struct session *s, uint32_t i)
 	return (i + 1 == s->n_write && !s->independent ? SKV_BORN_LAST : 0) | (below ? SKV_BORN_BELOW : 0);
 }
 
-void session_settle(struct part *p, struct session *s, uint32_t i, bool success, uint64_t use)
+void session_settle(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use)
 {
 	struct session_write *w = &s->write[i];
 	struct block *b = block_get(p, w->block);
@@ -321,7 +321,7 @@ void session_settle(struct part *p, struct session *s, uint32_t i, bool success,
 		session_end(p, s, SKV_SESSION_FINISHED);
 }
 
-void end_apply(struct part *p, struct txn *t)
+void end_apply(struct partition *p, struct txn *t)
 {
 	struct session *s = t->session;
 
@@ -338,7 +338,7 @@ void end_apply(struct part *p, struct txn *t)
 	session_end(p, s, t->end_state);
 }
 
-void session_retry_expiry(struct part *p, struct session *s)
+void session_retry_expiry(struct partition *p, struct session *s)
 {
 	ASSERT_EXCLUSIVE(p);
 	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
@@ -347,7 +347,7 @@ void session_retry_expiry(struct part *p, struct session *s)
 }
 
 /* Sessions whose deadline has passed: one record each, as long as memory lasts. */
-void session_expire_due(struct part *p, uint64_t now)
+void session_expire_due(struct partition *p, uint64_t now)
 {
 	uint64_t key;
 	uint32_t number;

@@ -15,7 +15,7 @@
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-void settle_apply(struct part *p, struct txn *t)
+void settle_apply(struct partition *p, struct txn *t)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
@@ -35,7 +35,7 @@ void settle_apply(struct part *p, struct txn *t)
 	COUNT(p->core, failed_blocks, t->given_up);
 }
 
-static void unmark(struct part *p, struct txn *t)
+static void unmark(struct partition *p, struct txn *t)
 {
 	for (uint32_t i = 0; i < t->n_settled; i++) {
 		struct session *s = t->settled[i].session;
@@ -46,13 +46,13 @@ static void unmark(struct part *p, struct txn *t)
 	}
 }
 
-void settle_undo(struct part *p, struct txn *t)
+void settle_undo(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	unmark(p, t);
 }
 
-static int fill_settle(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int fill_settle(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	struct skv_settle_res *res = w->res;
 	const struct skv_settle_req *req = w->req;
@@ -69,7 +69,7 @@ static int fill_settle(struct waiter *w, struct part *p, const struct txn *t, in
 /* ---- early half ---------------------------------------------------------------------------------- */
 
 struct search_for {
-	struct part *p;
+	struct partition *p;
 	struct instance *inst;
 	uint32_t space;
 	struct txn *t;
@@ -122,7 +122,7 @@ static void choose_all(struct search_for *f, const struct skv_key *keys, const u
 	}
 }
 
-static int queue(struct part *p, struct txn *t, struct waiter *w)
+static int queue(struct partition *p, struct txn *t, struct waiter *w)
 {
 	record_settle(&t->rec, t);
 	if (t->rec.failed) {
@@ -137,7 +137,7 @@ static int queue(struct part *p, struct txn *t, struct waiter *w)
 	return SKV_PENDING;
 }
 
-static int settle_locked(struct part *p, const struct skv_settle_req *req, struct waiter *w)
+static int settle_locked(struct partition *p, const struct skv_settle_req *req, struct waiter *w)
 {
 	struct search_for f = { .p = p };
 	struct txn none = { 0 };

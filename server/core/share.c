@@ -47,7 +47,7 @@ void share_change(struct instance *inst, const struct skv_instance_spec *to)
 	count(inst->group, &inst->spec, 1);
 }
 
-uint64_t group_storages_room(const struct part *p, const struct group *g)
+uint64_t group_storages_room(const struct partition *p, const struct group *g)
 {
 	uint64_t sum = 0;
 
@@ -60,7 +60,7 @@ uint64_t group_storages_room(const struct part *p, const struct group *g)
 	return sum;
 }
 
-uint64_t group_room(const struct part *p, const struct group *g)
+uint64_t group_room(const struct partition *p, const struct group *g)
 {
 	uint64_t sum = group_storages_room(p, g);
 
@@ -79,7 +79,7 @@ uint64_t share_of(const struct instance *inst, uint64_t room)
 	return (uint64_t)((unsigned __int128)rest * (inst->spec.weight ? inst->spec.weight : 1) / g->weights);
 }
 
-void shares_refresh(struct part *p, uint32_t space)
+void shares_refresh(struct partition *p, uint32_t space)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (const struct evict_set *set = p->space[space].sets; set; set = set->next)

@@ -34,7 +34,7 @@ struct group_space *group_in(const struct group *g, uint32_t space)
 	return row_find(g->in, sizeof *g->in, g->n_in, space);
 }
 
-void used_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes)
+void used_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes)
 {
 	struct group_space *in = group_in(inst->group, space);
 
@@ -45,7 +45,7 @@ void used_add(struct part *p, struct instance *inst, uint32_t space, int64_t byt
 		in->used_bytes += (uint64_t)bytes;
 }
 
-void removing_add(struct part *p, struct instance *inst, uint32_t space, int64_t bytes)
+void removing_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes)
 {
 	struct group_space *in = group_in(inst->group, space);
 
@@ -56,7 +56,7 @@ void removing_add(struct part *p, struct instance *inst, uint32_t space, int64_t
 		in->removing_bytes += (uint64_t)bytes;
 }
 
-static int group_enters(const struct part *p, struct group *g, uint32_t space)
+static int group_enters(const struct partition *p, struct group *g, uint32_t space)
 {
 	void *v = g->in;
 	int rc;
@@ -71,7 +71,7 @@ static int group_enters(const struct part *p, struct group *g, uint32_t space)
 }
 
 /* The instance's classes in this space, NULL: out of memory. */
-static uint32_t *classes_in(struct part *p, struct instance *inst, uint32_t space)
+static uint32_t *classes_in(struct partition *p, struct instance *inst, uint32_t space)
 {
 	uint32_t *classes = instance_classes(inst, space), size = 1 + inst->spec.n_specs;
 	void *v = inst->classes;
@@ -88,7 +88,7 @@ static uint32_t *classes_in(struct part *p, struct instance *inst, uint32_t spac
 	return classes;
 }
 
-int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
+int space_class(struct partition *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
 {
 	uint32_t *at = classes_in(p, inst, space);
 
@@ -118,7 +118,7 @@ int space_class(struct part *p, struct instance *inst, uint32_t spec, uint32_t s
 	return SKV_OK;
 }
 
-void slot_release(struct part *p, struct block *b, uint32_t spec, uint64_t hold_until)
+void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
@@ -156,13 +156,13 @@ bool space_has_room(const struct space *s)
 	return rest > 2 * s->dev->edge && !s->dev->ops->counted && !s->draining;
 }
 
-bool space_can_grow(const struct part *p, const struct space *s)
+bool space_can_grow(const struct partition *p, const struct space *s)
 {
 	ASSERT_SHARED(p);
 	return space_has_room(s) && skv_now_ms(p->core->clock) >= s->grow_again_at;
 }
 
-void space_ask_growth(struct part *p, struct space *s)
+void space_ask_growth(struct partition *p, struct space *s)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (s->growing)
@@ -172,7 +172,7 @@ void space_ask_growth(struct part *p, struct space *s)
 	device_ask(s->dev);
 }
 
-int space_of_places(const struct part *p, const struct instance *inst)
+int space_of_places(const struct partition *p, const struct instance *inst)
 {
 	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? space_find(p, inst->group->spec.storages[0]) : -1;
 
@@ -206,7 +206,7 @@ static const char *client_root(const struct device *d, struct skv_arena *a)
 }
 
 /* The file of the slab that t->slab is about. */
-static int add_file(struct file_table *t, const struct part *p)
+static int add_file(struct file_table *t, const struct partition *p)
 {
 	const struct space *space = &p->space[t->space];
 	uint32_t mark = t->space << 24 | t->slab.place.file;
@@ -233,7 +233,7 @@ static int add_file(struct file_table *t, const struct part *p)
 	return SKV_OK;
 }
 
-static int look_at_slab(struct file_table *t, const struct part *p, const struct slot *s)
+static int look_at_slab(struct file_table *t, const struct partition *p, const struct slot *s)
 {
 	bool known = skv_pool_slab(p->space[s->space].pool, s->slab, &t->slab);
 
@@ -245,7 +245,7 @@ static int look_at_slab(struct file_table *t, const struct part *p, const struct
 	return t->any ? SKV_OK : SKV_E_NOMEM;
 }
 
-int location_fill(struct file_table *t, const struct part *p, const struct instance *inst, const struct block *b,
+int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst, const struct block *b,
 		  uint32_t spec, struct skv_location *out)
 {
 	const struct slot *s = &b->slot[spec];

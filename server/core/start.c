@@ -28,7 +28,7 @@ static const struct skv_start_req *req_of(const struct start_op *op) { return op
 
 /* ---- linking ---------------------------------------------------------------------------------- */
 
-static void give_slot(struct part *p, struct session *s, struct block *b, uint32_t spec, const struct grant *g)
+static void give_slot(struct partition *p, struct session *s, struct block *b, uint32_t spec, const struct grant *g)
 {
 	struct instance *inst = s->inst;
 	struct slot *slot = &b->slot[spec];
@@ -42,7 +42,7 @@ static void give_slot(struct part *p, struct session *s, struct block *b, uint32
 }
 
 /* The entry of key i. `have` may tell it, but for one that was made as the parent. */
-static struct block *entry_of(const struct part *p, const struct session *s, uint32_t i, struct block *const *have)
+static struct block *entry_of(const struct partition *p, const struct session *s, uint32_t i, struct block *const *have)
 {
 	if (have && !(s->has_parent && skv_key_equal(s->parent, s->keys[i])))
 		return have[i];
@@ -50,7 +50,7 @@ static struct block *entry_of(const struct part *p, const struct session *s, uin
 }
 
 /* Makes it, and hangs it below its predecessor, if it is new. */
-static struct block *entry_for(struct part *p, struct session *s, uint32_t i, struct block *b, struct block *before)
+static struct block *entry_for(struct partition *p, struct session *s, uint32_t i, struct block *b, struct block *before)
 {
 	if (!b)
 		b = block_make(p, s->inst, s->keys[i]);
@@ -62,14 +62,14 @@ static struct block *entry_for(struct part *p, struct session *s, uint32_t i, st
 	return b;
 }
 
-static struct block *parent_entry(struct part *p, const struct session *s)
+static struct block *parent_entry(struct partition *p, const struct session *s)
 {
 	struct block *b = index_find(p, s->inst, s->parent);
 
 	return b ? b : block_make(p, s->inst, s->parent);
 }
 
-int start_link(struct part *p, struct session *s, struct grants *g, const struct skv_bytes *names,
+int start_link(struct partition *p, struct session *s, struct grants *g, const struct skv_bytes *names,
 	       struct block *const *have)
 {
 	uint32_t used[SKV_MAX_SPECS] = { 0 };
@@ -124,7 +124,7 @@ int start_link(struct part *p, struct session *s, struct grants *g, const struct
 	return SKV_E_NOMEM;
 }
 
-void start_unlink(struct part *p, struct session *s)
+void start_unlink(struct partition *p, struct session *s)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = s->n_write; i-- > 0;)
@@ -141,7 +141,7 @@ void start_unlink(struct part *p, struct session *s)
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static struct session *session_of_plan(struct part *p, const struct start_op *op, const struct plan *plan)
+static struct session *session_of_plan(struct partition *p, const struct start_op *op, const struct plan *plan)
 {
 	const struct skv_start_req *req = req_of(op);
 	const struct skv_core_options *o = &p->core->o;
@@ -181,7 +181,7 @@ static struct session *session_of_plan(struct part *p, const struct start_op *op
 }
 
 /* Writes to what was granted may land so long after the deadline, whatever the manager's own grace is. */
-static uint32_t least_grace(const struct part *p, const struct grants *g)
+static uint32_t least_grace(const struct partition *p, const struct grants *g)
 {
 	uint32_t most = 0;
 
@@ -192,13 +192,13 @@ static uint32_t least_grace(const struct part *p, const struct grants *g)
 }
 
 /* Nobody may write to its slots for longer than free slots rest after a power loss that took the start along. */
-static bool may_be_relaxed(const struct part *p, const struct skv_start_req *req, const struct session *s)
+static bool may_be_relaxed(const struct partition *p, const struct skv_start_req *req, const struct session *s)
 {
 	return req->relaxed && s->anonymous && session_grace_end(p, s) - s->deadline_at + s->deadline_ms <= p->core->o.relaxed_ms;
 }
 
 /* Slots are taken: session, entries, record. Undoes everything on failure. */
-static int open_session(struct part *p, struct start_op *op, struct plan *plan)
+static int open_session(struct partition *p, struct start_op *op, struct plan *plan)
 {
 	struct session *s = session_of_plan(p, op, plan);
 	struct txn *t = txn_make(TXN_START);
@@ -231,7 +231,7 @@ static int open_session(struct part *p, struct start_op *op, struct plan *plan)
 	return SKV_PENDING;
 }
 
-static bool too_late(const struct part *p, const struct start_op *op)
+static bool too_late(const struct partition *p, const struct start_op *op)
 {
 	return skv_now_ms(p->core->clock) - op->since > MAX_WAIT_MS;
 }
@@ -241,7 +241,7 @@ static int give_up(struct start_op *op)
 	return skv_fail(op->w.err, SKV_E_NO_SPACE, NULL, "room that was being made did not come free in time");
 }
 
-static int find_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
+static int find_room(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
 	int rc = plan->n_write ? room_limits(p, plan, op->w.err) : SKV_OK;
@@ -258,7 +258,7 @@ static int find_room(struct part *p, struct start_op *op, struct plan *plan, boo
 }
 
 /* The same for as many blocks as there is room for, be it none. */
-static int find_some_room(struct part *p, struct start_op *op, struct plan *plan, bool may_take)
+static int find_some_room(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
 {
 	int rc;
 
@@ -274,7 +274,7 @@ static int find_some_room(struct part *p, struct start_op *op, struct plan *plan
 }
 
 /* What exists is used by this, and stays while room is made for the others. */
-static void use_existing(struct part *p, struct plan *plan)
+static void use_existing(struct partition *p, struct plan *plan)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
@@ -285,7 +285,7 @@ static void use_existing(struct part *p, struct plan *plan)
 }
 
 /* TRY_WAIT, TRY_WAIT_QUOTA: not now. SKV_PENDING: the record is queued. */
-static int start_try(struct part *p, struct start_op *op, bool may_take)
+static int start_try(struct partition *p, struct start_op *op, bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
 	struct plan plan = { .since = op->since };
@@ -310,7 +310,7 @@ static int start_try(struct part *p, struct start_op *op, bool may_take)
 
 /* ---- waiting ----------------------------------------------------------------------------------- */
 
-static void wait_in_line(struct part *p, struct group *g, struct start_op *op)
+static void wait_in_line(struct partition *p, struct group *g, struct start_op *op)
 {
 	op->next = NULL;
 	if (g->wait_tail)
@@ -322,7 +322,7 @@ static void wait_in_line(struct part *p, struct group *g, struct start_op *op)
 	COUNT(p->core, start_waits, 1);
 }
 
-static struct start_op *leave_line(struct part *p, struct group *g)
+static struct start_op *leave_line(struct partition *p, struct group *g)
 {
 	struct start_op *op = g->wait_head;
 
@@ -334,7 +334,7 @@ static struct start_op *leave_line(struct part *p, struct group *g)
 }
 
 /* A request id seen before: the same answer, or what became of it. */
-static int repeat(struct part *p, struct start_op *op, struct session *s)
+static int repeat(struct partition *p, struct start_op *op, struct session *s)
 {
 	if (!skv_key_equal(s->body, op->body))
 		return skv_fail(op->w.err, SKV_E_CONFLICT, "request_id", "used before with another body");
@@ -346,13 +346,13 @@ static int repeat(struct part *p, struct start_op *op, struct session *s)
 	return start_fill(&op->w, p, s);
 }
 
-static struct session *seen_before(const struct part *p, const struct start_op *op)
+static struct session *seen_before(const struct partition *p, const struct start_op *op)
 {
 	return op->request.hi || op->request.lo ? session_by_request(p, op->request) : NULL;
 }
 
 /* Serves a line until its first one must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or SKV_OK. */
-static int serve_line(struct part *p, struct group *g)
+static int serve_line(struct partition *p, struct group *g)
 {
 	while (g->wait_head) {
 		struct start_op *op = g->wait_head;
@@ -370,7 +370,7 @@ static int serve_line(struct part *p, struct group *g)
 }
 
 /* The line whose first one came first, of those not looked at in this round. */
-static struct group *next_line(const struct part *p)
+static struct group *next_line(const struct partition *p)
 {
 	struct group *best = NULL;
 
@@ -383,7 +383,7 @@ static struct group *next_line(const struct part *p)
 	return best;
 }
 
-static void expire_line(struct part *p, struct group *g)
+static void expire_line(struct partition *p, struct group *g)
 {
 	while (g->wait_head && too_late(p, g->wait_head)) {
 		struct start_op *op = leave_line(p, g);
@@ -393,7 +393,7 @@ static void expire_line(struct part *p, struct group *g)
 }
 
 /* The first of an older line waits for slots in one of the group's spaces. */
-static bool is_behind(const struct part *p, const struct group *g)
+static bool is_behind(const struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; p->n_waiting && i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
@@ -405,7 +405,7 @@ static bool is_behind(const struct part *p, const struct group *g)
 }
 
 /* The first of the group's line waits for slots in its spaces: those of younger lines wait behind it. */
-static void goes_before(struct part *p, const struct group *g)
+static void goes_before(struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
 		int at = space_find(p, g->spec.storages[i]);
@@ -415,7 +415,7 @@ static void goes_before(struct part *p, const struct group *g)
 	}
 }
 
-void start_serve_waiters(struct part *p)
+void start_serve_waiters(struct partition *p)
 {
 	struct group *g;
 
@@ -430,7 +430,7 @@ void start_serve_waiters(struct part *p)
 	}
 }
 
-void start_fail_line(struct part *p, struct group *g, int status, const char *text)
+void start_fail_line(struct partition *p, struct group *g, int status, const char *text)
 {
 	ASSERT_EXCLUSIVE(p);
 	while (g->wait_head) {
@@ -440,7 +440,7 @@ void start_fail_line(struct part *p, struct group *g, int status, const char *te
 	}
 }
 
-void start_fail_waiters(struct part *p, int status, const char *text)
+void start_fail_waiters(struct partition *p, int status, const char *text)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++)
@@ -449,7 +449,7 @@ void start_fail_waiters(struct part *p, int status, const char *text)
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-void start_apply(struct part *p, struct txn *t)
+void start_apply(struct partition *p, struct txn *t)
 {
 	ASSERT_EXCLUSIVE(p);
 	t->session->starting = false;
@@ -457,7 +457,7 @@ void start_apply(struct part *p, struct txn *t)
 	COUNT(p->core, start_writes, t->session->n_write);
 }
 
-void start_undo(struct part *p, struct txn *t)
+void start_undo(struct partition *p, struct txn *t)
 {
 	struct session *s = t->session;
 
@@ -551,7 +551,7 @@ static void hash_request(struct start_op *op)
 	skv_buf_destroy(&b);
 }
 
-static int admit(struct part *p, struct start_op *op)
+static int admit(struct partition *p, struct start_op *op)
 {
 	const struct skv_core_options *o = &p->core->o;
 	const struct skv_start_req *req = req_of(op);

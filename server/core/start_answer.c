@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The locations of `fill`, in the columns of `specs`. */
-static int fill_row(struct file_table *files, const struct part *p, const struct block *b, uint32_t specs, uint32_t fill,
+static int fill_row(struct file_table *files, const struct partition *p, const struct block *b, uint32_t specs, uint32_t fill,
 		    struct skv_location *loc)
 {
 	const struct instance *inst = block_instance(b);
@@ -33,7 +33,7 @@ static uint32_t committed_of(const struct block *b, uint32_t specs)
 	return mask;
 }
 
-static int fill_locations(struct waiter *w, struct part *p, const struct session *s, struct skv_start_res *res)
+static int fill_locations(struct waiter *w, struct partition *p, const struct session *s, struct skv_start_res *res)
 {
 	bool existing = ((const struct skv_start_req *)w->req)->want_existing;
 	struct file_table files = { .arena = w->arena, .files = &res->files };
@@ -62,7 +62,7 @@ static int fill_locations(struct waiter *w, struct part *p, const struct session
 	return rc;
 }
 
-int start_fill(struct waiter *w, struct part *p, const struct session *s)
+int start_fill(struct waiter *w, struct partition *p, const struct session *s)
 {
 	struct skv_start_res *res = w->res;
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -86,7 +86,7 @@ int start_fill(struct waiter *w, struct part *p, const struct session *s)
 	return fill_locations(w, p, s, res);
 }
 
-int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int status)
+int start_fill_late(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (status != SKV_OK)
@@ -95,7 +95,7 @@ int start_fill_late(struct waiter *w, struct part *p, const struct txn *t, int s
 	return start_fill(w, p, t->session);
 }
 
-int start_fill_none(const struct part *p, struct waiter *w, const struct plan *plan)
+int start_fill_none(const struct partition *p, struct waiter *w, const struct plan *plan)
 {
 	const struct skv_start_req *req = w->req;
 	struct skv_start_res *res = w->res;

@@ -101,7 +101,7 @@ struct segment {
 enum { EVICT_LEASED, EVICT_SOFT, EVICT_HELD, EVICT_FIRST }; /* heaps: leased; pinned soft; only its slots are leased; those
 							       * of the policy's queues follow */
 struct evict_queue {
-	struct part *part;
+	struct partition *part;
 	struct instance *inst;
 	struct evict_set *set; /* NULL: of a ghost that stays one */
 	uint32_t member;       /* of the set; not while the instance is a ghost */
@@ -471,7 +471,7 @@ struct snapshot {
 	struct skv_buf tail;     /* sessions, holds, counters: the last slice */
 };
 
-struct part {
+struct partition {
 	struct skv_core *core;
 	uint64_t fence; /* of all that it writes to the store; each load has another one, so it tells parts apart, too */
 	uint64_t seq; /* newest durable batch */
@@ -580,7 +580,7 @@ struct waiter {
 	struct skv_done done;
 	/* Called under the write lock after the transaction was applied, to fill the answer; may be
 	 * NULL. `status` is the transaction's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
-	int (*fill)(struct waiter *w, struct part *p, const struct txn *t, int status);
+	int (*fill)(struct waiter *w, struct partition *p, const struct txn *t, int status);
 	const void *req;
 	void *res;
 	struct skv_arena *arena;
@@ -673,7 +673,7 @@ struct skv_core {
 	uint64_t started_ms;
 
 	struct skv_rwlock lock;
-	struct part *part; /* NULL unless READY (or recovering into it) */
+	struct partition *part; /* NULL unless READY (or recovering into it) */
 	_Atomic int state; /* enum skv_core_state */
 	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
 	_Atomic uint64_t fence;

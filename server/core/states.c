@@ -11,7 +11,7 @@
 
 /* ---- one block, for a person --------------------------------------------------------------------------- */
 
-static int view_block(struct part *p, const struct instance *inst, const struct block *b,
+static int view_block(struct partition *p, const struct instance *inst, const struct block *b,
 		      struct skv_block_view *out, struct skv_arena *a)
 {
 	static const char *const states[] = { "absent", "writing", "committed", "deleting" };
@@ -70,7 +70,7 @@ _Static_assert(SKV_SLOT_ABSENT == (int)SLOT_ABSENT && SKV_SLOT_WRITING == (int)S
 		       SKV_SLOT_COMMITTED == (int)SLOT_COMMITTED && SKV_SLOT_REMOVING == (int)SLOT_REMOVING,
 	       "states are told as they are");
 
-static int fill_parents(struct part *p, const struct instance *inst, const struct skv_states_req *req,
+static int fill_parents(struct partition *p, const struct instance *inst, const struct skv_states_req *req,
 			struct skv_states_res *res, struct skv_arena *a)
 {
 	res->parent = skv_arena_calloc(a, req->n_keys + 1u, sizeof *res->parent);
@@ -89,7 +89,7 @@ static int fill_parents(struct part *p, const struct instance *inst, const struc
 	return res->parent ? SKV_OK : SKV_E_NOMEM;
 }
 
-static int fill_states(struct part *p, const struct instance *inst, const struct skv_states_req *req,
+static int fill_states(struct partition *p, const struct instance *inst, const struct skv_states_req *req,
 		       struct skv_states_res *res, struct skv_arena *a)
 {
 	struct file_table files = { .arena = a, .files = &res->files };

@@ -72,7 +72,7 @@ static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage
 }
 
 /* What its instances hold. */
-static void sum_group(const struct part *p, const struct group *g, struct skv_group_view *v)
+static void sum_group(const struct partition *p, const struct group *g, struct skv_group_view *v)
 {
 	v->room_bytes = group_room(p, g);
 	v->evicted_blocks = g->evicted;
@@ -89,7 +89,7 @@ static void sum_group(const struct part *p, const struct group *g, struct skv_gr
 	}
 }
 
-static int view_group(const struct part *p, const struct group *g, struct skv_arena *a, struct skv_group_view *v)
+static int view_group(const struct partition *p, const struct group *g, struct skv_arena *a, struct skv_group_view *v)
 {
 	const struct skv_group_spec *have = &g->spec;
 	const char **names = skv_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
@@ -118,7 +118,7 @@ static int view_group(const struct part *p, const struct group *g, struct skv_ar
 }
 
 /* On the storages of its group that have chunks. */
-static int view_placements(const struct part *p, const struct instance *inst, struct skv_arena *a,
+static int view_placements(const struct partition *p, const struct instance *inst, struct skv_arena *a,
 			   struct skv_instance_view *v)
 {
 	const struct skv_group_spec *g = &inst->group->spec;
@@ -141,7 +141,7 @@ static int view_placements(const struct part *p, const struct instance *inst, st
 	return out ? SKV_OK : SKV_E_NOMEM;
 }
 
-static int view_instance(const struct part *p, struct instance *inst, struct skv_arena *a,
+static int view_instance(const struct partition *p, struct instance *inst, struct skv_arena *a,
 			 struct skv_instance_view *v)
 {
 	struct skv_spec *specs = skv_arena_alloc(a, inst->spec.n_specs * sizeof *specs);
@@ -172,7 +172,7 @@ static int view_instance(const struct part *p, struct instance *inst, struct skv
 	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? view_placements(p, inst, a, v) : SKV_E_NOMEM;
 }
 
-static int storages_locked(struct part *p, const char *name, struct skv_arena *a, struct skv_storage_view **out,
+static int storages_locked(struct partition *p, const char *name, struct skv_arena *a, struct skv_storage_view **out,
 			   uint32_t *n)
 {
 	const int only = name ? space_find(p, name) : -1;
@@ -189,7 +189,7 @@ static int storages_locked(struct part *p, const char *name, struct skv_arena *a
 	return rc;
 }
 
-static int groups_locked(struct part *p, const char *name, struct skv_arena *a, struct skv_group_view **out,
+static int groups_locked(struct partition *p, const char *name, struct skv_arena *a, struct skv_group_view **out,
 			 uint32_t *n)
 {
 	struct group *only = name ? group_find(p, name) : NULL;
@@ -207,7 +207,7 @@ static int groups_locked(struct part *p, const char *name, struct skv_arena *a, 
 }
 
 /* tenant NULL = of all tenants (totals). */
-static int instances_locked(struct part *p, const char *tenant, const char *id, struct skv_arena *a,
+static int instances_locked(struct partition *p, const char *tenant, const char *id, struct skv_arena *a,
 			    struct skv_instance_view **out, uint32_t *n)
 {
 	struct skv_instance_view *v = skv_arena_alloc(a, (p->n_inst + 1) * sizeof *v);
@@ -278,7 +278,7 @@ static const char *state_name(int state)
 	return names[state];
 }
 
-static int totals(struct part *p, struct skv_arena *a, struct skv_stats *out)
+static int totals(struct partition *p, struct skv_arena *a, struct skv_stats *out)
 {
 	int rc = storages_locked(p, NULL, a, &out->storages, &out->n_storages);
 

@@ -23,7 +23,7 @@
 #define STEER_RATIO 2u
 #define SMOOTH 16 /* evictions or so that the idle time of a class's victims is the mean of */
 
-uint64_t block_idle_ms(const struct part *p, const struct block *b)
+uint64_t block_idle_ms(const struct partition *p, const struct block *b)
 {
 	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
 	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
@@ -32,7 +32,7 @@ uint64_t block_idle_ms(const struct part *p, const struct block *b)
 	return now > use ? now - use : 0;
 }
 
-uint64_t slab_idle_ms(const struct part *p, const struct skv_pool *pool, uint32_t slab)
+uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, uint32_t slab)
 {
 	struct skv_slab_info info;
 	uint64_t sum = 0, seen = 0;
@@ -53,7 +53,7 @@ uint64_t slab_idle_ms(const struct part *p, const struct skv_pool *pool, uint32_
 
 /* What one search for a window is about. */
 struct steal {
-	struct part *p;
+	struct partition *p;
 	uint32_t space;
 	uint64_t now;
 	const struct evict_for *w;
@@ -73,7 +73,7 @@ static bool may_go_along(const struct steal *st, const struct instance *inst, co
 static bool slab_may_go(void *ctx, uint32_t slab)
 {
 	struct steal *st = ctx;
-	struct part *p = st->p;
+	struct partition *p = st->p;
 	const struct skv_pool *pool = p->space[st->space].pool;
 	struct skv_slab_info info;
 
@@ -98,7 +98,7 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 	return true;
 }
 
-static void mark_slab(struct part *p, uint32_t space, uint32_t slab, struct picks *k)
+static void mark_slab(struct partition *p, uint32_t space, uint32_t slab, struct picks *k)
 {
 	struct skv_pool *pool = p->space[space].pool;
 	struct skv_slab_info info;
@@ -141,7 +141,7 @@ static int find_window(struct steal *st, uint32_t class_id, uint32_t **slabs, si
 	return skv_pool_find_victims(st->p->space[st->space].pool, class_id, &v, slabs, n);
 }
 
-static bool take_window(struct part *p, uint32_t space, const uint32_t *slabs, size_t n)
+static bool take_window(struct partition *p, uint32_t space, const uint32_t *slabs, size_t n)
 {
 	struct picks k = { 0 };
 
@@ -152,7 +152,7 @@ static bool take_window(struct part *p, uint32_t space, const uint32_t *slabs, s
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+bool evict_steal(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
 	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
@@ -167,7 +167,7 @@ bool evict_steal(struct part *p, uint32_t space, uint32_t class_id, const struct
 	return coming;
 }
 
-bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+bool evict_steal_leased(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
 	struct space *s = &p->space[space];
 	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
@@ -187,7 +187,7 @@ bool evict_steal_leased(struct part *p, uint32_t space, uint32_t class_id, const
 
 /* ---- a class that only ever evicts its own ------------------------------------------------------------ */
 
-void steer_note(struct part *p, uint32_t space, uint32_t class_id, const struct block *b)
+void steer_note(struct partition *p, uint32_t space, uint32_t class_id, const struct block *b)
 {
 	struct space_class *c = &p->space[space].class[class_id];
 	uint64_t idle = block_idle_ms(p, b);
@@ -197,7 +197,7 @@ void steer_note(struct part *p, uint32_t space, uint32_t class_id, const struct 
 	c->idle_ms = c->idle_ms ? c->idle_ms + idle / SMOOTH - c->idle_ms / SMOOTH : idle;
 }
 
-void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+void steer(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
 	struct space *s = &p->space[space];
 	struct space_class *c = &s->class[class_id];
@@ -227,7 +227,7 @@ void steer(struct part *p, uint32_t space, uint32_t class_id, const struct evict
 /* The rest of a slot's segment goes along. Returns the slots that come free with it. */
 static uint64_t take_segment(const struct steal *st, const struct slot *slot, struct picks *k)
 {
-	struct part *p = st->p;
+	struct partition *p = st->p;
 	const struct skv_pool *pool = p->space[st->space].pool;
 	uint32_t first, count, stay = 0;
 
@@ -252,7 +252,7 @@ static uint64_t take_segment(const struct steal *st, const struct slot *slot, st
 	return stay ? 0 : count;
 }
 
-uint64_t steer_segments(struct part *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
+uint64_t steer_segments(struct partition *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
 			const struct evict_for *w)
 {
 	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };

@@ -21,7 +21,7 @@ _Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_PLACES, "places of a chu
 
 /* ---- chunks ---------------------------------------------------------------------------------------- */
 
-static int region_add(struct part *p)
+static int region_add(struct partition *p)
 {
 	void *v = p->region;
 
@@ -37,7 +37,7 @@ static int region_add(struct part *p)
 }
 
 /* A chunk with a number of its own; only `number` of it is set. */
-static struct chunk *chunk_new(struct part *p)
+static struct chunk *chunk_new(struct partition *p)
 {
 	void *v = p->chunk, *strides = p->chunk_stride;
 	struct chunk *c;
@@ -58,7 +58,7 @@ static struct chunk *chunk_new(struct part *p)
 	return c;
 }
 
-static int chunk_add(struct part *p, struct instance *inst)
+static int chunk_add(struct partition *p, struct instance *inst)
 {
 	uint32_t stride = (uint32_t)(offsetof(struct block, slot) + inst->spec.n_specs * sizeof(struct slot) + 7) & ~7u;
 	uint32_t places = (CHUNK_BYTES - CHUNK_HEAD) / stride, number;
@@ -84,7 +84,7 @@ static int chunk_add(struct part *p, struct instance *inst)
 	return SKV_OK;
 }
 
-void table_drop_chunk(struct part *p, struct instance *inst)
+void table_drop_chunk(struct partition *p, struct instance *inst)
 {
 	struct chunk *c = inst->newest;
 
@@ -95,7 +95,7 @@ void table_drop_chunk(struct part *p, struct instance *inst)
 	p->spare_chunk = c;
 }
 
-void table_drop(struct part *p, struct instance *inst)
+void table_drop(struct partition *p, struct instance *inst)
 {
 	ASSERT_EXCLUSIVE(p);
 	while (inst->newest)
@@ -104,7 +104,7 @@ void table_drop(struct part *p, struct instance *inst)
 	inst->entries = inst->entries_made = 0;
 }
 
-void table_destroy(struct part *p)
+void table_destroy(struct partition *p)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t no = 1; no < p->n_chunk; no++)
@@ -119,7 +119,7 @@ void table_destroy(struct part *p)
 /* ---- entries --------------------------------------------------------------------------------------- */
 
 /* A free entry, not yet taken from where it is. */
-static struct block *next_free(struct part *p, struct instance *inst)
+static struct block *next_free(struct partition *p, struct instance *inst)
 {
 	if (inst->free_block != NO_BLOCK)
 		return block_get(p, inst->free_block);
@@ -128,7 +128,7 @@ static struct block *next_free(struct part *p, struct instance *inst)
 	return chunk_place(inst->newest, inst->newest->fresh);
 }
 
-struct block *block_make(struct part *p, struct instance *inst, struct skv_key key)
+struct block *block_make(struct partition *p, struct instance *inst, struct skv_key key)
 {
 	struct block *b = next_free(p, inst);
 	uint32_t next;
@@ -186,14 +186,14 @@ uint64_t block_generation(const struct instance *inst, const struct block *b)
 	return least;
 }
 
-uint64_t block_own_lease(const struct part *p, const struct block *b)
+uint64_t block_own_lease(const struct partition *p, const struct block *b)
 {
 	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
 
 	return end > p->use_base ? end - p->use_base : 0;
 }
 
-uint64_t block_lease(const struct part *p, const struct instance *inst, const struct block *b)
+uint64_t block_lease(const struct partition *p, const struct instance *inst, const struct block *b)
 {
 	uint64_t until = block_own_lease(p, b);
 
@@ -212,7 +212,7 @@ static bool needed(const struct instance *inst, const struct block *b)
 	return false;
 }
 
-void block_maybe_free(struct part *p, struct block *b)
+void block_maybe_free(struct partition *p, struct block *b)
 {
 	struct instance *inst = block_instance(b);
 
@@ -237,7 +237,7 @@ void block_maybe_free(struct part *p, struct block *b)
 	}
 }
 
-void block_set_parent(struct part *p, struct block *b, struct block *parent)
+void block_set_parent(struct partition *p, struct block *b, struct block *parent)
 {
 	assert(b->parent == NO_BLOCK && b != parent);
 	block_touch(p, b);
@@ -249,7 +249,7 @@ void block_set_parent(struct part *p, struct block *b, struct block *parent)
 		parent->live_children++;
 }
 
-void block_update_live(struct part *p, struct block *b)
+void block_update_live(struct partition *p, struct block *b)
 {
 	const struct instance *inst = block_instance(b);
 	bool live = block_has_committed(inst, b) || block_has_writing(inst, b);
@@ -270,8 +270,8 @@ void block_update_live(struct part *p, struct block *b)
 		evict_leaf(p, parent);
 }
 
-void block_each(const struct part *p, const struct instance *only,
-		void (*fn)(void *ctx, struct part *p, struct block *b), void *ctx)
+void block_each(const struct partition *p, const struct instance *only,
+		void (*fn)(void *ctx, struct partition *p, struct block *b), void *ctx)
 {
 	ASSERT_SHARED(p);
 	for (uint32_t no = 1; no < p->n_chunk; no++) {
@@ -279,6 +279,6 @@ void block_each(const struct part *p, const struct instance *only,
 
 		for (uint32_t i = 0; (!only || c->inst == only) && i < c->fresh; i++)
 			if (chunk_place(c, i)->used)
-				fn(ctx, (struct part *)p, chunk_place(c, i));
+				fn(ctx, (struct partition *)p, chunk_place(c, i));
 	}
 }

@@ -14,7 +14,7 @@
 
 /* A checkpoint of many blocks costs much, so it comes less often; but half of the journal is left for what is written
  * meanwhile. */
-static uint64_t checkpoint_due(const struct part *p)
+static uint64_t checkpoint_due(const struct partition *p)
 {
 	uint64_t limit = p->core->o.journal_limit, quarter = p->blocks * CHECKPOINT_BLOCK_BYTES / 4;
 
@@ -33,7 +33,7 @@ static struct portion next_portion(size_t *at, size_t n)
 }
 
 /* Returns ms to wait. */
-static uint32_t tick_part(struct part *p)
+static uint32_t tick_part(struct partition *p)
 {
 	struct skv_core *c = p->core;
 	uint64_t now = skv_now_ms(c->clock);

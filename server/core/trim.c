@@ -25,13 +25,13 @@ struct trim_op {
 
 static const struct skv_trim_req *req_of(const struct trim_op *op) { return op->w.req; }
 
-static void join_list(struct part *p, struct trim_op *op)
+static void join_list(struct partition *p, struct trim_op *op)
 {
 	op->next = p->trims;
 	p->trims = op;
 }
 
-static bool matches(const struct part *p, const struct instance *inst, const struct trim_op *op, const struct block *b)
+static bool matches(const struct partition *p, const struct instance *inst, const struct trim_op *op, const struct block *b)
 {
 	uint64_t generation = block_generation(inst, b), created;
 
@@ -41,7 +41,7 @@ static bool matches(const struct part *p, const struct instance *inst, const str
 	return created >= req_of(op)->from_ms && created <= req_of(op)->to_ms;
 }
 
-static int pick_chunk(struct part *p, const struct instance *inst, const struct trim_op *op, struct picks *k)
+static int pick_chunk(struct partition *p, const struct instance *inst, const struct trim_op *op, struct picks *k)
 {
 	const struct chunk *c = p->chunk[op->chunk];
 
@@ -54,7 +54,7 @@ static int pick_chunk(struct part *p, const struct instance *inst, const struct 
 	return SKV_OK;
 }
 
-static int pick(struct part *p, const struct instance *inst, struct trim_op *op, struct picks *k)
+static int pick(struct partition *p, const struct instance *inst, struct trim_op *op, struct picks *k)
 {
 	uint32_t looked = 0;
 	int rc = SKV_OK;
@@ -79,7 +79,7 @@ static int end(const struct trim_op *op)
 }
 
 /* One portion. SKV_PENDING: it waits for its record, or (in the list again) for the next turn. */
-static int portion(struct part *p, struct trim_op *op)
+static int portion(struct partition *p, struct trim_op *op)
 {
 	const struct skv_trim_req *req = req_of(op);
 	struct instance *inst = NULL;
@@ -112,7 +112,7 @@ static int portion(struct part *p, struct trim_op *op)
 }
 
 /* A portion's record is durable. The next one comes with the ticker: this is the committer's time. */
-static int go_on_later(struct waiter *w, struct part *p, const struct txn *t, int status)
+static int go_on_later(struct waiter *w, struct partition *p, const struct txn *t, int status)
 {
 	struct trim_op *op = (struct trim_op *)w;
 
@@ -125,7 +125,7 @@ static int go_on_later(struct waiter *w, struct part *p, const struct txn *t, in
 	return SKV_PENDING;
 }
 
-bool trim_go_on(struct part *p)
+bool trim_go_on(struct partition *p)
 {
 	struct trim_op *op = p->trims;
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -147,7 +147,7 @@ bool trim_go_on(struct part *p)
 	return p->trimmed_at && now - p->trimmed_at < HURRY_MS;
 }
 
-void trim_fail_all(struct part *p, int status, const char *text)
+void trim_fail_all(struct partition *p, int status, const char *text)
 {
 	struct trim_op *op = p->trims;
 
@@ -161,7 +161,7 @@ void trim_fail_all(struct part *p, int status, const char *text)
 	}
 }
 
-static int begin(struct part *p, struct trim_op *op)
+static int begin(struct partition *p, struct trim_op *op)
 {
 	const struct skv_trim_req *req = req_of(op);
 	struct instance *inst;

@@ -15,10 +15,10 @@ struct sample {
 };
 
 /* Of a core that does not have it yet: nobody else looks at it. */
-static struct part *own_part(void)
+static struct partition *own_part(void)
 {
 	static struct skv_core core;
-	struct part *p = calloc(1, sizeof *p);
+	struct partition *p = calloc(1, sizeof *p);
 
 	assert_non_null(p);
 	p->core = &core;
@@ -28,7 +28,7 @@ static struct part *own_part(void)
 /* Starts at random times, `gap` ms apart on average; some of them are remembered here exactly. */
 static void years(uint64_t gap, uint64_t starts, unsigned seed)
 {
-	struct part *p = own_part();
+	struct partition *p = own_part();
 	struct sample *s = calloc(SAMPLES, sizeof *s);
 	uint64_t wall = 1700000000000ull, generation = 1, most = 0;
 
@@ -69,7 +69,7 @@ static void times_for_years(void **state)
 /* A clock that was set back, generations that come again, and times that no clock tells. */
 static void odd_times(void **state)
 {
-	struct part *p = own_part();
+	struct partition *p = own_part();
 
 	(void)state;
 	assert_int_equal(era_of(p, 5), 0);

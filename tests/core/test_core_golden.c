@@ -38,7 +38,7 @@ static void assert_record(const struct skv_buf *b, const uint8_t *bytes, size_t 
 }
 
 /* A part that has read these bytes, with their checksum behind them, and nothing else. The caller destroys it. */
-static struct part *part_of(const uint8_t *bytes, size_t n, const char *boot_id)
+static struct partition *part_of(const uint8_t *bytes, size_t n, const char *boot_id)
 {
 	struct replay r = { .p = part_make(e.core), .now = skv_now_ms(e.core->clock) };
 	struct skv_buf b = { 0 };
@@ -100,7 +100,7 @@ static void ended_sessions_of_all_versions_are_read(void **state)
 	for (unsigned i = 0; i < sizeof form / sizeof form[0]; i++) {
 		uint8_t bytes[sizeof ended];
 		const struct session *s;
-		struct part *p;
+		struct partition *p;
 
 		memcpy(bytes, ended, sizeof bytes);
 		bytes[0] = (uint8_t)(bytes[0] - form[i].less);
@@ -150,7 +150,7 @@ static void leases_are_read(void **state)
 
 	(void)state;
 	for (int boot = 0; boot < 2; boot++) { /* this one's clock, or another's */
-		struct part *p = part_of(leases, sizeof leases, boot ? "another" : e.core->boot_id);
+		struct partition *p = part_of(leases, sizeof leases, boot ? "another" : e.core->boot_id);
 
 		assert_int_equal(p->n_lease, 1);
 		assert_int_equal(p->lease[0].inst, 2);

@@ -345,7 +345,7 @@ static void an_old_horizon_counts_for_all(void **state)
 {
 	struct env e;
 	struct skv_buf b = { 0 };
-	struct part *p;
+	struct partition *p;
 
 	(void)state;
 	open_as_shipped(&e, 1000);

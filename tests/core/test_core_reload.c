@@ -17,7 +17,7 @@ static struct env e;
 
 /* ---- parts have one place ----------------------------------------------------------------------------------- */
 
-static struct part place;
+static struct partition place;
 static bool taken;
 
 void *__real_skv_calloc(size_t n, size_t size);

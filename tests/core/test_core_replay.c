@@ -118,7 +118,7 @@ static void tell(void *ctx, const char *text)
 
 static int replay(struct env *e, const void *bytes, size_t n, bool *adds_up)
 {
-	struct part *p = part_make(e->core);
+	struct partition *p = part_make(e->core);
 	struct skv_error err = { 0 };
 	struct replay r = { .p = p, .now = skv_now_ms(e->core->clock) };
 	int rc;

@@ -39,7 +39,7 @@ static void begin_snapshot(void)
 /* As checkpoint.c does it; then a restart over it and what the journal had after it. */
 static void load_snapshot(void)
 {
-	struct part *p = e.core->part;
+	struct partition *p = e.core->part;
 	uint64_t id = 0, fence = atomic_load(&e.core->fence);
 
 	assert_true(p->snap.active && !p->snap.failed);

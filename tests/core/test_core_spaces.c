@@ -177,7 +177,7 @@ static void one_storage_with_files_too_many(void **state)
 }
 
 /* So many spaces, as if others had been there and were deleted. */
-static void pretend(struct part *p, uint32_t n)
+static void pretend(struct partition *p, uint32_t n)
 {
 	void *space = p->space, *name = p->space_name;
 	uint32_t had = p->n_space;
@@ -194,7 +194,7 @@ static void pretend(struct part *p, uint32_t n)
 /* As many as a slot can name; then one is refused, and nothing else. */
 static void one_storage_too_many(void **state)
 {
-	struct part *p;
+	struct partition *p;
 	struct env e;
 
 	(void)state;
