@@ -2,7 +2,7 @@
  * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, asked as the core is by full mode; or, to
  * compare with published simulations, one insertion at a time.
  *
- * Holds blocks and queues as the core does (server/core/evict.c): a use changes a block's stamp and count, the queues
+ * Holds blocks and queues as the core does (server/core/evict/evict.c): a use changes a block's stamp and count, the queues
  * learn of it when the block comes to a top. Blocks of a policy with `leaf_first` go only when no other hangs below
  * them, as long as there is a choice.
  */

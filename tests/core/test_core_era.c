@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "../../server/core/internal.h"
+#include "../../server/core/model/internal.h"
 
 #define SAMPLES 4000u
 

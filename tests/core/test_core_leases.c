@@ -9,7 +9,7 @@
 
 #include <skv/mem.h>
 
-#include "../../server/core/internal.h"
+#include "../../server/core/model/internal.h"
 
 #define PAGES 20000u
 #define BATCH 128u

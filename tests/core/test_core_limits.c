@@ -13,7 +13,7 @@
 
 #include <skv/bytes.h>
 
-#include "../../server/core/internal.h"
+#include "../../server/core/model/internal.h"
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "../../server/core/internal.h"
+#include "../../server/core/model/internal.h"
 
 #define N 600u /* blocks: three chunks */
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../server/core/internal.h"
+#include "../../server/core/model/internal.h"
 
 #define SPACES 700u /* slots once named their storage in 8 bits */
 #define PAGES 8u

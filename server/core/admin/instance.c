@@ -1,5 +1,5 @@
 /*
- * admin_instance.c - instances: registered, changed and deleted by an administrator.
+ * instance.c - instances: registered, changed and deleted by an administrator.
  *
  * Deleting one is a journal record (its blocks go), then its registration moves from "instance/..." to
  * "dropped/<id>": the journal still has records of it, and until a checkpoint has replaced them a load must

@@ -1,5 +1,5 @@
 /*
- * admin_files.c - slab files of a storage, one by one: looked at, drained, kept after all.
+ * files.c - slab files of a storage, one by one: looked at, drained, kept after all.
  *
  * What an administrator wants of a file is in its document, so it survives whoever heard it; drain.c does the work.
  */

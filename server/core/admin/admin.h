@@ -1,5 +1,5 @@
 /*
- * admin.h - what the calls of administrators share (admin.c, admin_storage.c, admin_instance.c).
+ * admin.h - what the calls of administrators share (admin.c, storage.c, instance.c, files.c).
  *
  * The registry document is written first, then the part follows. Calls may block for store and file
  * system I/O; they run one at a time (the turn) and hold no lock while they block. The partition may be

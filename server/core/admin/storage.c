@@ -1,5 +1,5 @@
 /*
- * admin_storage.c - storages: made, changed and deleted by an administrator.
+ * storage.c - storages: made, changed and deleted by an administrator.
  *
  * Deleting one takes three steps, because the journal still names it: it is disabled in the registry, so that
  * nobody takes slots there, a reload in between or not; a checkpoint without it replaces the journal; then its
