@@ -29,8 +29,7 @@ static const char usage[] =
 	"                        without a model, of the storage\n"
 	"  --requests N          only the first N of each trace\n"
 	"  --threads N           (default: one for each processor)\n"
-	"  --csv, --json         instead of tables\n"
-	"  --svg FILE            prefix hit rate over capacity, a curve for each policy; one trace\n"
+	"  --csv, --json         instead of tables; deploy/plot-hits draws the CSV of one trace\n"
 	"  --hits FILE           what each request found, as CSV; one trace, policy and capacity\n\n"
 	"  --generate KIND       instead of a trace: " SKV_GEN_KINDS "\n"
 	"  --conversations N     of it (default: the kind's own; of mix, percent)\n"
@@ -222,9 +221,6 @@ static int set_other(struct options *o, int opt, const char *value)
 	case 'i':
 		o->instance = value;
 		return OPTIONS_RUN;
-	case 'v':
-		o->svg = value;
-		return OPTIONS_RUN;
 	case 't':
 		o->hits = value;
 		return OPTIONS_RUN;
@@ -266,8 +262,8 @@ static int check(const struct options *o)
 		return bad("model", "or its shape: for --tp, --dtype, --block-tokens", NULL);
 	if (o->n_capacity && !o->sizing && !o->full)
 		return bad("capacity", "bytes need a --model (or its shape), or --full; use --blocks", NULL);
-	if ((o->svg || o->hits) && inputs != 1)
-		return bad(o->svg ? "svg" : "hits", "of one trace", NULL);
+	if (o->hits && inputs != 1)
+		return bad("hits", "of one trace", NULL);
 	if (!o->full && (o->has_block_bytes || o->instance || o->unit || o->file_size))
 		return bad("block-bytes", "and --instance, --unit, --file-size: of the manager (--full)", NULL);
 	if (o->instance && !skv_model_name_valid(o->instance, strlen(o->instance)))
@@ -296,7 +292,7 @@ static void make_table(struct option table[])
 		{ "policy", required_argument, NULL, 'p' },   { "blocks", required_argument, NULL, 'b' },
 		{ "capacity", required_argument, NULL, 'c' }, { "generate", required_argument, NULL, 'g' },
 		{ "model", required_argument, NULL, 'm' },    { "dtype", required_argument, NULL, 'd' },
-		{ "full", no_argument, NULL, 'f' },	      { "svg", required_argument, NULL, 'v' },
+		{ "full", no_argument, NULL, 'f' },
 		{ "hits", required_argument, NULL, 't' },     { "csv", no_argument, NULL, 'C' },
 		{ "json", no_argument, NULL, 'J' },	      { "list-models", no_argument, NULL, 'L' },
 		{ "one-by-one", no_argument, NULL, '1' },

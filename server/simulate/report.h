@@ -1,4 +1,4 @@
-/* report.h - what simulations found: table, CSV, JSON, SVG. All write to a stream and return 0, or -1 when that failed. */
+/* report.h - what simulations found: table, CSV, JSON. All write to a stream and return 0, or -1 when that failed. */
 #ifndef SKV_SIMULATE_REPORT_H
 #define SKV_SIMULATE_REPORT_H
 
@@ -42,8 +42,6 @@ static inline double report_rate(uint64_t hits, const struct refs *t)
 int report_table(const struct report *r, FILE *out);
 int report_csv(const struct report *r, FILE *out);
 int report_json(const struct report *r, FILE *out);
-/* Prefix hit rate over capacity, a curve for each policy; of the first trace. */
-int report_svg(const struct report *r, FILE *out);
 /* One line for each request of a run: request, blocks, leading hits, hits behind the first miss, written. */
 int report_hits(const struct run *run, FILE *out);
 /* Bytes of a token and of blocks of some lengths. */

@@ -283,9 +283,7 @@ static int print(const struct job *j)
 				  .sizing = j->o.sizing ? &j->sizing : NULL, .trace_tokens = j->o.trace_tokens };
 	int rc = EXIT_DONE, printed;
 
-	if (j->o.svg)
-		rc = to_file(j->o.svg, report_svg, &r);
-	if (rc == EXIT_DONE && j->o.hits)
+	if (j->o.hits)
 		rc = to_file(j->o.hits, print_hits, &r);
 	printed = j->o.output == OUTPUT_CSV ? report_csv(&r, stdout)
 		  : j->o.output == OUTPUT_JSON ? report_json(&r, stdout) : report_table(&r, stdout);
