@@ -6,9 +6,9 @@
  * that has no meaning here is accepted, checked, and says why it has none.
  */
 #include "client.h"
+#include "numa.h"
 
 #include <errno.h>
-#include <numa.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -247,8 +247,6 @@ static int check_bases(const struct slabkv_hf3fs *h, struct skv_error *err)
 
 int skv_options_check(const struct slabkv_options *o, struct skv_error *err)
 {
-	int nodes = numa_available() < 0 ? 1 : numa_max_node() + 1;
-
 	for (size_t i = 0; i < N_ROWS; i++) {
 		const struct row *r = &rows[i];
 
@@ -257,8 +255,8 @@ int skv_options_check(const struct slabkv_options *o, struct skv_error *err)
 		if (!in_range(r, load(r, o)) && !(r->at[0] >= AT(async_threads) && load(r, o) == 0))
 			return refuse(r, err);
 	}
-	if (o->hf3fs.numa_id >= nodes)
-		return skv_fail(err, SKV_E_INVALID, "hf3fs_numa_id", "-1..%d on this machine", nodes - 1);
+	if (o->hf3fs.numa_id > skv_numa_last())
+		return skv_fail(err, SKV_E_INVALID, "hf3fs_numa_id", "-1..%d on this machine", skv_numa_last());
 	if (o->hf3fs.mount_point && strlen(o->hf3fs.mount_point) > 255)
 		return skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "at most 255 bytes");
 	return check_bases(&o->hf3fs, err);

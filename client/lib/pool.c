@@ -8,10 +8,9 @@
  * Lock: slabkv_pool.lock, the last one taken: nothing is called under it.
  */
 #include "client.h"
+#include "numa.h"
 
 #include <errno.h>
-#include <numa.h>
-#include <numaif.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -58,11 +57,7 @@ static int check(const struct slabkv_pool_options *o, uint64_t stride, struct sk
 		return skv_fail(err, SKV_E_INVALID, "bytes",
 				"room for 1 to 16777216 buffers of %llu bytes (whole pages)",
 				(unsigned long long)stride);
-	if (o->numa_node < -1 ||
-	    (o->numa_node >= 0 &&
-	     (numa_available() < 0 ? o->numa_node > 0
-				   : !numa_bitmask_isbitset(numa_all_nodes_ptr,
-							    (unsigned int)o->numa_node))))
+	if (o->numa_node != -1 && !skv_numa_has(o->numa_node))
 		return skv_fail(err, SKV_E_INVALID, "numa_node", "this machine has no such node");
 	if (o->kind == SLABKV_MEMORY_SHARED)
 		return skv_name_check(o->shm_name, "shm_name", err);
@@ -95,17 +90,9 @@ static int map_pages(struct slabkv_pool *pool, const char *name, struct skv_erro
 /* Prefers the node: where it is full, memory of another one is better than none. */
 static void place(struct slabkv_pool *pool)
 {
-	struct bitmask *mask;
-	long rc;
-
-	if (pool->fixed.numa_node < 0 || numa_available() < 0)
-		return;
-	mask = numa_allocate_nodemask();
-	numa_bitmask_setbit(mask, (unsigned int)pool->fixed.numa_node);
-	rc = mbind(pool->fixed.base, pool->length, MPOL_PREFERRED, mask->maskp, mask->size + 1,
-		   pool->fixed.kind == SLABKV_MEMORY_SHARED ? MPOL_MF_MOVE : 0);
-	numa_free_nodemask(mask);
-	if (rc == 0)
+	if (pool->fixed.numa_node < 0 ||
+	    skv_numa_prefer(pool->fixed.base, pool->length, pool->fixed.numa_node,
+			    pool->fixed.kind == SLABKV_MEMORY_SHARED))
 		return;
 	skv_log(SKV_LOG_WARN, "client", "pool: NUMA node %d cannot be chosen: %s",
 		pool->fixed.numa_node, strerror(errno));
