@@ -19,17 +19,18 @@
 #include <skv/arena.h>
 #include <skv/clock.h>
 #include <skv/fs_master.h>
+#include <skv/http.h>
 #include <skv/limits.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/v1_json.h>
 
-#include "http.h"
-
 #define BRIEF_MS 4500u /* less than what the core takes for a hang */
 #define LONG_MS 60000u /* a file whose space must be written */
 #define LEAST_MS 500u  /* for one fs-master */
 #define TOKEN_MAX 512u
+#define CONNECT_MS 1000u
+#define ANSWER_MAX (64u << 10) /* bytes */
 
 _Static_assert(SKV_STORAGE_OWNERS == SKV_FS_OWNERS_MAX, "one answer has all of them");
 
@@ -155,6 +156,27 @@ static bool passes_over(int rc)
 	}
 }
 
+/* A connection for each call: calls are rare, and nothing that was learned of an fs-master (its address, say) shall
+ * outlive it. SKV_E_NETWORK: there is no answer that can be used, for whatever reason. */
+static int post(const char *url, const char *token, const struct skv_buf *body, uint32_t timeout_ms, long *http,
+		struct skv_buf *answer, struct skv_error *err)
+{
+	const struct skv_http_request request = {
+		.method = "POST", .url = url, .body = body->data, .body_len = body->len, .form = SKV_HTTP_JSON,
+		.timeout_ms = timeout_ms, .connect_ms = CONNECT_MS, .answer_max = ANSWER_MAX,
+	};
+	struct skv_http *connection;
+	int rc = skv_http_create(*token ? token : NULL, &connection, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_http_do(connection, &request, answer, http, err);
+	skv_http_destroy(connection);
+	if (rc != SKV_OK && rc != SKV_E_NOMEM)
+		rc = err->status = SKV_E_NETWORK;
+	return rc;
+}
+
 static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_verb verb, const char *token,
 	       const struct skv_buf *body, uint32_t timeout_ms, struct skv_fs_answer *out, struct skv_error *err)
 {
@@ -164,7 +186,7 @@ static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_ve
 	int rc;
 
 	snprintf(url, sizeof url, "%s/%s", r->urls[i], skv_fs_verb_text(verb));
-	rc = skv_fsm_post(url, token, body, timeout_ms, &http, &text, err);
+	rc = post(url, token, body, timeout_ms, &http, &text, err);
 	if (rc == SKV_OK)
 		rc = judge(a, http, &text, verb, r->urls[i], out, err);
 	skv_buf_destroy(&text);

@@ -83,7 +83,7 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, const char *base
 {
 	struct skv_http_request r = { .method = c->method,
 				      .timeout_ms = timeout_ms,
-				      .protobuf = c->codec == &skv_v1_pb };
+				      .form = c->codec == &skv_v1_pb ? SKV_HTTP_PROTOBUF : SKV_HTTP_JSON };
 	struct skv_buf url = { 0 };
 	long http_status = 0;
 	int rc;

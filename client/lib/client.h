@@ -12,6 +12,7 @@
 #include <skv/arena.h>
 #include <skv/bytes.h>
 #include <skv/clock.h>
+#include <skv/http.h>
 #include <skv/lock.h>
 #include <skv/ops.h>
 #include <skv/status.h>
@@ -21,7 +22,6 @@
 
 #include "engine.h"
 #include "files.h"
-#include "http.h"
 #include "memory.h"
 #include "mount.h"
 #include "plan.h"

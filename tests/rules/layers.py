@@ -37,6 +37,8 @@ LAYERS = {
     "api": ([POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
             ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "slabkv.h",
              "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
+    "api/http": ([V1, POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, JSON, PB],
+                 ["skv/ops.h", "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "jansson.h"]),
     "api/proto": ([V1, r"kvcm_\w+", POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
                   ["skv/ops.h", "skv/kvcm.h", "kvcm/", "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "jansson.h"]),
     "api/kvcm": ([V1, POOL, STORE, STORAGE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
@@ -56,9 +58,9 @@ LAYERS = {
                       ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "skv/ops.h", "skv/log.h",
                        "skv/clock.h", "skv/lock.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/", "jansson.h",
                        "pthread.h", "fcntl.h", "unistd.h", "stdio.h"]),
-    "backends/fsmaster": ([POOL, STORE, CORE, FRONT, CLIENT, SQL, WEB, JSON],
+    "backends/fsmaster": ([POOL, STORE, CORE, FRONT, CLIENT, SQL, WEB, NET, JSON],
                           ["skv/pool.h", "skv/store.h", "skv/core.h", "skv/front.h", "skv/ops.h", "slabkv.h",
-                           "sqlite3.h", "microhttpd.h", "jansson.h"]),
+                           "sqlite3.h", "microhttpd.h", "curl/", "jansson.h"]),
     "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON, PB],
                     ["skv/front.h", "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/",
                      "jansson.h"]),
@@ -87,9 +89,9 @@ LAYERS = {
                          "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
                          "jansson.h"]),
     "server/main": ([POOL, CLIENT, SQL, NET], ["skv/pool.h", "slabkv.h", "sqlite3.h", "curl/"]),
-    "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB, PB],
+    "client": ([POOL, STORE, STORAGE, CORE, FRONT, SQL, WEB, NET, PB],
                ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "sqlite3.h",
-                "microhttpd.h"]),
+                "microhttpd.h", "curl/"]),
 }
 
 
@@ -117,7 +119,13 @@ def check_includes(source, breaches):
     return looked_at
 
 
-def objects(build):
+def is_left_over(source, build, path):
+    """Is this the object of a file that has been moved or deleted since? A build folder keeps them."""
+    m = re.fullmatch(r"(.*)/CMakeFiles/[^/]+\.dir/(.*)\.o", path)
+    return m is not None and not any(os.path.exists(os.path.join(top, m.group(1), m.group(2))) for top in (source, build))
+
+
+def objects(source, build):
     """{folder of LAYERS: [object files]} of a CMake build; tests are nobody's layer."""
     found = {}
     for folder, _, names in os.walk(build):
@@ -125,7 +133,7 @@ def objects(build):
         for name in names:
             path = os.path.join(relative, name)
             layer = layer_of(path) if name.endswith(".o") else None
-            if layer is not None:
+            if layer is not None and not is_left_over(source, build, path):
                 found.setdefault(layer, []).append(os.path.join(folder, name))
     return found
 
@@ -157,7 +165,7 @@ def rule_layers(args):
         breaches.append("nm: not installed (package binutils), the objects were not checked")
         built = {}
     else:
-        built = objects(args.build)
+        built = objects(args.source, args.build)
     for layer, (forbidden, _) in sorted(LAYERS.items()):
         if layer not in built:
             if has_sources(args.source, layer):

@@ -1,34 +1,40 @@
 /*
- * http.c - pool of libcurl handles (see http.h).
+ * http.c - pool of libcurl handles (see skv/http.h).
  *
  * Owns the idle handles; a call takes one (or makes one) and gives it back, so that as many
  * connections stay alive as calls have ever run at a time. libcurl's own memory does not go through
  * skv/mem.h: what it cannot allocate comes back as CURLE_OUT_OF_MEMORY.
  */
-#include "http.h"
+#include <skv/http.h>
 
+#include <assert.h>
 #include <curl/curl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <skv/lock.h>
 #include <skv/mem.h>
 
 struct connection {
 	CURL *curl;
+	bool http2; /* the last call was HTTP/2, and went well */
 	struct connection *next;
 };
 
 struct skv_http {
-	struct curl_slist *headers[2]; /* fixed; [1] for protobuf */
-	struct skv_mutex lock;      /* protects idle */
+	struct curl_slist *headers[SKV_HTTP_FORMS]; /* fixed */
+	struct skv_mutex lock; /* protects idle */
 	struct connection *idle;
 };
 
 struct answer {
 	struct skv_buf *body;
 	size_t first; /* length of body before */
+	size_t max;
 	bool too_large;
+	int grpc_status;
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -46,16 +52,17 @@ static bool add_header(struct curl_slist **headers, const char *line)
 
 static bool add_headers(struct skv_http *h, const char *auth)
 {
-	static const char *const types[2][2] = {
-		{ "Content-Type: application/json", "Accept: application/json" },
-		{ "Content-Type: application/x-protobuf", "Accept: application/x-protobuf" },
+	static const char *const lines[SKV_HTTP_FORMS][2] = {
+		[SKV_HTTP_JSON] = { "Content-Type: application/json", "Accept: application/json" },
+		[SKV_HTTP_PROTOBUF] = { "Content-Type: application/x-protobuf", "Accept: application/x-protobuf" },
+		[SKV_HTTP_GRPC] = { "Content-Type: application/grpc", "TE: trailers" },
 	};
 	bool ok = true;
 
-	for (int i = 0; i < 2 && ok; i++)
+	for (int i = 0; i < SKV_HTTP_FORMS && ok; i++)
 		/* No "Expect: 100-continue": it costs a round trip for each large request. */
-		ok = add_header(&h->headers[i], types[i][0]) &&
-		     add_header(&h->headers[i], types[i][1]) &&
+		ok = add_header(&h->headers[i], lines[i][0]) &&
+		     add_header(&h->headers[i], lines[i][1]) &&
 		     add_header(&h->headers[i], "Expect:") &&
 		     (!auth || add_header(&h->headers[i], auth));
 	return ok;
@@ -96,8 +103,8 @@ void skv_http_destroy(struct skv_http *h)
 		curl_easy_cleanup(c->curl);
 		skv_free(c);
 	}
-	curl_slist_free_all(h->headers[0]);
-	curl_slist_free_all(h->headers[1]);
+	for (int i = 0; i < SKV_HTTP_FORMS; i++)
+		curl_slist_free_all(h->headers[i]);
 	skv_mutex_destroy(&h->lock);
 	skv_free(h);
 }
@@ -136,7 +143,8 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 	struct answer *a = ctx;
 
 	(void)one;
-	if (a->body->len - a->first + n > SKV_HTTP_ANSWER_MAX) {
+	assert(a->body->len >= a->first);
+	if (a->body->len - a->first + n > a->max) {
 		a->too_large = true;
 		return 0;
 	}
@@ -144,27 +152,57 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 	return a->body->failed ? 0 : n;
 }
 
-static void set_options(CURL *curl, const struct skv_http *h, const struct skv_http_request *r,
+/* Trailers come this way too. */
+static size_t on_header(char *line, size_t one, size_t n, void *ctx)
+{
+	static const char name[] = "grpc-status:";
+	struct answer *a = ctx;
+
+	(void)one;
+	if (n > sizeof name && strncasecmp(line, name, sizeof name - 1) == 0)
+		a->grpc_status = atoi(line + sizeof name - 1);
+	return n;
+}
+
+static void set_grpc(const struct connection *c, struct answer *a)
+{
+	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, a);
+	/* Asked for twice on one connection, libcurl 7.88 (Debian 12) refuses it: "error in the framing layer". */
+	curl_easy_setopt(c->curl, CURLOPT_HTTP_VERSION,
+			 (long)(c->http2 ? CURL_HTTP_VERSION_NONE : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE));
+}
+
+static long milliseconds(uint64_t ms) { return ms < 1 ? 1 : ms > 86400000 ? 86400000 : (long)ms; }
+
+static void set_options(struct connection *c, const struct skv_http *h, const struct skv_http_request *r,
 			struct answer *a)
 {
 	static const char none[] = "";
-	long ms = r->timeout_ms < 1 ? 1 : r->timeout_ms > 86400000 ? 86400000 : (long)r->timeout_ms;
+	CURL *curl = c->curl;
 
 	curl_easy_reset(curl); /* options only: the connection stays */
 	curl_easy_setopt(curl, CURLOPT_URL, r->url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* managers are named directly */
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers[r->protobuf]);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, ms);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers[r->form]);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, milliseconds(r->timeout_ms));
+	if (r->connect_ms)
+		curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(r->connect_ms));
+	if (r->buffer)
+		curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)r->buffer);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
+	if (r->form == SKV_HTTP_GRPC)
+		set_grpc(c, a);
 	if (strcmp(r->method, "GET") == 0)
 		return;
 	curl_easy_setopt(curl, CURLOPT_POST, 1L);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->body_len);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->body ? r->body : none);
-	curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
+	if (strcmp(r->method, "POST") != 0)
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, r->method);
 }
 
 static int explain(CURLcode code, const struct answer *a, const char *url, struct skv_error *err)
@@ -183,16 +221,23 @@ static int explain(CURLcode code, const struct answer *a, const char *url, struc
 int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv_buf *body,
 		long *http_status, struct skv_error *err)
 {
-	struct answer a = { .body = body, .first = body->len };
-	struct connection *c = take(h);
+	struct answer a = { .body = body, .first = body->len, .grpc_status = -1,
+			    .max = r->answer_max ? r->answer_max : SKV_HTTP_ANSWER_MAX };
+	struct connection *c;
 	CURLcode code;
 
+	assert(r->form < SKV_HTTP_FORMS && r->method && r->url);
+	assert(r->body || r->body_len == 0);
+	c = take(h);
 	if (!c)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	set_options(c->curl, h, r, &a);
+	set_options(c, h, r, &a);
 	code = curl_easy_perform(c->curl);
+	c->http2 = code == CURLE_OK && r->form == SKV_HTTP_GRPC;
 	if (code == CURLE_OK)
 		curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, http_status);
+	if (r->grpc_status)
+		*r->grpc_status = a.grpc_status;
 	give(h, c);
 	return code == CURLE_OK ? SKV_OK : explain(code, &a, r->url, err);
 }
