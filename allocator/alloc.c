@@ -73,6 +73,7 @@ static struct slab *fullest(const struct pool_class *c, uint32_t count)
 
 static void set_longest(struct slab *s, uint32_t longest)
 {
+	assert(longest <= s->longest); /* a bound from above */
 	skv_slab_unlist(s);
 	s->longest = longest;
 	skv_slab_list(s);

@@ -1,9 +1,12 @@
 /* bits.c - see bits.h. Pure functions over the caller's words; no state, no locks. */
 #include "bits.h"
 
+#include <assert.h>
+
 /* Bits lo..hi-1 of one word, 0 <= lo < hi <= 64. */
 static uint64_t mask(uint32_t lo, uint32_t hi)
 {
+	assert(lo < hi && hi <= 64);
 	return (~UINT64_C(0) >> (64 - (hi - lo))) << lo;
 }
 

@@ -25,6 +25,7 @@ static void heap_push(struct skv_pool *p, uint32_t id)
 {
 	size_t i = p->n_heap++;
 
+	assert(i < p->cap_heap && p->holds[id].slab != NO_SLAB);
 	while (i > 0 && earlier(p, id, p->heap[(i - 1) / 2])) {
 		p->heap[i] = p->heap[(i - 1) / 2];
 		i = (i - 1) / 2;
@@ -35,8 +36,11 @@ static void heap_push(struct skv_pool *p, uint32_t id)
 static uint32_t heap_pop(struct skv_pool *p)
 {
 	uint32_t top = p->heap[0];
-	uint32_t id = p->heap[--p->n_heap];
+	uint32_t id;
 	size_t i = 0;
+
+	assert(p->n_heap > 0);
+	id = p->heap[--p->n_heap];
 
 	for (size_t child; (child = 2 * i + 1) < p->n_heap; i = child) {
 		if (child + 1 < p->n_heap && earlier(p, p->heap[child + 1], p->heap[child]))
@@ -63,6 +67,7 @@ static uint32_t hold_new(struct skv_pool *p, uint32_t slab, uint32_t first, uint
 			return NO_HOLD;
 		id = (uint32_t)p->n_holds++;
 	} else {
+		assert(p->holds[id].slab == NO_SLAB && p->holds[id].live == 0);
 		p->spare_hold = p->holds[id].first;
 	}
 	p->holds[id] = (struct hold){ until, slab, first, count, .live = 0 };
@@ -94,6 +99,7 @@ static void mark(struct skv_pool *p, struct slab *s, struct skv_run run, uint32_
 	for (uint32_t i = run.first; i < run.first + run.count; i++)
 		s->owner[i] = id;
 	s->held += run.count;
+	assert(s->held <= s->slots);
 	if (id == NO_HOLD) {
 		p->overflow_slots += run.count;
 		p->overflow_until = u64_max(p->overflow_until, until);
@@ -107,9 +113,11 @@ static void unmark(struct skv_pool *p, struct slab *s, struct skv_run run, uint3
 {
 	skv_slab_unuse(s, run.first, run.count, true);
 	if (id != NO_HOLD) {
+		assert(p->holds[id].slab == s->handle && p->holds[id].live >= run.count);
 		p->holds[id].live -= run.count;
 		return;
 	}
+	assert(p->overflow_slots >= run.count);
 	p->overflow_slots -= run.count;
 	if (p->overflow_slots == 0)
 		p->overflow_until = 0;

@@ -16,6 +16,8 @@
 
 #include "bits.h"
 
+#include <assert.h>
+
 #define NO_SLAB UINT32_MAX
 #define NO_HOLD UINT32_MAX       /* as an owner: held by the overflow */
 #define ORDERS 32                /* windows have 2^0 .. 2^31 units */
@@ -143,7 +145,11 @@ struct skv_pool {
 
 static inline uint64_t u64_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t u64_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
-static inline uint32_t log2_floor(uint32_t v) { return 31 - (uint32_t)__builtin_clz(v); }
+static inline uint32_t log2_floor(uint32_t v)
+{
+	assert(v > 0);
+	return 31 - (uint32_t)__builtin_clz(v);
+}
 
 /* ---- units.c --------------------------------------------------------------------------------- */
 

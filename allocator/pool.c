@@ -101,6 +101,7 @@ static int find_or_make(struct skv_pool *p, const struct pool_class *want, uint3
 			return SKV_OK;
 		}
 	}
+	assert(want->order < ORDERS && want->stride <= MAX_BYTES);
 	if ((p->options.unit << want->order) / want->stride > MAX_SLAB_SLOTS)
 		return SKV_E_INVALID;
 	if (skv_grow((void **)&p->classes, &p->cap_classes, p->n_classes + 1, sizeof *p->classes))
@@ -160,6 +161,7 @@ uint64_t skv_pool_slots_in_file(const struct skv_pool *p, uint32_t class_id, uin
 			first += UINT32_C(1) << order;
 		}
 	}
+	assert(first == units);
 	return slots;
 }
 

@@ -108,6 +108,7 @@ void skv_slabs_replace(struct skv_pool *p, struct slab *list)
 		struct slab *s = list, *old = p->slabs[s->handle];
 		size_t words = skv_bits_words(old->slots);
 
+		assert(s->class == old->class && s->slots > old->slots);
 		list = s->opened;
 		s->opened = NULL;
 		skv_slab_unlist(old);
@@ -129,6 +130,7 @@ void skv_slabs_replace(struct skv_pool *p, struct slab *list)
 
 void skv_slab_open(struct skv_pool *p, struct slab *s)
 {
+	assert(s->used == 0 && s->held == 0 && s->dead == 0);
 	s->handle = p->n_spare ? p->spare[--p->n_spare] : (uint32_t)p->n_slabs++;
 	p->slabs[s->handle] = s;
 	skv_units_claim(p, s->at, s->handle);
@@ -137,6 +139,7 @@ void skv_slab_open(struct skv_pool *p, struct slab *s)
 
 void skv_slab_close(struct skv_pool *p, struct slab *s)
 {
+	assert(s->used == 0 && s->held == 0 && p->slabs[s->handle] == s);
 	skv_slab_unlist(s);
 	skv_units_release(p, s->at);
 	p->slabs[s->handle] = NULL;
@@ -156,6 +159,7 @@ void skv_slab_settle(struct skv_pool *p, struct slab *s)
  */
 uint32_t skv_slab_fill_bucket(const struct slab *s)
 {
+	assert(slab_free(s) > 0 && slab_free(s) <= s->slots);
 	uint32_t part = (uint32_t)(((uint64_t)slab_free(s) * 65536 + s->slots - 1) / s->slots);
 	uint32_t log = log2_floor(part);
 
@@ -169,6 +173,7 @@ void skv_slab_unlist(struct slab *s)
 
 	if (!s->listed)
 		return;
+	assert(c->free >= slab_free(s) && (s->prev || *head == s));
 	s->listed = false;
 	c->free -= slab_free(s);
 	if (s->next)
@@ -190,6 +195,7 @@ void skv_slab_list(struct slab *s)
 	struct slab **head;
 
 	assert(!s->listed);
+	assert((uint64_t)s->used + s->held + s->dead <= s->slots);
 	if (s->longest > slab_free(s))
 		s->longest = slab_free(s);
 	if (slab_free(s) == 0 || s->draining || s->at.file->draining)
@@ -210,6 +216,7 @@ void skv_slab_list(struct slab *s)
 
 void skv_slab_use(struct slab *s, uint32_t first, uint32_t count)
 {
+	assert(first < s->slots && count <= s->slots - first && skv_bits_all(s->busy, first, count, false));
 	skv_slab_unlist(s);
 	skv_bits_fill(s->busy, first, count, true);
 	memset(s->owner + first, 0, count * sizeof *s->owner);
@@ -234,6 +241,7 @@ static void bury(struct slab *s, uint32_t first, uint32_t count)
 {
 	uint32_t per = s->class->per_segment;
 
+	assert(skv_bits_all(s->dead_bits, first, count, false) && skv_bits_all(s->busy, first, count, true));
 	skv_bits_fill(s->dead_bits, first, count, true);
 	s->dead += count;
 	for (uint32_t at = first / per * per; at < first + count; at += per) {
@@ -249,6 +257,8 @@ static void bury(struct slab *s, uint32_t first, uint32_t count)
 
 void skv_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
 {
+	assert(first < s->slots && count <= s->slots - first);
+	assert(held ? s->held >= count : s->used >= count && s->at.file->used_bytes >= count * s->class->stride);
 	skv_slab_unlist(s);
 	if (held) {
 		skv_bits_fill(s->held_bits, first, count, false);

@@ -37,8 +37,10 @@ static void count_block(struct skv_pool *p, const struct pool_unit *u, uint32_t 
 		return;
 	for (size_t i = 0; i < p->n_classes; i++) {
 		struct pool_class *c = p->classes[i];
+		uint64_t slots = skv_block_slots(p, c, f->length, index_of(u), order);
 
-		c->unit_slots += (uint64_t)sign * skv_block_slots(p, c, f->length, index_of(u), order);
+		assert(sign > 0 || c->unit_slots >= slots);
+		c->unit_slots += (uint64_t)sign * slots;
 	}
 }
 
@@ -63,6 +65,8 @@ static void block_link(struct skv_pool *p, struct pool_unit *u, uint32_t order)
 {
 	struct pool_unit **head = list_of(p, u, order);
 
+	assert(u->slab == NO_SLAB && !u->frozen);
+	assert(index_of(u) % (UINT32_C(1) << order) == 0 && UINT32_C(1) << order <= u->file->n_units - index_of(u));
 	count_block(p, u, order, 1);
 
 	u->order = (uint8_t)order;
@@ -75,6 +79,7 @@ static void block_link(struct skv_pool *p, struct pool_unit *u, uint32_t order)
 
 static void block_unlink(struct skv_pool *p, struct pool_unit *u)
 {
+	assert(u->order < ORDERS && (u->prev || *list_of(p, u, u->order) == u));
 	count_block(p, u, u->order, -1);
 	if (u->prev)
 		u->prev->next = u->next;
@@ -134,6 +139,7 @@ void skv_files_destroy(struct skv_pool *p)
 
 void skv_file_park(struct skv_pool *p, struct pool_file *f, bool on)
 {
+	assert(f->draining != on);
 	for (uint32_t i = 0; i < f->n_units; i++) {
 		uint8_t order = f->units[i].order;
 
@@ -151,6 +157,8 @@ void skv_file_forget(struct skv_pool *p, struct pool_file *f)
 {
 	size_t at = skv_file_position(p, f->id);
 
+	assert(at < p->n_files && p->files[at] == f);
+	assert(f->n_slabs == 0 && f->n_frozen == 0);
 	for (uint32_t i = 0; i < f->n_units; i++)
 		if (f->units[i].order != NOT_FREE_HEAD)
 			block_unlink(p, &f->units[i]);
@@ -182,6 +190,7 @@ static void move_units(struct skv_pool *p, struct pool_file *f, struct pool_unit
 	struct pool_unit *old = f->units;
 	uint32_t had = f->n_units;
 
+	assert(n > had && p->moving == f);
 	if (had)
 		memcpy(to, old, had * sizeof *to);
 	f->units = to;
@@ -212,6 +221,7 @@ static int file_insert(struct skv_pool *p, uint32_t id, struct pool_file **out)
 	if (!f)
 		return SKV_E_NOMEM;
 	f->id = id;
+	assert(at == p->n_files || p->files[at]->id > id);
 	memmove(p->files + at + 1, p->files + at, (p->n_files - at) * sizeof *p->files);
 	p->files[at] = f;
 	p->n_files++;
@@ -259,6 +269,7 @@ uint64_t skv_window_slots(const struct skv_pool *p, const struct pool_class *c, 
 	uint64_t end = u64_min((first + (uint64_t)units) * o->unit, length - o->trailer);
 	uint64_t gap = begin % c->align ? c->align - begin % c->align : 0;
 
+	assert(length > o->header + o->trailer && units > 0);
 	if (first_offset)
 		*first_offset = begin + gap;
 	return begin + gap < end ? skv_class_slots(c, end - begin - gap) : 0;
@@ -332,6 +343,7 @@ void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab)
 	uint32_t want = log2_floor(w.units);
 	uint32_t order = want;
 
+	assert(w.units == UINT32_C(1) << want && w.first % w.units == 0);
 	/* The one free block that contains the window begins at the window's first unit, rounded
 	 * down to the block's length. */
 	while (units[w.first >> order << order].order != order) {
@@ -350,6 +362,7 @@ void skv_units_claim(struct skv_pool *p, struct window w, uint32_t slab)
 
 void skv_units_release(struct skv_pool *p, struct window w)
 {
+	assert(w.file->n_slabs > 0);
 	for (uint32_t i = 0; i < w.units; i++)
 		w.file->units[w.first + i].slab = NO_SLAB;
 	w.file->n_slabs--;
@@ -384,6 +397,7 @@ uint64_t skv_units_thaw(struct skv_pool *p, struct window w)
 		block_free(p, w.file, i, 0);
 		n++;
 	}
+	assert(n <= w.file->n_frozen && n <= p->frozen_units);
 	w.file->n_frozen -= (uint32_t)n;
 	p->frozen_units -= n;
 	if (p->frozen_units == 0)

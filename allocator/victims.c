@@ -139,6 +139,7 @@ static int answer(const struct search *f, const struct candidate *c, uint32_t **
 		return SKV_E_NOMEM;
 	for (uint32_t i = c->at.first; (s = next_slab(f->p, c->at, &i)) != NULL;)
 		v[n++] = s->handle;
+	assert(n == c->slabs);
 	*slabs = v;
 	*n_slabs = n;
 	return SKV_OK;
