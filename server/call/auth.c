@@ -9,6 +9,7 @@
  */
 #include <skv/auth.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,8 +198,10 @@ static int refuse(struct caller *out, enum credentials why, struct skv_error *er
 }
 
 /* Every entry is compared, so that the time does not tell which one it was. */
-static void find_locked(const struct auth_token *v, size_t n, const uint8_t sum[AUTH_DIGEST], struct caller *out)
+static void find_locked(const struct auth *a, const struct auth_token *v, size_t n, const uint8_t sum[AUTH_DIGEST],
+			struct caller *out)
 {
+	assert(skv_rwlock_held(&a->lock));
 	for (size_t i = 0; i < n; i++) {
 		if (skv_equal_secret(sum, v[i].digest, AUTH_DIGEST) && out->credentials != CREDENTIALS_GOOD) {
 			out->credentials = CREDENTIALS_GOOD;
@@ -233,6 +236,7 @@ static enum credentials read_basic(const char *text, char token[TOKEN_ROOM])
 	if (sodium_base642bin((unsigned char *)plain, sizeof plain, text, n, NULL, &len, NULL,
 			      sodium_base64_VARIANT_ORIGINAL) != 0)
 		return CREDENTIALS_MALFORMED;
+	assert(len <= sizeof plain);
 	colon = memchr(plain, ':', len);
 	if (colon) {
 		const size_t size = len - (size_t)(colon + 1 - plain);
@@ -283,8 +287,8 @@ int skv_auth_check(struct auth *a, const char *header, struct caller *out, struc
 	given = a->n_given > 0;
 	tokens = a->path || given;
 	if (shown == CREDENTIALS_GOOD && tokens) {
-		find_locked(a->tokens, a->n, sum, out);
-		find_locked(a->given, a->n_given, sum, out);
+		find_locked(a, a->tokens, a->n, sum, out);
+		find_locked(a, a->given, a->n_given, sum, out);
 	}
 	skv_rwlock_read_unlock(&a->lock);
 	if (out->credentials == CREDENTIALS_GOOD)
@@ -382,6 +386,7 @@ bool skv_auth_given(struct auth *a, struct skv_arena *arena, const uint32_t **fi
 
 	skv_rwlock_read(&a->lock);
 	have = a->n_given;
+	assert(have <= AUTH_GIVEN_MAX);
 	for (size_t i = 0; out && i < have; i++)
 		out[i] = a->given[i].fingerprint;
 	skv_rwlock_read_unlock(&a->lock);

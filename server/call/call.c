@@ -76,6 +76,7 @@ void skv_call_take_id(struct skv_call *c, const char *given, size_t n)
 
 int skv_call_open(struct skv_call *c, const struct skv_api *api, const struct skv_head *h)
 {
+	assert(!c->api && !c->dispatched);
 	c->api = api;
 	c->state = skv_arena_calloc(&c->arena, 1, api->state_size);
 	if (!c->state)
@@ -173,8 +174,10 @@ int skv_call_hold_body(struct skv_call *c, size_t n)
 
 int skv_call_run(struct skv_call *c)
 {
-	int rc = check_held(c);
+	int rc;
 
+	assert(!c->dispatched);
+	rc = check_held(c);
 	if (rc != SKV_OK)
 		return rc;
 	c->dispatched = true;
@@ -230,6 +233,7 @@ void skv_call_scrub(char *message)
 		word = strchr(ends, message[i]) != NULL;
 		out[k++] = message[i++];
 	}
+	assert(k < sizeof out);
 	out[k] = '\0';
 	memcpy(message, out, k + 1);
 }
@@ -280,6 +284,7 @@ static void write_failure(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
 
 int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
 {
+	assert(c->status != SKV_PENDING);
 	check_ownership(c);
 	if (c->status == SKV_OK && c->route)
 		write_answer(c);

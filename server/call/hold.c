@@ -108,6 +108,7 @@ static struct skv_holder *join_locked(struct skv_holds *hs, const struct key *k)
 
 	if (k->n == 0)
 		return NULL;
+	assert(k->n <= KEY_MAX);
 	at = place_locked(hs, k);
 	if (!*at) {
 		*at = skv_calloc(1, sizeof **at);
@@ -143,7 +144,7 @@ static void become_large_locked(struct skv_holds *hs, struct skv_hold *h)
 {
 	const struct key tenant = tenant_key(h), address = address_key(h);
 
-	assert(!h->large);
+	assert(skv_mutex_held(&hs->lock) && !h->large);
 	h->of_tenant = join_locked(hs, &tenant);
 	h->of_address = join_locked(hs, &address);
 	h->large = true;
@@ -154,6 +155,9 @@ static void move_locked(struct skv_holds *hs, struct skv_hold *h, uint64_t n, bo
 	const uint64_t change = more ? n : 0 - n;
 
 	assert(skv_mutex_held(&hs->lock));
+	assert(more || hs->large_bytes >= n);
+	assert(more || !h->of_tenant || h->of_tenant->bytes >= n);
+	assert(more || !h->of_address || h->of_address->bytes >= n);
 	hs->large_bytes += change;
 	if (h->of_tenant)
 		h->of_tenant->bytes += change;
@@ -163,6 +167,7 @@ static void move_locked(struct skv_holds *hs, struct skv_hold *h, uint64_t n, bo
 
 static void become_small_locked(struct skv_holds *hs, struct skv_hold *h)
 {
+	assert(skv_mutex_held(&hs->lock) && h->large);
 	leave_locked(hs, h->of_tenant);
 	leave_locked(hs, h->of_address);
 	h->of_tenant = h->of_address = NULL;
@@ -172,6 +177,7 @@ static void become_small_locked(struct skv_holds *hs, struct skv_hold *h)
 static const char *over_locked(const struct skv_holds *hs, const struct skv_holder *tenant,
 			       const struct skv_holder *address, uint64_t more)
 {
+	assert(skv_mutex_held(&hs->lock));
 	if (tenant && tenant->bytes + more > hs->tenant)
 		return "too many large bodies and answers of this tenant at a time";
 	if (address && address->bytes + more > hs->address)
@@ -250,13 +256,15 @@ const char *skv_hold_check(struct skv_holds *hs, const struct skv_hold *h, bool 
 
 void skv_hold_release(struct skv_holds *hs, struct skv_hold *h)
 {
+	uint64_t before;
+
 	if (h->large) {
 		skv_mutex_lock(&hs->lock);
 		move_locked(hs, h, h->bytes, false);
 		become_small_locked(hs, h);
 		skv_mutex_unlock(&hs->lock);
 	}
-	if (h->bytes > 0)
-		atomic_fetch_sub(&hs->bytes, h->bytes);
+	before = h->bytes > 0 ? atomic_fetch_sub(&hs->bytes, h->bytes) : 0;
+	assert(before >= h->bytes);
 	h->bytes = 0;
 }

@@ -3,6 +3,7 @@
  */
 #include <skv/inherit.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -43,6 +44,7 @@ static int take_over(struct skv_inherited *in, int fd, const char *name, size_t 
 	const int flags = fcntl(fd, F_GETFD), status = fcntl(fd, F_GETFL);
 	const size_t i = in->n;
 
+	assert(i < SKV_INHERITED_MAX);
 	if (flags < 0 || status < 0 || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) != 0 ||
 	    fcntl(fd, F_SETFL, status | O_NONBLOCK) != 0)
 		return skv_fail(err, SKV_E_INVALID, "LISTEN_FDS", "LISTEN_FDS: descriptor %d: %s", fd, strerror(errno));

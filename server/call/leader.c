@@ -7,6 +7,7 @@
  */
 #include <skv/leader.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -45,6 +46,7 @@ static void look(struct job *job, bool expired)
 	if (expired || skv_node_text(s->core, SKV_NODE_URL, owner, &a, &text, &ignored) != SKV_OK)
 		text = "";
 	skv_mutex_lock(&l->lock);
+	assert(l->looking);
 	l->looking = false;
 	if (strcmp(l->owner, owner) == 0 && is_url(text))
 		snprintf(l->url, sizeof l->url, "%s", text);
@@ -55,6 +57,7 @@ static void look(struct job *job, bool expired)
 /* True: the caller has the look-up made. */
 static bool must_look_locked(struct leader *l, const char *owner, uint64_t now)
 {
+	assert(skv_mutex_held(&l->lock));
 	if (strcmp(l->owner, owner) != 0) {
 		snprintf(l->owner, sizeof l->owner, "%s", owner);
 		*l->url = '\0';

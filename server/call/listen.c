@@ -6,6 +6,7 @@
  */
 #include <skv/service.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -144,6 +145,7 @@ int skv_listen(const struct skv_listen *l, bool any, struct skv_bound *out, stru
 			close(fd);
 		return rc;
 	}
+	assert(fd >= 0);
 	*out = (struct skv_bound){ .fd = fd, .inherited = inherited };
 	note_address(out);
 	return SKV_OK;

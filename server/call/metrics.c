@@ -8,6 +8,7 @@
  */
 #include <skv/metrics.h>
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -68,8 +69,11 @@ static unsigned bucket_of(uint64_t us)
 
 void skv_metrics_request(struct metrics *m, const struct metric_request *r)
 {
-	struct metrics_op *op = &shard_of(m)->wire[r->wire][r->op];
+	struct metrics_op *op;
 	unsigned code = r->code;
+
+	assert(r->wire < WIRE_COUNT && r->op < m->n_ops);
+	op = &shard_of(m)->wire[r->wire][r->op];
 
 	if (r->wire == WIRE_HTTP)
 		code = code / 100 < 6 ? code / 100 : 5;
@@ -86,6 +90,7 @@ void skv_metrics_totals(const struct metrics *m, unsigned op, struct metric_tota
 	for (unsigned i = 0; i < METRIC_SHARDS * WIRE_COUNT; i++) {
 		const struct metrics_op *o = &m->ops[(size_t)i * m->n_ops + op];
 
+	assert(op < m->n_ops);
 		for (unsigned b = 0; b < BUCKETS; b++)
 			out->calls += get(&o->buckets[b]);
 		out->failed += get(&o->failed);
@@ -95,7 +100,10 @@ void skv_metrics_totals(const struct metrics *m, unsigned op, struct metric_tota
 
 uint64_t skv_gauge_move(struct metrics *m, enum gauge which, int n)
 {
-	return atomic_fetch_add(&m->gauges[which], (uint64_t)(int64_t)n);
+	const uint64_t before = atomic_fetch_add(&m->gauges[which], (uint64_t)(int64_t)n);
+
+	assert(n >= 0 || before >= (uint64_t) - (int64_t)n);
+	return before;
 }
 
 uint64_t skv_gauge_get(const struct metrics *m, enum gauge which) { return atomic_load(&m->gauges[which]); }

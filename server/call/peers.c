@@ -55,6 +55,7 @@ static bool enter_locked(struct skv_peers *p, const uint8_t *address)
 		return false;
 	}
 	(*at)->n++;
+	assert((*at)->n <= p->most);
 	return true;
 }
 
@@ -78,7 +79,7 @@ void skv_peers_leave(struct skv_peers *p, const uint8_t address[SKV_ADDRESS_BYTE
 		return;
 	skv_mutex_lock(&p->lock);
 	at = find_locked(p, address);
-	assert(*at);
+	assert(*at && (*at)->n > 0);
 	if (--(*at)->n == 0) {
 		gone = *at;
 		*at = gone->next;

@@ -9,6 +9,7 @@
  */
 #include <skv/api.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,8 @@ static int match(const char *pattern, const char *path, bool spread, struct raw 
 {
 	for (;;) {
 		size_t want, have;
+
+		assert(n <= ROUTE_PARAMS);
 
 		while (*pattern && *pattern != '{' && *pattern == *path) {
 			pattern++;
@@ -171,6 +174,7 @@ static const struct skv_api *api_of_path(const struct skv_apis *apis, const char
 	const struct skv_api *best = apis->v[0];
 	size_t length = 0;
 
+	assert(apis->n > 0 && apis->n <= SKV_APIS_MAX);
 	for (size_t i = 0; i < apis->n; i++) {
 		size_t n = strlen(apis->v[i]->prefix);
 
@@ -275,6 +279,7 @@ static size_t allowed(const struct skv_apis *apis, const char *path, bool spread
 							strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
 		}
 	}
+	assert(len < size);
 	return len;
 }
 

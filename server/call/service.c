@@ -32,6 +32,7 @@ static unsigned number_operations(struct skv_service *s)
 	unsigned n = METRIC_OP_NONE + 1;
 
 	for (size_t i = 0; i < s->o.n_apis; i++) {
+		assert(s->n_apis < SKV_APIS_MAX);
 		s->o.apis[i]->first_op = n;
 		n += (unsigned)s->o.apis[i]->n_routes;
 		s->apis[s->n_apis++] = s->o.apis[i];

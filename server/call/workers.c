@@ -8,6 +8,7 @@
  */
 #include <skv/workers.h>
 
+#include <assert.h>
 #include <string.h>
 
 /* Unlinks the oldest job if it was queued before `since_ms` (UINT64_MAX: any). */
@@ -15,8 +16,10 @@ static struct job *pop_locked(struct workers *w, uint64_t since_ms)
 {
 	struct job *job = w->head;
 
+	assert(skv_mutex_held(&w->lock));
 	if (!job || job->queued_ms > since_ms)
 		return NULL;
+	assert(w->queued > 0);
 	w->head = job->next;
 	if (!w->head)
 		w->tail = &w->head;
@@ -68,6 +71,7 @@ bool skv_workers_submit(struct workers *w, struct job *job, uint64_t now_ms)
 	if (room) {
 		job->next = NULL;
 		job->queued_ms = now_ms;
+		assert(!*w->tail);
 		*w->tail = job;
 		w->tail = &job->next;
 		w->queued++;
@@ -100,6 +104,7 @@ void skv_workers_stop(struct workers *w)
 	for (uint32_t i = 0; i < w->n_threads; i++)
 		pthread_join(w->threads[i], NULL);
 	skv_workers_expire(w, UINT64_MAX);
+	assert(!w->head && w->queued == 0);
 	skv_cond_destroy(&w->wake);
 	skv_mutex_destroy(&w->lock);
 }
