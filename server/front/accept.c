@@ -9,6 +9,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -61,6 +62,7 @@ int skv_accept_start(struct skv_front *f, struct skv_error *err)
 {
 	struct acceptor *a = &f->acceptor;
 
+	assert(!a->running && f->daemon);
 	a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	a->running = a->wake >= 0 && pthread_create(&a->thread, NULL, run, f) == 0;
 	if (a->running)
@@ -87,4 +89,9 @@ void skv_front_open(struct skv_front *f)
 		eventfd_write(f->acceptor.wake, 1);
 }
 
-void skv_accept_closed(struct skv_front *f) { atomic_fetch_sub(&f->acceptor.open, 1); }
+void skv_accept_closed(struct skv_front *f)
+{
+	const unsigned open = atomic_fetch_sub(&f->acceptor.open, 1);
+
+	assert(open > 0);
+}

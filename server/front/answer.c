@@ -6,6 +6,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -128,8 +129,10 @@ enum MHD_Result skv_answer_send(struct skv_request *r)
 	unsigned http;
 	uint64_t bytes, us;
 
+	assert(r->mhd && !r->answered);
 	skv_call_finish(&r->c, cause);
 	http = http_status(r); /* before make_response takes the bytes */
+	assert(http >= 200 && http < 600);
 	response = make_response(r, &bytes);
 	if (!response)
 		return MHD_NO;

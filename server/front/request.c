@@ -19,6 +19,7 @@
 
 static void begin_flow(struct conn *c, enum flow flow)
 {
+	assert(flow < FLOWS);
 	atomic_store_explicit(&c->watched.phase, ++c->phases * FLOWS + flow, memory_order_relaxed);
 }
 
@@ -134,6 +135,7 @@ void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 	if (!r || r == &skv_framing_bad_line)
 		return;
 	c = r->conn;
+	assert(r->mhd == mhd && atomic_load(&r->parking) != PARK_PARKED);
 	if (!r->answered)
 		skv_metrics_add(&f->s->metrics, METRIC_http_aborted, 1);
 	drop_body(r);
@@ -154,9 +156,12 @@ static void complete(void *ctx, int status)
 	struct skv_request *r = ctx;
 	struct MHD_Connection *mhd = r->mhd;
 	struct skv_front *f = r->f;
+	enum parking was;
 
 	r->c.status = status;
-	if (atomic_exchange(&r->parking, PARK_DONE) != PARK_PARKED)
+	was = atomic_exchange(&r->parking, PARK_DONE);
+	assert(was != PARK_DONE); /* completed once */
+	if (was != PARK_PARKED)
 		return; /* its thread has not suspended it yet, and goes on by itself */
 	MHD_resume_connection(mhd);
 	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */

@@ -112,6 +112,7 @@ void skv_watch_stop(struct watch *w)
 void skv_watch_add(struct watch *w, struct watched *c)
 {
 	skv_mutex_lock(&w->lock);
+	assert(!w->stopping);
 	c->next = w->head.next;
 	c->prev = &w->head;
 	c->next->prev = c;
@@ -123,6 +124,7 @@ void skv_watch_add(struct watch *w, struct watched *c)
 void skv_watch_remove(struct watch *w, struct watched *c)
 {
 	skv_mutex_lock(&w->lock);
+	assert(c->prev->next == c && c->next->prev == c);
 	c->prev->next = c->next;
 	c->next->prev = c->prev;
 	skv_mutex_unlock(&w->lock);

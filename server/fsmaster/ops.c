@@ -7,6 +7,7 @@
  */
 #include "fs_master.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,6 +45,7 @@ static int punch(struct skv_call *c, struct skv_storage *s, const struct skv_fs_
 
 	if (!v)
 		return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
+	assert(q->n_ranges <= SKV_FS_RANGES);
 	for (uint32_t i = 0; i < q->n_ranges; i++)
 		v[i] = (struct skv_storage_range){ q->ranges[i][0], q->ranges[i][1] };
 	return skv_storage_punch_file(s, q->file, q->length, v, q->n_ranges, &c->err);
@@ -54,6 +56,7 @@ static int owners(struct skv_storage *s, struct skv_fs_answer *out, struct skv_e
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	int rc = skv_storage_owners(s, v, &out->n_owners, err);
 
+	assert(rc != SKV_OK || out->n_owners <= SKV_STORAGE_OWNERS);
 	for (uint32_t i = 0; rc == SKV_OK && i < out->n_owners; i++) {
 		out->owners[i].incarnation = v[i].incarnation;
 		memcpy(out->owners[i].nonce, v[i].nonce, sizeof v[i].nonce);
@@ -108,6 +111,7 @@ static int on_storage(struct skv_call *c, enum skv_fs_verb verb, const int *root
 	struct skv_storage *s = NULL;
 	int rc = open_storage(c, root, q, &s);
 
+	assert(verb != SKV_FS_LOOK); /* that is of no storage */
 	if (rc != SKV_OK)
 		return rc;
 	rc = step(c, verb, s, q);
@@ -126,8 +130,10 @@ static int look(struct skv_call *c, int root, const struct skv_fs_request *q)
 static int run(struct skv_call *c, enum skv_fs_verb verb)
 {
 	struct skv_fs_request q;
-	int root, rc = skv_fs_read_request(&c->arena, verb, c->body, c->n_body, &q, &c->err);
+	int root, rc;
 
+	assert(c->route->flags & ROUTE_BODY);
+	rc = skv_fs_read_request(&c->arena, verb, c->body, c->n_body, &q, &c->err);
 	if (rc != SKV_OK)
 		return rc;
 	rc = fs_open_root(c, &root, &c->err);
