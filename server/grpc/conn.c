@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ static bool control_allowed(struct grpc_conn *c)
 	if (c->control == 0)
 		return false;
 	c->control--;
+	assert(c->control < CONTROL_BURST);
 	return true;
 }
 
@@ -249,6 +251,7 @@ void skv_grpc_conn_open(struct grpc_loop *l, const struct grpc_socket *s)
 	struct grpc_io *io = c && !l->drained ? skv_grpc_io_plain(s->fd) : NULL;
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
+	ASSERT_LOOP_THREAD(l);
 	if (!io) {
 		close(s->fd);
 		skv_free(c);
@@ -278,12 +281,16 @@ void skv_grpc_conn_close(struct grpc_conn *c)
 {
 	struct grpc_loop *l = c->loop;
 
+	ASSERT_LOOP_THREAD(l);
+	assert(!c->in_nghttp2);
 	while (c->streams)
 		skv_grpc_stream_closed(c->streams);
+	assert(c->n_streams == 0 && c->own_bytes == 0);
 	skv_wheel_clear(&l->wheel, &c->timer);
 	nghttp2_session_del(c->h2);
 	skv_buf_destroy(&c->out);
 	c->io->ops->close(c->io); /* and leaves epoll with it */
+	assert(c->prev ? c->prev->next == c : l->conns == c);
 	if (c->prev)
 		c->prev->next = c->next;
 	else
@@ -308,8 +315,10 @@ void skv_grpc_conn_leave(struct grpc_conn *c)
 /* What is written already goes, when that is most of the buffer: it must not grow while the socket lags. */
 static void drop_written(struct grpc_conn *c)
 {
-	size_t left = c->out.len - c->out_at;
+	size_t left;
 
+	assert(c->out_at <= c->out.len);
+	left = c->out.len - c->out_at;
 	if (c->out_at == 0 || c->out_at < left)
 		return;
 	memmove(c->out.data, c->out.data + c->out_at, left);
@@ -323,8 +332,11 @@ static void fill(struct grpc_conn *c)
 	drop_written(c);
 	while (c->out.len - c->out_at < OUT_BYTES) {
 		const uint8_t *p;
-		ssize_t n = nghttp2_session_mem_send(c->h2, &p);
+		ssize_t n;
 
+		c->in_nghttp2 = true;
+		n = nghttp2_session_mem_send(c->h2, &p);
+		c->in_nghttp2 = false;
 		if (n < 0 || c->out.failed)
 			c->broken = true;
 		if (n <= 0 || c->broken)
@@ -379,6 +391,8 @@ void skv_grpc_conn_flush(struct grpc_conn *c)
 {
 	bool left;
 
+	ASSERT_LOOP_THREAD(c->loop);
+	assert(!c->in_nghttp2);
 	write_out(c);
 	left = is_blocked(c);
 	if (c->broken || (!left && ((c->leaving && c->n_streams == 0) ||
@@ -401,7 +415,10 @@ static void read_in(struct grpc_conn *c)
 			c->broken = true;
 			return;
 		}
+		c->in_nghttp2 = true;
 		used = nghttp2_session_mem_recv(c->h2, c->loop->input, (size_t)n);
+		c->in_nghttp2 = false;
+		assert(used < 0 || used == n); /* no callback pauses it */
 		if (used < 0) {
 			/* Not HTTP/2 at all, a flood, or no memory: nghttp2 has said what it wanted to say. */
 			skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
@@ -415,6 +432,7 @@ static void read_in(struct grpc_conn *c)
 
 void skv_grpc_conn_event(struct grpc_conn *c, unsigned events)
 {
+	ASSERT_LOOP_THREAD(c->loop);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR) && c->events & EPOLLIN)
 		read_in(c);
 	else if (events & (EPOLLHUP | EPOLLERR))

@@ -5,19 +5,21 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool skv_grpc_timeout(const char *s, size_t n, uint64_t *ms)
 {
 	uint64_t v = 0;
 
-	if (n < 2 || n > 9) /* at most 8 digits, so nothing here overflows */
+	if (n < 2 || n > 9)
 		return false;
 	for (size_t i = 0; i + 1 < n; i++) {
 		if (s[i] < '0' || s[i] > '9')
 			return false;
 		v = v * 10 + (uint64_t)(s[i] - '0');
 	}
+	assert(v <= 99999999); /* so nothing below overflows */
 	switch (s[n - 1]) {
 	case 'H':
 		v *= 3600 * 1000;
@@ -59,5 +61,6 @@ void skv_grpc_percent(const char *s, char *out)
 			out[k++] = hex[c & 15];
 		}
 	}
+	assert(k <= 3 * SKV_MESSAGE_MAX);
 	out[k] = '\0';
 }

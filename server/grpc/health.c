@@ -7,6 +7,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/pb.h>
@@ -101,6 +102,7 @@ static void watch_closed(struct grpc_stream *st)
 	if (!st->watching)
 		return;
 	st->watching = false;
+	assert(st->watch_prev ? st->watch_prev->watch_next == st : st->loop->watchers == st);
 	if (st->watch_prev)
 		st->watch_prev->watch_next = st->watch_next;
 	else
@@ -116,6 +118,7 @@ void skv_grpc_health_look(struct grpc_loop *l)
 	int state = l->watchers ? state_of(l->g, "", 0) : NOT_SERVING;
 	struct grpc_conn *next;
 
+	ASSERT_LOOP_THREAD(l);
 	for (struct grpc_stream *st = l->watchers; st; st = st->watch_next) {
 		if (st->watch_known && st->watch_last != state) {
 			st->watch_last = state;

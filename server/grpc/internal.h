@@ -8,6 +8,7 @@
 #ifndef SKV_GRPC_INTERNAL_H
 #define SKV_GRPC_INTERNAL_H
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -104,9 +105,13 @@ struct grpc_loop {
 	struct timer watch_timer;
 	struct timer accept_timer; /* loop 0: descriptors ran out */
 	uint64_t now_ms;           /* of this round */
+	uintptr_t owner;           /* skv_thread of the thread; of who destroys the loop, once that has ended */
 	bool drained;              /* has said GOAWAY */
 	uint8_t *input;            /* READ_BYTES */
 };
+
+/* Its connections and their streams are touched by one thread alone. */
+#define ASSERT_LOOP_THREAD(l) assert((l)->owner == skv_thread())
 
 struct grpc_conn {
 	struct grpc_loop *loop;
@@ -128,6 +133,7 @@ struct grpc_conn {
 	unsigned events;     /* epoll's */
 	bool broken;         /* to be closed at the end of the round */
 	bool leaving;        /* GOAWAY was said */
+	bool in_nghttp2;     /* its callbacks may be running */
 };
 
 struct grpc_stream {

@@ -49,6 +49,7 @@ void skv_grpc_completed(void *ctx, int status)
 	struct grpc_stream *st = ctx;
 	struct grpc_loop *l = st->loop;
 
+	assert(st->pending && status != SKV_PENDING);
 	st->c.status = status;
 	skv_mutex_lock(&l->lock);
 	st->completed_next = l->completed;
@@ -72,6 +73,7 @@ static void deal(struct skv_grpc *g, const struct grpc_socket *s)
 	void *sockets;
 	bool taken;
 
+	ASSERT_LOOP_THREAD(&g->loops[0]);
 	if (l == &g->loops[0]) {
 		skv_grpc_conn_open(l, s);
 		return;
@@ -137,6 +139,7 @@ static void accept_some(struct grpc_loop *l)
 {
 	struct skv_grpc *g = l->g;
 
+	assert(l == &g->loops[0]);
 	for (int i = 0; i < ACCEPT_ROUND; i++) {
 		struct sockaddr_storage from;
 		socklen_t n = sizeof from;
@@ -176,6 +179,7 @@ static void take_inbox(struct grpc_loop *l)
 	struct grpc_socket *sockets;
 	size_t n;
 
+	ASSERT_LOOP_THREAD(l);
 	skv_mutex_lock(&l->lock);
 	if (read(l->wake, &ignored, sizeof ignored) < 0)
 		ignored = 0; /* woken twice for one thing */
@@ -209,6 +213,7 @@ static void drain(struct grpc_loop *l)
 {
 	struct grpc_conn *next;
 
+	assert(!l->drained);
 	l->drained = true;
 	if (l == &l->g->loops[0]) {
 		skv_wheel_clear(&l->wheel, &l->accept_timer);
@@ -238,6 +243,7 @@ static void *run(void *arg)
 	struct grpc_loop *l = arg;
 	struct epoll_event e[EVENTS];
 
+	l->owner = skv_thread();
 	while (!atomic_load(&l->g->stopping)) {
 		int n = epoll_wait(l->epoll, e, EVENTS, skv_wheel_wait(&l->wheel, skv_now_ms(&skv_clock_system)));
 		bool inbox = false;
@@ -286,10 +292,12 @@ static int loop_init(struct grpc_loop *l, struct skv_grpc *g)
 
 static void loop_destroy(struct grpc_loop *l)
 {
+	l->owner = skv_thread();
 	if (l->epoll >= 0) /* what came after its thread had ended */
 		take_inbox(l);
 	while (l->conns)
 		skv_grpc_conn_close(l->conns);
+	assert(!l->watchers && !l->completed && l->n_sockets == 0);
 	while (l->spare) {
 		struct grpc_stream *st = l->spare;
 

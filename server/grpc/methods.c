@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ int skv_grpc_methods_init(struct skv_grpc *g, struct skv_error *err)
 	g->methods[g->n_methods++] = skv_grpc_health_methods[0];
 	g->methods[g->n_methods++] = skv_grpc_health_methods[1];
 	g->methods[g->n_methods++] = skv_grpc_reflect_method;
+	assert(g->n_methods <= n);
 	qsort(g->methods, g->n_methods, sizeof *g->methods, by_path);
 	return SKV_OK;
 }

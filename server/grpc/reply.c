@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -27,12 +28,14 @@ struct headers {
 /* Names are constants; values are copied by nghttp2. */
 static void add(struct headers *h, const char *name, const char *value)
 {
+	assert(h->n < NV_MAX);
 	h->v[h->n++] = (nghttp2_nv){ (uint8_t *)name, (uint8_t *)value, strlen(name), strlen(value),
 				     NGHTTP2_NV_FLAG_NO_COPY_NAME };
 }
 
 static void add_trailers(struct grpc_stream *st, struct headers *h, char number[4])
 {
+	assert(st->answered);
 	snprintf(number, 4, "%u", st->code);
 	add(h, "grpc-status", number);
 	if (st->trailer_message)
@@ -60,6 +63,7 @@ static ssize_t give(nghttp2_session *h2, int32_t id, uint8_t *out, size_t size, 
 	size_t n = 0;
 
 	(void)ctx;
+	assert(st->head_at <= PREFIX && st->data_at <= st->n_data);
 	if (st->head_at < PREFIX) {
 		n = (size_t)(PREFIX - st->head_at) < size ? (size_t)(PREFIX - st->head_at) : size;
 		memcpy(out, st->head + st->head_at, n);
@@ -95,6 +99,7 @@ static void begin_answer(struct grpc_stream *st)
 	struct headers h = { .n = 0 };
 	nghttp2_data_provider provider = { .source.ptr = st, .read_callback = give };
 
+	assert(!st->begun);
 	st->begun = true;
 	add_begin(st, &h);
 	nghttp2_submit_response(st->conn->h2, st->id, h.v, h.n, &provider);
@@ -105,6 +110,7 @@ static void trailers_only(struct grpc_stream *st)
 	struct headers h = { .n = 0 };
 	char number[4];
 
+	assert(!st->begun);
 	st->begun = true;
 	add_begin(st, &h);
 	add_trailers(st, &h, number);
@@ -181,6 +187,8 @@ static void note(struct grpc_stream *st, int status, const char *cause)
 static void end_with(struct grpc_stream *st, unsigned code, int status, const char *message,
 		     const char *field, const char *cause)
 {
+	ASSERT_LOOP_THREAD(st->loop);
+	assert(st->conn && !st->answered);
 	st->answered = true;
 	st->code = (uint8_t)code;
 	snprintf(st->field, sizeof st->field, "%s", field);
@@ -221,6 +229,7 @@ void skv_grpc_reply(struct grpc_stream *st)
 	if (st->c.fixed)
 		skv_put_bytes(&st->c.out, st->c.fixed, strlen(st->c.fixed));
 	n = st->c.out.len;
+	assert(n <= UINT32_MAX); /* the prefix of a message has four bytes for it */
 	st->data = st->c.out.data;
 	st->n_data = n;
 	st->head[0] = 0;
@@ -236,6 +245,7 @@ void skv_grpc_send(struct grpc_stream *st, const void *p, size_t n)
 	const uint8_t head[PREFIX] = { 0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8),
 				       (uint8_t)n };
 
+	assert(st->conn->own_bytes >= st->wire.len);
 	if (st->answered)
 		return;
 	if (st->data_at == st->n_data) {
@@ -279,6 +289,7 @@ void skv_grpc_not_grpc(struct grpc_stream *st, unsigned http)
 {
 	struct headers h = { .n = 0 };
 
+	assert(!st->answered && !st->begun);
 	st->answered = st->begun = true;
 	st->code = GRPC_UNKNOWN;
 	note(st, SKV_E_INVALID, http == 405 ? "the HTTP method is not POST" : "the content type is not gRPC's");

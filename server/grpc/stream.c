@@ -114,6 +114,8 @@ struct grpc_stream *skv_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 	struct grpc_loop *l = c->loop;
 	struct grpc_stream *st = l->spare;
 
+	ASSERT_LOOP_THREAD(l);
+	assert(!st == (l->n_spare == 0));
 	if (st) {
 		l->spare = st->next;
 		l->n_spare--;
@@ -152,6 +154,8 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 {
 	struct grpc_loop *l = st->loop;
 
+	ASSERT_LOOP_THREAD(l);
+	assert(!st->pending && !st->conn && !st->timer.next);
 	skv_hold_release(&l->g->s->holds, &st->c.hold); /* who sees no call in flight sees nothing held */
 	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
 	trim(&st->c.out);
@@ -188,6 +192,7 @@ void skv_grpc_stream_closed(struct grpc_stream *st)
 		st->next->prev = st->prev;
 	st->prev = st->next = NULL;
 	st->conn = NULL;
+	assert(c->n_streams > 0 && c->own_bytes >= st->wire.len);
 	c->own_bytes -= st->wire.len;
 	if (--c->n_streams == 0) {
 		c->since_ms = c->loop->now_ms;
@@ -317,6 +322,7 @@ static void admit(struct grpc_stream *st)
 
 void skv_grpc_stream_head(struct grpc_stream *st)
 {
+	assert(!st->has_head);
 	st->has_head = true;
 	if (!*st->c.id)
 		skv_call_take_id(&st->c, NULL, 0);
@@ -348,6 +354,7 @@ static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
 {
 	struct skv_service *s = st->loop->g->s;
 
+	assert(st->n_prefix == PREFIX && n <= st->want - st->body.len);
 	if (skv_call_hold_body(&st->c, n) != SKV_OK) {
 		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, st->c.err.message);
 		return;
@@ -386,6 +393,7 @@ void skv_grpc_stream_data(struct grpc_stream *st, const uint8_t *p, size_t n)
 			if (st->n_prefix == PREFIX && st->want == 0 && !st->answered)
 				take_body(st, NULL, 0);
 		} else {
+			assert(st->body.len < st->want);
 			k = st->want - st->body.len < n ? st->want - st->body.len : n;
 			take_body(st, p, k);
 		}
@@ -401,6 +409,7 @@ static void run(struct grpc_stream *st)
 	struct metrics *m = &st->loop->g->s->metrics;
 	int rc;
 
+	assert(st->ended_in && st->got_message && !st->pending);
 	if (st->deadline_ms && st->loop->now_ms >= st->deadline_ms) {
 		skv_metrics_add(m, METRIC_grpc_deadlines, 1);
 		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT, "the call's deadline has passed");
@@ -445,6 +454,7 @@ void skv_grpc_stream_done(struct grpc_stream *st)
 {
 	struct grpc_conn *c = st->conn;
 
+	ASSERT_LOOP_THREAD(st->loop);
 	assert(st->pending);
 	st->pending = false;
 	skv_gauge_move(&st->loop->g->s->metrics, GAUGE_grpc_parked, -1);

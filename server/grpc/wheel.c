@@ -7,10 +7,12 @@
  */
 #include "wheel.h"
 
+#include <assert.h>
 #include <stddef.h>
 
 static void link_before(struct timer *head, struct timer *t)
 {
+	assert(!t->next && head->prev->next == head);
 	t->prev = head->prev;
 	t->next = head;
 	head->prev->next = t;
@@ -19,6 +21,7 @@ static void link_before(struct timer *head, struct timer *t)
 
 static void unlink_timer(struct timer *t)
 {
+	assert(t->prev->next == t && t->next->prev == t);
 	t->prev->next = t->next;
 	t->next->prev = t->prev;
 	t->prev = t->next = NULL;
@@ -53,6 +56,7 @@ void skv_wheel_clear(struct wheel *w, struct timer *t)
 {
 	if (!t->next)
 		return;
+	assert(w->n > 0);
 	unlink_timer(t);
 	w->n--;
 }
@@ -84,6 +88,7 @@ void skv_wheel_run(struct wheel *w, uint64_t now_ms)
 				place(w, t);
 				continue;
 			}
+			assert(w->n > 0);
 			w->n--;
 			t->fire(t, now_ms);
 		}

@@ -73,6 +73,7 @@ static void prepare(void)
 	front.n_loops = 1;
 	must(skv_grpc_methods_init(&front, &err) == SKV_OK && skv_grpc_h2_init(&front, &err) == SKV_OK, "no front");
 	loop.g = &front;
+	loop.owner = skv_thread();
 	loop.watch_timer.fire = look;
 	skv_mutex_init(&loop.lock);
 	skv_mutex_init(&service->workers.lock);
