@@ -6,7 +6,7 @@ unless `differs` says that it cannot be: where upstream's would give two keys on
 another key. "<p>" stands for a page: its first answer says which, and no two names have the same. After an answer that
 refuses, nothing must have changed.
 
-This table is what `conformance` runs; docs/SGLANG.md shows the cases in which slabkvd differs from upstream.
+This table is what `conformance` runs; `conformance --differences` prints the cases in which slabkvd differs from upstream.
 """
 
 import dataclasses
