@@ -10,10 +10,7 @@
 
 int admin_leave(struct skv_core *c, int rc)
 {
-	skv_mutex_lock(&c->turn_lock);
-	c->admin_busy = false;
-	skv_cond_broadcast(&c->turn_wake);
-	skv_mutex_unlock(&c->turn_lock);
+	turn_leave(c);
 	return rc;
 }
 
@@ -21,25 +18,10 @@ int admin_enter(struct skv_core *c, struct skv_error *err)
 {
 	int rc;
 
-	skv_mutex_lock(&c->turn_lock);
-	while (c->admin_busy)
-		skv_cond_wait(&c->turn_wake, &c->turn_lock);
-	c->admin_busy = true;
-	skv_mutex_unlock(&c->turn_lock);
+	turn_take(c);
 	c->turn_fence = atomic_load(&c->fence);
 	rc = core_gate(c, err);
 	return rc == SKV_OK ? rc : admin_leave(c, rc);
-}
-
-bool admin_try_turn(struct skv_core *c)
-{
-	bool got;
-
-	skv_mutex_lock(&c->turn_lock);
-	got = !c->admin_busy;
-	c->admin_busy = true;
-	skv_mutex_unlock(&c->turn_lock);
-	return got;
 }
 
 struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
@@ -284,7 +266,12 @@ int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error
 	if (rc == SKV_OK)
 		rc = admin_written(c, registry_del(c, c->turn_fence, key, version, err));
 	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
-		part_remove_group(p, name);
+		struct group *gone = group_find(p, name);
+
+		if (gone) {
+			start_fail_line(p, gone, SKV_E_NOT_FOUND, "its group was deleted");
+			part_remove_group(p, name);
+		}
 		core_unlock(c);
 	}
 	return admin_leave(c, rc);

@@ -14,8 +14,6 @@
 /* Takes the turn and passes the gate; leave() gives the turn back and returns rc. */
 int admin_enter(struct skv_core *c, struct skv_error *err);
 int admin_leave(struct skv_core *c, int rc);
-/* The turn alone, if it is free. */
-bool admin_try_turn(struct skv_core *c);
 
 /* The part that the turn began with, under the write lock; NULL with *rc set when it is gone. */
 struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);

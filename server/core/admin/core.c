@@ -27,61 +27,7 @@ void skv_core_options_init(struct skv_core_options *o)
 	};
 }
 
-/* ---- lock ------------------------------------------------------------------------------------------- */
-
-void core_lock(struct skv_core *c) { skv_rwlock_write(&c->lock); }
-
-void core_unlock(struct skv_core *c)
-{
-	struct waiter *w = c->completions, *first = NULL;
-
-	c->completions = NULL;
-	while (w) { /* oldest first */
-		struct waiter *next = w->next;
-
-		w->next = first;
-		first = w;
-		w = next;
-	}
-	skv_rwlock_write_unlock(&c->lock);
-	while (first) {
-		struct waiter *next = first->next; /* done may release its memory */
-
-		first->done.fn(first->done.ctx, first->status);
-		first = next;
-	}
-}
-
-void core_complete(struct skv_core *c, struct waiter *w, int status)
-{
-	w->status = status;
-	w->next = c->completions;
-	c->completions = w;
-}
-
 /* ---- threads ----------------------------------------------------------------------------------------- */
-
-/* Sleeps until ms have passed or somebody wakes all. False = stop. */
-static bool pause_ms(struct skv_core *c, uint32_t ms, const bool *wake)
-{
-	bool go_on;
-
-	skv_mutex_lock(&c->turn_lock);
-	if (!c->stop && !(wake && *wake))
-		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, ms);
-	go_on = !c->stop;
-	skv_mutex_unlock(&c->turn_lock);
-	return go_on;
-}
-
-bool core_pause(struct skv_core *c, uint32_t ms)
-{
-	if (!c->o.manual)
-		return pause_ms(c, ms, NULL);
-	for (uint32_t i = 0; i < c->n_device; i++)
-		device_step(c->device[i]);
-	return true;
-}
 
 static void *keeper(void *arg)
 {
@@ -92,7 +38,7 @@ static void *keeper(void *arg)
 		if (atomic_load(&c->fenced) || atomic_load(&c->reload_asked) || atomic_load(&c->demote_ms) != DEMOTE_NONE ||
 		    skv_now_ms(c->clock) >= next)
 			next = skv_now_ms(c->clock) + owner_step(c);
-	} while (pause_ms(c, 50, NULL));
+	} while (core_wait(c, 50, NULL));
 	return NULL;
 }
 
@@ -103,7 +49,7 @@ static void *ticker(void *arg)
 
 	do
 		ms = tick_once(c);
-	while (pause_ms(c, ms, NULL));
+	while (core_wait(c, ms, NULL));
 	return NULL;
 }
 
@@ -124,7 +70,7 @@ static void *checkpointer(void *arg)
 {
 	struct skv_core *c = arg;
 
-	while (pause_ms(c, 1000, &c->checkpoint_asked))
+	while (core_wait(c, 1000, &c->checkpoint_asked))
 		checkpoint_if_asked(c);
 	return NULL;
 }
@@ -156,6 +102,22 @@ static void stop_threads(struct skv_core *c)
 	c->committing = false;
 }
 
+/* ---- what happens below ------------------------------------------------------------------------------------ */
+
+static void step_storages(struct skv_core *c)
+{
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_step(c->device[i]);
+}
+
+static void fail_waiting(struct partition *p, int status, const char *text)
+{
+	start_fail_waiters(p, status, text);
+	trim_fail_all(p, status, text);
+}
+
+static const struct core_events events = { step_storages, start_serve_waiters, fail_waiting };
+
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
 int skv_core_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err)
@@ -171,6 +133,7 @@ int skv_core_create(const struct skv_core_options *o, struct skv_core **out, str
 		c->o.max_remembered = 1;
 	c->store = o->store;
 	c->clock = o->clock ? o->clock : &skv_clock_system;
+	c->events = &events;
 	c->started_ms = skv_now_ms(c->clock);
 	skv_owner_name(c->owner);
 	if (o->boot_id)
@@ -195,8 +158,7 @@ void skv_core_tick(struct skv_core *c)
 {
 	owner_step(c);
 	tick_once(c);
-	for (uint32_t i = 0; i < c->n_device; i++)
-		device_step(c->device[i]);
+	step_storages(c);
 	while (commit_round(c))
 		;
 	checkpoint_if_asked(c);
@@ -238,10 +200,8 @@ void skv_core_shutdown(struct skv_core *c)
 	if (atomic_load(&c->state) == SKV_CORE_READY) {
 		atomic_store(&c->closing, true);
 		core_lock(c);
-		if (c->part) {
-			start_fail_waiters(c->part, SKV_E_NOT_READY, "this manager is shutting down");
-			trim_fail_all(c->part, SKV_E_NOT_READY, "this manager is shutting down");
-		}
+		if (c->part)
+			fail_waiting(c->part, SKV_E_NOT_READY, "this manager is shutting down");
 		core_unlock(c);
 		drain(c);
 		if (checkpoint_run(c, true, &err) != SKV_OK)
@@ -330,7 +290,7 @@ int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 			return SKV_E_TIMEOUT;
 		if (c->o.manual)
 			skv_core_tick(c);
-		else if (!pause_ms(c, 5, NULL))
+		else if (!core_wait(c, 5, NULL))
 			return SKV_E_TIMEOUT; /* stopping: it will not get ready any more */
 	}
 	return SKV_OK;

@@ -1,5 +1,5 @@
 /*
- * drain.c - slab files that go: emptied block by block, then dropped from pool, registry and file system.
+ * drain.c - slab files that go: which ones, and emptied block by block. storage/remove_files.c does the rest.
  *
  * A file drains because an administrator asked for it, because its storage is retired, or because the capacity was lowered
  * below what was made. Nothing new is placed there (allocator). What is there is evicted in portions, in the background:
@@ -9,10 +9,7 @@
  * somebody unpins it.
  *
  * An empty file is still named by older records of the journal, so a checkpoint is written first. Then it is GOING, from
- * where there is no way back: its document says that it is gone, the pool forgets it, its name goes. The document stays
- * until a greater number was given, so that none is given twice. Each step may be repeated after a crash.
- *
- * The first half runs under the write lock (ticker), the second on the device's second thread.
+ * where there is no way back. All of it runs under the write lock (ticker).
  */
 #include "internal.h"
 
@@ -274,124 +271,3 @@ const char *drain_waits_for(const struct space *s, const struct space_file *f, c
 	return info->held_bytes || info->frozen_bytes ? "leases and grace times" : "";
 }
 
-/* ---- the device's second thread ---------------------------------------------------------------------------------- */
-
-static const struct space_file *first_step(const struct space *s)
-{
-	for (size_t i = 0; s->n_ending && i < s->n_file; i++) {
-		const struct space_file *f = &s->file[i];
-
-		if (f->state == FILE_GOING || (f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file)))
-			return f;
-	}
-	return NULL;
-}
-
-bool drain_has_steps(const struct space *s) { return first_step(s) != NULL; }
-
-/* The next file that has a step to take, and the fence of the part that says so. */
-static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
-{
-	const struct space_file *f;
-	const struct space *s;
-
-	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->part, d);
-	f = s ? first_step(s) : NULL;
-	if (f) {
-		*out = *f;
-		*fence = d->core->part->fence;
-	}
-	skv_rwlock_read_unlock(&d->core->lock);
-	return f != NULL;
-}
-
-/* What was done counts if the part is still there. */
-static void took_step(struct device *d, uint64_t fence, const struct space_file *was, const struct space_file *is)
-{
-	struct skv_core *c = d->core;
-	struct space *s;
-	struct space_file *f;
-
-	core_lock(c);
-	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
-	f = s ? file_find(s, was->number) : NULL;
-	if (f && f->state == was->state && f->version == was->version) {
-		if (!is)
-			file_forget(s, f);
-		else if (was->state == FILE_GOING)
-			file_gone(s, f);
-		if (is) {
-			f->version = is->version;
-			f->removed = is->removed;
-		}
-		start_serve_waiters(c->part); /* there may be room for another file */
-	}
-	core_unlock(c);
-}
-
-/* Its document tells that it is gone: nobody who loads the partition from now on knows it. Its use changes no version; but
- * whoever has loaded the partition since has another fence. */
-static int tell_gone(struct device *d, uint64_t fence, const struct space_file *f)
-{
-	struct skv_core *c = d->core;
-	struct space_file gone = *f;
-	struct skv_buf doc = { 0 };
-	char key[64];
-	int rc;
-
-	gone.state = FILE_GONE;
-	registry_file_key(key, d->id, f->number);
-	registry_put_file(&doc, &gone);
-	rc = registry_put(c, fence, key, f->version, &doc, &gone.version, NULL);
-	skv_buf_destroy(&doc);
-	if (rc == SKV_OK) {
-		took_step(d, fence, f, &gone);
-		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained and goes", d->name, f->number);
-	} else if (rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND || rc == SKV_E_UNKNOWN_OUTCOME) {
-		owner_ask_reload(c); /* somebody else has changed it, or it is not known: the registry is the truth */
-	}
-	return rc;
-}
-
-/* Its name goes, then its document, but for the greatest number's. */
-static int remove_gone(struct device *d, uint64_t fence, const struct space_file *f)
-{
-	struct skv_error err = { 0 };
-	struct space_file is = *f;
-	char key[64];
-	int rc;
-
-	if (!f->removed) {
-		rc = device_remove_file(d, f->number, &err);
-		if (f->lost && (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)) {
-			skv_log(SKV_LOG_WARN, "storage", "'%s': what is left of slab file %u stays there, for it cannot be told whose it "
-				"is: %s", d->name, f->number, err.message);
-			rc = SKV_OK;
-		}
-		if (rc == SKV_OK) {
-			is.removed = true;
-			took_step(d, fence, f, &is);
-		} else if (d->stuck_file != f->number + 1) {
-			d->stuck_file = f->number + 1;
-			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind for now: %s", d->name, f->number,
-				err.message[0] ? err.message : skv_status_text(rc));
-		}
-		return rc;
-	}
-	registry_file_key(key, d->id, f->number);
-	rc = registry_del(d->core, fence, key, f->version, NULL);
-	if (rc == SKV_OK || rc == SKV_E_NOT_FOUND)
-		took_step(d, fence, f, NULL);
-	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
-}
-
-void drain_remove_files(struct device *d)
-{
-	struct space_file f;
-	uint64_t fence = 0;
-	int rc = SKV_OK;
-
-	while (rc == SKV_OK && owner_valid(d->core) && next_step(d, &f, &fence))
-		rc = f.state == FILE_GOING ? tell_gone(d, fence, &f) : remove_gone(d, fence, &f);
-}

@@ -20,15 +20,6 @@ static void count_removing(struct partition *p, struct instance *inst, const str
 	removing_add(p, inst, s->space, sign * (int64_t)inst->spec.specs[spec].size);
 }
 
-void blocks_count(struct partition *p, struct instance *inst, int64_t by)
-{
-	inst->blocks += (uint64_t)by;
-	if (inst->ghost)
-		return;
-	inst->group->count.blocks += (uint64_t)by;
-	p->blocks += (uint64_t)by;
-}
-
 /* COMMITTED <-> REMOVING, with the counts that hang on it. */
 static void set_removing(struct partition *p, struct block *b, uint32_t specs, bool on)
 {

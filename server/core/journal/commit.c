@@ -254,8 +254,7 @@ void commit_drain(struct skv_core *c, int status)
 {
 	struct txn *t = take_queue(c);
 
-	start_fail_waiters(c->part, status, skv_status_text(status));
-	trim_fail_all(c->part, status, skv_status_text(status));
+	c->events->fail_waiting(c->part, status, skv_status_text(status));
 	while (t) {
 		struct txn *next = t->next;
 
@@ -360,7 +359,7 @@ static void append_done(struct skv_core *c, const struct round *r)
 		sync_covers_all(c);
 	else
 		sync_is_behind(c);
-	start_serve_waiters(c->part);
+	c->events->space_freed(c->part);
 }
 
 /* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */

@@ -1,6 +1,5 @@
 /*
- * registry.c - documents of the metadata store's registry, and the objects of a part made from them. registry_write.c
- * writes them.
+ * registry.c - documents of the metadata store's registry. registry_write.c writes them, recovery/load.c reads them.
  *
  * Keys: "secret", "next-id", "storage/<name>", "group/<name>", "instance/<tenant>/<id>",
  * "file/<storage id>/<file>" (both 8 hex digits; made before the slab file itself: the claim to it) and
@@ -11,91 +10,9 @@
  * that is not known here is refused.
  */
 #include "internal.h"
+#include "document.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define DOC_VERSION 2u /* of what is written; 1 lacks the fields after the last one it had */
-#define DOC_NAMED 3u   /* of an instance that keeps names, with a byte that says so */
-#define DOC_FIELDS 4u  /* fields follow */
-
-enum storage_field {
-	STORAGE_HIGH_PERCENT = 1,
-	STORAGE_LOW_PERCENT = 2,
-	STORAGE_DRAINING = 16,
-	STORAGE_CHUNK = 32,
-	STORAGE_ANY_MOUNT = 33,
-	STORAGE_FS_MASTER = 34, /* a string; once for each */
-};
-enum file_field { FIELD_ASKED = 1, FIELD_GONE = 2, FIELD_LOST = 3 };
-enum group_field { GROUP_HIGH_PERCENT = 1, GROUP_LOW_PERCENT = 2, GROUP_PIN_PERCENT = 3, GROUP_SHARE = 4,
-		   GROUP_POLICY = 5 /* a text */, GROUP_TTL_MS = 6 };
-enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* behind the byte of version 3 */
-
-static void put_text(struct skv_buf *out, const char *s) { skv_put_string(out, s, strlen(s)); }
-
-static void put_field(struct skv_buf *out, unsigned tag, uint64_t value)
-{
-	if (!value)
-		return;
-	skv_put_varint(out, tag);
-	skv_put_varint(out, value);
-}
-
-/* The document at `at` is complete; its fields begin at `fields`. */
-static void end_fields(struct skv_buf *out, size_t at, size_t fields)
-{
-	if (out->len > fields && !out->failed)
-		out->data[at] = DOC_FIELDS;
-}
-
-/* The tag of the next field, 0 = that was all. */
-static uint64_t next_field(struct skv_rd *in, unsigned format)
-{
-	uint64_t tag = 0;
-
-	if (format < DOC_FIELDS || in->failed || !skv_rd_left(in))
-		return 0;
-	tag = skv_get_varint(in);
-	in->failed |= tag == 0;
-	return in->failed ? 0 : tag;
-}
-
-static uint32_t get_small(struct skv_rd *in, uint32_t max)
-{
-	uint64_t v = skv_get_varint(in);
-
-	in->failed |= v > max;
-	return in->failed ? 0 : (uint32_t)v;
-}
-
-/* A NUL-terminated copy of a string of the document, NULL on failure. */
-static char *get_text(struct skv_rd *in, size_t max)
-{
-	size_t n = 0;
-	const char *s = skv_get_string(in, &n, max);
-	char *copy = s ? skv_malloc(n + 1) : NULL;
-
-	if (copy) {
-		memcpy(copy, s, n);
-		copy[n] = '\0';
-	}
-	return copy;
-}
-
-/* The document's version; 0 = not one of ours. */
-static unsigned doc_version(struct skv_rd *in, unsigned newest)
-{
-	unsigned v = skv_get_u8(in);
-
-	return in->failed || v > newest ? 0 : v;
-}
-
-static int bad_document(struct skv_error *err, const char *key)
-{
-	return skv_fail(err, SKV_E_CORRUPT, NULL, "registry document '%s' is malformed or from a newer version", key);
-}
 
 void registry_put_storage(struct skv_buf *out, const struct storage_doc *d)
 {
@@ -104,27 +21,27 @@ void registry_put_storage(struct skv_buf *out, const struct storage_doc *d)
 	skv_put_u8(out, DOC_VERSION);
 	skv_put_u32(out, d->id);
 	skv_put_bytes(out, d->uuid, 16);
-	put_text(out, d->spec.name);
-	put_text(out, d->spec.type);
-	put_text(out, d->spec.root);
+	doc_put_text(out, d->spec.name);
+	doc_put_text(out, d->spec.type);
+	doc_put_text(out, d->spec.root);
 	skv_put_u64(out, d->spec.capacity);
 	skv_put_u64(out, d->spec.file_size);
 	skv_put_u64(out, d->spec.unit);
 	skv_put_u8(out, d->spec.enabled);
-	put_text(out, d->spec.client_root);
-	put_text(out, d->spec.client_mount);
-	put_text(out, d->spec.extra);
+	doc_put_text(out, d->spec.client_root);
+	doc_put_text(out, d->spec.client_mount);
+	doc_put_text(out, d->spec.extra);
 	fields = out->len;
-	put_field(out, STORAGE_HIGH_PERCENT, d->spec.high_percent);
-	put_field(out, STORAGE_LOW_PERCENT, d->spec.low_percent);
-	put_field(out, STORAGE_DRAINING, d->spec.draining);
-	put_field(out, STORAGE_CHUNK, d->spec.chunk_size);
-	put_field(out, STORAGE_ANY_MOUNT, d->spec.any_mount);
+	doc_put_field(out, STORAGE_HIGH_PERCENT, d->spec.high_percent);
+	doc_put_field(out, STORAGE_LOW_PERCENT, d->spec.low_percent);
+	doc_put_field(out, STORAGE_DRAINING, d->spec.draining);
+	doc_put_field(out, STORAGE_CHUNK, d->spec.chunk_size);
+	doc_put_field(out, STORAGE_ANY_MOUNT, d->spec.any_mount);
 	for (uint32_t i = 0; i < d->spec.n_fs_master; i++) {
 		skv_put_varint(out, STORAGE_FS_MASTER);
-		put_text(out, d->spec.fs_master[i]);
+		doc_put_text(out, d->spec.fs_master[i]);
 	}
-	end_fields(out, at, fields);
+	doc_end_fields(out, at, fields);
 }
 
 void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g)
@@ -132,15 +49,15 @@ void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g)
 	size_t at = out->len, fields;
 
 	skv_put_u8(out, DOC_VERSION);
-	put_text(out, g->name);
+	doc_put_text(out, g->name);
 	skv_put_u64(out, g->capacity);
 	skv_put_varint(out, g->n_storages);
 	for (uint32_t i = 0; i < g->n_storages; i++)
-		put_text(out, g->storages[i]);
+		doc_put_text(out, g->storages[i]);
 	skv_put_u8(out, g->loose_storages);
 	skv_put_varint(out, g->n_quotas);
 	for (uint32_t i = 0; i < g->n_quotas; i++) {
-		put_text(out, g->quotas[i].type);
+		doc_put_text(out, g->quotas[i].type);
 		skv_put_u64(out, g->quotas[i].capacity);
 		skv_put_u64(out, g->quotas[i].reclaim);
 	}
@@ -153,18 +70,18 @@ void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g)
 	skv_put_u32(out, g->reclaim_period_ms);
 	skv_put_u64(out, g->max_idle_ms);
 	skv_put_u64(out, g->version);
-	put_text(out, g->extra);
+	doc_put_text(out, g->extra);
 	fields = out->len;
-	put_field(out, GROUP_HIGH_PERCENT, g->high_percent);
-	put_field(out, GROUP_LOW_PERCENT, g->low_percent);
-	put_field(out, GROUP_PIN_PERCENT, g->pin_percent);
-	put_field(out, GROUP_SHARE, g->share);
+	doc_put_field(out, GROUP_HIGH_PERCENT, g->high_percent);
+	doc_put_field(out, GROUP_LOW_PERCENT, g->low_percent);
+	doc_put_field(out, GROUP_PIN_PERCENT, g->pin_percent);
+	doc_put_field(out, GROUP_SHARE, g->share);
 	if (*g->policy) {
 		skv_put_varint(out, GROUP_POLICY);
-		put_text(out, g->policy);
+		doc_put_text(out, g->policy);
 	}
-	put_field(out, GROUP_TTL_MS, g->ttl_ms);
-	end_fields(out, at, fields);
+	doc_put_field(out, GROUP_TTL_MS, g->ttl_ms);
+	doc_end_fields(out, at, fields);
 }
 
 void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id)
@@ -173,312 +90,28 @@ void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *
 
 	skv_put_u8(out, i->named ? DOC_NAMED : DOC_VERSION);
 	skv_put_u32(out, id);
-	put_text(out, i->tenant);
-	put_text(out, i->id);
-	put_text(out, i->group);
+	doc_put_text(out, i->tenant);
+	doc_put_text(out, i->id);
+	doc_put_text(out, i->group);
 	skv_put_u32(out, i->block_tokens);
-	put_text(out, i->extra);
+	doc_put_text(out, i->extra);
 	skv_put_varint(out, i->n_specs);
 	for (uint32_t s = 0; s < i->n_specs; s++) {
-		put_text(out, i->specs[s].name);
+		doc_put_text(out, i->specs[s].name);
 		skv_put_u64(out, i->specs[s].size);
 	}
 	skv_put_u8(out, i->numbered);
 	if (i->named || i->weight || i->capacity)
 		skv_put_u8(out, i->named);
 	fields = out->len;
-	put_field(out, INSTANCE_WEIGHT, i->weight);
-	put_field(out, INSTANCE_CAPACITY, i->capacity);
-	end_fields(out, at, fields);
+	doc_put_field(out, INSTANCE_WEIGHT, i->weight);
+	doc_put_field(out, INSTANCE_CAPACITY, i->capacity);
+	doc_end_fields(out, at, fields);
 }
 
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
 {
 	snprintf(out, 64, "file/%08x/%08x", storage_id, file);
-}
-
-/* ---- loading ----------------------------------------------------------------------------------------- */
-
-struct loader {
-	struct partition *p;
-	struct skv_error *err;
-};
-
-/* The device outlives reloads: made on the first one, found again on later ones. */
-static int use_device(struct partition *p, const struct storage_doc *d, struct device **out)
-{
-	struct skv_core *c = p->core;
-	int rc;
-
-	core_lock(c);
-	*out = device_find(c, d->id);
-	rc = *out ? device_describe(*out, &d->spec) : SKV_OK;
-	core_unlock(c);
-	if (*out)
-		return rc;
-	rc = device_make(c, &d->spec, d->id, d->uuid, out);
-	if (rc != SKV_OK)
-		return rc;
-	core_lock(c);
-	rc = device_add(c, *out);
-	core_unlock(c);
-	if (rc == SKV_OK)
-		return device_start(*out);
-	device_destroy(*out);
-	*out = NULL;
-	return rc;
-}
-
-/* Into masters[], which holds SKV_MAX_FS_MASTERS. */
-static void get_master(struct skv_rd *in, char **masters, struct skv_storage_spec *s)
-{
-	in->failed |= s->n_fs_master == SKV_MAX_FS_MASTERS;
-	if (!in->failed)
-		masters[s->n_fs_master++] = get_text(in, SKV_MAX_URL);
-}
-
-static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_storage_spec *s, char **masters)
-{
-	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
-		switch (tag) {
-		case STORAGE_HIGH_PERCENT: s->high_percent = get_small(in, 100); break;
-		case STORAGE_LOW_PERCENT: s->low_percent = get_small(in, 100); break;
-		case STORAGE_DRAINING: s->draining = get_small(in, 1); break;
-		case STORAGE_CHUNK: s->chunk_size = get_small(in, SKV_CHUNK_MAX); break;
-		case STORAGE_ANY_MOUNT: s->any_mount = get_small(in, 1); break;
-		case STORAGE_FS_MASTER: get_master(in, masters, s); break;
-		default: in->failed = true;
-		}
-	}
-}
-
-static int load_storage(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
-{
-	struct loader *l = ctx;
-	struct skv_rd in = skv_rd_make(bytes, n);
-	unsigned format = doc_version(&in, DOC_FIELDS);
-	struct storage_doc d = { 0 };
-	struct skv_storage_spec *s = &d.spec;
-	char *masters[SKV_MAX_FS_MASTERS] = { 0 };
-	const uint8_t *uuid;
-	struct device *dev;
-	int rc = SKV_OK;
-
-	d.id = skv_get_u32(&in);
-	uuid = skv_get_bytes(&in, 16);
-	if (!format || !uuid)
-		return bad_document(l->err, key);
-	memcpy(d.uuid, uuid, 16);
-	s->name = get_text(&in, SKV_MAX_NAME);
-	s->type = get_text(&in, SKV_MAX_NAME);
-	s->root = get_text(&in, SKV_MAX_ROOT);
-	s->capacity = skv_get_u64(&in);
-	s->file_size = skv_get_u64(&in);
-	s->unit = skv_get_u64(&in);
-	s->enabled = skv_get_u8(&in) != 0;
-	s->client_root = format > 1 ? get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
-	s->client_mount = format > 1 ? get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
-	s->extra = format > 1 ? get_text(&in, SKV_MAX_EXTRA) : skv_strdup("");
-	get_storage_fields(&in, format, s, masters);
-	s->fs_master = (const char *const *)masters;
-	if (in.failed)
-		rc = bad_document(l->err, key);
-	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
-		rc = SKV_E_NOMEM;
-	for (uint32_t i = 0; i < s->n_fs_master && rc == SKV_OK; i++)
-		rc = masters[i] ? SKV_OK : SKV_E_NOMEM;
-	if (rc == SKV_OK)
-		rc = use_device(l->p, &d, &dev);
-	if (rc == SKV_OK)
-		rc = part_add_space(l->p, dev, s, version);
-	skv_free((char *)s->name);
-	skv_free((char *)s->type);
-	skv_free((char *)s->root);
-	skv_free((char *)s->client_root);
-	skv_free((char *)s->client_mount);
-	skv_free((char *)s->extra);
-	for (uint32_t i = 0; i < s->n_fs_master; i++)
-		skv_free(masters[i]);
-	return rc;
-}
-
-/* What version 2 added. False: out of memory, unless in->failed. */
-static bool get_group_limits(struct skv_rd *in, struct skv_group_spec *g)
-{
-	struct skv_type_quota *quotas;
-	uint64_t count;
-
-	g->loose_storages = skv_get_u8(in) != 0;
-	count = skv_get_varint(in);
-	in->failed |= count > SKV_MAX_QUOTAS;
-	if (in->failed)
-		return false;
-	quotas = skv_calloc(count + 1, sizeof *quotas);
-	g->quotas = quotas;
-	for (; quotas && g->n_quotas < count; g->n_quotas++) {
-		quotas[g->n_quotas].type = get_text(in, SKV_MAX_NAME);
-		quotas[g->n_quotas].capacity = skv_get_u64(in);
-		quotas[g->n_quotas].reclaim = skv_get_u64(in);
-		if (!quotas[g->n_quotas].type)
-			return false;
-	}
-	g->max_blocks = skv_get_u64(in);
-	g->max_instances = skv_get_u32(in);
-	g->reclaim_bytes = skv_get_u64(in);
-	g->reclaim_blocks = skv_get_u64(in);
-	g->reclaim_step_bytes = skv_get_u64(in);
-	g->reclaim_step_percent = skv_get_u32(in);
-	g->reclaim_period_ms = skv_get_u32(in);
-	g->max_idle_ms = skv_get_u64(in);
-	g->version = skv_get_u64(in);
-	g->extra = get_text(in, SKV_MAX_EXTRA);
-	return quotas && g->extra;
-}
-
-static void get_group_fields(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
-{
-	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
-		switch (tag) {
-		case GROUP_HIGH_PERCENT: g->high_percent = get_small(in, 100); break;
-		case GROUP_LOW_PERCENT: g->low_percent = get_small(in, 100); break;
-		case GROUP_PIN_PERCENT: g->pin_percent = get_small(in, 100); break;
-		case GROUP_POLICY:
-			skv_free((char *)g->policy);
-			g->policy = get_text(in, SKV_MAX_NAME);
-			break;
-		case GROUP_TTL_MS: g->ttl_ms = skv_get_varint(in); break;
-		case GROUP_SHARE: g->share = get_small(in, SKV_SHARE_FIXED); break;
-		default: in->failed = true;
-		}
-	}
-}
-
-static bool get_group(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
-{
-	const char **names;
-	uint64_t count;
-
-	g->name = get_text(in, SKV_MAX_NAME);
-	g->capacity = skv_get_u64(in);
-	count = skv_get_varint(in);
-	in->failed |= count > MAX_GROUP_STORAGES;
-	if (in->failed)
-		return false;
-	names = skv_calloc(count + 1, sizeof *names);
-	g->storages = names;
-	for (; names && g->n_storages < count; g->n_storages++) {
-		names[g->n_storages] = get_text(in, SKV_MAX_NAME);
-		if (!names[g->n_storages])
-			return false;
-	}
-	if (format > 1) {
-		if (!g->name || !names || !get_group_limits(in, g))
-			return false;
-		g->policy = skv_strdup("");
-		get_group_fields(in, format, g);
-		return g->policy != NULL;
-	}
-	g->policy = skv_strdup("");
-	g->extra = skv_strdup("");
-	return g->name && names && g->policy && g->extra;
-}
-
-static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
-{
-	struct loader *l = ctx;
-	struct skv_rd in = skv_rd_make(bytes, n);
-	unsigned format = doc_version(&in, DOC_FIELDS);
-	struct skv_group_spec g = { 0 };
-	bool read = format && get_group(&in, format, &g);
-	int rc;
-
-	if (!format || in.failed)
-		rc = bad_document(l->err, key);
-	else
-		rc = read ? part_add_group(l->p, &g, version) : SKV_E_NOMEM;
-	group_spec_free(&g);
-	return rc;
-}
-
-static void get_instance_fields(struct skv_rd *in, unsigned format, struct skv_instance_spec *i)
-{
-	for (uint64_t tag; (tag = next_field(in, format)) != 0;) {
-		switch (tag) {
-		case INSTANCE_WEIGHT: i->weight = get_small(in, SKV_MAX_WEIGHT); break;
-		case INSTANCE_CAPACITY: i->capacity = skv_get_varint(in); break;
-		default: in->failed = true;
-		}
-	}
-}
-
-static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, uint64_t version, bool dropped)
-{
-	struct skv_rd in = skv_rd_make(bytes, n);
-	struct skv_spec specs[SKV_MAX_SPECS] = { { 0 } };
-	struct skv_instance_spec i = { .specs = specs };
-	unsigned format = doc_version(&in, DOC_FIELDS);
-	uint64_t count;
-	uint32_t id;
-	int rc;
-
-	if (!format)
-		return bad_document(l->err, key);
-	id = skv_get_u32(&in);
-	i.tenant = get_text(&in, SKV_MAX_NAME);
-	i.id = get_text(&in, SKV_MAX_NAME);
-	i.group = get_text(&in, SKV_MAX_NAME);
-	i.block_tokens = skv_get_u32(&in);
-	i.extra = get_text(&in, SKV_MAX_EXTRA);
-	count = skv_get_varint(&in);
-	rc = in.failed || count == 0 || count > SKV_MAX_SPECS ? bad_document(l->err, key) : SKV_OK;
-	for (; rc == SKV_OK && i.n_specs < count; i.n_specs++) {
-		specs[i.n_specs].name = get_text(&in, SKV_MAX_NAME);
-		specs[i.n_specs].size = skv_get_u64(&in);
-		if (in.failed || specs[i.n_specs].size == 0)
-			rc = bad_document(l->err, key);
-		else if (!specs[i.n_specs].name)
-			rc = SKV_E_NOMEM;
-	}
-	i.numbered = rc == SKV_OK && format > 1 && skv_get_u8(&in) != 0;
-	i.named = rc == SKV_OK && format >= DOC_NAMED && skv_get_u8(&in) != 0;
-	if (rc == SKV_OK)
-		get_instance_fields(&in, format, &i);
-	if (rc == SKV_OK && in.failed)
-		rc = bad_document(l->err, key);
-	if (rc == SKV_OK && (!i.tenant || !i.id || !i.group || !i.extra))
-		rc = SKV_E_NOMEM;
-	if (rc == SKV_OK && !dropped) {
-		rc = part_add_instance(l->p, &i, id);
-		if (rc == SKV_OK)
-			l->p->inst[l->p->n_inst - 1]->registered = true;
-	}
-	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
-		version = instance_by_id(l->p, id)->version; /* its registration has not gone yet */
-	else if (rc == SKV_OK && dropped)
-		rc = part_add_instance_to(l->p, &i, id, &l->p->limbo);
-	if (rc == SKV_OK)
-		instance_by_id(l->p, id)->version = version;
-	if (rc == SKV_OK && dropped)
-		part_set_dropped(l->p, id);
-	if (rc == SKV_E_CORRUPT)
-		bad_document(l->err, key);
-	skv_free((char *)i.tenant);
-	skv_free((char *)i.id);
-	skv_free((char *)i.group);
-	skv_free((char *)i.extra);
-	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
-		skv_free((char *)specs[s].name);
-	return rc;
-}
-
-static int load_instance(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
-{
-	return instance_document(ctx, key, bytes, n, version, false);
-}
-
-static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
-{
-	return instance_document(ctx, key, bytes, n, version, true);
 }
 
 void registry_put_file(struct skv_buf *out, const struct space_file *f)
@@ -488,10 +121,10 @@ void registry_put_file(struct skv_buf *out, const struct space_file *f)
 	skv_put_u8(out, 1);
 	skv_put_u64(out, f->length);
 	fields = out->len;
-	put_field(out, FIELD_ASKED, f->asked);
-	put_field(out, FIELD_GONE, f->state == FILE_GONE);
-	put_field(out, FIELD_LOST, f->lost);
-	end_fields(out, at, fields);
+	doc_put_field(out, FIELD_ASKED, f->asked);
+	doc_put_field(out, FIELD_GONE, f->state == FILE_GONE);
+	doc_put_field(out, FIELD_LOST, f->lost);
+	doc_end_fields(out, at, fields);
 }
 
 bool registry_get_file(const void *bytes, size_t n, struct space_file *out)
@@ -500,54 +133,13 @@ bool registry_get_file(const void *bytes, size_t n, struct space_file *out)
 	unsigned format = doc_version(&in, DOC_FIELDS);
 
 	out->length = skv_get_u64(&in);
-	for (uint64_t tag; (tag = next_field(&in, format)) != 0;) {
+	for (uint64_t tag; (tag = doc_next_field(&in, format)) != 0;) {
 		switch (tag) {
-		case FIELD_ASKED: out->asked = get_small(&in, 1); break;
-		case FIELD_LOST: out->lost = get_small(&in, 1); break;
-		case FIELD_GONE: out->state = get_small(&in, 1) ? FILE_GONE : FILE_IN_USE; break;
+		case FIELD_ASKED: out->asked = doc_get_small(&in, 1); break;
+		case FIELD_LOST: out->lost = doc_get_small(&in, 1); break;
+		case FIELD_GONE: out->state = doc_get_small(&in, 1) ? FILE_GONE : FILE_IN_USE; break;
 		default: in.failed = true;
 		}
 	}
 	return format && !in.failed && out->length > 0;
-}
-
-/* Files come in order of their numbers. The last one of a storage may have been claimed by a manager that died
- * before making it: it counts once something in the journal names it, or growth has made it; or if more was done to it. */
-static int load_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
-{
-	struct loader *l = ctx;
-	struct space_file f = { .version = version };
-	unsigned storage;
-	struct space *s;
-	int rc;
-
-	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 || !registry_get_file(bytes, n, &f))
-		return bad_document(l->err, key);
-	s = space_by_id(l->p, storage);
-	if (!s)
-		return SKV_OK; /* its storage was deleted */
-	rc = file_add_claim(s);
-	if (rc == SKV_OK && (f.asked || f.lost || f.state == FILE_GONE))
-		rc = file_add(s, &f);
-	else if (rc == SKV_OK)
-		s->claim = f;
-	return rc == SKV_E_INVALID ? bad_document(l->err, key) : rc;
-}
-
-int registry_load(struct partition *p, struct skv_error *err)
-{
-	struct loader l = { p, err };
-	struct skv_store *s = p->core->store;
-	int rc = skv_store_list(s, "storage/", load_storage, &l, err);
-
-	ASSERT_EXCLUSIVE(p);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "group/", load_group, &l, err);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "instance/", load_instance, &l, err);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "dropped/", load_dropped, &l, err);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "file/", load_file, &l, err);
-	return rc;
 }

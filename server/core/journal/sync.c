@@ -94,7 +94,7 @@ void sync_apply(struct skv_core *c, bool all)
 		commit_apply(c, t);
 	}
 	if (c->part)
-		start_serve_waiters(c->part);
+		c->events->space_freed(c->part);
 	core_unlock(c);
 }
 

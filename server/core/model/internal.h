@@ -19,7 +19,7 @@
 #include "state.h"
 #include "geometry.h"
 
-/* ---- core.c: the lock ----------------------------------------------------------------------------- */
+/* ---- lock.c ----------------------------------------------------------------------------------------- */
 
 void core_lock(struct skv_core *c);
 /* Releases the write lock, then calls what became complete under it. */
@@ -37,8 +37,29 @@ struct portion {
 	size_t from, to;
 };
 
-/* Sleeps until ms have passed or somebody wakes all (manual mode: steps the storages). False = stop. */
+/* ---- gate.c ----------------------------------------------------------------------------------------- */
+
+/* Common gate of all block calls: state and ownership. */
+int core_gate(const struct skv_core *c, struct skv_error *err);
+bool owner_valid(const struct skv_core *c);
+/* The store says that this fence is not the newest. True: it was ours until now, so another manager has taken over. False:
+ * it was of a part that this manager has given up itself. */
+bool owner_lost(struct skv_core *c, uint64_t fence);
+/* Has the partition loaded again: what is in memory is not the truth any more. */
+void owner_ask_reload(struct skv_core *c);
+
+/* ---- turn.c ----------------------------------------------------------------------------------------- */
+
+/* Sleeps until ms have passed or somebody wakes all, or not at all if *wake (may be NULL). False = stop. */
+bool core_wait(struct skv_core *c, uint32_t ms, const bool *wake);
+/* The same within a call that waits for others: in manual mode it does what their threads would (core_events). */
 bool core_pause(struct skv_core *c, uint32_t ms);
+/* Administrators one by one. `try`: false if it is not free. */
+void turn_take(struct skv_core *c);
+bool turn_try(struct skv_core *c);
+void turn_leave(struct skv_core *c);
+/* Has the checkpointer write a checkpoint soon. */
+void checkpoint_ask(struct skv_core *c);
 
 /* ---- table.c: entries -------------------------------------------------------------------------- */
 
@@ -311,6 +332,13 @@ uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, ui
 enum skv_pin_kind pin_kind(const struct block *b);
 /* A slot of a pinned block was released: with the last one that was committed the pin goes. */
 void pin_of_slot_gone(struct block *b);
+struct pin pin_get(const struct block *b); /* kind SKV_PIN_NONE: it has none */
+/* Room for n more. SKV_E_NOMEM changes nothing. */
+int pins_reserve(struct pins *pins, uint32_t n);
+/* Room is reserved. */
+void pin_set(struct partition *p, struct block *b, struct pin to);
+/* Has it anything to be pinned, or had, if its removal is undone? */
+bool pin_keeps_bytes(const struct instance *inst, const struct block *b);
 /* Bytes of blocks that are pinned hard, or (`hard` false) soft. */
 uint64_t pinned_bytes(const struct instance *inst, bool hard);
 void pins_destroy(struct instance *inst);
@@ -369,6 +397,10 @@ void session_destroy(struct partition *p, struct session *s); /* forgets it alto
 /* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a transaction still
  * names it: one that was queued before its instance was dropped). */
 void session_end(struct partition *p, struct session *s, enum skv_session_state state);
+/* Looks at it again at `at`, an open one. */
+void session_set_due(struct partition *p, struct session *s, uint64_t at);
+/* Does a transaction still name it? */
+bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
 void session_expire_due(struct partition *p, uint64_t now);
 /* Its end could not be journaled: look at the deadline again soon. */
@@ -575,10 +607,6 @@ void files_free(struct space *s);
 /* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
  * what was made. True when there is more to do at once. */
 bool drains_go_on(struct partition *p, struct portion spaces);
-/* By the device's second thread, its file system being well: files that nobody needs any more go. */
-void drain_remove_files(struct device *d);
-/* Is there a file whose removal has a step to take? */
-bool drain_has_steps(const struct space *s);
 /* What a file waits for, for people; "" = nothing. */
 const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info);
 
@@ -734,6 +762,7 @@ void sync_forget(struct skv_core *c, int status);
 void snapshot_abort(struct partition *p);
 /* Under the write lock, by the committer between two batches. */
 void snapshot_begin(struct partition *p, uint64_t barrier);
+void snapshot_end(struct partition *p);
 /* Writes one checkpoint of the current part. `clean`: the last one of an orderly shutdown. */
 int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
 
@@ -749,16 +778,10 @@ uint64_t part_check(struct partition *p, void (*say)(void *ctx, const char *text
 /* Ownership: acquire, renew, give up; acquire anew, when the partition is to be loaded again. Called again and again by the
  * keeper; returns ms to wait. */
 uint32_t owner_step(struct skv_core *c);
-/* The store says that this fence is not the newest. True: it was ours until now, so another manager has taken over. False:
- * it was of a part that this manager has given up itself. */
-bool owner_lost(struct skv_core *c, uint64_t fence);
-/* Has the partition loaded again: what is in memory is not the truth any more. */
-void owner_ask_reload(struct skv_core *c);
 /* The part is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
 bool owner_load(struct skv_core *c);
 /* Forgets the part: everything waiting fails with `status`. */
 void owner_drop(struct skv_core *c, int status, enum skv_core_state next);
-bool owner_valid(const struct skv_core *c);
 
 int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id, const uint8_t uuid[16],
 		struct device **out);
@@ -812,6 +835,13 @@ bool device_hangs(const struct device *d);
 void device_remove(struct skv_core *c, struct device *d);
 /* Ends its thread, removes its files as long as this fence is the newest, destroys it. */
 void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n);
+
+/* ---- remove_files.c ------------------------------------------------------------------------------------ */
+
+/* By the device's second thread, its file system being well: files that nobody needs any more go. */
+void remove_files(struct device *d);
+/* Is there a file whose removal has a step to take? */
+bool files_to_remove(const struct space *s);
 
 /* ---- claim.c: owner files ------------------------------------------------------------------------------ */
 
@@ -868,6 +898,7 @@ int part_add_instance_to(struct partition *p, const struct skv_instance_spec *i,
 struct space *space_by_id(struct partition *p, uint32_t storage_id);
 /* The slots of a `counted` storage: its only file is as long as the capacity says. */
 int part_count_slots(struct space *s);
+/* No start waits in its line any more. */
 void part_remove_group(struct partition *p, const char *name);
 struct instance *instance_by_id(const struct partition *p, uint32_t id); /* dropped ones too */
 /* Its registration has moved to "dropped/...": only replay of older records may still need it. */
@@ -924,11 +955,5 @@ void lease_tally_end(struct instance *inst, const struct lease_tally *t);
 uint64_t leased_bytes(const struct partition *p, struct instance *inst, uint64_t now);
 /* Before anybody else uses `to`. */
 void leases_copy(struct instance *to, const struct instance *from);
-
-/* Has the checkpointer write a checkpoint soon. */
-void checkpoint_ask(struct skv_core *c);
-
-/* Common gate of all block calls: state and ownership. */
-int core_gate(const struct skv_core *c, struct skv_error *err);
 
 #endif

@@ -165,7 +165,7 @@ void part_remove_group(struct partition *p, const char *name)
 
 		if (strcmp(g->spec.name, name) != 0)
 			continue;
-		start_fail_line(p, g, SKV_E_NOT_FOUND, "its group was deleted");
+		assert(!g->wait_head);
 		leave_to_limbo(p, g);
 		p->group[i] = p->group[--p->n_group];
 		p->group_name[i] = p->group_name[p->n_group];
@@ -305,31 +305,4 @@ void part_remove_instance(struct partition *p, struct instance *inst)
 		instance_free(inst);
 		return;
 	}
-}
-
-uint32_t name_hash(const char *name, const char *more)
-{
-	return (uint32_t)(skv_hash128(name, strlen(name)).lo + 31 * skv_hash128(more, strlen(more)).lo);
-}
-
-struct group *group_find(const struct partition *p, const char *name)
-{
-	uint32_t hash = name_hash(name, "");
-
-	ASSERT_SHARED(p);
-	for (size_t i = 0; i < p->n_group; i++)
-		if (p->group_name[i] == hash && strcmp(p->group[i]->spec.name, name) == 0)
-			return p->group[i];
-	return NULL;
-}
-
-int space_find(const struct partition *p, const char *name)
-{
-	uint32_t hash = name_hash(name, "");
-
-	ASSERT_SHARED(p);
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space_name[i] == hash && p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
-			return (int)i;
-	return -1;
 }

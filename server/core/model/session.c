@@ -104,8 +104,7 @@ uint32_t *session_due_place(void *ctx, uint32_t number)
 	return &p->session[number]->due;
 }
 
-/* Looks at the session again at `at`. */
-static void set_due(struct partition *p, struct session *s, uint64_t at)
+void session_set_due(struct partition *p, struct session *s, uint64_t at)
 {
 	if (s->due)
 		skv_heap_remove(&p->deadlines, s->number);
@@ -152,7 +151,7 @@ int session_add(struct partition *p, struct session *s)
 	s->inst->group->open_blocks += s->n_left;
 	if (s->anonymous)
 		sign_slots(p, s);
-	set_due(p, s, s->deadline_at);
+	session_set_due(p, s, s->deadline_at);
 	return SKV_OK;
 }
 
@@ -191,8 +190,7 @@ void session_destroy(struct partition *p, struct session *s)
 	session_free(s);
 }
 
-/* A transaction still names it. */
-static bool is_named(const struct session *s) { return s->pending || s->settling; }
+bool session_is_named(const struct session *s) { return s->pending || s->settling; }
 
 static void forget_oldest(struct partition *p)
 {
@@ -211,7 +209,7 @@ void session_end(struct partition *p, struct session *s, enum skv_session_state 
 	if (s->inst)
 		leave_open(p, s);
 	s->state = state;
-	if (s->anonymous && !is_named(s)) {
+	if (s->anonymous && !session_is_named(s)) {
 		session_destroy(p, s);
 		return;
 	}
@@ -223,14 +221,14 @@ void session_end(struct partition *p, struct session *s, enum skv_session_state 
 	else
 		p->ended_head = s;
 	p->ended_tail = s;
-	if (++p->ended_sessions > p->core->o.max_remembered && !is_named(p->ended_head))
+	if (++p->ended_sessions > p->core->o.max_remembered && !session_is_named(p->ended_head))
 		forget_oldest(p);
 }
 
 void session_forget_due(struct partition *p, uint64_t now)
 {
 	ASSERT_EXCLUSIVE(p);
-	while (p->ended_head && p->ended_head->forget_at <= now && !is_named(p->ended_head))
+	while (p->ended_head && p->ended_head->forget_at <= now && !session_is_named(p->ended_head))
 		forget_oldest(p);
 }
 
@@ -258,28 +256,6 @@ uint64_t session_grace_end(const struct partition *p, const struct session *s)
 
 	ASSERT_SHARED(p);
 	return s->deadline_at + (s->grace_ms > grace ? s->grace_ms : grace);
-}
-
-struct txn *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced)
-{
-	struct txn *t = txn_make(TXN_END);
-
-	ASSERT_EXCLUSIVE(p);
-	if (!t)
-		return NULL;
-	t->session = s;
-	t->urgent = true;
-	t->end_state = state;
-	t->hold_until = quiesced ? 0 : session_grace_end(p, s);
-	t->relaxed = s->relaxed && state == SKV_SESSION_EXPIRED;
-	record_end(&t->rec, s, t, skv_now_ms(p->core->clock));
-	if (t->rec.failed) {
-		txn_destroy(t);
-		return NULL;
-	}
-	s->pending = t;
-	commit_queue(p, t);
-	return t;
 }
 
 uint32_t session_birth(const struct session *s, uint32_t i)
@@ -319,47 +295,4 @@ void session_settle(struct partition *p, struct session *s, uint32_t i, bool suc
 	s->inst->group->open_blocks--;
 	if (--s->n_left == 0 && s->anonymous)
 		session_end(p, s, SKV_SESSION_FINISHED);
-}
-
-void end_apply(struct partition *p, struct txn *t)
-{
-	struct session *s = t->session;
-
-	ASSERT_EXCLUSIVE(p);
-	s->pending = NULL;
-	if (!s->inst)
-		return; /* its instance was dropped first */
-	for (uint32_t i = s->n_write; i-- > 0;)
-		session_release(p, s, i, t->hold_until);
-	s->failed = s->n_write;
-	COUNT(p->core, failed_blocks, s->n_left);
-	if (t->end_state == SKV_SESSION_EXPIRED)
-		COUNT(p->core, expired_sessions, 1);
-	session_end(p, s, t->end_state);
-}
-
-void session_retry_expiry(struct partition *p, struct session *s)
-{
-	ASSERT_EXCLUSIVE(p);
-	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
-	if (s->state == SKV_SESSION_OPEN && !s->due)
-		set_due(p, s, skv_now_ms(p->core->clock) + 1000);
-}
-
-/* Sessions whose deadline has passed: one record each, as long as memory lasts. */
-void session_expire_due(struct partition *p, uint64_t now)
-{
-	uint64_t key;
-	uint32_t number;
-
-	ASSERT_EXCLUSIVE(p);
-	while (skv_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
-		struct session *s = p->session[number];
-
-		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
-		if (is_named(s) || s->inst->ghost || !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
-			set_due(p, s, now + 100);
-		else
-			skv_heap_remove(&p->deadlines, number);
-	}
 }

@@ -1,5 +1,5 @@
 /*
- * space.c - slots of a storage as the core uses them: classes, release, locations, growth.
+ * space.c - slots of a storage as the core uses them: classes, release, locations.
  *
  * Bridges blocks and the allocator (skv/pool.h). All calls under the partition's lock, for writing
  * where something changes. Files are made by the device's thread (device.c), never here.
@@ -140,38 +140,6 @@ void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t 
 		pin_of_slot_gone(b);
 }
 
-bool space_usable(const struct space *s)
-{
-	return s->enabled && device_healthy(s->dev);
-}
-
-bool space_takes(const struct space *s) { return space_usable(s) && !s->draining; }
-
-/* A rest that header and trailer would fill is no room: no file can be made of it. */
-bool space_has_room(const struct space *s)
-{
-	uint64_t rest = s->capacity > s->file_bytes ? s->capacity - s->file_bytes : 0;
-
-	rest -= rest % s->dev->unit;
-	return rest > 2 * s->dev->edge && !s->dev->ops->counted && !s->draining;
-}
-
-bool space_can_grow(const struct partition *p, const struct space *s)
-{
-	ASSERT_SHARED(p);
-	return space_has_room(s) && skv_now_ms(p->core->clock) >= s->grow_again_at;
-}
-
-void space_ask_growth(struct partition *p, struct space *s)
-{
-	ASSERT_EXCLUSIVE(p);
-	if (s->growing)
-		return;
-	s->growing = true;
-	s->growing_since = skv_now_ms(p->core->clock);
-	device_ask(s->dev);
-}
-
 int space_of_places(const struct partition *p, const struct instance *inst)
 {
 	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? space_find(p, inst->group->spec.storages[0]) : -1;
@@ -261,4 +229,17 @@ int location_fill(struct file_table *t, const struct partition *p, const struct 
 		.has_checksum = s->has_checksum,
 	};
 	return SKV_OK;
+}
+
+void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum)
+{
+	struct instance *inst = block_instance(b);
+	struct slot *s = &b->slot[spec];
+
+	block_touch(p, b);
+	if (!block_has_committed(inst, b))
+		blocks_count(p, inst, 1);
+	slot_set_state(s, SLOT_COMMITTED);
+	s->has_checksum = sum != NULL;
+	s->checksum = sum ? *sum : 0;
 }

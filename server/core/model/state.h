@@ -462,6 +462,7 @@ struct snapshot {
 	bool active;
 	bool failed;      /* out of memory or an append failed: start again later */
 	bool exact;       /* no lease is given any more: it holds the ends of those that run, not the horizons */
+	void (*copy)(struct partition *p, uint32_t chunk); /* into `out` (journal/snapshot.c) */
 	uint64_t number;  /* grows; chunks remember the newest they are in */
 	uint64_t seq;     /* state as of this batch */
 	uint64_t barrier; /* last transaction queued when it began: must be durable before it counts */
@@ -663,8 +664,19 @@ struct known_secret {
 	struct known_secret *before; /* that the store had before, if somebody took it away */
 };
 
+/* What happens that somebody above waits for. */
+struct core_events {
+	/* Manual mode, which has no threads: does what theirs would while the caller waits. */
+	void (*step)(struct skv_core *c);
+	/* Under the write lock: slots came free, or there may be room for another file. */
+	void (*space_freed)(struct partition *p);
+	/* The same: the partition ends. What waits without a record fails. */
+	void (*fail_waiting)(struct partition *p, int status, const char *text);
+};
+
 struct skv_core {
 	struct skv_core_options o;
+	const struct core_events *events;
 	const struct skv_clock *clock;
 	struct skv_store *store;
 	_Atomic(struct known_secret *) secret; /* of the store, newest; NULL before the first load */

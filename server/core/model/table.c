@@ -282,3 +282,19 @@ void block_each(const struct partition *p, const struct instance *only,
 				fn(ctx, (struct partition *)p, chunk_place(c, i));
 	}
 }
+
+void blocks_count(struct partition *p, struct instance *inst, int64_t by)
+{
+	inst->blocks += (uint64_t)by;
+	if (inst->ghost)
+		return;
+	inst->group->count.blocks += (uint64_t)by;
+	p->blocks += (uint64_t)by;
+}
+
+void snapshot_touch_chunk(struct partition *p, uint32_t no)
+{
+	ASSERT_EXCLUSIVE(p);
+	if (p->snap.active && p->chunk[no]->snapshot != p->snap.number)
+		p->snap.copy(p, no);
+}

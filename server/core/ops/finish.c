@@ -17,41 +17,6 @@ static uint64_t failed_hold(const struct partition *p, const struct session *s, 
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-/* Never less than before, never ahead of the clock: of one millisecond those past the last order are equal. */
-uint64_t use_now(struct partition *p, uint64_t now)
-{
-	const uint64_t least = use_make(now + p->use_base, 0), most = least | USE_ORDER_MAX;
-	uint64_t last = atomic_load_explicit(&p->last_use, memory_order_relaxed), use;
-
-	do {
-		use = last < least ? least : last + 1;
-		if (use > most)
-			return last;
-	} while (!atomic_compare_exchange_weak_explicit(&p->last_use, &last, use, memory_order_relaxed,
-							memory_order_relaxed));
-	return use;
-}
-
-void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum)
-{
-	struct instance *inst = block_instance(b);
-	struct slot *s = &b->slot[spec];
-
-	block_touch(p, b);
-	if (!block_has_committed(inst, b))
-		blocks_count(p, inst, 1);
-	slot_set_state(s, SLOT_COMMITTED);
-	s->has_checksum = sum != NULL;
-	s->checksum = sum ? *sum : 0;
-}
-
-void block_use(struct block *b, uint64_t use)
-{
-	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
-
-	atomic_store_explicit(&b->mark, mark_make(use, mark_freq(mark), mark_lease_end(mark)), memory_order_relaxed);
-}
-
 /* The checksum of column `spec` in row i of the finish, or NULL. Columns are the session's specs. */
 static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint32_t i, uint32_t spec)
 {

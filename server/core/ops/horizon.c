@@ -121,17 +121,3 @@ void horizons_keep(struct partition *p, uint64_t now)
 	if (v)
 		horizon_queue(p, v, n, now);
 }
-
-void horizons_put(struct skv_buf *out, struct partition *p, bool exact)
-{
-	uint64_t now = skv_now_ms(p->core->clock);
-
-	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_inst; i++) {
-		struct instance *inst = p->inst[i];
-		struct horizon h = { inst, exact ? inst->reign_lease : inst->horizon };
-
-		if (!inst->deleting && h.until > now)
-			record_horizons(out, &h, 1, now);
-	}
-}

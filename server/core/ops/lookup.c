@@ -1,5 +1,5 @@
 /*
- * lookup.c - lookups: what search.c found, leased, marked as used, and told; name resolution.
+ * lookup.c - lookups: what search.c found, leased, marked as used, and told.
  *
  * Runs under the read lock. A lookup allocates only its answer and writes only the blocks' atomic
  * marks (last use, end of lease), those of the hits alone; one that peeks writes nothing at all, and one that asks
@@ -12,72 +12,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-/* ---- names ----------------------------------------------------------------------------------------- */
-
-struct instance *instance_find(const struct partition *p, const char *tenant, const char *id)
-{
-	uint32_t name = name_hash(tenant, id);
-
-	ASSERT_SHARED(p);
-	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst_name[i] == name && !p->inst[i]->dropped && strcmp(p->inst[i]->spec.id, id) == 0 &&
-		    strcmp(p->inst[i]->spec.tenant, tenant) == 0)
-			return p->inst[i];
-	return NULL;
-}
-
-int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,
-		  struct instance **out, struct skv_error *err)
-{
-	struct instance *inst = instance_find(p, tenant, id);
-
-	ASSERT_SHARED(p);
-	if (!inst || inst->deleting)
-		return skv_fail(err, SKV_E_NOT_FOUND, field, "no instance '%s': register it first", id);
-	*out = inst;
-	return SKV_OK;
-}
-
-int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
-		  struct skv_error *err)
-{
-	char field[SKV_FIELD_MAX];
-
-	*mask = n ? 0 : (uint32_t)((1ull << inst->spec.n_specs) - 1);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t s = 0;
-
-		while (s < inst->spec.n_specs && strcmp(inst->spec.specs[s].name, names[i]) != 0)
-			s++;
-		snprintf(field, sizeof field, "specs[%u]", i);
-		if (s == inst->spec.n_specs)
-			return skv_fail(err, SKV_E_INVALID, field, "instance '%s' has no spec '%s'",
-					inst->spec.id, names[i]);
-		if (*mask >> s & 1)
-			return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", names[i]);
-		*mask |= 1u << s;
-	}
-	return SKV_OK;
-}
-
-int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
-		uint32_t *n)
-{
-	const char **v = skv_arena_alloc(a, SKV_MAX_SPECS * sizeof *v);
-	uint32_t count = 0;
-
-	for (uint32_t s = 0; v && s < inst->spec.n_specs; s++) {
-		if (!(mask >> s & 1))
-			continue;
-		v[count] = skv_arena_strndup(a, inst->spec.specs[s].name, strlen(inst->spec.specs[s].name));
-		if (!v[count++])
-			return SKV_E_NOMEM;
-	}
-	*names = v;
-	*n = count;
-	return v ? SKV_OK : SKV_E_NOMEM;
-}
 
 /* ---- leases ----------------------------------------------------------------------------------------- */
 

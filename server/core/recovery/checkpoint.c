@@ -1,139 +1,14 @@
 /*
  * checkpoint.c - the compact state that the journal is replayed over, taken while everything goes on.
  *
- * A snapshot begins between two batches: what is small (sessions, holds, counters) is encoded at once;
- * the blocks follow chunk by chunk. A chunk that is about to change before its turn is copied out first
- * (snapshot_touch_chunk), so all of them show the state at the same batch. The checkpointer cuts the
- * copy into slices and writes them outside the lock.
- *
- * What was queued when the snapshot began has its early half in it, as links and removals that are none yet; but starts
- * are left to the journal, for a clear that is queued before them takes nothing of theirs. The checkpoint counts only
- * when all of that is durable (barrier); if an append fails meanwhile, it is given up.
+ * A snapshot (journal/snapshot.c) is cut into slices, which are written outside the lock. The checkpoint counts only when
+ * all that was queued when the snapshot began is durable (barrier); if an append fails meanwhile, it is given up.
  */
 #include "internal.h"
 
 #include <string.h>
 
 #define CHUNKS_AT_A_TIME 8u
-
-static void copy_chunk(struct partition *p, uint32_t no)
-{
-	struct chunk *c = p->chunk[no];
-
-	c->snapshot = p->snap.number;
-	if (!c->inst || p->snap.failed)
-		return;
-	if (c->inst->cleared) /* also if the snapshot began before that: chunks that records in between name were copied then */
-		record_chunk_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
-	else
-		record_chunk(&p->snap.out, p, c);
-	if (!c->inst->cleared && p->snap.exact)
-		record_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
-	if (p->snap.out.failed)
-		p->snap.failed = true;
-}
-
-void snapshot_touch_chunk(struct partition *p, uint32_t no)
-{
-	ASSERT_EXCLUSIVE(p);
-	if (p->snap.active && p->chunk[no]->snapshot != p->snap.number)
-		copy_chunk(p, no);
-}
-
-void snapshot_abort(struct partition *p)
-{
-	ASSERT_EXCLUSIVE(p);
-	if (p->snap.active)
-		p->snap.failed = true;
-}
-
-struct hold_writer {
-	struct skv_buf *out;
-	const struct space *space;
-	uint64_t now;
-};
-
-static void put_hold(void *ctx, struct skv_run run, uint64_t until)
-{
-	struct hold_writer *w = ctx;
-
-	record_hold(w->out, w->space, run, until > w->now ? until - w->now : 0);
-}
-
-/* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
- * moved, this snapshot says nothing any more. */
-static void put_drops(struct partition *p, struct skv_buf *out, uint64_t now)
-{
-	for (size_t i = 0; i < p->n_inst; i++) {
-		struct instance *inst = p->inst[i];
-
-		if (inst->dropped)
-			inst->dropped_before = p->snap.number;
-		else if (inst->deleting && !inst->clear)
-			record_clear(out, inst, true, now);
-	}
-}
-
-static void put_pins(const struct partition *p, struct skv_buf *out, uint64_t now)
-{
-	for (size_t i = 0; i < p->n_inst; i++)
-		record_pins(out, p, p->inst[i], now);
-}
-
-static void put_sessions(struct partition *p, struct skv_buf *out, uint64_t now)
-{
-	for (const struct session *s = p->ended_head; s; s = s->queue_next)
-		record_ended(out, s, now);
-	for (size_t i = 0; i < p->n_session; i++)
-		if (p->session[i] && p->session[i]->state == SKV_SESSION_OPEN && !p->session[i]->starting)
-			record_start(out, p, p->session[i]);
-}
-
-void snapshot_begin(struct partition *p, uint64_t barrier)
-{
-	uint64_t now = skv_now_ms(p->core->clock);
-	struct snapshot *s = &p->snap;
-
-	ASSERT_EXCLUSIVE(p);
-	assert(!s->active);
-	s->active = true;
-	s->failed = false;
-	s->exact = atomic_load(&p->core->closing); /* a lookup that comes later sees it, too */
-	s->number++;
-	s->seq = p->seq;
-	s->barrier = barrier;
-	s->journal_bytes = p->journal_bytes;
-	s->next_chunk = 1;
-	s->end_chunk = (uint32_t)p->n_chunk;
-	skv_buf_clear(&s->out);
-	skv_buf_clear(&s->tail);
-	if (s->exact)
-		record_horizon(&s->out, p, false); /* whose boot the leases are told by */
-	record_counters(&s->tail, p);
-	record_eras(&s->tail, p);
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		struct hold_writer w = { &s->tail, &p->space[i], now };
-
-		if (p->space[i].pool)
-			skv_pool_each_hold(p->space[i].pool, put_hold, &w);
-	}
-	put_sessions(p, &s->tail, now);
-	put_pins(p, &s->tail, now);
-	put_drops(p, &s->tail, now);
-	record_horizon(&s->tail, p, false);
-	horizons_put(&s->tail, p, s->exact);
-	if (s->tail.failed)
-		s->failed = true;
-}
-
-static void snapshot_end(struct partition *p)
-{
-	p->snap.active = false;
-	skv_buf_destroy(&p->snap.out);
-	skv_buf_destroy(&p->snap.tail);
-}
-
-/* ---- writing ---------------------------------------------------------------------------------------- */
 
 struct writer {
 	struct skv_core *c;
@@ -290,14 +165,6 @@ static int write_all(struct writer *w, bool clean, struct skv_error *err)
 }
 
 /* ---- turns ------------------------------------------------------------------------------------------ */
-
-void checkpoint_ask(struct skv_core *c)
-{
-	skv_mutex_lock(&c->turn_lock);
-	c->checkpoint_asked = true;
-	skv_cond_broadcast(&c->turn_wake);
-	skv_mutex_unlock(&c->turn_lock);
-}
 
 /* One at a time: the checkpointer, an administrator's call, shutdown. */
 static int take_turn(struct skv_core *c, struct skv_error *err)

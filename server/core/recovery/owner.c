@@ -21,24 +21,6 @@
 
 static void set_owned(struct skv_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
-bool owner_valid(const struct skv_core *c)
-{
-	return skv_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
-}
-
-int core_gate(const struct skv_core *c, struct skv_error *err)
-{
-	int state = atomic_load_explicit(&c->state, memory_order_acquire);
-
-	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
-		return skv_fail(err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
-	if (state == SKV_CORE_STANDBY || !owner_valid(c))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner: ask the other one");
-	if (state != SKV_CORE_READY)
-		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
-	return SKV_OK;
-}
-
 void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 {
 	struct partition *p;
@@ -66,22 +48,6 @@ static void set_holder(struct skv_core *c, const char *holder)
 	skv_mutex_lock(&c->turn_lock);
 	snprintf(c->holder, sizeof c->holder, "%s", holder);
 	skv_mutex_unlock(&c->turn_lock);
-}
-
-bool owner_lost(struct skv_core *c, uint64_t fence)
-{
-	if (atomic_load(&c->fence) != fence)
-		return false;
-	atomic_store(&c->fenced, true);
-	return true;
-}
-
-void owner_ask_reload(struct skv_core *c)
-{
-	int ready = SKV_CORE_READY;
-
-	atomic_store(&c->reload_asked, true);
-	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
 }
 
 /* It is ours by a new fence, since `now`; the partition is to be loaded. */

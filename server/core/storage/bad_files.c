@@ -133,7 +133,7 @@ static void tell(struct device *d, const struct space_file *f, const struct verd
 		news = (have->bad == NULL) != (v->bad == NULL);
 		file_found(s, have, v->bad, v->certain, skv_now_ms(c->clock));
 		if (news)
-			start_serve_waiters(c->part);
+			c->events->space_freed(c->part);
 	}
 	core_unlock(c);
 	if (news && v->bad)

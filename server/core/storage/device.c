@@ -6,7 +6,8 @@
  * while it calls the file system. d->lock guards the requests to the thread and `problem`.
  * Slab files are made and removed by a second thread (device_hand.c): that may take long in a file system that is well.
  */
-#include "admin.h"
+
+#include "internal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -266,7 +267,7 @@ static struct look look(struct device *d)
 	s = device_space(d->core->part, d);
 	if (s)
 		k = (struct look){ .loaded = true, .fence = d->core->part->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
-				   .file_bytes = s->file_bytes, .growing = s->growing, .ending = drain_has_steps(s) };
+				   .file_bytes = s->file_bytes, .growing = s->growing, .ending = files_to_remove(s) };
 	if (s && s->growing && d->ops->chunked) {
 		skv_pool_stats(s->pool, &st);
 		k.unwritten = st.file_bytes - st.assigned_bytes;
@@ -428,7 +429,7 @@ static void grow_over(struct device *d, uint64_t fence, const struct space_file 
 		s->grow_full = rc == SKV_E_NO_SPACE;
 		s->grow_again_at = rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
 		s->grow_failing_since = rc == SKV_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
-		start_serve_waiters(c->part);
+		c->events->space_freed(c->part);
 	}
 	core_unlock(c);
 	if (rc != SKV_OK)
@@ -630,11 +631,11 @@ void devices_sweep(struct skv_core *c)
 {
 	struct device *d;
 
-	if (!admin_try_turn(c))
+	if (!turn_try(c))
 		return; /* its call may be using their names: the next load sweeps */
 	while ((d = take_unused(c)) != NULL)
 		device_destroy(d);
-	admin_leave(c, SKV_OK);
+	turn_leave(c);
 }
 
 void device_destroy(struct device *d)

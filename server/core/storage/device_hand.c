@@ -18,7 +18,7 @@ static void run(const struct errand *e)
 	if (e->grow)
 		device_grow(e->d);
 	if (e->drain)
-		drain_remove_files(e->d);
+		remove_files(e->d);
 }
 
 /* Files asked for meanwhile are made at once; what could not be removed waits for the next probe. */

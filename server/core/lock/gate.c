@@ -1,0 +1,41 @@
+/*
+ * gate.c - may this manager answer: its state, and whether it owns the partition.
+ *
+ * Atomics alone, so that everybody may ask at any time. Only owner.c sets the lease; others may say that it is lost, or that
+ * the partition is to be loaded again.
+ */
+#include "internal.h"
+
+bool owner_valid(const struct skv_core *c)
+{
+	return skv_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
+}
+
+int core_gate(const struct skv_core *c, struct skv_error *err)
+{
+	int state = atomic_load_explicit(&c->state, memory_order_acquire);
+
+	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
+	if (state == SKV_CORE_STANDBY || !owner_valid(c))
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner: ask the other one");
+	if (state != SKV_CORE_READY)
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	return SKV_OK;
+}
+
+bool owner_lost(struct skv_core *c, uint64_t fence)
+{
+	if (atomic_load(&c->fence) != fence)
+		return false;
+	atomic_store(&c->fenced, true);
+	return true;
+}
+
+void owner_ask_reload(struct skv_core *c)
+{
+	int ready = SKV_CORE_READY;
+
+	atomic_store(&c->reload_asked, true);
+	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
+}

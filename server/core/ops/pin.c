@@ -1,0 +1,306 @@
+/*
+ * pin.c - blocks that eviction leaves alone: pinned, unpinned, listed, and ended in time. model/pin.c keeps them.
+ *
+ * The early half of a pin or an unpin does all of it, the late half nothing; undo sets what was before. Pins that end
+ * by themselves are found by the ticker, which goes through the tables in portions, and are unpinned by a record, too:
+ * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
+ */
+#include "internal.h"
+
+#include <string.h>
+
+#define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */
+#define TURNS 64u           /* in so many ticks all of a table is looked at */
+#define DEFAULT_PERCENT 50u /* of its room that a group may pin hard */
+
+/* ---- a change and its undo ------------------------------------------------------------------------------ */
+
+/* Sets what t->repin says and queues its record. SKV_E_NOMEM changes nothing. Takes t. */
+static int repin(struct partition *p, struct instance *inst, struct txn *t)
+{
+	int rc = pins_reserve(&inst->pins, t->n_repin);
+
+	t->inst = inst;
+	if (rc == SKV_OK)
+		record_pin(&t->rec, inst, t->repin, t->n_repin, skv_now_ms(p->core->clock));
+	if (rc != SKV_OK || t->rec.failed) {
+		txn_destroy(t);
+		return SKV_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < t->n_repin; i++)
+		pin_set(p, index_find(p, inst, t->repin[i].key), t->repin[i].to);
+	commit_queue(p, t);
+	return SKV_OK;
+}
+
+/* By their keys: a block whose removal was queued before may be gone by now. */
+void pin_undo(struct partition *p, struct txn *t)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = t->n_repin; i-- > 0;) {
+		struct block *b = index_find(p, t->inst, t->repin[i].key);
+
+		if (b && pin_keeps_bytes(t->inst, b))
+			pin_set(p, b, t->repin[i].from);
+	}
+}
+
+static struct txn *make(uint32_t n)
+{
+	struct txn *t = txn_make(TXN_PIN);
+
+	if (!t)
+		return NULL;
+	t->repin = skv_malloc((n + 1) * sizeof *t->repin);
+	if (t->repin)
+		return t;
+	txn_destroy(t);
+	return NULL;
+}
+
+static void add(struct txn *t, const struct block *b, struct pin to)
+{
+	t->repin[t->n_repin++] = (struct repin){ .key = b->key, .from = pin_get(b), .to = to };
+}
+
+/* ---- time ----------------------------------------------------------------------------------------------- */
+
+static bool expired(const struct pin *pin, uint64_t now)
+{
+	return pin->block != NO_BLOCK && pin->until && pin->until <= now;
+}
+
+/* A portion of one table. True when more of it is due than a portion. */
+static bool expire(struct partition *p, struct instance *inst, uint64_t now)
+{
+	struct pins *pins = &inst->pins;
+	uint32_t n = pins->cells < PORTION_PINS ? pins->cells : PORTION_PINS, due = 0;
+	struct txn *t = NULL;
+
+	if (pins->cells / TURNS > n)
+		n = pins->cells / TURNS;
+	for (; n > 0 && due < PORTION_PINS; n--) {
+		struct pin *pin = &pins->cell[pins->looked++ & (pins->cells - 1)];
+
+		if (!expired(pin, now) || (!t && !(t = make(PORTION_PINS))))
+			continue;
+		add(t, block_get(p, pin->block), (struct pin){ .kind = SKV_PIN_NONE });
+		due++;
+	}
+	if (!t)
+		return false;
+	t->urgent = true;
+	repin(p, inst, t); /* out of memory: they are found again */
+	return n > 0;
+}
+
+bool pins_expire(struct partition *p, struct portion instances)
+{
+	uint64_t now = skv_now_ms(p->core->clock);
+	bool more = false;
+
+	ASSERT_EXCLUSIVE(p);
+	for (size_t i = instances.from; i < instances.to; i++)
+		if (p->inst[i]->pins.timed)
+			more |= expire(p, p->inst[i], now);
+	return more;
+}
+
+/* ---- by request ----------------------------------------------------------------------------------------- */
+
+/* Of what the block has and what is asked the harder one, of equal ones the one that ends later. */
+static struct pin stronger(struct pin have, struct pin want)
+{
+	if (have.kind != want.kind)
+		return have.kind > want.kind ? have : want;
+	return have.until == 0 || (want.until && have.until > want.until) ? have : want;
+}
+
+/* May so many more blocks of the instance be pinned hard? */
+static int check_room(const struct partition *p, const struct instance *inst, uint64_t blocks, struct skv_error *err)
+{
+	const struct group *g = inst->group;
+	uint32_t percent = g->spec.pin_percent ? g->spec.pin_percent : DEFAULT_PERCENT;
+	uint64_t room = group_room(p, g), more = blocks * inst->block_bytes, all = more;
+
+	if (blocks == 0)
+		return SKV_OK;
+	for (size_t i = 0; i < p->n_inst; i++)
+		all += p->inst[i]->group == g ? pinned_bytes(p->inst[i], true) : 0;
+	if (all > percent_of(room, percent))
+		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
+				"group '%s' would have %llu bytes pinned hard; it may %llu: unpin some, or raise its pin_percent (%u)",
+				g->spec.name, (unsigned long long)all, (unsigned long long)percent_of(room, percent), percent);
+	room = percent_of(share_of(inst, room), percent);
+	more += pinned_bytes(inst, true);
+	if (more > room)
+		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
+				"instance '%s' would have %llu bytes pinned hard; of its part it may %llu: unpin some, or raise its "
+				"capacity or weight, or the group's pin_percent (%u)",
+				inst->spec.id, (unsigned long long)more, (unsigned long long)room, percent);
+	return SKV_OK;
+}
+
+static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct waiter *w)
+{
+	struct skv_pin_res *res = w->res;
+	struct pin want = { .kind = req->kind };
+	struct instance *inst;
+	struct txn *t = make(req->n_keys);
+	uint64_t hard = 0;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	ASSERT_EXCLUSIVE(p);
+	if (rc == SKV_OK && p->journal_bytes >= p->core->o.journal_limit)
+		rc = skv_fail(w->err, SKV_E_JOURNAL_FULL, NULL, "the journal is at its bound; a checkpoint must finish first");
+	if (rc == SKV_OK && !t)
+		rc = SKV_E_NOMEM;
+	want.until = req->ttl_ms ? skv_now_ms(p->core->clock) + req->ttl_ms : 0;
+	for (uint32_t i = 0; rc == SKV_OK && i < req->n_keys; i++) {
+		const struct block *b = index_find(p, inst, req->keys[i]);
+
+		res->missing[i] = !b || !block_has_committed(inst, b);
+		if (res->missing[i])
+			continue;
+		add(t, b, stronger(pin_get(b), want));
+		hard += want.kind == SKV_PIN_HARD && pin_kind(b) != SKV_PIN_HARD;
+	}
+	if (rc == SKV_OK)
+		rc = check_room(p, inst, hard, w->err);
+	if (rc != SKV_OK) {
+		txn_destroy(t);
+		return rc;
+	}
+	res->n_keys = req->n_keys;
+	res->pinned = t->n_repin;
+	COUNT(p->core, pinned_blocks, t->n_repin);
+	txn_wait(t, w);
+	rc = repin(p, inst, t); /* also of nothing: then an earlier call is durable with it */
+	return rc == SKV_OK ? SKV_PENDING : rc;
+}
+
+static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, struct waiter *w)
+{
+	static const struct pin none = { .kind = SKV_PIN_NONE };
+	struct skv_unpin_res *res = w->res;
+	struct instance *inst;
+	struct txn *t;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	ASSERT_EXCLUSIVE(p);
+	if (rc != SKV_OK)
+		return rc;
+	t = make(req->n_keys ? req->n_keys : inst->pins.n);
+	if (!t)
+		return SKV_E_NOMEM;
+	t->urgent = true;
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		const struct block *b = index_find(p, inst, req->keys[i]);
+
+		if (b && b->pinned)
+			add(t, b, none);
+	}
+	for (uint32_t i = 0; req->n_keys == 0 && i < inst->pins.cells; i++)
+		if (inst->pins.cell[i].block != NO_BLOCK)
+			add(t, block_get(p, inst->pins.cell[i].block), none);
+	res->unpinned = t->n_repin;
+	txn_wait(t, w);
+	rc = repin(p, inst, t);
+	return rc == SKV_OK ? SKV_PENDING : rc;
+}
+
+static int check_pin(const struct skv_pin_req *req, struct skv_error *err)
+{
+	if (req->n_keys == 0 || req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS, req->n_keys);
+	if (req->kind != SKV_PIN_SOFT && req->kind != SKV_PIN_HARD)
+		return skv_fail(err, SKV_E_INVALID, "kind", "soft or hard");
+	if (req->kind == SKV_PIN_SOFT && req->ttl_ms == 0)
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "a soft pin ends by itself: 1..%llu", SKV_MAX_PIN_MS);
+	if (req->ttl_ms > SKV_MAX_PIN_MS)
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "%llu at most", SKV_MAX_PIN_MS);
+	return SKV_OK;
+}
+
+int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res, struct skv_arena *a,
+		 struct skv_error *err, const struct skv_done *done)
+{
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc == SKV_OK)
+		rc = check_pin(req, err);
+	if (rc != SKV_OK)
+		return rc;
+	*res = (struct skv_pin_res){ .missing = skv_arena_calloc(a, req->n_keys, sizeof *res->missing) };
+	if (!w || !res->missing)
+		return SKV_E_NOMEM;
+	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? pin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
+	core_unlock(c);
+	return rc;
+}
+
+int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res, struct skv_arena *a,
+		   struct skv_error *err, const struct skv_done *done)
+{
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if (req->n_keys > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "keys", "%u at most", SKV_MAX_KEYS);
+	if (!w)
+		return SKV_E_NOMEM;
+	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? unpin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}
+
+static void list(const struct partition *p, const struct instance *inst, const struct skv_pins_req *req,
+		 struct skv_pins_res *res)
+{
+	uint64_t now = skv_now_ms(p->core->clock), i = req->cursor;
+
+	for (; i < inst->pins.cells && res->n < req->max; i++) {
+		const struct pin *pin = &inst->pins.cell[i];
+
+		if (pin->block == NO_BLOCK)
+			continue;
+		res->key[res->n] = block_get(p, pin->block)->key;
+		res->kind[res->n] = (uint8_t)pin->kind;
+		res->ttl_ms[res->n++] = !pin->until ? 0 : pin->until > now ? pin->until - now : 1;
+	}
+	res->next = i < inst->pins.cells ? i : 0;
+}
+
+int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res, struct skv_arena *a,
+		  struct skv_error *err)
+{
+	struct instance *inst;
+	int rc = core_gate(c, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if (req->max == 0 || req->max > SKV_MAX_KEYS)
+		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
+	*res = (struct skv_pins_res){ .key = skv_arena_alloc(a, req->max * sizeof *res->key),
+				      .kind = skv_arena_alloc(a, req->max),
+				      .ttl_ms = skv_arena_alloc(a, req->max * sizeof *res->ttl_ms) };
+	if (!res->key || !res->kind || !res->ttl_ms)
+		return SKV_E_NOMEM;
+	skv_rwlock_read(&c->lock);
+	if (!c->part)
+		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	else
+		rc = instance_need(c->part, req->tenant, req->instance, "instance", &inst, err);
+	if (rc == SKV_OK)
+		list(c->part, inst, req, res);
+	skv_rwlock_read_unlock(&c->lock);
+	return rc;
+}

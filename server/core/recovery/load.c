@@ -1,0 +1,331 @@
+/*
+ * load.c - documents of the registry, made into the objects of a partition.
+ */
+#include "document.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct loader {
+	struct partition *p;
+	struct skv_error *err;
+};
+
+/* The device outlives reloads: made on the first one, found again on later ones. */
+static int use_device(struct partition *p, const struct storage_doc *d, struct device **out)
+{
+	struct skv_core *c = p->core;
+	int rc;
+
+	core_lock(c);
+	*out = device_find(c, d->id);
+	rc = *out ? device_describe(*out, &d->spec) : SKV_OK;
+	core_unlock(c);
+	if (*out)
+		return rc;
+	rc = device_make(c, &d->spec, d->id, d->uuid, out);
+	if (rc != SKV_OK)
+		return rc;
+	core_lock(c);
+	rc = device_add(c, *out);
+	core_unlock(c);
+	if (rc == SKV_OK)
+		return device_start(*out);
+	device_destroy(*out);
+	*out = NULL;
+	return rc;
+}
+
+/* Into masters[], which holds SKV_MAX_FS_MASTERS. */
+static void get_master(struct skv_rd *in, char **masters, struct skv_storage_spec *s)
+{
+	in->failed |= s->n_fs_master == SKV_MAX_FS_MASTERS;
+	if (!in->failed)
+		masters[s->n_fs_master++] = doc_get_text(in, SKV_MAX_URL);
+}
+
+static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_storage_spec *s, char **masters)
+{
+	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
+		switch (tag) {
+		case STORAGE_HIGH_PERCENT: s->high_percent = doc_get_small(in, 100); break;
+		case STORAGE_LOW_PERCENT: s->low_percent = doc_get_small(in, 100); break;
+		case STORAGE_DRAINING: s->draining = doc_get_small(in, 1); break;
+		case STORAGE_CHUNK: s->chunk_size = doc_get_small(in, SKV_CHUNK_MAX); break;
+		case STORAGE_ANY_MOUNT: s->any_mount = doc_get_small(in, 1); break;
+		case STORAGE_FS_MASTER: get_master(in, masters, s); break;
+		default: in->failed = true;
+		}
+	}
+}
+
+static int load_storage(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct loader *l = ctx;
+	struct skv_rd in = skv_rd_make(bytes, n);
+	unsigned format = doc_version(&in, DOC_FIELDS);
+	struct storage_doc d = { 0 };
+	struct skv_storage_spec *s = &d.spec;
+	char *masters[SKV_MAX_FS_MASTERS] = { 0 };
+	const uint8_t *uuid;
+	struct device *dev;
+	int rc = SKV_OK;
+
+	d.id = skv_get_u32(&in);
+	uuid = skv_get_bytes(&in, 16);
+	if (!format || !uuid)
+		return doc_bad(l->err, key);
+	memcpy(d.uuid, uuid, 16);
+	s->name = doc_get_text(&in, SKV_MAX_NAME);
+	s->type = doc_get_text(&in, SKV_MAX_NAME);
+	s->root = doc_get_text(&in, SKV_MAX_ROOT);
+	s->capacity = skv_get_u64(&in);
+	s->file_size = skv_get_u64(&in);
+	s->unit = skv_get_u64(&in);
+	s->enabled = skv_get_u8(&in) != 0;
+	s->client_root = format > 1 ? doc_get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
+	s->client_mount = format > 1 ? doc_get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
+	s->extra = format > 1 ? doc_get_text(&in, SKV_MAX_EXTRA) : skv_strdup("");
+	get_storage_fields(&in, format, s, masters);
+	s->fs_master = (const char *const *)masters;
+	if (in.failed)
+		rc = doc_bad(l->err, key);
+	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
+		rc = SKV_E_NOMEM;
+	for (uint32_t i = 0; i < s->n_fs_master && rc == SKV_OK; i++)
+		rc = masters[i] ? SKV_OK : SKV_E_NOMEM;
+	if (rc == SKV_OK)
+		rc = use_device(l->p, &d, &dev);
+	if (rc == SKV_OK)
+		rc = part_add_space(l->p, dev, s, version);
+	skv_free((char *)s->name);
+	skv_free((char *)s->type);
+	skv_free((char *)s->root);
+	skv_free((char *)s->client_root);
+	skv_free((char *)s->client_mount);
+	skv_free((char *)s->extra);
+	for (uint32_t i = 0; i < s->n_fs_master; i++)
+		skv_free(masters[i]);
+	return rc;
+}
+
+/* What version 2 added. False: out of memory, unless in->failed. */
+static bool get_group_limits(struct skv_rd *in, struct skv_group_spec *g)
+{
+	struct skv_type_quota *quotas;
+	uint64_t count;
+
+	g->loose_storages = skv_get_u8(in) != 0;
+	count = skv_get_varint(in);
+	in->failed |= count > SKV_MAX_QUOTAS;
+	if (in->failed)
+		return false;
+	quotas = skv_calloc(count + 1, sizeof *quotas);
+	g->quotas = quotas;
+	for (; quotas && g->n_quotas < count; g->n_quotas++) {
+		quotas[g->n_quotas].type = doc_get_text(in, SKV_MAX_NAME);
+		quotas[g->n_quotas].capacity = skv_get_u64(in);
+		quotas[g->n_quotas].reclaim = skv_get_u64(in);
+		if (!quotas[g->n_quotas].type)
+			return false;
+	}
+	g->max_blocks = skv_get_u64(in);
+	g->max_instances = skv_get_u32(in);
+	g->reclaim_bytes = skv_get_u64(in);
+	g->reclaim_blocks = skv_get_u64(in);
+	g->reclaim_step_bytes = skv_get_u64(in);
+	g->reclaim_step_percent = skv_get_u32(in);
+	g->reclaim_period_ms = skv_get_u32(in);
+	g->max_idle_ms = skv_get_u64(in);
+	g->version = skv_get_u64(in);
+	g->extra = doc_get_text(in, SKV_MAX_EXTRA);
+	return quotas && g->extra;
+}
+
+static void get_group_fields(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
+{
+	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
+		switch (tag) {
+		case GROUP_HIGH_PERCENT: g->high_percent = doc_get_small(in, 100); break;
+		case GROUP_LOW_PERCENT: g->low_percent = doc_get_small(in, 100); break;
+		case GROUP_PIN_PERCENT: g->pin_percent = doc_get_small(in, 100); break;
+		case GROUP_POLICY:
+			skv_free((char *)g->policy);
+			g->policy = doc_get_text(in, SKV_MAX_NAME);
+			break;
+		case GROUP_TTL_MS: g->ttl_ms = skv_get_varint(in); break;
+		case GROUP_SHARE: g->share = doc_get_small(in, SKV_SHARE_FIXED); break;
+		default: in->failed = true;
+		}
+	}
+}
+
+static bool get_group(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
+{
+	const char **names;
+	uint64_t count;
+
+	g->name = doc_get_text(in, SKV_MAX_NAME);
+	g->capacity = skv_get_u64(in);
+	count = skv_get_varint(in);
+	in->failed |= count > MAX_GROUP_STORAGES;
+	if (in->failed)
+		return false;
+	names = skv_calloc(count + 1, sizeof *names);
+	g->storages = names;
+	for (; names && g->n_storages < count; g->n_storages++) {
+		names[g->n_storages] = doc_get_text(in, SKV_MAX_NAME);
+		if (!names[g->n_storages])
+			return false;
+	}
+	if (format > 1) {
+		if (!g->name || !names || !get_group_limits(in, g))
+			return false;
+		g->policy = skv_strdup("");
+		get_group_fields(in, format, g);
+		return g->policy != NULL;
+	}
+	g->policy = skv_strdup("");
+	g->extra = skv_strdup("");
+	return g->name && names && g->policy && g->extra;
+}
+
+static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct loader *l = ctx;
+	struct skv_rd in = skv_rd_make(bytes, n);
+	unsigned format = doc_version(&in, DOC_FIELDS);
+	struct skv_group_spec g = { 0 };
+	bool read = format && get_group(&in, format, &g);
+	int rc;
+
+	if (!format || in.failed)
+		rc = doc_bad(l->err, key);
+	else
+		rc = read ? part_add_group(l->p, &g, version) : SKV_E_NOMEM;
+	group_spec_free(&g);
+	return rc;
+}
+
+static void get_instance_fields(struct skv_rd *in, unsigned format, struct skv_instance_spec *i)
+{
+	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
+		switch (tag) {
+		case INSTANCE_WEIGHT: i->weight = doc_get_small(in, SKV_MAX_WEIGHT); break;
+		case INSTANCE_CAPACITY: i->capacity = skv_get_varint(in); break;
+		default: in->failed = true;
+		}
+	}
+}
+
+static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, uint64_t version, bool dropped)
+{
+	struct skv_rd in = skv_rd_make(bytes, n);
+	struct skv_spec specs[SKV_MAX_SPECS] = { { 0 } };
+	struct skv_instance_spec i = { .specs = specs };
+	unsigned format = doc_version(&in, DOC_FIELDS);
+	uint64_t count;
+	uint32_t id;
+	int rc;
+
+	if (!format)
+		return doc_bad(l->err, key);
+	id = skv_get_u32(&in);
+	i.tenant = doc_get_text(&in, SKV_MAX_NAME);
+	i.id = doc_get_text(&in, SKV_MAX_NAME);
+	i.group = doc_get_text(&in, SKV_MAX_NAME);
+	i.block_tokens = skv_get_u32(&in);
+	i.extra = doc_get_text(&in, SKV_MAX_EXTRA);
+	count = skv_get_varint(&in);
+	rc = in.failed || count == 0 || count > SKV_MAX_SPECS ? doc_bad(l->err, key) : SKV_OK;
+	for (; rc == SKV_OK && i.n_specs < count; i.n_specs++) {
+		specs[i.n_specs].name = doc_get_text(&in, SKV_MAX_NAME);
+		specs[i.n_specs].size = skv_get_u64(&in);
+		if (in.failed || specs[i.n_specs].size == 0)
+			rc = doc_bad(l->err, key);
+		else if (!specs[i.n_specs].name)
+			rc = SKV_E_NOMEM;
+	}
+	i.numbered = rc == SKV_OK && format > 1 && skv_get_u8(&in) != 0;
+	i.named = rc == SKV_OK && format >= DOC_NAMED && skv_get_u8(&in) != 0;
+	if (rc == SKV_OK)
+		get_instance_fields(&in, format, &i);
+	if (rc == SKV_OK && in.failed)
+		rc = doc_bad(l->err, key);
+	if (rc == SKV_OK && (!i.tenant || !i.id || !i.group || !i.extra))
+		rc = SKV_E_NOMEM;
+	if (rc == SKV_OK && !dropped) {
+		rc = part_add_instance(l->p, &i, id);
+		if (rc == SKV_OK)
+			l->p->inst[l->p->n_inst - 1]->registered = true;
+	}
+	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
+		version = instance_by_id(l->p, id)->version; /* its registration has not gone yet */
+	else if (rc == SKV_OK && dropped)
+		rc = part_add_instance_to(l->p, &i, id, &l->p->limbo);
+	if (rc == SKV_OK)
+		instance_by_id(l->p, id)->version = version;
+	if (rc == SKV_OK && dropped)
+		part_set_dropped(l->p, id);
+	if (rc == SKV_E_CORRUPT)
+		doc_bad(l->err, key);
+	skv_free((char *)i.tenant);
+	skv_free((char *)i.id);
+	skv_free((char *)i.group);
+	skv_free((char *)i.extra);
+	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
+		skv_free((char *)specs[s].name);
+	return rc;
+}
+
+static int load_instance(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	return instance_document(ctx, key, bytes, n, version, false);
+}
+
+static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	return instance_document(ctx, key, bytes, n, version, true);
+}
+
+/* Files come in order of their numbers. The last one of a storage may have been claimed by a manager that died
+ * before making it: it counts once something in the journal names it, or growth has made it; or if more was done to it. */
+static int load_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct loader *l = ctx;
+	struct space_file f = { .version = version };
+	unsigned storage;
+	struct space *s;
+	int rc;
+
+	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 || !registry_get_file(bytes, n, &f))
+		return doc_bad(l->err, key);
+	s = space_by_id(l->p, storage);
+	if (!s)
+		return SKV_OK; /* its storage was deleted */
+	rc = file_add_claim(s);
+	if (rc == SKV_OK && (f.asked || f.lost || f.state == FILE_GONE))
+		rc = file_add(s, &f);
+	else if (rc == SKV_OK)
+		s->claim = f;
+	return rc == SKV_E_INVALID ? doc_bad(l->err, key) : rc;
+}
+
+int registry_load(struct partition *p, struct skv_error *err)
+{
+	struct loader l = { p, err };
+	struct skv_store *s = p->core->store;
+	int rc = skv_store_list(s, "storage/", load_storage, &l, err);
+
+	ASSERT_EXCLUSIVE(p);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "group/", load_group, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "instance/", load_instance, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "dropped/", load_dropped, &l, err);
+	if (rc == SKV_OK)
+		rc = skv_store_list(s, "file/", load_file, &l, err);
+	return rc;
+}
