@@ -177,7 +177,7 @@ static void on_its_way(bool drop)
 	struct skv_key k[N], more[20];
 	char session[33];
 	struct call del, fin, clear, start;
-	struct txn *t;
+	struct change *ch;
 	struct skv_finish_res f;
 
 	env_keys(k, N, 1, 1);
@@ -188,7 +188,7 @@ static void on_its_way(bool drop)
 	begin_finish(&fin, session);
 	if (drop) {
 		core_lock(e.core);
-		assert_int_equal(clear_queue(e.core->part, instance_find(e.core->part, "t", "i"), TXN_DROP, &t), SKV_OK);
+		assert_int_equal(clear_queue(e.core->part, instance_find(e.core->part, "t", "i"), true, &ch), SKV_OK);
 		core_unlock(e.core);
 	} else {
 		begin_clear(&clear);

@@ -233,7 +233,7 @@ int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec 
 	return put_instance(c, spec, PUT_NEW, NULL, err);
 }
 
-/* Waits for a journaled transaction, on a thread that may block. */
+/* Waits for a journaled change, on a thread that may block. */
 struct latch {
 	struct skv_mutex lock;
 	struct skv_cond cond;
@@ -265,12 +265,12 @@ static int latch_wait(struct skv_core *c, struct latch *l)
 
 static int queue_drop(struct partition *p, struct instance *inst, struct waiter *w)
 {
-	struct txn *t;
-	int rc = clear_queue(p, inst, TXN_DROP, &t);
+	struct change *ch;
+	int rc = clear_queue(p, inst, true, &ch);
 
 	if (rc != SKV_OK)
 		return rc;
-	txn_wait(t, w);
+	change_wait(ch, w);
 	return SKV_PENDING;
 }
 

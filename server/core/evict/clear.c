@@ -18,6 +18,12 @@
 
 /* ---- early half, undo ------------------------------------------------------------------------------- */
 
+/* What takes the place of what. */
+struct clear {
+	struct change change;
+	struct instance *fresh, *ghost;
+};
+
 static void take_place(struct partition *p, const struct instance *of, struct instance *inst)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
@@ -37,33 +43,6 @@ static void set_ghost(struct partition *p, struct instance *inst, bool on)
 	evict_hide(inst, on);
 }
 
-int clear_queue(struct partition *p, struct instance *inst, enum txn_kind kind, struct txn **out)
-{
-	struct txn *t = txn_make(kind);
-	struct instance *fresh = instance_again(inst);
-
-	ASSERT_EXCLUSIVE(p);
-	if (t)
-		record_clear(&t->rec, inst, kind == TXN_DROP, skv_now_ms(p->core->clock));
-	if (!t || t->rec.failed || !fresh) {
-		txn_destroy(t);
-		instance_free(fresh);
-		return SKV_E_NOMEM;
-	}
-	t->urgent = true;
-	t->inst = fresh;
-	t->ghost = inst;
-	fresh->clear = t;
-	fresh->deleting = kind == TXN_DROP;
-	take_place(p, inst, fresh);
-	set_ghost(p, inst, true);
-	inst->next_ghost = p->ghosts;
-	p->ghosts = inst;
-	commit_queue(p, t);
-	*out = t;
-	return SKV_OK;
-}
-
 static void leave_ghosts(struct partition *p, struct instance *ghost)
 {
 	struct instance **at = &p->ghosts;
@@ -74,9 +53,10 @@ static void leave_ghosts(struct partition *p, struct instance *ghost)
 }
 
 /* What was queued since is undone already, so the fresh one is empty. */
-void clear_undo(struct partition *p, struct txn *t)
+static void clear_undo(struct partition *p, struct change *ch)
 {
-	struct instance *fresh = t->inst, *ghost = t->ghost;
+	const struct clear *t = (struct clear *)ch;
+	struct instance *fresh = t->fresh, *ghost = t->ghost;
 	struct skv_instance_spec spec = ghost->spec;
 
 	ASSERT_EXCLUSIVE(p);
@@ -106,14 +86,69 @@ static void end_sessions(struct partition *p, struct instance *inst)
 	}
 }
 
-void clear_apply(struct partition *p, struct txn *t)
+static void clear_apply(struct partition *p, struct change *ch)
 {
+	struct clear *t = (struct clear *)ch;
+
 	ASSERT_EXCLUSIVE(p);
-	t->inst->clear = NULL;
+	assert(t->fresh->clear == ch);
+	t->fresh->clear = NULL;
 	end_sessions(p, t->ghost);
 	t->ghost->cleared = true;
 	evict_hide_for_good(t->ghost);
 	COUNT(p->core, deleted_blocks, t->ghost->blocks);
+}
+
+/* ---- the change -------------------------------------------------------------------------------------- */
+
+static const struct change_ops clear_ops = {
+	.name = "clear",
+	.size = sizeof(struct clear),
+	.apply = clear_apply,
+	.undo = clear_undo,
+	.frees_slots = change_frees_slots,
+};
+
+static const struct change_ops drop_ops = {
+	.name = "drop",
+	.size = sizeof(struct clear),
+	.apply = clear_apply,
+	.undo = clear_undo,
+	.frees_slots = change_frees_slots,
+};
+
+int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out)
+{
+	struct clear *t = (struct clear *)change_make(drop ? &drop_ops : &clear_ops);
+	struct instance *fresh = instance_again(inst);
+
+	ASSERT_EXCLUSIVE(p);
+	assert(!inst->ghost);
+	if (t)
+		record_clear(&t->change.rec, inst, drop, skv_now_ms(p->core->clock));
+	if (!t || t->change.rec.failed || !fresh) {
+		change_destroy(t ? &t->change : NULL);
+		instance_free(fresh);
+		return SKV_E_NOMEM;
+	}
+	t->change.urgent = true;
+	t->fresh = fresh;
+	t->ghost = inst;
+	fresh->clear = &t->change;
+	fresh->deleting = drop;
+	take_place(p, inst, fresh);
+	set_ghost(p, inst, true);
+	inst->next_ghost = p->ghosts;
+	p->ghosts = inst;
+	change_queue(p, &t->change);
+	*out = &t->change;
+	return SKV_OK;
+}
+
+uint64_t clear_blocks(const struct change *ch)
+{
+	assert(ch->ops == &clear_ops || ch->ops == &drop_ops);
+	return ((const struct clear *)ch)->ghost->blocks;
 }
 
 /* ---- the sweep -------------------------------------------------------------------------------------- */
@@ -248,54 +283,4 @@ void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_unti
 	table_drop(p, inst);
 	index_destroy(inst);
 	evict_destroy_queues(inst);
-}
-
-/* ---- by request ------------------------------------------------------------------------------------- */
-
-static int fill_clear(struct waiter *w, struct partition *p, const struct txn *t, int status)
-{
-	(void)p;
-	if (status == SKV_OK)
-		((struct skv_clear_res *)w->res)->deleted = t->ghost->blocks;
-	return status;
-}
-
-static int clear_locked(struct partition *p, const struct skv_clear_req *req, struct waiter *w)
-{
-	struct instance *inst;
-	struct txn *t;
-	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
-
-	ASSERT_EXCLUSIVE(p);
-	if (rc != SKV_OK)
-		return rc;
-	t = inst->clear; /* if it is empty, that is true once this is durable */
-	if (inst->entries == 0 && !t)
-		return SKV_OK;
-	if (inst->entries > 0) {
-		rc = clear_queue(p, inst, TXN_CLEAR, &t);
-		w->fill = fill_clear;
-	}
-	if (rc != SKV_OK)
-		return rc;
-	txn_wait(t, w);
-	return SKV_PENDING;
-}
-
-int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res, struct skv_arena *a,
-		   struct skv_error *err, const struct skv_done *done)
-{
-	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
-	int rc = core_gate(c, err);
-
-	if (rc != SKV_OK)
-		return rc;
-	if (!w)
-		return SKV_E_NOMEM;
-	*res = (struct skv_clear_res){ 0 };
-	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
-	core_lock(c);
-	rc = c->part ? clear_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
-	core_unlock(c);
-	return rc;
 }

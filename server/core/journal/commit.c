@@ -1,12 +1,11 @@
 /*
  * commit.c - group commit: the one thread that appends to the journal.
  *
- * Transactions are queued under the partition's write lock, so their order is the order of the
- * changes in memory. A round takes all that is queued, appends it as one batch, then applies the late
- * half of each transaction under the write lock and completes its waiters after it. If the append
- * fails for certain, the early halves are undone, newest first, the batch's and those queued since,
- * because later ones may build on earlier ones. If its outcome is unknown, or another owner has taken
- * over, nothing in memory can be trusted: the partition is stopped and loaded again (owner.c).
+ * Changes (change.h) are queued under the partition's write lock, so their order is that in memory. A round takes all that
+ * is queued, appends it as one batch, then applies the late half of each change under the write lock and completes its
+ * waiters after it. If the append fails for certain, the early halves are undone, newest first, the batch's and those
+ * queued since, because later ones may build on earlier ones. If its outcome is unknown, or another owner has taken over,
+ * nothing in memory can be trusted: the partition is stopped and loaded again (owner.c).
  *
  * A batch is appended without a sync in NORMAL durability, and in FULL where all of it is relaxed. Of such a one what
  * frees slots is applied only after a sync covers it (sync.c).
@@ -21,48 +20,51 @@
 #define BATCH_BYTES ((size_t)8 << 20)
 #define STORE_FULL_MS 1000u /* starts are refused this long before one tries again */
 
-struct txn *txn_make(enum txn_kind kind)
+struct change *change_make(const struct change_ops *ops)
 {
-	struct txn *t = skv_calloc(1, sizeof *t);
+	struct change *ch = skv_calloc(1, ops->size);
 
-	if (t)
-		t->kind = kind;
-	return t;
+	assert(ops->size >= sizeof *ch);
+	if (ch)
+		ch->ops = ops;
+	return ch;
 }
 
-void txn_destroy(struct txn *t)
+void change_destroy(struct change *ch)
 {
-	if (!t)
+	if (!ch)
 		return;
-	skv_buf_destroy(&t->rec);
-	skv_free(t->success);
-	skv_free(t->sums);
-	skv_free(t->removal);
-	skv_free(t->settled);
-	skv_free(t->repin);
-	skv_free(t->horizon);
-	skv_free(t);
+	if (ch->ops->destroy)
+		ch->ops->destroy(ch);
+	skv_buf_destroy(&ch->rec);
+	skv_free(ch);
 }
 
-void txn_wait(struct txn *t, struct waiter *w)
+bool change_frees_slots(const struct change *ch)
 {
-	w->next = t->waiters;
-	t->waiters = w;
+	(void)ch;
+	return true;
 }
 
-void commit_queue(struct partition *p, struct txn *t)
+void change_wait(struct change *ch, struct waiter *w)
+{
+	w->next = ch->waiters;
+	ch->waiters = w;
+}
+
+void change_queue(struct partition *p, struct change *ch)
 {
 	struct commit *q = &p->core->commit;
 
 	ASSERT_EXCLUSIVE(p);
 	skv_mutex_lock(&q->lock);
-	t->number = ++q->queued;
-	t->next = NULL;
+	ch->number = ++q->queued;
+	ch->next = NULL;
 	if (q->tail)
-		q->tail->next = t;
+		q->tail->next = ch;
 	else
-		q->head = t;
-	q->tail = t;
+		q->head = ch;
+	q->tail = ch;
 	skv_cond_signal(&q->wake);
 	skv_mutex_unlock(&q->lock);
 }
@@ -79,15 +81,15 @@ uint64_t commit_appended(struct skv_core *c)
 
 /* ---- late halves --------------------------------------------------------------------------------- */
 
-void commit_complete(struct skv_core *c, struct txn *t, int status, bool fill)
+void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill)
 {
-	while (t->waiters) {
-		struct waiter *w = t->waiters;
+	while (ch->waiters) {
+		struct waiter *w = ch->waiters;
 		int rc = status;
 
-		t->waiters = w->next;
+		ch->waiters = w->next;
 		if (fill && w->fill)
-			rc = w->fill(w, c->part, t, status);
+			rc = w->fill(w, c->part, ch, status);
 		if (rc == SKV_PENDING)
 			continue;
 		if (rc != SKV_OK && w->err && w->err->status == SKV_OK)
@@ -96,83 +98,43 @@ void commit_complete(struct skv_core *c, struct txn *t, int status, bool fill)
 	}
 }
 
-void commit_apply(struct skv_core *c, struct txn *t)
+void commit_apply(struct skv_core *c, struct change *ch)
 {
-	struct partition *p = c->part;
-
-	switch (t->kind) {
-	case TXN_START: start_apply(p, t); break;
-	case TXN_FINISH: finish_apply(p, t); break;
-	case TXN_END: end_apply(p, t); break;
-	case TXN_REMOVE: remove_apply(p, t); break;
-	case TXN_CLEAR:
-	case TXN_DROP: clear_apply(p, t); break;
-	case TXN_SETTLE: settle_apply(p, t); break;
-	case TXN_PIN: break; /* all of it was done early */
-	case TXN_HORIZON: horizon_apply(t); break;
-	}
-	commit_complete(c, t, SKV_OK, true);
-	txn_destroy(t);
+	if (ch->ops->apply)
+		ch->ops->apply(c->part, ch);
+	commit_complete(c, ch, SKV_OK, true);
+	change_destroy(ch);
 }
 
-static void undo(struct skv_core *c, struct txn *t, int status)
+static void undo(struct skv_core *c, struct change *ch, int status)
 {
-	struct partition *p = c->part;
-
-	switch (t->kind) {
-	case TXN_START: start_undo(p, t); break;
-	case TXN_FINISH: t->session->pending = NULL; break;
-	case TXN_END:
-		t->session->pending = NULL;
-		session_retry_expiry(p, t->session);
-		break;
-	case TXN_REMOVE: remove_undo(p, t); break;
-	case TXN_CLEAR:
-	case TXN_DROP: clear_undo(p, t); break;
-	case TXN_SETTLE: settle_undo(p, t); break;
-	case TXN_PIN: pin_undo(p, t); break;
-	case TXN_HORIZON: horizon_undo(t); break;
-	}
-	commit_complete(c, t, status, t->kind == TXN_HORIZON);
-	txn_destroy(t);
+	if (ch->ops->undo)
+		ch->ops->undo(c->part, ch);
+	commit_complete(c, ch, status, true);
+	change_destroy(ch);
 }
 
-static bool frees_slots(const struct txn *t)
-{
-	if (t->kind == TXN_SETTLE && t->n_settled == 0)
-		return true; /* it waits for one that may */
-	for (uint32_t i = 0; i < t->n_settled; i++)
-		if (!t->settled[i].success)
-			return true;
-	if (t->kind == TXN_FINISH && t->session->settling)
-		return true; /* behind what was revoked of it */
-	if (t->kind != TXN_FINISH)
-		return t->kind == TXN_REMOVE || t->kind == TXN_END || t->kind == TXN_CLEAR || t->kind == TXN_DROP;
-	for (uint32_t i = 0; i < t->session->n_write; i++)
-		if (!t->success[i])
-			return true;
-	return false;
-}
+static bool frees_slots(const struct change *ch) { return ch->ops->frees_slots && ch->ops->frees_slots(ch); }
 
 /* ---- failure -------------------------------------------------------------------------------------- */
 
-static struct txn *reverse(struct txn *t)
+static struct change *reverse(struct change *ch)
 {
-	struct txn *out = NULL;
+	struct change *out = NULL;
 
-	while (t) {
-		struct txn *next = t->next;
+	while (ch) {
+		struct change *next = ch->next;
 
-		t->next = out;
-		out = t;
-		t = next;
+		ch->next = out;
+		out = ch;
+		ch = next;
 	}
 	return out;
 }
 
-static struct txn *join(struct txn *a, struct txn *b)
+static struct change *join(struct change *a, struct change *b)
 {
-	struct txn *end = a;
+	struct change *end = a;
 
 	if (!a)
 		return b;
@@ -183,67 +145,66 @@ static struct txn *join(struct txn *a, struct txn *b)
 }
 
 /* Takes everything queued since the batch; under the write lock nothing can be added. */
-static struct txn *take_queue(struct skv_core *c)
+static struct change *take_queue(struct skv_core *c)
 {
-	struct txn *t;
+	struct change *ch;
 
 	skv_mutex_lock(&c->commit.lock);
-	t = c->commit.head;
+	ch = c->commit.head;
 	c->commit.head = c->commit.tail = NULL;
 	skv_mutex_unlock(&c->commit.lock);
-	return t;
+	return ch;
 }
 
-static void put_back(struct skv_core *c, struct txn *t)
+static void put_back(struct skv_core *c, struct change *ch)
 {
 	struct commit *q = &c->commit;
 
 	skv_mutex_lock(&q->lock);
-	q->head = join(t, q->head);
+	q->head = join(ch, q->head);
 	for (q->tail = q->head; q->tail && q->tail->next;)
 		q->tail = q->tail->next;
 	skv_mutex_unlock(&q->lock);
 }
 
-/* Undoes, newest first, the starts (or everything); returns the others in their old order. */
-static struct txn *undo_some(struct skv_core *c, struct txn *all, bool only_starts, int status)
+/* Undoes, newest first, those that make more (or all); returns the others in their old order. */
+static struct change *undo_some(struct skv_core *c, struct change *all, bool only_more, int status)
 {
-	struct txn *keep = NULL;
+	struct change *keep = NULL;
 
-	for (struct txn *t = reverse(all), *next; t; t = next) {
-		next = t->next;
-		if (only_starts && t->kind != TXN_START) {
-			t->next = keep;
-			keep = t;
+	for (struct change *ch = reverse(all), *next; ch; ch = next) {
+		next = ch->next;
+		if (only_more && !ch->ops->makes_more) {
+			ch->next = keep;
+			keep = ch;
 		} else {
-			undo(c, t, status);
+			undo(c, ch, status);
 		}
 	}
 	return keep;
 }
 
-static bool has_start(const struct txn *t)
+static bool any_makes_more(const struct change *ch)
 {
-	while (t && t->kind != TXN_START)
-		t = t->next;
-	return t != NULL;
+	while (ch && !ch->ops->makes_more)
+		ch = ch->next;
+	return ch != NULL;
 }
 
-/* The append did not happen. Full disk: starts are refused, what frees or ends goes on with the
- * store's reserve. */
-static void append_failed(struct skv_core *c, struct txn *batch, int status, bool urgent)
+/* The append did not happen. Full disk: what makes more is refused, what frees or ends goes on with the store's reserve. */
+static void append_failed(struct skv_core *c, struct change *batch, int status, bool urgent)
 {
 	struct partition *p = c->part;
 	bool full = status == SKV_E_STORE_FULL;
-	struct txn *all = join(batch, take_queue(c));
-	bool starts = has_start(all);
+	struct change *all = join(batch, take_queue(c));
+	bool more = any_makes_more(all);
 
 	COUNT(c, commit_failures, 1);
 	snapshot_abort(p);
 	if (full)
 		p->store_full_until = skv_now_ms(c->clock) + STORE_FULL_MS;
 	skv_log(SKV_LOG_WARN, "core", "append to the metadata store failed: %s", skv_status_text(status));
-	if (full && (starts || !urgent)) {
+	if (full && (more || !urgent)) {
 		put_back(c, undo_some(c, all, true, status));
 		return;
 	}
@@ -252,19 +213,19 @@ static void append_failed(struct skv_core *c, struct txn *batch, int status, boo
 
 void commit_drain(struct skv_core *c, int status)
 {
-	struct txn *t = take_queue(c);
+	struct change *ch = take_queue(c);
 
 	c->events->fail_waiting(c->part, status, skv_status_text(status));
-	while (t) {
-		struct txn *next = t->next;
+	while (ch) {
+		struct change *next = ch->next;
 
-		commit_complete(c, t, status, false);
-		txn_destroy(t);
-		t = next;
+		commit_complete(c, ch, status, false);
+		change_destroy(ch);
+		ch = next;
 	}
 }
 
-void commit_stop_part(struct skv_core *c, struct txn *batch, int status)
+void commit_stop_part(struct skv_core *c, struct change *batch, int status)
 {
 	bool fenced = status == SKV_E_FENCED && owner_lost(c, c->part->fence);
 	int ready = SKV_CORE_READY;
@@ -277,10 +238,10 @@ void commit_stop_part(struct skv_core *c, struct txn *batch, int status)
 	skv_log(SKV_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
 		fenced ? "another manager has taken over" : "the outcome of a write to the store is unknown");
 	status = fenced ? SKV_E_NOT_OWNER : SKV_E_UNKNOWN_OUTCOME;
-	for (struct txn *next; batch; batch = next) {
+	for (struct change *next; batch; batch = next) {
 		next = batch->next;
 		commit_complete(c, batch, status, false);
-		txn_destroy(batch);
+		change_destroy(batch);
 	}
 	commit_drain(c, status);
 }
@@ -289,7 +250,7 @@ void commit_stop_part(struct skv_core *c, struct txn *batch, int status)
 
 /* A batch, and what is true of all of it. */
 struct round {
-	struct txn *batch;
+	struct change *batch;
 	size_t bytes;
 	bool urgent, relaxed;
 };
@@ -297,14 +258,14 @@ struct round {
 static void take_batch(struct skv_core *c, struct round *r)
 {
 	struct commit *q = &c->commit;
-	struct txn *last = NULL;
+	struct change *last = NULL;
 
 	*r = (struct round){ .batch = q->head, .urgent = true, .relaxed = true };
-	for (struct txn *t = q->head; t && (r->bytes == 0 || r->bytes + t->rec.len <= BATCH_BYTES); t = t->next) {
-		r->bytes += t->rec.len;
-		r->urgent &= t->urgent;
-		r->relaxed &= t->relaxed;
-		last = t;
+	for (struct change *ch = q->head; ch && (r->bytes == 0 || r->bytes + ch->rec.len <= BATCH_BYTES); ch = ch->next) {
+		r->bytes += ch->rec.len;
+		r->urgent &= ch->urgent;
+		r->relaxed &= ch->relaxed;
+		last = ch;
 	}
 	if (last) {
 		q->head = last->next;
@@ -324,8 +285,8 @@ static int append(struct skv_core *c, const struct round *r)
 		return SKV_E_FENCED;
 	if (!skv_buf_reserve(&b, r->bytes))
 		return SKV_E_NOMEM;
-	for (const struct txn *t = r->batch; t; t = t->next) {
-		skv_put_bytes(&b, t->rec.data, t->rec.len);
+	for (const struct change *ch = r->batch; ch; ch = ch->next) {
+		skv_put_bytes(&b, ch->rec.data, ch->rec.len);
 		COUNT(c, commit_records, 1);
 	}
 	/* Only this thread moves part->seq, and the part stays while commit.busy is set. */
@@ -340,14 +301,14 @@ static int append(struct skv_core *c, const struct round *r)
 static void append_done(struct skv_core *c, const struct round *r)
 {
 	bool synced = skv_store_durability(c->store) == SKV_DURABILITY_FULL && !r->relaxed;
-	struct txn *batch = r->batch;
+	struct change *batch = r->batch;
 
 	COUNT(c, commits, 1);
 	c->part->seq++;
 	c->part->journal_bytes += r->bytes;
 	c->part->store_full_until = 0;
 	while (batch) {
-		struct txn *next = batch->next;
+		struct change *next = batch->next;
 
 		if (frees_slots(batch) && (!synced || c->commit.behind.head)) /* in the order of the journal */
 			sync_defer(c, batch);
@@ -389,8 +350,8 @@ static bool append_round(struct skv_core *c)
 	skv_mutex_unlock(&c->commit.lock);
 	if (!r.batch)
 		return false;
-	for (const struct txn *t = r.batch; t; t = t->next)
-		last = t->number;
+	for (const struct change *ch = r.batch; ch; ch = ch->next)
+		last = ch->number;
 	c->commit.several = last != r.batch->number;
 	rc = append(c, &r);
 	core_lock(c);

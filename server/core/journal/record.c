@@ -172,34 +172,36 @@ void record_start(struct skv_buf *out, const struct partition *p, const struct s
 
 static uint64_t left(uint64_t until, uint64_t now) { return until > now ? until - now : 0; }
 
-void record_finish(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now)
+void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success, const uint64_t *sums,
+		   uint64_t hold_until, uint64_t now)
 {
 	size_t at = begin(out, RECORD_FINISH);
-	uint64_t n_sums = t->sums ? (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs) : 0;
+	uint64_t n_sums = sums ? (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs) : 0;
 
 	put_key(out, s->id);
-	skv_put_varint(out, left(t->hold_until, now));
+	skv_put_varint(out, left(hold_until, now));
 	skv_put_varint(out, s->n_write);
 	for (uint32_t i = 0; i < s->n_write; i += 8) {
 		uint8_t bits = 0;
 
 		for (uint32_t j = i; j < i + 8 && j < s->n_write; j++)
-			bits |= (uint8_t)((t->success[j] ? 1 : 0) << (j - i));
+			bits |= (uint8_t)((success[j] ? 1 : 0) << (j - i));
 		skv_put_u8(out, bits);
 	}
 	skv_put_varint(out, n_sums);
 	for (uint64_t i = 0; i < n_sums; i++)
-		skv_put_u64(out, t->sums[i]);
+		skv_put_u64(out, sums[i]);
 	end(out, at);
 }
 
-void record_end(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now)
+void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state, uint64_t hold_until,
+		uint64_t now)
 {
 	size_t at = begin(out, RECORD_END);
 
 	put_key(out, s->id);
-	skv_put_u8(out, (uint8_t)t->end_state);
-	skv_put_varint(out, left(t->hold_until, now));
+	skv_put_u8(out, (uint8_t)state);
+	skv_put_varint(out, left(hold_until, now));
 	end(out, at);
 }
 
@@ -296,15 +298,15 @@ static bool continues(const struct settled *a, const struct settled *b)
 
 /* Runs of writes: whose session, from which write on (and whether they are committed), how many. The session is told
  * where it is not the one before. */
-void record_settle(struct skv_buf *out, const struct txn *t)
+void record_settle(struct skv_buf *out, const struct settled *v, uint32_t n_settled)
 {
 	size_t at = begin(out, RECORD_SETTLE);
 
-	for (uint32_t i = 0, n; i < t->n_settled; i += n) {
-		const struct settled *e = &t->settled[i];
+	for (uint32_t i = 0, n; i < n_settled; i += n) {
+		const struct settled *e = &v[i];
 		bool same = i > 0 && e->session == e[-1].session;
 
-		for (n = 1; i + n < t->n_settled && continues(&e[n - 1], &e[n]); n++)
+		for (n = 1; i + n < n_settled && continues(&e[n - 1], &e[n]); n++)
 			;
 		skv_put_varint(out, (uint64_t)e->write << 2 | (uint64_t)same << 1 | e->success);
 		skv_put_varint(out, n);

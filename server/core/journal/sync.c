@@ -1,5 +1,5 @@
 /*
- * sync.c - syncs behind the committer: of what was appended without one (NORMAL durability, relaxed transactions).
+ * sync.c - syncs behind the committer: of what was appended without one (NORMAL durability, relaxed changes).
  *
  * What was appended is in the hands of the kernel, so it survives kill -9 and may be told. A power loss may still take the
  * end of the journal, so what frees slots waits here until a sync covers it: then no slot is reused whose last life the
@@ -28,16 +28,16 @@ void sync_covers_all(struct skv_core *c)
 	c->commit.behind.dirty = false;
 }
 
-void sync_defer(struct skv_core *c, struct txn *t)
+void sync_defer(struct skv_core *c, struct change *ch)
 {
 	struct behind *b = &c->commit.behind;
 
-	t->next = NULL;
+	ch->next = NULL;
 	if (b->tail)
-		b->tail->next = t;
+		b->tail->next = ch;
 	else
-		b->head = t;
-	b->tail = t;
+		b->head = ch;
+	b->tail = ch;
 	b->deferred++;
 }
 
@@ -49,8 +49,8 @@ bool sync_is_due(const struct skv_core *c, bool hurry)
 		return false;
 	if ((hurry && b->deferred > b->covered) || skv_now_ms(c->clock) - b->dirty_since >= SYNC_BEHIND_MS)
 		return true;
-	for (const struct txn *t = b->head; t; t = t->next)
-		if (t->waiters)
+	for (const struct change *ch = b->head; ch; ch = ch->next)
+		if (ch->waiters)
 			return true;
 	return false;
 }
@@ -58,20 +58,20 @@ bool sync_is_due(const struct skv_core *c, bool hurry)
 void sync_forget(struct skv_core *c, int status)
 {
 	struct behind *b = &c->commit.behind;
-	struct txn *t;
+	struct change *ch;
 
 	skv_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
-	t = b->head;
+	ch = b->head;
 	b->head = b->tail = NULL;
 	b->covered = b->applied = b->deferred;
 	b->dirty = false;
 	skv_mutex_unlock(&c->commit.lock);
-	while (t) {
-		struct txn *next = t->next;
+	while (ch) {
+		struct change *next = ch->next;
 
-		commit_complete(c, t, status, false);
-		txn_destroy(t);
-		t = next;
+		commit_complete(c, ch, status, false);
+		change_destroy(ch);
+		ch = next;
 	}
 }
 
@@ -84,14 +84,14 @@ void sync_apply(struct skv_core *c, bool all)
 		return;
 	core_lock(c);
 	while (b->applied < b->covered && c->part && (all || blocks < PORTION)) {
-		struct txn *t = b->head;
+		struct change *ch = b->head;
 
-		b->head = t->next;
-		if (!t->next)
+		b->head = ch->next;
+		if (!ch->next)
 			b->tail = NULL;
 		b->applied++;
-		blocks += 1 + t->n_removal;
-		commit_apply(c, t);
+		blocks += 1 + ch->blocks;
+		commit_apply(c, ch);
 	}
 	if (c->part)
 		c->events->space_freed(c->part);

@@ -17,6 +17,7 @@
 #define SKV_CORE_INTERNAL_H
 
 #include "state.h"
+#include "change.h"
 #include "geometry.h"
 
 /* ---- lock.c ----------------------------------------------------------------------------------------- */
@@ -342,28 +343,25 @@ bool pin_keeps_bytes(const struct instance *inst, const struct block *b);
 /* Bytes of blocks that are pinned hard, or (`hard` false) soft. */
 uint64_t pinned_bytes(const struct instance *inst, bool hard);
 void pins_destroy(struct instance *inst);
-/* Ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
+/* ops/pin.c: ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
 bool pins_expire(struct partition *p, struct portion instances);
-void pin_undo(struct partition *p, struct txn *t);
-/* While loading. A block that is not there is passed over. SKV_E_NOMEM. */
-int pin_replay(struct partition *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until);
 
 /* ---- remove.c ------------------------------------------------------------------------------------- */
 
 int remove_mark(struct partition *p, struct picks *k, struct block *b);
 /* Blocks with a committed slot; those of a ghost are nobody else's. */
 void blocks_count(struct partition *p, struct instance *inst, int64_t by);
-int remove_queue(struct partition *p, struct picks *k, struct txn **out);
+int remove_queue(struct partition *p, struct picks *k, struct change **out);
 void remove_cancel(struct partition *p, struct picks *k);
-void remove_apply(struct partition *p, struct txn *t);
-void remove_undo(struct partition *p, struct txn *t);
+/* They are gone: what a record of them does when it is durable. */
+void removals_apply(struct partition *p, const struct removal *v, size_t n);
 
 /* ---- clear.c -------------------------------------------------------------------------------------- */
 
 /* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. SKV_E_NOMEM changes nothing. */
-int clear_queue(struct partition *p, struct instance *inst, enum txn_kind kind, struct txn **out);
-void clear_apply(struct partition *p, struct txn *t);
-void clear_undo(struct partition *p, struct txn *t);
+int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out);
+/* How many its instance had. `ch`: of clear_queue. */
+uint64_t clear_blocks(const struct change *ch);
 /* All of it at once; leased are its blocks until hold_until. */
 void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_until);
 /* Sweeps about so many blocks of cleared ghosts: of the group's (NULL = all), of those that had slots in the space.
@@ -394,17 +392,14 @@ struct session *session_by_request(const struct partition *p, struct skv_key req
 uint32_t *session_due_place(void *ctx, uint32_t number); /* of part->deadlines */
 int session_add(struct partition *p, struct session *s); /* takes ownership on success */
 void session_destroy(struct partition *p, struct session *s); /* forgets it altogether */
-/* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a transaction still
+/* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a change still
  * names it: one that was queued before its instance was dropped). */
 void session_end(struct partition *p, struct session *s, enum skv_session_state state);
 /* Looks at it again at `at`, an open one. */
 void session_set_due(struct partition *p, struct session *s, uint64_t at);
-/* Does a transaction still name it? */
+/* Does a change still name it? */
 bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
-void session_expire_due(struct partition *p, uint64_t now);
-/* Its end could not be journaled: look at the deadline again soon. */
-void session_retry_expiry(struct partition *p, struct session *s);
 /* How the block of its i-th write is born: SKV_BORN_*. */
 uint32_t session_birth(const struct session *s, uint32_t i);
 /* When the writers of what it does not commit are through. */
@@ -412,7 +407,6 @@ uint64_t session_grace_end(const struct partition *p, const struct session *s);
 /* The i-th write is committed or given up, apart from the others; with the last one an anonymous session ends, and is
  * destroyed. */
 void session_settle(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use);
-struct txn *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced);
 /* The i-th written block's slots of this session are given up; free when hold_until has passed. */
 void session_release(struct partition *p, struct session *s, uint32_t i, uint64_t hold_until);
 struct session *session_make(uint32_t n_keys, uint32_t n_write);
@@ -420,18 +414,13 @@ void session_free(struct session *s);
 void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]);
 struct skv_key tenant_hash(const char *tenant);
 bool session_id_parse(const char *hex, struct skv_key *out);
-void end_apply(struct partition *p, struct txn *t);
 
 /* ---- start.c, finish.c ------------------------------------------------------------------------------- */
 
 struct plan;
 
-void start_undo(struct partition *p, struct txn *t);
-void start_apply(struct partition *p, struct txn *t);
-/* The answer of a session as it is now; of one whose record is durable, as a waiter's `fill`; of a start that has
- * nothing to write. SKV_E_NOMEM. */
+/* The answer of a session as it is now; of a start that has nothing to write. SKV_E_NOMEM. */
 int start_fill(struct waiter *w, struct partition *p, const struct session *s);
-int start_fill_late(struct waiter *w, struct partition *p, const struct txn *t, int status);
 int start_fill_none(const struct partition *p, struct waiter *w, const struct plan *plan);
 /* Serves the lines of waiting starts as far as space goes. */
 void start_serve_waiters(struct partition *p);
@@ -458,25 +447,47 @@ int start_link(struct partition *p, struct session *s, struct grants *g, const s
 int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
 /* The reverse, for a start that never became durable: slots are free at once. */
 void start_unlink(struct partition *p, struct session *s);
-void finish_apply(struct partition *p, struct txn *t);
+/* Ends it: what was written becomes visible, or is given up; these slots are free when hold_until has passed. `sums`: as
+ * record_finish. Used by finish and by replay. */
+void session_finish(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
+		    uint64_t hold_until);
 void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* The use of a block now: grows with each call. */
 uint64_t use_now(struct partition *p, uint64_t now);
 /* A use without a lease; one that runs goes on. */
 void block_use(struct block *b, uint64_t use);
+
+/* ---- end.c: sessions that end without a finish ------------------------------------------------------------ */
+
+/* NULL: out of memory. */
+struct change *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced);
+void session_expire_due(struct partition *p, uint64_t now);
+/* Aborted, or expired: everything that it writes is given up. Used by end and by replay. */
+void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until);
+
 /* ---- settle.c --------------------------------------------------------------------------------------- */
 
-void settle_apply(struct partition *p, struct txn *t);
-void settle_undo(struct partition *p, struct txn *t);
+/* So many writes, which are marked as SETTLING, are committed or given up. */
+struct settle {
+	struct change change;
+	struct settled *v;
+	uint32_t n;
+	uint32_t committed; /* once it is applied */
+	uint32_t given_up;
+};
+/* NULL: out of memory. */
+struct settle *settle_make(void);
+/* Writes its record. SKV_E_NOMEM. */
+int settle_record(struct settle *s);
+/* It is not queued after all: the marks go, and it is destroyed. NULL is fine. */
+void settle_drop(struct partition *p, struct settle *s);
 
 /* ---- revoke.c --------------------------------------------------------------------------------------- */
 
-/* The transaction (to be queued) that gives up what sessions of the instance are writing of these keys; *out NULL: nothing
- * is written, or (*behind) that is decided by a transaction on its way, and has to be asked again after it. */
-int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
-		struct txn **behind);
-/* It is not queued after all; NULL is fine. */
-void revoke_drop(struct partition *p, struct txn *t);
+/* The change (to be queued) that gives up what sessions of the instance are writing of these keys; *out NULL: nothing
+ * is written, or (*behind) that is decided by a change on its way, and has to be asked again after it. */
+int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct settle **out,
+		struct change **behind);
 /* Of a write that is not settled: is a record on its way that settles it? */
 bool revoke_is_settling(struct partition *p, const struct session_write *w);
 void revoke_unmark(struct partition *p, const struct session_write *w);
@@ -641,8 +652,11 @@ bool share_allows(const struct evict_for *w, const struct instance *inst);
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
 void record_start(struct skv_buf *out, const struct partition *p, const struct session *s);
-void record_finish(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now);
-void record_end(struct skv_buf *out, const struct session *s, const struct txn *t, uint64_t now);
+/* `sums`: [n_write * specs of the session], or NULL. */
+void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success, const uint64_t *sums,
+		   uint64_t hold_until, uint64_t now);
+void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state, uint64_t hold_until,
+		uint64_t now);
 /* As many of the n removals as belong to the first one's instance; returns how many. */
 size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r, size_t n,
 		     uint64_t now);
@@ -650,7 +664,7 @@ size_t record_remove(struct skv_buf *out, const struct partition *p, const struc
 void record_horizon(struct skv_buf *out, const struct partition *p, bool clean);
 void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
-void record_settle(struct skv_buf *out, const struct txn *t);
+void record_settle(struct skv_buf *out, const struct settled *v, uint32_t n);
 void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
 /* All pins of the instance, for a checkpoint. */
 void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now);
@@ -707,11 +721,6 @@ int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_err
 
 /* ---- commit.c ---------------------------------------------------------------------------------------- */
 
-struct txn *txn_make(enum txn_kind kind);
-void txn_destroy(struct txn *t); /* NULL is allowed */
-/* Under the write lock: queues a transaction whose record is complete. */
-void commit_queue(struct partition *p, struct txn *t);
-void txn_wait(struct txn *t, struct waiter *w);
 void commit_init(struct skv_core *c);
 void commit_destroy(struct skv_core *c);
 int commit_start_thread(struct skv_core *c);
@@ -726,12 +735,12 @@ void commit_wait_idle(struct skv_core *c);
 void commit_ask_snapshot(struct skv_core *c);
 uint64_t commit_appended(struct skv_core *c);
 /* Under the write lock: the late half, then its waiters. */
-void commit_apply(struct skv_core *c, struct txn *t);
+void commit_apply(struct skv_core *c, struct change *ch);
 /* Completes those who wait for it; `fill`: with what it has come to. */
-void commit_complete(struct skv_core *c, struct txn *t, int status, bool fill);
+void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill);
 /* Under the write lock: what is in memory is no longer the truth: everybody is refused until it is loaded again. `batch`
  * (may be NULL) and all that is queued fail. */
-void commit_stop_part(struct skv_core *c, struct txn *batch, int status);
+void commit_stop_part(struct skv_core *c, struct change *batch, int status);
 
 /* ---- sync.c ------------------------------------------------------------------------------------------ */
 
@@ -743,7 +752,7 @@ void sync_stop_thread(struct skv_core *c);
 void sync_is_behind(struct skv_core *c);
 void sync_covers_all(struct skv_core *c);
 /* Its late half waits for a sync. */
-void sync_defer(struct skv_core *c, struct txn *t);
+void sync_defer(struct skv_core *c, struct change *ch);
 /* `hurry`: somebody waits for slots. */
 bool sync_is_due(const struct skv_core *c, bool hurry);
 /* Has the thread sync (manual: does it here). */
@@ -919,9 +928,7 @@ uint32_t tick_once(struct skv_core *c);
 
 /* Under the write lock: a lease of `ms` is asked for that ends after the instance's horizon. Queues a longer one, or
  * finds one on its way; `again`: for one that was too late when it was durable. */
-int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out);
-void horizon_apply(struct txn *t);
-void horizon_undo(struct txn *t);
+int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct change **out);
 /* Records of those that run, for a checkpoint or a reign; `exact`: what this reign has given is told otherwise. */
 void horizons_put(struct skv_buf *out, struct partition *p, bool exact);
 /* Extends ahead of need those of instances that were asked for leases lately. */

@@ -119,16 +119,3 @@ void pins_destroy(struct instance *inst)
 	skv_free(inst->pins.cell);
 	inst->pins = (struct pins){ 0 };
 }
-
-int pin_replay(struct partition *p, struct instance *inst, struct skv_key key, enum skv_pin_kind kind, uint64_t until)
-{
-	struct block *b = index_find(p, inst, key);
-
-	ASSERT_EXCLUSIVE(p);
-	if (!b || !pin_keeps_bytes(inst, b))
-		return SKV_OK;
-	if (pins_reserve(&inst->pins, 1) != SKV_OK)
-		return SKV_E_NOMEM;
-	pin_set(p, b, (struct pin){ .kind = kind, .until = until });
-	return SKV_OK;
-}

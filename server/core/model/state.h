@@ -159,7 +159,7 @@ struct instance {
 	struct group *group;
 	uint64_t version; /* of its document, "instance/..." or "dropped/..." */
 	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
-	struct txn *clear; /* CLEAR or DROP on its way: it takes the place of what that leaves as a ghost */
+	struct change *clear; /* CLEAR or DROP on its way: it takes the place of what that leaves as a ghost */
 	/* Of a ghost (clear.c): */
 	bool ghost;
 	bool cleared; /* its record is durable: it may be swept */
@@ -197,7 +197,7 @@ struct instance {
 	/* horizon.c */
 	uint64_t horizon;             /* durable: no lease on its blocks ends later (boot time ms) */
 	uint64_t horizon_coming;      /* the longest that is on its way, */
-	struct txn *horizon_txn;      /* with this; NULL = none is */
+	struct change *horizon_change; /* with this; NULL = none is */
 	_Atomic uint32_t lease_asked; /* ms: the longest since the ticker looked */
 	uint32_t lease_lately[2];     /* ms: the longest of this spell, and of the one before */
 	uint64_t reign_lease; /* what was there when the part was loaded counts as leased until here */
@@ -405,7 +405,7 @@ struct session {
 	struct session *open_next, *open_before; /* of the same instance, while open */
 	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
 	enum skv_session_state state;
-	struct txn *pending; /* start, finish, abort or expiry on its way to the journal */
+	struct change *pending; /* start, finish, abort or expiry on its way to the journal */
 	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
 	bool starting;
 	bool anonymous; /* ends write by write (settle.c), or expires; forgotten then */
@@ -449,7 +449,7 @@ struct picks {
 	struct removal *v;
 	size_t n;
 	size_t cap;
-	bool relaxed; /* of the record: see txn */
+	bool relaxed; /* of the record: see change.h */
 };
 /* Of a block that was there once. */
 struct lease {
@@ -465,7 +465,7 @@ struct snapshot {
 	void (*copy)(struct partition *p, uint32_t chunk); /* into `out` (journal/snapshot.c) */
 	uint64_t number;  /* grows; chunks remember the newest they are in */
 	uint64_t seq;     /* state as of this batch */
-	uint64_t barrier; /* last transaction queued when it began: must be durable before it counts */
+	uint64_t barrier; /* last change queued when it began: must be durable before it counts */
 	uint64_t journal_bytes; /* before it: what the checkpoint will truncate */
 	uint32_t next_chunk, end_chunk;
 	struct skv_buf out;      /* blocks copied out, cut into slices by the checkpointer */
@@ -554,8 +554,6 @@ struct partition {
 
 /* ---- journal ---------------------------------------------------------------------------------- */
 
-enum txn_kind { TXN_START, TXN_FINISH, TXN_END, TXN_REMOVE, TXN_HORIZON, TXN_CLEAR, TXN_DROP, TXN_SETTLE, TXN_PIN };
-
 /* One write that is committed or given up. */
 struct settled {
 	struct session *session;
@@ -575,13 +573,13 @@ struct repin {
 	struct pin from, to;
 };
 
-/* Someone who waits for a transaction. Lives in the request's arena. */
+/* Someone who waits for a change. Lives in the request's arena. */
 struct waiter {
 	struct waiter *next;
 	struct skv_done done;
-	/* Called under the write lock after the transaction was applied, to fill the answer; may be
-	 * NULL. `status` is the transaction's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
-	int (*fill)(struct waiter *w, struct partition *p, const struct txn *t, int status);
+	/* Called under the write lock after the change was applied, or undone, to fill the answer; may be
+	 * NULL. `status` is the change's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
+	int (*fill)(struct waiter *w, struct partition *p, const struct change *ch, int status);
 	const void *req;
 	void *res;
 	struct skv_arena *arena;
@@ -589,43 +587,10 @@ struct waiter {
 	int status;
 };
 
-struct txn {
-	struct txn *next;
-	uint64_t number;
-	enum txn_kind kind;
-	bool urgent;
-	bool relaxed; /* need not be synced before its late half, unless that frees slots */
-	struct skv_buf rec;
-	struct waiter *_Atomic waiters; /* under the core's lock; the committer asks without it whether there are any */
-
-	struct session *session; /* START, FINISH, END */
-	/* FINISH */
-	uint8_t *success; /* bytes, one per written block */
-	uint64_t *sums;   /* [n_write * n_specs], or NULL */
-	uint64_t hold_until; /* FINISH, END: of the slots that fail */
-	enum skv_session_state end_state;
-	/* REMOVE */
-	struct removal *removal;
-	size_t n_removal;
-	/* SETTLE */
-	struct settled *settled;
-	uint32_t n_settled;
-	uint32_t committed; /* once it is applied */
-	uint32_t given_up;
-	/* HORIZON */
-	struct horizon *horizon;
-	size_t n_horizon;
-	/* CLEAR, DROP: what takes the place of what. PIN: inst */
-	struct instance *inst, *ghost;
-	/* PIN */
-	struct repin *repin;
-	uint32_t n_repin;
-};
-
 /* Syncs behind the committer (sync.c): its own, and others' under the core's lock while no round runs, but for what
  * is named. */
 struct behind {
-	struct txn *head, *tail; /* appended, but their slots may not be reused before a sync covers them; oldest first */
+	struct change *head, *tail; /* appended, but their slots may not be reused before a sync covers them; oldest first */
 	uint64_t deferred; /* how many were ever put there */
 	uint64_t covered;  /* the first so many of all: a sync covers them */
 	uint64_t applied;  /* the first so many of all have left it */
@@ -645,13 +610,13 @@ struct commit {
 	struct skv_mutex lock;
 	struct skv_cond wake; /* the committer: work, a snapshot wanted, or stop */
 	struct skv_cond idle; /* others: a round is over */
-	struct txn *head, *tail;
+	struct change *head, *tail;
 	uint64_t queued;   /* number of the newest queued */
 	uint64_t appended; /* number of the newest durable, or failed */
 	bool busy;         /* a round is running: the part must stay */
 	bool stop;
 	bool snapshot_wanted;
-	bool several; /* the committer's own: the last batch was more than one transaction */
+	bool several; /* the committer's own: the last batch was more than one change */
 	struct behind behind;
 	pthread_t thread;
 };

@@ -10,6 +10,14 @@
 
 #include <string.h>
 
+struct finish {
+	struct change change;
+	struct session *session;
+	uint8_t *success;    /* bytes, one per written block */
+	uint64_t *sums;      /* [n_write * n_specs], or NULL */
+	uint64_t hold_until; /* of the slots that fail */
+};
+
 static uint64_t failed_hold(const struct partition *p, const struct session *s, bool quiesced)
 {
 	return quiesced ? 0 : session_grace_end(p, s);
@@ -17,30 +25,31 @@ static uint64_t failed_hold(const struct partition *p, const struct session *s, 
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-/* The checksum of column `spec` in row i of the finish, or NULL. Columns are the session's specs. */
-static const uint64_t *sum_of(const struct session *s, const struct txn *t, uint32_t i, uint32_t spec)
+/* The checksum of column `spec` in row i, or NULL. Columns are the session's specs. */
+static const uint64_t *sum_of(const struct session *s, const uint64_t *sums, uint32_t i, uint32_t spec)
 {
 	uint32_t columns = (uint32_t)__builtin_popcount(s->specs);
 	uint32_t column = (uint32_t)__builtin_popcount(s->specs & ((1u << spec) - 1));
 
-	return t->sums ? &t->sums[(size_t)i * columns + column] : NULL;
+	return sums ? &sums[(size_t)i * columns + column] : NULL;
 }
 
-static void commit_block(struct partition *p, const struct txn *t, uint32_t i, uint64_t use)
+static void commit_block(struct partition *p, const struct session *s, uint32_t i, const uint8_t *success,
+			 const uint64_t *sums, uint64_t use)
 {
-	const struct session_write *w = &t->session->write[i];
-	const bool followed = i + 1 < t->session->n_write && t->success[i + 1] && t->session->write[i + 1].specs;
+	const struct session_write *w = &s->write[i];
+	const bool followed = i + 1 < s->n_write && success[i + 1] && s->write[i + 1].specs;
 	struct block *b = block_get(p, w->block);
 	bool born = !block_has_committed(block_instance(b), b);
 
 	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
-			commit_slot(p, b, spec, sum_of(t->session, t, i, spec));
+			commit_slot(p, b, spec, sum_of(s, sums, i, spec));
 	block_use(b, use);
 	if (born)
-		evict_born(p, b, session_birth(t->session, i));
+		evict_born(p, b, session_birth(s, i));
 	block_update_live(p, b);
-	evict_consider_above(p, b, followed ? block_get(p, t->session->write[i + 1].block) : NULL);
+	evict_consider_above(p, b, followed ? block_get(p, s->write[i + 1].block) : NULL);
 }
 
 /* Never 0. */
@@ -51,25 +60,22 @@ static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
 	return hash ? hash : 1;
 }
 
-void finish_apply(struct partition *p, struct txn *t)
+void session_finish(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
+		    uint64_t hold_until)
 {
-	struct session *s = t->session;
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	ASSERT_EXCLUSIVE(p);
-	s->pending = NULL;
-	if (!s->inst)
-		return; /* its instance was dropped first */
-	assert(!s->settling);
-	s->finished_as = hash_outcome(t->success, s->n_write);
+	assert(s->inst && !s->settling);
+	s->finished_as = hash_outcome(success, s->n_write);
 	for (uint32_t i = s->n_write; i-- > 0;) {
 		if (i && s->write[i - 1].specs)
 			evict_expect(block_get(p, s->write[i - 1].block));
-		if (t->success[i] && s->write[i].specs) {
-			commit_block(p, t, i, use);
+		if (success[i] && s->write[i].specs) {
+			commit_block(p, s, i, success, sums, use);
 			s->committed++;
 		} else {
-			session_release(p, s, i, t->hold_until);
+			session_release(p, s, i, hold_until);
 			s->failed++;
 		}
 	}
@@ -77,6 +83,54 @@ void finish_apply(struct partition *p, struct txn *t)
 	COUNT(p->core, failed_blocks, s->failed);
 	session_end(p, s, SKV_SESSION_FINISHED);
 }
+
+static void finish_apply(struct partition *p, struct change *ch)
+{
+	const struct finish *f = (struct finish *)ch;
+
+	assert(f->session->pending == ch);
+	f->session->pending = NULL;
+	if (f->session->inst) /* else its instance was dropped first */
+		session_finish(p, f->session, f->success, f->sums, f->hold_until);
+}
+
+static void finish_undo(struct partition *p, struct change *ch)
+{
+	struct session *s = ((struct finish *)ch)->session;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(s->pending == ch);
+	s->pending = NULL;
+}
+
+static bool finish_frees_slots(const struct change *ch)
+{
+	const struct finish *f = (const struct finish *)ch;
+
+	if (f->session->settling)
+		return true; /* behind what was revoked of it */
+	for (uint32_t i = 0; i < f->session->n_write; i++)
+		if (!f->success[i])
+			return true;
+	return false;
+}
+
+static void finish_destroy(struct change *ch)
+{
+	struct finish *f = (struct finish *)ch;
+
+	skv_free(f->success);
+	skv_free(f->sums);
+}
+
+static const struct change_ops finish_ops = {
+	.name = "finish",
+	.size = sizeof(struct finish),
+	.apply = finish_apply,
+	.undo = finish_undo,
+	.destroy = finish_destroy,
+	.frees_slots = finish_frees_slots,
+};
 
 /* ---- answers -------------------------------------------------------------------------------------- */
 
@@ -139,9 +193,9 @@ static int answer_ended(const struct session *s, struct waiter *w)
 }
 
 /* The finish that ends it: what it says needs no comparison. */
-static int fill_own_finish(struct waiter *w, struct partition *p, const struct txn *t, int status)
+static int fill_own_finish(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
-	const struct session *s = t->session;
+	const struct session *s = ((const struct finish *)ch)->session;
 
 	(void)p;
 	if (status != SKV_OK)
@@ -153,19 +207,24 @@ static int fill_own_finish(struct waiter *w, struct partition *p, const struct t
 	return SKV_OK;
 }
 
-/* One that waits behind another's end. */
-static int fill_finish(struct waiter *w, struct partition *p, const struct txn *t, int status)
+/* A call that ends a session, or waits behind another's end of it. */
+struct end_call {
+	struct waiter w; /* req is a finish's, NULL an abort's */
+	const struct session *session;
+};
+
+/* Of one that waits behind another's end. */
+static int fill_finish(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
-	const struct session *s = t->session;
+	const struct session *s = ((const struct end_call *)w)->session;
 
 	(void)p;
 	if (status != SKV_OK)
 		return status;
-	if ((t->kind == TXN_FINISH || w->req) && s->state == SKV_SESSION_ABORTED)
+	if ((ch->ops == &finish_ops || w->req) && s->state == SKV_SESSION_ABORTED)
 		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
 	return answer_ended(s, w);
 }
-
 /* ---- entry ---------------------------------------------------------------------------------------- */
 
 /* Which session a call means. */
@@ -227,61 +286,62 @@ static int check_missing(const struct session *s, const struct skv_finish_req *r
 	return SKV_OK;
 }
 
-static struct txn *make_finish(struct partition *p, struct session *s, const struct skv_finish_req *req)
+static struct finish *make_finish(struct partition *p, struct session *s, const struct skv_finish_req *req)
 {
-	struct txn *t = txn_make(TXN_FINISH);
+	struct finish *f = (struct finish *)change_make(&finish_ops);
 
-	if (!t)
+	if (!f)
 		return NULL;
-	t->session = s;
-	t->urgent = true;
-	t->hold_until = failed_hold(p, s, req->quiesced);
-	t->success = skv_malloc(s->n_write);
-	t->sums = req->n_checksums ? skv_malloc(req->n_checksums * sizeof *t->sums) : NULL;
-	if (t->success && (t->sums || !req->n_checksums))
-		return t;
-	txn_destroy(t);
+	f->session = s;
+	f->change.urgent = true;
+	f->hold_until = failed_hold(p, s, req->quiesced);
+	f->success = skv_malloc(s->n_write);
+	f->sums = req->n_checksums ? skv_malloc(req->n_checksums * sizeof *f->sums) : NULL;
+	if (f->success && (f->sums || !req->n_checksums))
+		return f;
+	change_destroy(&f->change);
 	return NULL;
 }
 
 static int queue_finish(struct partition *p, struct session *s, const struct skv_finish_req *req, struct waiter *w)
 {
-	struct txn *t;
+	struct finish *f;
 	int rc = check_sums(s, req, w->err);
 
 	if (rc != SKV_OK)
 		return rc;
-	t = make_finish(p, s, req);
-	if (!t)
+	f = make_finish(p, s, req);
+	if (!f)
 		return SKV_E_NOMEM;
-	rc = decode_mask(s, req, t->success, w->err);
-	if (rc == SKV_OK && t->sums)
-		rc = check_missing(s, req, t->success, w->err);
+	rc = decode_mask(s, req, f->success, w->err);
+	if (rc == SKV_OK && f->sums)
+		rc = check_missing(s, req, f->success, w->err);
 	if (rc == SKV_OK) {
-		if (t->sums)
-			memcpy(t->sums, req->checksums, req->n_checksums * sizeof *t->sums);
-		record_finish(&t->rec, s, t, skv_now_ms(p->core->clock));
-		rc = t->rec.failed ? SKV_E_NOMEM : SKV_OK;
+		if (f->sums)
+			memcpy(f->sums, req->checksums, req->n_checksums * sizeof *f->sums);
+		record_finish(&f->change.rec, s, f->success, f->sums, f->hold_until, skv_now_ms(p->core->clock));
+		rc = f->change.rec.failed ? SKV_E_NOMEM : SKV_OK;
 	}
 	if (rc != SKV_OK) {
-		txn_destroy(t);
+		change_destroy(&f->change);
 		return rc;
 	}
-	s->pending = t;
+	s->pending = &f->change;
 	w->fill = fill_own_finish;
-	txn_wait(t, w);
-	commit_queue(p, t);
+	change_wait(&f->change, w);
+	change_queue(p, &f->change);
 	return SKV_PENDING;
 }
 
 /* Common to finish and abort: ended already, or something on its way? SKV_OK = go on. */
 static int settle(struct partition *p, struct session *s, struct waiter *w, bool *settled)
 {
+	((struct end_call *)w)->session = s;
 	*settled = true;
 	if (s->state != SKV_SESSION_OPEN)
 		return answer_ended(s, w);
 	if (s->pending) {
-		txn_wait(s->pending, w);
+		change_wait(s->pending, w);
 		return SKV_PENDING;
 	}
 	if (s->inst->ghost)
@@ -295,11 +355,12 @@ static int settle(struct partition *p, struct session *s, struct waiter *w, bool
 static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
 				  const struct skv_done *done)
 {
-	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
+	struct end_call *call = skv_arena_calloc(a, 1, sizeof *call);
 
-	if (w)
-		*w = (struct waiter){ .done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
-	return w;
+	if (!call)
+		return NULL;
+	call->w = (struct waiter){ .done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
+	return &call->w;
 }
 
 /* SKV_OK with the lock held and *s set: an open session that nothing is on its way for. Otherwise the
@@ -348,11 +409,11 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct
 
 static int queue_abort(struct partition *p, struct session *s, bool quiesced, struct waiter *w)
 {
-	struct txn *t = session_queue_end(p, s, SKV_SESSION_ABORTED, quiesced);
+	struct change *end = session_queue_end(p, s, SKV_SESSION_ABORTED, quiesced);
 
-	if (!t)
+	if (!end)
 		return SKV_E_NOMEM;
-	txn_wait(t, w);
+	change_wait(end, w);
 	return SKV_PENDING;
 }
 

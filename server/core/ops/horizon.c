@@ -17,64 +17,86 @@
 #define AHEAD_MS 2000u       /* to so much */
 #define SPELL_MS 30000u      /* who asked in this spell or the one before is in use */
 
-static struct txn *horizon_queue(struct partition *p, struct horizon *v, size_t n, uint64_t now)
-{
-	struct txn *t = txn_make(TXN_HORIZON);
+struct extension {
+	struct change change;
+	struct horizon *v;
+	size_t n;
+};
 
-	if (t)
-		record_horizons(&t->rec, v, n, now);
-	if (!t || t->rec.failed) {
-		txn_destroy(t);
+static void horizon_apply(struct partition *p, struct change *ch)
+{
+	const struct extension *e = (struct extension *)ch;
+
+	ASSERT_EXCLUSIVE(p);
+	for (size_t i = 0; i < e->n; i++) {
+		struct instance *inst = e->v[i].inst;
+
+		if (inst->horizon < e->v[i].until)
+			inst->horizon = e->v[i].until;
+		if (inst->horizon_change == ch)
+			inst->horizon_change = NULL;
+	}
+}
+
+static void horizon_undo(struct partition *p, struct change *ch)
+{
+	const struct extension *e = (struct extension *)ch;
+
+	ASSERT_EXCLUSIVE(p);
+	for (size_t i = 0; i < e->n; i++)
+		if (e->v[i].inst->horizon_change == ch)
+			e->v[i].inst->horizon_change = NULL;
+}
+
+static void horizon_destroy(struct change *ch) { skv_free(((struct extension *)ch)->v); }
+
+static const struct change_ops horizon_ops = {
+	.name = "horizon",
+	.size = sizeof(struct extension),
+	.apply = horizon_apply,
+	.undo = horizon_undo,
+	.destroy = horizon_destroy,
+};
+
+static struct change *horizon_queue(struct partition *p, struct horizon *v, size_t n, uint64_t now)
+{
+	struct change *ch = change_make(&horizon_ops);
+
+	if (ch)
+		record_horizons(&ch->rec, v, n, now);
+	if (!ch || ch->rec.failed) {
+		change_destroy(ch);
 		skv_free(v);
 		return NULL;
 	}
-	t->urgent = true;
-	t->horizon = v;
-	t->n_horizon = n;
+	ch->urgent = true;
+	((struct extension *)ch)->v = v;
+	((struct extension *)ch)->n = n;
 	for (size_t i = 0; i < n; i++) {
 		v[i].inst->horizon_coming = v[i].until;
-		v[i].inst->horizon_txn = t;
+		v[i].inst->horizon_change = ch;
 	}
-	commit_queue(p, t);
-	return t;
+	change_queue(p, ch);
+	return ch;
 }
 
-int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct txn **out)
+int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct change **out)
 {
 	struct horizon *v;
 
 	ASSERT_EXCLUSIVE(p);
-	if (inst->horizon_txn && inst->horizon_coming >= now + ms + LEAST_AHEAD_MS && !again) {
-		*out = inst->horizon_txn;
+	if (inst->horizon_change && inst->horizon_coming >= now + ms + LEAST_AHEAD_MS && !again) {
+		*out = inst->horizon_change;
 		return SKV_OK;
 	}
 	v = skv_malloc(sizeof *v);
 	if (!v)
 		return SKV_E_NOMEM;
 	*v = (struct horizon){ inst, now + ms + (again ? HORIZON_AHEAD_MS : AHEAD_MS) };
-	if (inst->horizon_txn && v->until < inst->horizon_coming)
+	if (inst->horizon_change && v->until < inst->horizon_coming)
 		v->until = inst->horizon_coming;
 	*out = horizon_queue(p, v, 1, now);
 	return *out ? SKV_OK : SKV_E_NOMEM;
-}
-
-void horizon_apply(struct txn *t)
-{
-	for (size_t i = 0; i < t->n_horizon; i++) {
-		struct instance *inst = t->horizon[i].inst;
-
-		if (inst->horizon < t->horizon[i].until)
-			inst->horizon = t->horizon[i].until;
-		if (inst->horizon_txn == t)
-			inst->horizon_txn = NULL;
-	}
-}
-
-void horizon_undo(struct txn *t)
-{
-	for (size_t i = 0; i < t->n_horizon; i++)
-		if (t->horizon[i].inst->horizon_txn == t)
-			t->horizon[i].inst->horizon_txn = NULL;
 }
 
 /* The longest lease that it was asked for lately, ms; 0 = it is not in use. */
@@ -110,7 +132,7 @@ void horizons_keep(struct partition *p, uint64_t now)
 		struct instance *inst = p->inst[i];
 		uint32_t ms = inst->deleting ? 0 : lately(inst, new_spell);
 
-		if (!ms || inst->horizon_txn || inst->horizon >= now + ms + LEAST_AHEAD_MS)
+		if (!ms || inst->horizon_change || inst->horizon >= now + ms + LEAST_AHEAD_MS)
 			continue;
 		if (!v)
 			v = skv_malloc(p->n_inst * sizeof *v);

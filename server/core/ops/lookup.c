@@ -242,16 +242,16 @@ static int lookup_locked(struct partition *p, const struct skv_lookup_req *req, 
 
 static int wait_for_horizon(struct partition *p, struct waiter *w, bool again);
 
-static int fill_late(struct waiter *w, struct partition *p, const struct txn *t, int status)
+static int fill_late(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
-	(void)t;
+	(void)ch;
 	(void)status; /* failed: the store is in trouble; answer with what lease there is */
 	return lookup_locked(p, w->req, w->res, w->arena, w->err, false);
 }
 
-static int fill_after_horizon(struct waiter *w, struct partition *p, const struct txn *t, int status)
+static int fill_after_horizon(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
-	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_late(w, p, t, status);
+	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_late(w, p, ch, status);
 }
 
 /* `again`: for the last time, with a horizon that a slow store does not overtake. */
@@ -260,15 +260,15 @@ static int wait_for_horizon(struct partition *p, struct waiter *w, bool again)
 	const struct skv_lookup_req *req = w->req;
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct instance *inst = instance_find(p, req->tenant, req->instance);
-	struct txn *t = NULL;
+	struct change *ch = NULL;
 	int rc = lookup_locked(p, req, w->res, w->arena, w->err, true);
 
 	if (rc != SKV_PENDING)
 		return rc; /* it is long enough now */
-	if (p->store_full_until > now || horizon_extend(p, inst, now, lease_ms_of(p, req), again, &t) != SKV_OK)
+	if (p->store_full_until > now || horizon_extend(p, inst, now, lease_ms_of(p, req), again, &ch) != SKV_OK)
 		return lookup_locked(p, req, w->res, w->arena, w->err, false);
 	w->fill = again ? fill_late : fill_after_horizon;
-	txn_wait(t, w);
+	change_wait(ch, w);
 	return SKV_PENDING;
 }
 

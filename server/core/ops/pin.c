@@ -1,5 +1,5 @@
 /*
- * pin.c - blocks that eviction leaves alone: pinned, unpinned, listed, and ended in time. model/pin.c keeps them.
+ * pin.c - blocks are pinned, unpinned and listed by request, and unpinned in time. model/pin.c keeps them.
  *
  * The early half of a pin or an unpin does all of it, the late half nothing; undo sets what was before. Pins that end
  * by themselves are found by the ticker, which goes through the tables in portions, and are unpinned by a record, too:
@@ -7,60 +7,78 @@
  */
 #include "internal.h"
 
-#include <string.h>
-
 #define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */
 #define TURNS 64u           /* in so many ticks all of a table is looked at */
 #define DEFAULT_PERCENT 50u /* of its room that a group may pin hard */
 
-/* ---- a change and its undo ------------------------------------------------------------------------------ */
+/* ---- the change ----------------------------------------------------------------------------------------- */
 
-/* Sets what t->repin says and queues its record. SKV_E_NOMEM changes nothing. Takes t. */
-static int repin(struct partition *p, struct instance *inst, struct txn *t)
-{
-	int rc = pins_reserve(&inst->pins, t->n_repin);
-
-	t->inst = inst;
-	if (rc == SKV_OK)
-		record_pin(&t->rec, inst, t->repin, t->n_repin, skv_now_ms(p->core->clock));
-	if (rc != SKV_OK || t->rec.failed) {
-		txn_destroy(t);
-		return SKV_E_NOMEM;
-	}
-	for (uint32_t i = 0; i < t->n_repin; i++)
-		pin_set(p, index_find(p, inst, t->repin[i].key), t->repin[i].to);
-	commit_queue(p, t);
-	return SKV_OK;
-}
+struct repins {
+	struct change change;
+	struct instance *inst;
+	struct repin *v;
+	uint32_t n;
+};
 
 /* By their keys: a block whose removal was queued before may be gone by now. */
-void pin_undo(struct partition *p, struct txn *t)
+static void repins_undo(struct partition *p, struct change *ch)
 {
+	const struct repins *t = (struct repins *)ch;
+
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = t->n_repin; i-- > 0;) {
-		struct block *b = index_find(p, t->inst, t->repin[i].key);
+	for (uint32_t i = t->n; i-- > 0;) {
+		struct block *b = index_find(p, t->inst, t->v[i].key);
 
 		if (b && pin_keeps_bytes(t->inst, b))
-			pin_set(p, b, t->repin[i].from);
+			pin_set(p, b, t->v[i].from);
 	}
 }
 
-static struct txn *make(uint32_t n)
+static void repins_destroy(struct change *ch) { skv_free(((struct repins *)ch)->v); }
+
+static const struct change_ops pin_ops = {
+	.name = "pin",
+	.size = sizeof(struct repins),
+	.undo = repins_undo,
+	.destroy = repins_destroy,
+};
+
+static struct repins *make(uint32_t n)
 {
-	struct txn *t = txn_make(TXN_PIN);
+	struct repins *t = (struct repins *)change_make(&pin_ops);
 
 	if (!t)
 		return NULL;
-	t->repin = skv_malloc((n + 1) * sizeof *t->repin);
-	if (t->repin)
+	t->v = skv_malloc((n + 1) * sizeof *t->v);
+	if (t->v)
 		return t;
-	txn_destroy(t);
+	change_destroy(&t->change);
 	return NULL;
 }
 
-static void add(struct txn *t, const struct block *b, struct pin to)
+static void drop(struct repins *t) { change_destroy(t ? &t->change : NULL); }
+
+static void add(struct repins *t, const struct block *b, struct pin to)
 {
-	t->repin[t->n_repin++] = (struct repin){ .key = b->key, .from = pin_get(b), .to = to };
+	t->v[t->n++] = (struct repin){ .key = b->key, .from = pin_get(b), .to = to };
+}
+
+/* Sets what it says and queues its record. SKV_E_NOMEM changes nothing. Takes t. */
+static int queue(struct partition *p, struct instance *inst, struct repins *t)
+{
+	int rc = pins_reserve(&inst->pins, t->n);
+
+	t->inst = inst;
+	if (rc == SKV_OK)
+		record_pin(&t->change.rec, inst, t->v, t->n, skv_now_ms(p->core->clock));
+	if (rc != SKV_OK || t->change.rec.failed) {
+		drop(t);
+		return SKV_E_NOMEM;
+	}
+	for (uint32_t i = 0; i < t->n; i++)
+		pin_set(p, index_find(p, inst, t->v[i].key), t->v[i].to);
+	change_queue(p, &t->change);
+	return SKV_OK;
 }
 
 /* ---- time ----------------------------------------------------------------------------------------------- */
@@ -75,7 +93,7 @@ static bool expire(struct partition *p, struct instance *inst, uint64_t now)
 {
 	struct pins *pins = &inst->pins;
 	uint32_t n = pins->cells < PORTION_PINS ? pins->cells : PORTION_PINS, due = 0;
-	struct txn *t = NULL;
+	struct repins *t = NULL;
 
 	if (pins->cells / TURNS > n)
 		n = pins->cells / TURNS;
@@ -89,8 +107,8 @@ static bool expire(struct partition *p, struct instance *inst, uint64_t now)
 	}
 	if (!t)
 		return false;
-	t->urgent = true;
-	repin(p, inst, t); /* out of memory: they are found again */
+	t->change.urgent = true;
+	queue(p, inst, t); /* out of memory: they are found again */
 	return n > 0;
 }
 
@@ -146,7 +164,7 @@ static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct
 	struct skv_pin_res *res = w->res;
 	struct pin want = { .kind = req->kind };
 	struct instance *inst;
-	struct txn *t = make(req->n_keys);
+	struct repins *t = make(req->n_keys);
 	uint64_t hard = 0;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
@@ -168,14 +186,14 @@ static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct
 	if (rc == SKV_OK)
 		rc = check_room(p, inst, hard, w->err);
 	if (rc != SKV_OK) {
-		txn_destroy(t);
+		drop(t);
 		return rc;
 	}
 	res->n_keys = req->n_keys;
-	res->pinned = t->n_repin;
-	COUNT(p->core, pinned_blocks, t->n_repin);
-	txn_wait(t, w);
-	rc = repin(p, inst, t); /* also of nothing: then an earlier call is durable with it */
+	res->pinned = t->n;
+	COUNT(p->core, pinned_blocks, t->n);
+	change_wait(&t->change, w);
+	rc = queue(p, inst, t); /* also of nothing: then an earlier call is durable with it */
 	return rc == SKV_OK ? SKV_PENDING : rc;
 }
 
@@ -184,7 +202,7 @@ static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, st
 	static const struct pin none = { .kind = SKV_PIN_NONE };
 	struct skv_unpin_res *res = w->res;
 	struct instance *inst;
-	struct txn *t;
+	struct repins *t;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
 	ASSERT_EXCLUSIVE(p);
@@ -193,7 +211,7 @@ static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, st
 	t = make(req->n_keys ? req->n_keys : inst->pins.n);
 	if (!t)
 		return SKV_E_NOMEM;
-	t->urgent = true;
+	t->change.urgent = true;
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		const struct block *b = index_find(p, inst, req->keys[i]);
 
@@ -203,9 +221,9 @@ static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, st
 	for (uint32_t i = 0; req->n_keys == 0 && i < inst->pins.cells; i++)
 		if (inst->pins.cell[i].block != NO_BLOCK)
 			add(t, block_get(p, inst->pins.cell[i].block), none);
-	res->unpinned = t->n_repin;
-	txn_wait(t, w);
-	rc = repin(p, inst, t);
+	res->unpinned = t->n;
+	change_wait(&t->change, w);
+	rc = queue(p, inst, t);
 	return rc == SKV_OK ? SKV_PENDING : rc;
 }
 

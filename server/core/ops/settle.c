@@ -15,15 +15,17 @@
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-void settle_apply(struct partition *p, struct txn *t)
+static void settle_apply(struct partition *p, struct change *ch)
 {
+	struct settle *t = (struct settle *)ch;
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = t->n_settled; i-- > 0;) {
-		const struct settled *e = &t->settled[i];
+	for (uint32_t i = t->n; i-- > 0;) {
+		const struct settled *e = &t->v[i];
 		struct session *s = e->session;
 
+		assert(s->settling > 0);
 		s->settling--;
 		if (!s->inst)
 			continue; /* its instance was dropped first */
@@ -35,25 +37,62 @@ void settle_apply(struct partition *p, struct txn *t)
 	COUNT(p->core, failed_blocks, t->given_up);
 }
 
-static void unmark(struct partition *p, struct txn *t)
+static void settle_undo(struct partition *p, struct change *ch)
 {
-	for (uint32_t i = 0; i < t->n_settled; i++) {
-		struct session *s = t->settled[i].session;
+	const struct settle *t = (struct settle *)ch;
 
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = 0; i < t->n; i++) {
+		struct session *s = t->v[i].session;
+
+		assert(s->settling > 0);
 		s->settling--;
 		if (s->inst)
-			revoke_unmark(p, &s->write[t->settled[i].write]);
+			revoke_unmark(p, &s->write[t->v[i].write]);
 	}
 }
 
-void settle_undo(struct partition *p, struct txn *t)
+static void settle_destroy(struct change *ch) { skv_free(((struct settle *)ch)->v); }
+
+static bool settle_frees_slots(const struct change *ch)
 {
-	ASSERT_EXCLUSIVE(p);
-	unmark(p, t);
+	const struct settle *t = (const struct settle *)ch;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (!t->v[i].success)
+			return true;
+	return t->n == 0; /* it waits for one that may */
 }
 
-static int fill_settle(struct waiter *w, struct partition *p, const struct txn *t, int status)
+static const struct change_ops settle_ops = {
+	.name = "settle",
+	.size = sizeof(struct settle),
+	.apply = settle_apply,
+	.undo = settle_undo,
+	.destroy = settle_destroy,
+	.frees_slots = settle_frees_slots,
+};
+
+struct settle *settle_make(void) { return (struct settle *)change_make(&settle_ops); }
+
+int settle_record(struct settle *t)
 {
+	t->change.urgent = true;
+	record_settle(&t->change.rec, t->v, t->n);
+	return t->change.rec.failed ? SKV_E_NOMEM : SKV_OK;
+}
+
+void settle_drop(struct partition *p, struct settle *t)
+{
+	if (!t)
+		return;
+	settle_undo(p, &t->change);
+	change_destroy(&t->change);
+}
+
+static int fill_settle(struct waiter *w, struct partition *p, const struct change *ch, int status)
+{
+	const struct settle *t = (const struct settle *)ch;
 	struct skv_settle_res *res = w->res;
 	const struct skv_settle_req *req = w->req;
 
@@ -72,7 +111,7 @@ struct search_for {
 	struct partition *p;
 	struct instance *inst;
 	uint32_t space;
-	struct txn *t;
+	struct settle *t;
 	bool on_its_way; /* something that is named is SETTLING already */
 };
 
@@ -107,7 +146,7 @@ static void choose(struct search_for *f, struct block *b, const struct skv_key *
 		return;
 	slot->checksum |= SETTLING;
 	s->settling++;
-	f->t->settled[f->t->n_settled++] = (struct settled){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
+	f->t->v[f->t->n++] = (struct settled){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
 }
 
 static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets, uint32_t n)
@@ -122,25 +161,22 @@ static void choose_all(struct search_for *f, const struct skv_key *keys, const u
 	}
 }
 
-static int queue(struct partition *p, struct txn *t, struct waiter *w)
+static int queue(struct partition *p, struct settle *t, struct waiter *w)
 {
-	record_settle(&t->rec, t);
-	if (t->rec.failed) {
-		unmark(p, t);
-		txn_destroy(t);
+	if (settle_record(t) != SKV_OK) {
+		settle_drop(p, t);
 		return SKV_E_NOMEM;
 	}
-	t->urgent = true;
-	t->relaxed = ((const struct skv_settle_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
-	txn_wait(t, w);
-	commit_queue(p, t);
+	t->change.relaxed = ((const struct skv_settle_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
+	change_wait(&t->change, w);
+	change_queue(p, &t->change);
 	return SKV_PENDING;
 }
 
 static int settle_locked(struct partition *p, const struct skv_settle_req *req, struct waiter *w)
 {
 	struct search_for f = { .p = p };
-	struct txn none = { 0 };
+	struct settle none = { 0 };
 	int at, rc = instance_need(p, req->tenant, req->instance, "instance", &f.inst, w->err);
 
 	ASSERT_EXCLUSIVE(p);
@@ -151,20 +187,20 @@ static int settle_locked(struct partition *p, const struct skv_settle_req *req, 
 		return skv_fail(w->err, SKV_E_UNSUPPORTED, "instance", "instance '%s' does not lie on one external storage",
 				req->instance);
 	f.space = (uint32_t)at;
-	f.t = txn_make(TXN_SETTLE);
+	f.t = settle_make();
 	if (!f.t)
 		return SKV_E_NOMEM;
-	f.t->settled = skv_malloc((req->n_commit + req->n_give_up + 1) * sizeof *f.t->settled);
-	if (!f.t->settled) {
-		txn_destroy(f.t);
+	f.t->v = skv_malloc((req->n_commit + req->n_give_up + 1) * sizeof *f.t->v);
+	if (!f.t->v) {
+		change_destroy(&f.t->change);
 		return SKV_E_NOMEM;
 	}
 	choose_all(&f, req->keys, req->offsets, req->n_commit);
 	choose_all(&f, NULL, req->give_up, req->n_give_up);
-	if (f.t->n_settled || f.on_its_way)
+	if (f.t->n || f.on_its_way)
 		return queue(p, f.t, w);
-	txn_destroy(f.t);
-	return fill_settle(w, p, &none, SKV_OK);
+	change_destroy(&f.t->change);
+	return fill_settle(w, p, &none.change, SKV_OK);
 }
 
 int skv_core_settle(struct skv_core *c, const struct skv_settle_req *req, struct skv_settle_res *res,

@@ -24,6 +24,12 @@ struct start_op {
 	uint64_t since;
 };
 
+/* A session whose start is on its way to the journal. */
+struct opening {
+	struct change change;
+	struct session *session;
+};
+
 static const struct skv_start_req *req_of(const struct start_op *op) { return op->w.req; }
 
 /* ---- linking ---------------------------------------------------------------------------------- */
@@ -137,7 +143,7 @@ void start_unlink(struct partition *p, struct session *s)
 	}
 }
 
-/* ---- one try ----------------------------------------------------------------------------------- */
+/* ---- its session ------------------------------------------------------------------------------- */
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -197,39 +203,82 @@ static bool may_be_relaxed(const struct partition *p, const struct skv_start_req
 	return req->relaxed && s->anonymous && session_grace_end(p, s) - s->deadline_at + s->deadline_ms <= p->core->o.relaxed_ms;
 }
 
+/* ---- the change ---------------------------------------------------------------------------------- */
+
+static void start_apply(struct partition *p, struct change *ch)
+{
+	struct session *s = ((struct opening *)ch)->session;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(s->starting && s->pending == ch);
+	s->starting = false;
+	s->pending = NULL;
+	COUNT(p->core, start_writes, s->n_write);
+}
+
+static void start_undo(struct partition *p, struct change *ch)
+{
+	struct session *s = ((struct opening *)ch)->session;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(s->starting && s->pending == ch);
+	start_unlink(p, s);
+	session_destroy(p, s);
+}
+
+static const struct change_ops start_ops = {
+	.name = "start",
+	.size = sizeof(struct opening),
+	.apply = start_apply,
+	.undo = start_undo,
+	.makes_more = true,
+};
+
+static int fill_late(struct waiter *w, struct partition *p, const struct change *ch, int status)
+{
+	ASSERT_EXCLUSIVE(p);
+	assert(ch->ops == &start_ops);
+	if (status != SKV_OK)
+		return status;
+	/* Out of memory now leaves the session open; the same request id asks again. */
+	return start_fill(w, p, ((const struct opening *)ch)->session);
+}
+
 /* Slots are taken: session, entries, record. Undoes everything on failure. */
 static int open_session(struct partition *p, struct start_op *op, struct plan *plan)
 {
 	struct session *s = session_of_plan(p, op, plan);
-	struct txn *t = txn_make(TXN_START);
+	struct change *ch = change_make(&start_ops);
 	uint32_t grace = least_grace(p, &plan->grants);
 
 	if (s && s->grace_ms < grace)
 		s->grace_ms = grace;
-	if (!s || !t)
+	if (!s || !ch)
 		grants_free(p, &plan->grants);
-	if (!s || !t || start_link(p, s, &plan->grants, req_of(op)->names, plan->have) != SKV_OK) {
+	if (!s || !ch || start_link(p, s, &plan->grants, req_of(op)->names, plan->have) != SKV_OK) {
 		session_free(s);
-		txn_destroy(t);
+		change_destroy(ch);
 		return SKV_E_NOMEM;
 	}
-	s->relaxed = t->relaxed = may_be_relaxed(p, req_of(op), s);
-	record_start(&t->rec, p, s);
-	if (t->rec.failed || session_add(p, s) != SKV_OK) {
+	s->relaxed = ch->relaxed = may_be_relaxed(p, req_of(op), s);
+	record_start(&ch->rec, p, s);
+	if (ch->rec.failed || session_add(p, s) != SKV_OK) {
 		start_unlink(p, s);
 		session_free(s);
-		txn_destroy(t);
+		change_destroy(ch);
 		return SKV_E_NOMEM;
 	}
 	era_note(p, s->generation, era_look(p));
 	p->next_generation += s->n_write;
-	t->session = s;
-	s->pending = t;
-	op->w.fill = start_fill_late;
-	txn_wait(t, &op->w);
-	commit_queue(p, t);
+	((struct opening *)ch)->session = s;
+	s->pending = ch;
+	op->w.fill = fill_late;
+	change_wait(ch, &op->w);
+	change_queue(p, ch);
 	return SKV_PENDING;
 }
+
+/* ---- one try ----------------------------------------------------------------------------------- */
 
 static bool too_late(const struct partition *p, const struct start_op *op)
 {
@@ -339,8 +388,8 @@ static int repeat(struct partition *p, struct start_op *op, struct session *s)
 	if (!skv_key_equal(s->body, op->body))
 		return skv_fail(op->w.err, SKV_E_CONFLICT, "request_id", "used before with another body");
 	if (s->starting) {
-		op->w.fill = start_fill_late;
-		txn_wait(s->pending, &op->w);
+		op->w.fill = fill_late;
+		change_wait(s->pending, &op->w);
 		return SKV_PENDING;
 	}
 	return start_fill(&op->w, p, s);
@@ -445,25 +494,6 @@ void start_fail_waiters(struct partition *p, int status, const char *text)
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++)
 		start_fail_line(p, p->group[i], status, text);
-}
-
-/* ---- late half ----------------------------------------------------------------------------------- */
-
-void start_apply(struct partition *p, struct txn *t)
-{
-	ASSERT_EXCLUSIVE(p);
-	t->session->starting = false;
-	t->session->pending = NULL;
-	COUNT(p->core, start_writes, t->session->n_write);
-}
-
-void start_undo(struct partition *p, struct txn *t)
-{
-	struct session *s = t->session;
-
-	ASSERT_EXCLUSIVE(p);
-	start_unlink(p, s);
-	session_destroy(p, s);
 }
 
 /* ---- entry ---------------------------------------------------------------------------------------- */

@@ -86,15 +86,6 @@ int start_fill(struct waiter *w, struct partition *p, const struct session *s)
 	return fill_locations(w, p, s, res);
 }
 
-int start_fill_late(struct waiter *w, struct partition *p, const struct txn *t, int status)
-{
-	ASSERT_EXCLUSIVE(p);
-	if (status != SKV_OK)
-		return status;
-	/* Out of memory now leaves the session open; the same request id asks again. */
-	return start_fill(w, p, t->session);
-}
-
 int start_fill_none(const struct partition *p, struct waiter *w, const struct plan *plan)
 {
 	const struct skv_start_req *req = w->req;

@@ -84,7 +84,7 @@ static int portion(struct partition *p, struct trim_op *op)
 	const struct skv_trim_req *req = req_of(op);
 	struct instance *inst = NULL;
 	struct picks k = { 0 };
-	struct txn *t = NULL;
+	struct change *ch = NULL;
 	size_t n;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
@@ -102,21 +102,21 @@ static int portion(struct partition *p, struct trim_op *op)
 		join_list(p, op);
 		return SKV_PENDING;
 	}
-	rc = remove_queue(p, &k, &t);
+	rc = remove_queue(p, &k, &ch);
 	if (rc != SKV_OK)
 		return rc;
 	op->deleted += n;
 	COUNT(p->core, deleted_blocks, n);
-	txn_wait(t, &op->w);
+	change_wait(ch, &op->w);
 	return SKV_PENDING;
 }
 
 /* A portion's record is durable. The next one comes with the ticker: this is the committer's time. */
-static int go_on_later(struct waiter *w, struct partition *p, const struct txn *t, int status)
+static int go_on_later(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	struct trim_op *op = (struct trim_op *)w;
 
-	(void)t;
+	(void)ch;
 	if (status != SKV_OK)
 		return status;
 	if (op->chunk >= op->end_chunk)

@@ -210,22 +210,22 @@ static int append(struct skv_core *c, struct partition *p, struct skv_buf *b, st
  * again, so they are gone before it, and before anything is answered. */
 static int remove_lost(struct skv_core *c, struct partition *p, struct skv_error *err)
 {
-	struct txn t = { .kind = TXN_REMOVE, .removal = p->lost.v, .n_removal = p->lost.n };
+	const struct picks *lost = &p->lost;
 	uint64_t now = skv_now_ms(c->clock);
 	int rc = SKV_OK;
 
-	for (size_t i = 0; rc == SKV_OK && i < t.n_removal;) {
+	for (size_t i = 0; rc == SKV_OK && i < lost->n;) {
 		struct skv_buf b = { 0 };
 
-		for (size_t end = i + LOST_AT_A_TIME; i < t.n_removal && i < end;) {
-			size_t n = t.n_removal < end ? t.n_removal - i : end - i;
+		for (size_t end = i + LOST_AT_A_TIME; i < lost->n && i < end;) {
+			size_t n = lost->n < end ? lost->n - i : end - i;
 
-			i += record_remove(&b, p, t.removal + i, n, now);
+			i += record_remove(&b, p, lost->v + i, n, now);
 		}
 		rc = append(c, p, &b, err);
 	}
 	if (rc == SKV_OK)
-		remove_apply(p, &t);
+		removals_apply(p, lost->v, lost->n);
 	return rc;
 }
 

@@ -256,33 +256,34 @@ static int replay_finish(struct replay *r, struct skv_rd *in, struct skv_error *
 {
 	struct skv_key id = get_key(in);
 	uint64_t hold = skv_get_varint(in), n_write = skv_get_varint(in), n_sums;
-	struct txn t = { .kind = TXN_FINISH, .hold_until = hold ? r->now + hold : 0 };
+	struct session *s = NULL;
+	uint8_t *success;
+	uint64_t *sums;
 	const uint8_t *bits;
-	int rc = known_session(r, id, &t.session, err);
+	int rc = known_session(r, id, &s, err);
 
-	if (rc != SKV_OK || !t.session)
+	if (rc != SKV_OK || !s)
 		return rc;
-	if (in->failed || n_write != t.session->n_write)
+	if (in->failed || n_write != s->n_write)
 		return corrupt(err, "finish: counts do not match");
 	bits = skv_get_bytes(in, (n_write + 7) / 8);
 	n_sums = skv_get_varint(in);
-	if (in->failed ||
-	    (n_sums && n_sums != n_write * (uint32_t)__builtin_popcount(t.session->specs)))
+	if (in->failed || (n_sums && n_sums != n_write * (uint32_t)__builtin_popcount(s->specs)))
 		return corrupt(err, "finish: checksums");
-	t.success = skv_malloc(n_write);
-	t.sums = n_sums ? skv_malloc(n_sums * sizeof *t.sums) : NULL;
-	if (!t.success || (n_sums && !t.sums))
+	success = skv_malloc(n_write);
+	sums = n_sums ? skv_malloc(n_sums * sizeof *sums) : NULL;
+	if (!success || (n_sums && !sums))
 		rc = SKV_E_NOMEM;
 	for (uint64_t i = 0; rc == SKV_OK && i < n_write; i++)
-		t.success[i] = bits[i / 8] >> (i % 8) & 1;
+		success[i] = bits[i / 8] >> (i % 8) & 1;
 	for (uint64_t i = 0; rc == SKV_OK && i < n_sums; i++)
-		t.sums[i] = skv_get_u64(in);
+		sums[i] = skv_get_u64(in);
 	if (rc == SKV_OK && in->failed)
 		rc = corrupt(err, "finish: too short");
 	if (rc == SKV_OK)
-		finish_apply(r->p, &t);
-	skv_free(t.success);
-	skv_free(t.sums);
+		session_finish(r->p, s, success, sums, hold ? r->now + hold : 0);
+	skv_free(success);
+	skv_free(sums);
 	return rc;
 }
 
@@ -291,15 +292,14 @@ static int replay_end(struct replay *r, struct skv_rd *in, struct skv_error *err
 	struct skv_key id = get_key(in);
 	uint8_t state = skv_get_u8(in);
 	uint64_t hold = skv_get_varint(in);
-	struct txn t = { .kind = TXN_END, .hold_until = hold ? r->now + hold : 0 };
-	int rc = known_session(r, id, &t.session, err);
+	struct session *s = NULL;
+	int rc = known_session(r, id, &s, err);
 
-	if (rc != SKV_OK || !t.session)
+	if (rc != SKV_OK || !s)
 		return rc;
 	if (in->failed || (state != SKV_SESSION_ABORTED && state != SKV_SESSION_EXPIRED))
 		return corrupt(err, "end: malformed");
-	t.end_state = state;
-	end_apply(r->p, &t);
+	session_abandon(r->p, s, state, hold ? r->now + hold : 0);
 	return SKV_OK;
 }
 
@@ -518,13 +518,17 @@ static int replay_pins(struct replay *r, struct skv_rd *in, struct skv_error *er
 	int rc = SKV_OK;
 
 	while (inst && rc == SKV_OK && skv_rd_left(in)) {
-		struct skv_key key = get_key(in);
+		struct block *b = index_find(r->p, inst, get_key(in));
 		uint8_t kind = skv_get_u8(in);
 		uint64_t left = skv_get_varint(in);
 
 		if (in->failed || kind > SKV_PIN_HARD || left > SKV_MAX_PIN_MS)
 			return corrupt(err, "pin: malformed");
-		rc = pin_replay(r->p, inst, key, kind, left ? r->now + left : 0);
+		if (!b || !pin_keeps_bytes(inst, b)) /* it is passed over */
+			continue;
+		rc = pins_reserve(&inst->pins, 1);
+		if (rc == SKV_OK)
+			pin_set(r->p, b, (struct pin){ .kind = kind, .until = left ? r->now + left : 0 });
 	}
 	return in->failed ? corrupt(err, "pin: too short") : rc;
 }

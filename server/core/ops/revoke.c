@@ -62,14 +62,14 @@ void revoke_unmark(struct partition *p, const struct session_write *w)
 	marked_slot(p, w)->checksum &= ~SETTLING;
 }
 
-static int take_write(struct partition *p, struct session *s, uint32_t write, struct txn *t, size_t *cap)
+static int take_write(struct partition *p, struct session *s, uint32_t write, struct settle *t, size_t *cap)
 {
-	void *v = t->settled;
+	void *v = t->v;
 
-	if (skv_grow(&v, cap, t->n_settled + 1u, sizeof *t->settled) != SKV_OK)
+	if (skv_grow(&v, cap, t->n + 1u, sizeof *t->v) != SKV_OK)
 		return SKV_E_NOMEM;
-	t->settled = v;
-	t->settled[t->n_settled++] = (struct settled){ s, write, false };
+	t->v = v;
+	t->v[t->n++] = (struct settled){ s, write, false };
 	marked_slot(p, &s->write[write])->checksum |= SETTLING;
 	s->settling++;
 	return SKV_OK;
@@ -77,8 +77,8 @@ static int take_write(struct partition *p, struct session *s, uint32_t write, st
 
 /* What of the session is wanted. SKV_PENDING with *behind: a transaction of the session is on its way, which decides what
  * there is to revoke. */
-static int take_session(struct partition *p, struct session *s, const struct wanted *q, struct txn *t, size_t *cap,
-			struct txn **behind)
+static int take_session(struct partition *p, struct session *s, const struct wanted *q, struct settle *t, size_t *cap,
+			struct change **behind)
 {
 	uint32_t write = 0;
 	int rc = SKV_OK;
@@ -101,42 +101,31 @@ static int take_session(struct partition *p, struct session *s, const struct wan
 	return rc;
 }
 
-void revoke_drop(struct partition *p, struct txn *t)
-{
-	ASSERT_EXCLUSIVE(p);
-	if (!t)
-		return;
-	settle_undo(p, t);
-	txn_destroy(t);
-}
-
-int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct txn **out,
-		struct txn **behind)
+int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct settle **out,
+		struct change **behind)
 {
 	struct wanted q;
-	struct txn *t = NULL;
+	struct settle *t = NULL;
 	size_t cap = 0;
 	int rc = find_wanted(p, inst, keys, n, &q);
 
 	ASSERT_EXCLUSIVE(p);
-	*out = *behind = NULL;
+	*out = NULL;
+	*behind = NULL;
 	if (rc != SKV_OK || q.n == 0)
 		return rc;
-	t = txn_make(TXN_SETTLE);
+	t = settle_make();
 	rc = t ? SKV_OK : SKV_E_NOMEM;
 	for (struct session *s = inst->open; s && rc == SKV_OK; s = s->open_next)
 		if (!s->anonymous)
 			rc = take_session(p, s, &q, t, &cap, behind);
 	skv_free(q.cells);
-	if (rc == SKV_OK && t->n_settled) {
-		t->urgent = true;
-		record_settle(&t->rec, t);
-		rc = t->rec.failed ? SKV_E_NOMEM : SKV_OK;
-	}
-	if (rc == SKV_OK && t->n_settled) {
+	if (rc == SKV_OK && t->n)
+		rc = settle_record(t);
+	if (rc == SKV_OK && t->n) {
 		*out = t;
 		return SKV_OK;
 	}
-	revoke_drop(p, t);
+	settle_drop(p, t);
 	return rc == SKV_PENDING ? SKV_OK : rc;
 }

@@ -1,0 +1,170 @@
+/*
+ * delete.c - deletion by request: of blocks by their keys, what is being written of them included; of all blocks of an
+ * instance.
+ *
+ * What is deleted is a miss at once (remove.c, clear.c), and the call is answered when that is durable.
+ */
+#include "internal.h"
+
+struct delete_op {
+	struct waiter w;
+	struct skv_delete_res done; /* once it is durable */
+};
+
+static int fill_delete(struct waiter *w, struct partition *p, const struct change *ch, int status)
+{
+	(void)p;
+	(void)ch;
+	if (status == SKV_OK)
+		*(struct skv_delete_res *)w->res = ((struct delete_op *)w)->done;
+	return status;
+}
+
+static int pick_keys(struct partition *p, const struct instance *inst, const struct skv_delete_req *req, struct picks *k,
+		     struct skv_delete_res *res)
+{
+	for (uint32_t i = 0; i < req->n_keys; i++) {
+		struct block *b = index_find(p, inst, req->keys[i]);
+
+		if (!b || !block_has_committed(inst, b))
+			continue;
+		res->pinned += b->pinned;
+		if (remove_mark(p, k, b) != SKV_OK) {
+			remove_cancel(p, k);
+			return SKV_E_NOMEM;
+		}
+	}
+	return SKV_OK;
+}
+
+/* Queues both; *last is the one to wait for, NULL = there is nothing to do. */
+static int queue_delete(struct partition *p, struct picks *k, struct settle *revoked, struct change **last)
+{
+	int rc = SKV_OK;
+
+	*last = NULL;
+	if (k->n)
+		rc = remove_queue(p, k, last);
+	if (rc != SKV_OK)
+		return rc;
+	if (revoked) {
+		change_queue(p, &revoked->change);
+		*last = &revoked->change;
+	}
+	return SKV_OK;
+}
+
+static int delete_again(struct waiter *w, struct partition *p, const struct change *ch, int status);
+
+static int delete_locked(struct partition *p, struct delete_op *op)
+{
+	const struct skv_delete_req *req = op->w.req;
+	struct instance *inst;
+	struct picks k = { 0 };
+	struct settle *revoked = NULL;
+	struct change *behind = NULL, *last;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
+
+	ASSERT_EXCLUSIVE(p);
+	op->done = (struct skv_delete_res){ 0 };
+	if (rc == SKV_OK && req->writing)
+		rc = revoke_make(p, inst, req->keys, req->n_keys, &revoked, &behind);
+	if (rc != SKV_OK)
+		return rc;
+	if (behind) {
+		op->w.fill = delete_again;
+		change_wait(behind, &op->w);
+		return SKV_PENDING;
+	}
+	op->w.fill = fill_delete;
+	rc = pick_keys(p, inst, req, &k, &op->done);
+	op->done.deleted = (uint32_t)k.n;
+	op->done.revoked = revoked ? revoked->n : 0;
+	if (rc == SKV_OK)
+		rc = queue_delete(p, &k, revoked, &last);
+	if (rc != SKV_OK) {
+		settle_drop(p, revoked);
+		return rc;
+	}
+	COUNT(p->core, deleted_blocks, op->done.deleted);
+	skv_free(k.v);
+	if (!last)
+		return SKV_OK;
+	change_wait(last, &op->w);
+	return SKV_PENDING;
+}
+
+/* What it waited for is durable, and all of the blocks are what they are now. */
+static int delete_again(struct waiter *w, struct partition *p, const struct change *ch, int status)
+{
+	(void)ch;
+	return status == SKV_OK ? delete_locked(p, (struct delete_op *)w) : status;
+}
+
+int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct skv_delete_res *res,
+		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+{
+	struct delete_op *op = skv_arena_calloc(a, 1, sizeof *op);
+	int rc = core_gate(c, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if (!op)
+		return SKV_E_NOMEM;
+	*res = (struct skv_delete_res){ 0 };
+	op->w = (struct waiter){ .done = *done, .fill = fill_delete, .req = req, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? delete_locked(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}
+
+/* ---- all of an instance ------------------------------------------------------------------------------- */
+
+static int fill_clear(struct waiter *w, struct partition *p, const struct change *ch, int status)
+{
+	(void)p;
+	if (status == SKV_OK)
+		((struct skv_clear_res *)w->res)->deleted = clear_blocks(ch);
+	return status;
+}
+
+static int clear_locked(struct partition *p, const struct skv_clear_req *req, struct waiter *w)
+{
+	struct instance *inst;
+	struct change *ch;
+	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
+
+	ASSERT_EXCLUSIVE(p);
+	if (rc != SKV_OK)
+		return rc;
+	ch = inst->clear; /* if it is empty, that is true once this is durable */
+	if (inst->entries == 0 && !ch)
+		return SKV_OK;
+	if (inst->entries > 0) {
+		rc = clear_queue(p, inst, false, &ch);
+		w->fill = fill_clear;
+	}
+	if (rc != SKV_OK)
+		return rc;
+	change_wait(ch, w);
+	return SKV_PENDING;
+}
+
+int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res, struct skv_arena *a,
+		   struct skv_error *err, const struct skv_done *done)
+{
+	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
+	int rc = core_gate(c, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if (!w)
+		return SKV_E_NOMEM;
+	*res = (struct skv_clear_res){ 0 };
+	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	core_lock(c);
+	rc = c->part ? clear_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	core_unlock(c);
+	return rc;
+}

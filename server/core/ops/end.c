@@ -1,0 +1,100 @@
+/*
+ * end.c - sessions that end without a finish: aborted by their clients, or expired.
+ *
+ * Early half: the session is marked as ending. Late half: everything that it writes is given up; the slots are free after
+ * the grace, at once when quiesced. Undo: an expired session is looked at again a little later. All under the write lock.
+ */
+#include "internal.h"
+
+#define RETRY_MS 1000u /* an end that could not be journaled */
+#define NAMED_MS 100u  /* a session whose end has to wait */
+
+struct end {
+	struct change change;
+	struct session *session;
+	enum skv_session_state state;
+	uint64_t hold_until; /* of its slots */
+};
+
+void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until)
+{
+	ASSERT_EXCLUSIVE(p);
+	assert(s->inst && state != SKV_SESSION_OPEN);
+	for (uint32_t i = s->n_write; i-- > 0;)
+		session_release(p, s, i, hold_until);
+	s->failed = s->n_write;
+	COUNT(p->core, failed_blocks, s->n_left);
+	if (state == SKV_SESSION_EXPIRED)
+		COUNT(p->core, expired_sessions, 1);
+	session_end(p, s, state);
+}
+
+static void end_apply(struct partition *p, struct change *ch)
+{
+	const struct end *e = (struct end *)ch;
+
+	assert(e->session->pending == ch);
+	e->session->pending = NULL;
+	if (e->session->inst) /* else its instance was dropped first */
+		session_abandon(p, e->session, e->state, e->hold_until);
+}
+
+static void end_undo(struct partition *p, struct change *ch)
+{
+	struct session *s = ((struct end *)ch)->session;
+
+	assert(s->pending == ch);
+	s->pending = NULL;
+	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
+	if (s->state == SKV_SESSION_OPEN && !s->due)
+		session_set_due(p, s, skv_now_ms(p->core->clock) + RETRY_MS);
+}
+
+static const struct change_ops end_ops = {
+	.name = "end",
+	.size = sizeof(struct end),
+	.apply = end_apply,
+	.undo = end_undo,
+	.frees_slots = change_frees_slots,
+};
+
+struct change *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced)
+{
+	struct end *e = (struct end *)change_make(&end_ops);
+
+	ASSERT_EXCLUSIVE(p);
+	assert(!s->pending);
+	if (!e)
+		return NULL;
+	e->session = s;
+	e->state = state;
+	e->hold_until = quiesced ? 0 : session_grace_end(p, s);
+	e->change.urgent = true;
+	e->change.relaxed = s->relaxed && state == SKV_SESSION_EXPIRED;
+	record_end(&e->change.rec, s, state, e->hold_until, skv_now_ms(p->core->clock));
+	if (e->change.rec.failed) {
+		change_destroy(&e->change);
+		return NULL;
+	}
+	s->pending = &e->change;
+	change_queue(p, &e->change);
+	return &e->change;
+}
+
+/* One record each, as long as memory lasts. */
+void session_expire_due(struct partition *p, uint64_t now)
+{
+	uint64_t key;
+	uint32_t number;
+
+	ASSERT_EXCLUSIVE(p);
+	while (skv_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
+		struct session *s = p->session[number];
+
+		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
+		if (session_is_named(s) || s->inst->ghost || !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
+			session_set_due(p, s, now + NAMED_MS);
+		else
+			skv_heap_remove(&p->deadlines, number);
+	}
+}
