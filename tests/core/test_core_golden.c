@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include "replay.h"
 
 static struct env e;
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include "replay.h"
 
 struct saved {
 	struct skv_buf b; /* all slices and batches, one after another */

@@ -5,6 +5,7 @@
  * (checkpoint.c), one per storage (device.c). turn_lock only guards their stop and wake flags.
  */
 #include "internal.h"
+#include "format.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -116,6 +117,26 @@ static void fail_waiting(struct partition *p, int status, const char *text)
 	trim_fail_all(p, status, text);
 }
 
+static const struct record_ops *const records[RECORD_TYPES] = {
+	[RECORD_START] = &start_ops.record,
+	[RECORD_FINISH] = &finish_ops.record,
+	[RECORD_END] = &end_ops.record,
+	[RECORD_REMOVE] = &remove_ops.record,
+	[RECORD_HORIZON] = &reign_record,
+	[RECORD_DROP] = &drop_ops.record,
+	[RECORD_SETTLE] = &settle_ops.record,
+	[RECORD_CLEAR] = &clear_ops.record,
+	[RECORD_PIN] = &pin_ops.record,
+	[RECORD_HORIZONS] = &horizon_ops.record,
+	[RECORD_BLOCKS] = &blocks_record,
+	[RECORD_ENDED] = &ended_record,
+	[RECORD_HOLD] = &hold_record,
+	[RECORD_COUNTERS] = &counters_record,
+	[RECORD_ERAS] = &eras_record,
+	[RECORD_NAMED_BLOCKS] = &named_blocks_record,
+	[RECORD_LEASES] = &leases_record,
+};
+
 static const struct core_events events = { step_storages, start_serve_waiters, fail_waiting };
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
@@ -134,6 +155,7 @@ int skv_core_create(const struct skv_core_options *o, struct skv_core **out, str
 	c->store = o->store;
 	c->clock = o->clock ? o->clock : &skv_clock_system;
 	c->events = &events;
+	c->records = records;
 	c->started_ms = skv_now_ms(c->clock);
 	skv_owner_name(c->owner);
 	if (o->boot_id)

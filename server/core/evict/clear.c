@@ -11,6 +11,7 @@
  * record is on its way (not `cleared`). All calls under the write lock but where said.
  */
 #include "internal.h"
+#include "replay.h"
 
 #include <string.h>
 
@@ -97,58 +98,6 @@ static void clear_apply(struct partition *p, struct change *ch)
 	t->ghost->cleared = true;
 	evict_hide_for_good(t->ghost);
 	COUNT(p->core, deleted_blocks, t->ghost->blocks);
-}
-
-/* ---- the change -------------------------------------------------------------------------------------- */
-
-static const struct change_ops clear_ops = {
-	.name = "clear",
-	.size = sizeof(struct clear),
-	.apply = clear_apply,
-	.undo = clear_undo,
-	.frees_slots = change_frees_slots,
-};
-
-static const struct change_ops drop_ops = {
-	.name = "drop",
-	.size = sizeof(struct clear),
-	.apply = clear_apply,
-	.undo = clear_undo,
-	.frees_slots = change_frees_slots,
-};
-
-int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out)
-{
-	struct clear *t = (struct clear *)change_make(drop ? &drop_ops : &clear_ops);
-	struct instance *fresh = instance_again(inst);
-
-	ASSERT_EXCLUSIVE(p);
-	assert(!inst->ghost);
-	if (t)
-		record_clear(&t->change.rec, inst, drop, skv_now_ms(p->core->clock));
-	if (!t || t->change.rec.failed || !fresh) {
-		change_destroy(t ? &t->change : NULL);
-		instance_free(fresh);
-		return SKV_E_NOMEM;
-	}
-	t->change.urgent = true;
-	t->fresh = fresh;
-	t->ghost = inst;
-	fresh->clear = &t->change;
-	fresh->deleting = drop;
-	take_place(p, inst, fresh);
-	set_ghost(p, inst, true);
-	inst->next_ghost = p->ghosts;
-	p->ghosts = inst;
-	change_queue(p, &t->change);
-	*out = &t->change;
-	return SKV_OK;
-}
-
-uint64_t clear_blocks(const struct change *ch)
-{
-	assert(ch->ops == &clear_ops || ch->ops == &drop_ops);
-	return ((const struct clear *)ch)->ghost->blocks;
 }
 
 /* ---- the sweep -------------------------------------------------------------------------------------- */
@@ -273,8 +222,10 @@ void ghosts_finish(struct skv_core *c)
 	}
 }
 
+/* ---- the change -------------------------------------------------------------------------------------- */
+
 /* Only sessions and blocks that the journal has had so far are there, and nobody has ghosts yet. */
-void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_until)
+static void apply_at_once(struct partition *p, struct instance *inst, uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
 	end_sessions(p, inst);
@@ -283,4 +234,74 @@ void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_unti
 	table_drop(p, inst);
 	index_destroy(inst);
 	evict_destroy_queues(inst);
+}
+
+static int replay_both(struct replay *r, struct skv_rd *in, bool drop, struct skv_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+	uint64_t until = replay_get_leased_until(r, in);
+
+	if (in->failed)
+		return corrupt(err, "clear: too short");
+	if (!inst) {
+		r->orphans = true;
+		return SKV_OK;
+	}
+	inst->deleting |= drop; /* its registration goes next: registry_finish_drops */
+	apply_at_once(r->p, inst, until);
+	return SKV_OK;
+}
+
+static int replay_clear(struct replay *r, struct skv_rd *in, struct skv_error *err) { return replay_both(r, in, false, err); }
+
+static int replay_drop(struct replay *r, struct skv_rd *in, struct skv_error *err) { return replay_both(r, in, true, err); }
+
+const struct change_ops clear_ops = {
+	.record = { "clear", replay_clear },
+	.size = sizeof(struct clear),
+	.apply = clear_apply,
+	.undo = clear_undo,
+	.frees_slots = change_frees_slots,
+};
+
+const struct change_ops drop_ops = {
+	.record = { "drop", replay_drop },
+	.size = sizeof(struct clear),
+	.apply = clear_apply,
+	.undo = clear_undo,
+	.frees_slots = change_frees_slots,
+};
+
+int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out)
+{
+	struct clear *t = (struct clear *)change_make(drop ? &drop_ops : &clear_ops);
+	struct instance *fresh = instance_again(inst);
+
+	ASSERT_EXCLUSIVE(p);
+	assert(!inst->ghost);
+	if (t)
+		record_clear(&t->change.rec, inst, drop, skv_now_ms(p->core->clock));
+	if (!t || t->change.rec.failed || !fresh) {
+		change_destroy(t ? &t->change : NULL);
+		instance_free(fresh);
+		return SKV_E_NOMEM;
+	}
+	t->change.urgent = true;
+	t->fresh = fresh;
+	t->ghost = inst;
+	fresh->clear = &t->change;
+	fresh->deleting = drop;
+	take_place(p, inst, fresh);
+	set_ghost(p, inst, true);
+	inst->next_ghost = p->ghosts;
+	p->ghosts = inst;
+	change_queue(p, &t->change);
+	*out = &t->change;
+	return SKV_OK;
+}
+
+uint64_t clear_blocks(const struct change *ch)
+{
+	assert(ch->ops == &clear_ops || ch->ops == &drop_ops);
+	return ((const struct clear *)ch)->ghost->blocks;
 }

@@ -6,6 +6,7 @@
  * are COMMITTED again. All calls under the write lock.
  */
 #include "internal.h"
+#include "replay.h"
 
 #include <string.h>
 
@@ -145,8 +146,37 @@ static void remove_undo(struct partition *p, struct change *ch)
 
 static void remove_destroy(struct change *ch) { skv_free(((struct remove *)ch)->v); }
 
-static const struct change_ops remove_ops = {
-	.name = "remove",
+static int replay_remove(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+	uint64_t n = skv_get_varint(in);
+
+	if (!inst)
+		r->orphans = true;
+	for (uint64_t i = 0; inst && i < n; i++) {
+		struct skv_key key = get_key(in);
+		uint64_t specs = skv_get_varint(in), hold = skv_get_varint(in);
+		struct block *b = in->failed ? NULL : index_find(r->p, inst, key);
+
+		if (!b || specs >> inst->spec.n_specs)
+			return corrupt(err, "removal of an unknown block");
+		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+			if (!(specs >> s & 1))
+				continue;
+			if (b->slot[s].state != SLOT_COMMITTED)
+				return corrupt(err, "removal of a slot that is not committed");
+			slot_release(r->p, b, s, hold ? r->now + hold : 0);
+		}
+		if (!block_has_committed(inst, b))
+			blocks_count(r->p, inst, -1);
+		block_update_live(r->p, b);
+		block_maybe_free(r->p, b);
+	}
+	return SKV_OK;
+}
+
+const struct change_ops remove_ops = {
+	.record = { "remove", replay_remove },
 	.size = sizeof(struct remove),
 	.apply = remove_apply,
 	.undo = remove_undo,

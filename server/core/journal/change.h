@@ -14,8 +14,17 @@
 
 #include "state.h"
 
-struct change_ops {
+struct replay;
+
+/* What the loader knows of a record type (replay.h). */
+struct record_ops {
 	const char *name;
+	/* Decodes the record's payload, and does both halves. */
+	int (*replay)(struct replay *r, struct skv_rd *in, struct skv_error *err);
+};
+
+struct change_ops {
+	struct record_ops record; /* that its kind writes; listed by its type in the core's table of records */
 	size_t size; /* of the kind's struct */
 	/* The late half; NULL: all of it was done early. */
 	void (*apply)(struct partition *p, struct change *ch);

@@ -1,4 +1,4 @@
-/* format.h - numbers of the durable record format, shared by record.c and replay.c only. */
+/* format.h - numbers of the durable record format, for those that write and read them. */
 #ifndef SKV_CORE_FORMAT_H
 #define SKV_CORE_FORMAT_H
 
@@ -28,6 +28,7 @@ enum record_type {
 	RECORD_ERAS = 20,
 	RECORD_NAMED_BLOCKS = 21,
 	RECORD_LEASES = 22,
+	RECORD_TYPES, /* their end */
 };
 
 #endif

@@ -362,8 +362,6 @@ void removals_apply(struct partition *p, const struct removal *v, size_t n);
 int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out);
 /* How many its instance had. `ch`: of clear_queue. */
 uint64_t clear_blocks(const struct change *ch);
-/* All of it at once; leased are its blocks until hold_until. */
-void clear_replay(struct partition *p, struct instance *inst, uint64_t hold_until);
 /* Sweeps about so many blocks of cleared ghosts: of the group's (NULL = all), of those that had slots in the space.
  * Returns how many. */
 #define ANY_SPACE UINT32_MAX
@@ -705,19 +703,12 @@ void used_add(struct partition *p, struct instance *inst, uint32_t space, int64_
 /* The same of those on their way out, which stay used. */
 void removing_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
 
-/* What replay gathers beside the state itself (replay.c). */
-struct replay {
-	struct partition *p;
-	uint64_t now;
-	bool orphans;     /* records of an instance that is no longer registered */
-	bool clean;       /* the newest horizon record was written by a clean shutdown */
-	char boot_id[37]; /* of that record, "" = none seen */
-	uint64_t horizon_until;
-	uint32_t horizon_span;
-	uint64_t freeze_ms; /* what is left of a freeze, by that record */
-};
-/* Applies a sequence of records (a journal batch or a checkpoint slice). */
-int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_error *err);
+/* The kinds of changes, and other records. */
+extern const struct change_ops start_ops, finish_ops, end_ops, settle_ops, horizon_ops, pin_ops, remove_ops, clear_ops, drop_ops;
+extern const struct record_ops blocks_record, named_blocks_record, ended_record, hold_record, reign_record, leases_record,
+	counters_record, eras_record;
+/* start_replay.c */
+int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err);
 
 /* ---- commit.c ---------------------------------------------------------------------------------------- */
 

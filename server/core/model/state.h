@@ -642,6 +642,7 @@ struct core_events {
 struct skv_core {
 	struct skv_core_options o;
 	const struct core_events *events;
+	const struct record_ops *const *records; /* [RECORD_TYPES] by type; NULL: there is none */
 	const struct skv_clock *clock;
 	struct skv_store *store;
 	_Atomic(struct known_secret *) secret; /* of the store, newest; NULL before the first load */

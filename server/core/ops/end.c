@@ -5,6 +5,7 @@
  * the grace, at once when quiesced. Undo: an expired session is looked at again a little later. All under the write lock.
  */
 #include "internal.h"
+#include "replay.h"
 
 #define RETRY_MS 1000u /* an end that could not be journaled */
 #define NAMED_MS 100u  /* a session whose end has to wait */
@@ -50,8 +51,24 @@ static void end_undo(struct partition *p, struct change *ch)
 		session_set_due(p, s, skv_now_ms(p->core->clock) + RETRY_MS);
 }
 
-static const struct change_ops end_ops = {
-	.name = "end",
+static int replay_end(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	struct skv_key id = get_key(in);
+	uint8_t state = skv_get_u8(in);
+	uint64_t hold = skv_get_varint(in);
+	struct session *s = NULL;
+	int rc = replay_session(r, id, &s, err);
+
+	if (rc != SKV_OK || !s)
+		return rc;
+	if (in->failed || (state != SKV_SESSION_ABORTED && state != SKV_SESSION_EXPIRED))
+		return corrupt(err, "end: malformed");
+	session_abandon(r->p, s, state, hold ? r->now + hold : 0);
+	return SKV_OK;
+}
+
+const struct change_ops end_ops = {
+	.record = { "end", replay_end },
 	.size = sizeof(struct end),
 	.apply = end_apply,
 	.undo = end_undo,

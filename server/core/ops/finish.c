@@ -6,6 +6,7 @@
  * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
  */
 #include "internal.h"
+#include "replay.h"
 #include "mark.h"
 
 #include <string.h>
@@ -123,8 +124,43 @@ static void finish_destroy(struct change *ch)
 	skv_free(f->sums);
 }
 
-static const struct change_ops finish_ops = {
-	.name = "finish",
+static int replay_finish(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	struct skv_key id = get_key(in);
+	uint64_t hold = skv_get_varint(in), n_write = skv_get_varint(in), n_sums;
+	struct session *s = NULL;
+	uint8_t *success;
+	uint64_t *sums;
+	const uint8_t *bits;
+	int rc = replay_session(r, id, &s, err);
+
+	if (rc != SKV_OK || !s)
+		return rc;
+	if (in->failed || n_write != s->n_write)
+		return corrupt(err, "finish: counts do not match");
+	bits = skv_get_bytes(in, (n_write + 7) / 8);
+	n_sums = skv_get_varint(in);
+	if (in->failed || (n_sums && n_sums != n_write * (uint32_t)__builtin_popcount(s->specs)))
+		return corrupt(err, "finish: checksums");
+	success = skv_malloc(n_write);
+	sums = n_sums ? skv_malloc(n_sums * sizeof *sums) : NULL;
+	if (!success || (n_sums && !sums))
+		rc = SKV_E_NOMEM;
+	for (uint64_t i = 0; rc == SKV_OK && i < n_write; i++)
+		success[i] = bits[i / 8] >> (i % 8) & 1;
+	for (uint64_t i = 0; rc == SKV_OK && i < n_sums; i++)
+		sums[i] = skv_get_u64(in);
+	if (rc == SKV_OK && in->failed)
+		rc = corrupt(err, "finish: too short");
+	if (rc == SKV_OK)
+		session_finish(r->p, s, success, sums, hold ? r->now + hold : 0);
+	skv_free(success);
+	skv_free(sums);
+	return rc;
+}
+
+const struct change_ops finish_ops = {
+	.record = { "finish", replay_finish },
 	.size = sizeof(struct finish),
 	.apply = finish_apply,
 	.undo = finish_undo,

@@ -11,6 +11,7 @@
  * Horizons never shrink in a reign. All calls under the write lock; lookups read `horizon` under the read lock.
  */
 #include "internal.h"
+#include "replay.h"
 
 #define LOOK_MS 100u         /* the ticker looks so often */
 #define LEAST_AHEAD_MS 1000u /* a horizon is extended when so little of it would be left after the longest lease, */
@@ -50,8 +51,20 @@ static void horizon_undo(struct partition *p, struct change *ch)
 
 static void horizon_destroy(struct change *ch) { skv_free(((struct extension *)ch)->v); }
 
-static const struct change_ops horizon_ops = {
-	.name = "horizon",
+static int replay_horizons(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	while (skv_rd_left(in)) {
+		struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+		uint64_t until = replay_get_end(r, in);
+
+		if (!in->failed && inst && inst->horizon < until)
+			inst->horizon = until;
+	}
+	return in->failed ? corrupt(err, "horizons: too short") : SKV_OK;
+}
+
+const struct change_ops horizon_ops = {
+	.record = { "horizon", replay_horizons },
 	.size = sizeof(struct extension),
 	.apply = horizon_apply,
 	.undo = horizon_undo,

@@ -6,6 +6,7 @@
  * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
  */
 #include "internal.h"
+#include "replay.h"
 
 #define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */
 #define TURNS 64u           /* in so many ticks all of a table is looked at */
@@ -36,8 +37,29 @@ static void repins_undo(struct partition *p, struct change *ch)
 
 static void repins_destroy(struct change *ch) { skv_free(((struct repins *)ch)->v); }
 
-static const struct change_ops pin_ops = {
-	.name = "pin",
+static int replay_pins(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+	int rc = SKV_OK;
+
+	while (inst && rc == SKV_OK && skv_rd_left(in)) {
+		struct block *b = index_find(r->p, inst, get_key(in));
+		uint8_t kind = skv_get_u8(in);
+		uint64_t left = skv_get_varint(in);
+
+		if (in->failed || kind > SKV_PIN_HARD || left > SKV_MAX_PIN_MS)
+			return corrupt(err, "pin: malformed");
+		if (!b || !pin_keeps_bytes(inst, b)) /* it is passed over */
+			continue;
+		rc = pins_reserve(&inst->pins, 1);
+		if (rc == SKV_OK)
+			pin_set(r->p, b, (struct pin){ .kind = kind, .until = left ? r->now + left : 0 });
+	}
+	return in->failed ? corrupt(err, "pin: too short") : rc;
+}
+
+const struct change_ops pin_ops = {
+	.record = { "pin", replay_pins },
 	.size = sizeof(struct repins),
 	.undo = repins_undo,
 	.destroy = repins_destroy,

@@ -10,6 +10,7 @@
  * waits behind that, with a record that names nothing. All under the write lock.
  */
 #include "internal.h"
+#include "replay.h"
 
 #define AHEAD 16u /* entries that are fetched ahead of use */
 
@@ -64,8 +65,49 @@ static bool settle_frees_slots(const struct change *ch)
 	return t->n == 0; /* it waits for one that may */
 }
 
-static const struct change_ops settle_ops = {
-	.name = "settle",
+/* Settles a run of a session's writes; *s is NULL once it has ended. */
+static int settle_run(struct replay *r, struct session **s, uint64_t first, uint64_t n, bool success, uint64_t use,
+		      struct skv_error *err)
+{
+	for (uint64_t i = first; i < first + n; i++) {
+		bool last;
+
+		if (!*s || i >= (*s)->n_write || !(*s)->write[i].specs)
+			return corrupt(err, "settle: no such write");
+		last = (*s)->n_left == 1 && (*s)->anonymous;
+		session_settle(r->p, *s, (uint32_t)i, success, use);
+		*s = last ? NULL : *s;
+	}
+	return SKV_OK;
+}
+
+static int replay_settle(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	uint64_t use = use_now(r->p, r->now);
+	bool skip = false;
+	struct session *s = NULL;
+	int rc = SKV_OK;
+
+	while (rc == SKV_OK && skv_rd_left(in)) {
+		uint64_t what = skv_get_varint(in), n = skv_get_varint(in);
+		bool same = what >> 1 & 1;
+
+		if (!same)
+			rc = replay_session(r, get_key(in), &s, err);
+		if (rc == SKV_OK && (in->failed || n == 0 || n > SKV_MAX_KEYS || what >> 2 > SKV_MAX_KEYS))
+			rc = corrupt(err, "settle: malformed");
+		if (rc != SKV_OK)
+			return rc;
+		skip = same ? skip : !s; /* of an instance that is not known */
+		if (s && !s->anonymous && what & 1) /* others end write by write only where these are given up */
+			return corrupt(err, "settle: not such a session");
+		rc = skip ? SKV_OK : settle_run(r, &s, what >> 2, n, what & 1, use, err);
+	}
+	return rc;
+}
+
+const struct change_ops settle_ops = {
+	.record = { "settle", replay_settle },
 	.size = sizeof(struct settle),
 	.apply = settle_apply,
 	.undo = settle_undo,

@@ -8,6 +8,7 @@
  * do not wait for each other. All work under the write lock; no I/O here.
  */
 #include "internal.h"
+#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -226,8 +227,8 @@ static void start_undo(struct partition *p, struct change *ch)
 	session_destroy(p, s);
 }
 
-static const struct change_ops start_ops = {
-	.name = "start",
+const struct change_ops start_ops = {
+	.record = { "start", replay_start },
 	.size = sizeof(struct opening),
 	.apply = start_apply,
 	.undo = start_undo,

@@ -13,6 +13,7 @@
  * - a store that went back in time (--adopt) knows neither what was written since, nor where: as after both of these.
  */
 #include "internal.h"
+#include "replay.h"
 #include "mark.h"
 
 #include <stdio.h>

@@ -1,39 +1,10 @@
 /*
- * replay_blocks.c - blocks of a checkpoint, and removals, decoded and applied. See replay.c.
+ * replay_blocks.c - blocks of a checkpoint, decoded and applied.
  */
 #include "replay.h"
 #include "mark.h"
 
 #include <string.h>
-
-int replay_remove(struct replay *r, struct skv_rd *in, struct skv_error *err)
-{
-	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
-	uint64_t n = skv_get_varint(in);
-
-	if (!inst)
-		r->orphans = true;
-	for (uint64_t i = 0; inst && i < n; i++) {
-		struct skv_key key = get_key(in);
-		uint64_t specs = skv_get_varint(in), hold = skv_get_varint(in);
-		struct block *b = in->failed ? NULL : index_find(r->p, inst, key);
-
-		if (!b || specs >> inst->spec.n_specs)
-			return corrupt(err, "removal of an unknown block");
-		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-			if (!(specs >> s & 1))
-				continue;
-			if (b->slot[s].state != SLOT_COMMITTED)
-				return corrupt(err, "removal of a slot that is not committed");
-			slot_release(r->p, b, s, hold ? r->now + hold : 0);
-		}
-		if (!block_has_committed(inst, b))
-			blocks_count(r->p, inst, -1);
-		block_update_live(r->p, b);
-		block_maybe_free(r->p, b);
-	}
-	return SKV_OK;
-}
 
 static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uint32_t spec, struct skv_error *err)
 {
@@ -107,7 +78,7 @@ static int replay_block(struct replay *r, struct skv_rd *in, struct instance *in
 	return SKV_OK;
 }
 
-int replay_blocks(struct replay *r, struct skv_rd *in, bool named, struct skv_error *err)
+static int blocks(struct replay *r, struct skv_rd *in, bool named, struct skv_error *err)
 {
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 	uint32_t n = skv_get_u32(in);
@@ -124,3 +95,10 @@ int replay_blocks(struct replay *r, struct skv_rd *in, bool named, struct skv_er
 	}
 	return SKV_OK;
 }
+
+static int replay_blocks(struct replay *r, struct skv_rd *in, struct skv_error *err) { return blocks(r, in, false, err); }
+
+static int replay_named_blocks(struct replay *r, struct skv_rd *in, struct skv_error *err) { return blocks(r, in, true, err); }
+
+const struct record_ops blocks_record = { "blocks", replay_blocks };
+const struct record_ops named_blocks_record = { "named blocks", replay_named_blocks };

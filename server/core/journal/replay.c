@@ -1,0 +1,123 @@
+/*
+ * replay.c - a sequence of durable records, each handed to the operations of its type.
+ *
+ * Records may repeat what a checkpoint already holds (a start queued while the snapshot was taken), so
+ * a known session's start is skipped. Records of an instance that nobody knows are skipped too; that does not
+ * happen as long as registrations outlive the records, and recover.c distrusts all free slots then.
+ */
+#include "replay.h"
+#include "format.h"
+
+#include <string.h>
+
+/* ---- what records refer to -------------------------------------------------------------------------- */
+
+int replay_get_place(struct replay *r, struct skv_rd *in, struct place *out, struct skv_error *err)
+{
+	uint64_t storage = skv_get_varint(in), file = skv_get_varint(in), unit = skv_get_varint(in);
+	uint8_t log2 = skv_get_u8(in);
+
+	if (in->failed || log2 > 31 || file > UINT32_MAX || unit > UINT32_MAX)
+		return corrupt(err, "malformed slab place");
+	for (out->space = 0; out->space < r->p->n_space; out->space++)
+		if (r->p->space[out->space].dev->id == storage)
+			break;
+	if (out->space == r->p->n_space)
+		return SKV_E_NOT_FOUND;
+	if (file == r->p->space[out->space].claim.number && file_add_claim(&r->p->space[out->space]) != SKV_OK)
+		return corrupt(err, "a file that cannot be");
+	out->slab = (struct skv_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
+	return SKV_OK;
+}
+
+int replay_place(struct replay *r, struct skv_rd *in, struct place *out, struct skv_error *err)
+{
+	int rc = replay_get_place(r, in, out, err);
+
+	return rc == SKV_E_NOT_FOUND ? corrupt(err, "unknown storage") : rc;
+}
+
+int replay_take(struct replay *r, struct instance *inst, uint32_t spec, const struct place *pl, struct skv_run *run,
+		struct skv_error *err)
+{
+	uint32_t class_id, first = run->first, count = run->count;
+	int rc = space_class(r->p, inst, spec, pl->space, &class_id);
+
+	if (rc == SKV_OK)
+		rc = evict_reserve(r->p, inst, pl->space, class_id);
+	if (rc == SKV_OK)
+		rc = skv_pool_take(r->p->space[pl->space].pool, class_id, pl->slab, first, count, run);
+	if (rc == SKV_E_CORRUPT || rc == SKV_E_INVALID)
+		return corrupt(err, "a slot is taken twice, or lies outside its file");
+	return rc;
+}
+
+int replay_session(struct replay *r, struct skv_key id, struct session **out, struct skv_error *err)
+{
+	*out = session_find(r->p, id);
+	if (*out && (*out)->state == SKV_SESSION_ABORTED)
+		*out = NULL; /* its instance was dropped first, and it with it */
+	else if (*out && (*out)->state != SKV_SESSION_OPEN)
+		return corrupt(err, "a session ends twice");
+	else if (!*out && !r->orphans)
+		return corrupt(err, "the end of an unknown session");
+	return SKV_OK;
+}
+
+/* Nothing is leased for longer than any lease. */
+uint64_t replay_get_end(const struct replay *r, struct skv_rd *in)
+{
+	uint64_t until = skv_get_u64(in), left = skv_get_varint(in);
+
+	if (left > SKV_MAX_LEASE_MS + HORIZON_AHEAD_MS)
+		left = SKV_MAX_LEASE_MS + HORIZON_AHEAD_MS;
+	if (strcmp(r->boot_id, r->p->core->boot_id) != 0 || until > r->now + left)
+		until = r->now + left;
+	return until;
+}
+
+uint64_t replay_get_leased_until(const struct replay *r, struct skv_rd *in)
+{
+	bool same_boot = strcmp(r->boot_id, r->p->core->boot_id) == 0;
+	uint32_t span = 2 * r->p->core->o.lease_max_ms;
+
+	if (!skv_rd_left(in)) { /* older versions did not tell: as long as any lease may run */
+		span = span > r->horizon_span ? span : r->horizon_span;
+		return same_boot ? r->horizon_until : r->now + span;
+	}
+	return replay_get_end(r, in);
+}
+
+/* ---- the sequence ----------------------------------------------------------------------------------- */
+
+int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_error *err)
+{
+	const uint8_t *at = bytes;
+
+	while (n > 0) {
+		size_t len = record_length(at, n);
+		struct skv_rd in, sum;
+		uint8_t type, version;
+		int rc;
+
+		if (len == 0)
+			return corrupt(err, "malformed length");
+		in = skv_rd_make(at + 4, len - 12);
+		sum = skv_rd_make(at + len - 8, 8);
+		if (skv_get_u64(&sum) != skv_checksum(at + 4, len - 12))
+			return corrupt(err, "wrong checksum");
+		type = skv_get_u8(&in);
+		version = skv_get_u8(&in);
+		skv_get_u16(&in);
+		if (version != RECORD_VERSION)
+			return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "record version %u: use a newer slabkvd", version);
+		if (type >= RECORD_TYPES || !r->p->core->records[type])
+			return corrupt(err, "unknown type: written by a newer version?");
+		rc = r->p->core->records[type]->replay(r, &in, err);
+		if (rc != SKV_OK)
+			return rc;
+		at += len;
+		n -= len;
+	}
+	return SKV_OK;
+}
