@@ -1,5 +1,5 @@
 /*
- * finish.c - how sessions and blocks end: finish, abort and delete, requests and answers, both ways.
+ * finish.c - how sessions and blocks end: finish, both ways, and the request of delete.
  *
  * What succeeded must be said: a finish without `success` is refused, for a forgotten field must not
  * publish blocks. No state; any thread.
@@ -147,37 +147,6 @@ int skv_v1_read_finish_res(const struct skv_v1_in *in, const char *text, size_t 
 	return skv_jdoc_close(&d);
 }
 
-/* ---- abort -------------------------------------------------------------------------------------- */
-
-int skv_v1_read_abort_req(const struct skv_v1_in *in, const char *text, size_t n,
-			  struct skv_abort_req *out, struct skv_error *err)
-{
-	static const char *const fields[] = { "quiesced", NULL };
-	struct skv_abort_req r = { .tenant = in->tenant };
-	struct skv_jdoc d;
-	struct skv_jat top, quiesced;
-
-	if (n == 0) { /* `curl -X POST` without a body is the plain abort */
-		text = "{}";
-		n = 2;
-	}
-	top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
-	quiesced = skv_jat_get(&top, "quiesced");
-	skv_jat_object(&d, &top, fields);
-	if (quiesced.v)
-		r.quiesced = skv_jat_bool(&d, &quiesced);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
-}
-
-void skv_v1_write_abort_req(struct skv_buf *out, const struct skv_abort_req *req)
-{
-	skv_jout_begin(out);
-	skv_jout_field_bool(out, "quiesced", req->quiesced);
-	skv_jout_close(out, '}');
-}
-
 /* ---- delete ------------------------------------------------------------------------------------- */
 
 int skv_v1_read_delete_req(const struct skv_v1_in *in, const char *text, size_t n,
@@ -202,78 +171,4 @@ void skv_v1_write_delete_req(struct skv_buf *out, const struct skv_delete_req *r
 	skv_jout_begin(out);
 	skv_jout_keys(out, keys);
 	skv_jout_close(out, '}');
-}
-
-void skv_v1_write_delete_res(struct skv_buf *out, const struct skv_delete_res *r)
-{
-	skv_jout_begin(out);
-	skv_jout_field_u64(out, "deleted", r->deleted);
-	if (r->pinned)
-		skv_jout_field_u64(out, "pinned", r->pinned);
-	skv_jout_close(out, '}');
-}
-
-int skv_v1_read_delete_res(const struct skv_v1_in *in, const char *text, size_t n,
-			   struct skv_delete_res *out, struct skv_error *err)
-{
-	struct skv_delete_res r = { 0 };
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
-	struct skv_jat deleted = skv_jat_get(&top, "deleted"), pinned = skv_jat_get(&top, "pinned");
-
-	r.deleted = skv_jat_u32(&d, &deleted, 0, UINT32_MAX);
-	if (pinned.v)
-		r.pinned = skv_jat_u32(&d, &pinned, 0, UINT32_MAX);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
-}
-
-/* ---- trim --------------------------------------------------------------------------------------- */
-
-int skv_v1_read_trim_req(const struct skv_v1_in *in, const char *text, size_t n,
-			 struct skv_trim_req *out, struct skv_error *err)
-{
-	static const char *const fields[] = { "from_ms", "to_ms", NULL };
-	struct skv_trim_req r = { .tenant = in->tenant };
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
-	struct skv_jat from = skv_jat_get(&top, "from_ms"), to = skv_jat_get(&top, "to_ms");
-
-	skv_jat_object(&d, &top, fields);
-	if (from.v)
-		r.from_ms = skv_jat_u64(&d, &from, 0, SKV_MAX_WALL_MS);
-	r.to_ms = skv_jat_u64(&d, &to, 0, SKV_MAX_WALL_MS);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
-}
-
-void skv_v1_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
-{
-	skv_jout_begin(out);
-	skv_jout_field_u64(out, "from_ms", req->from_ms);
-	skv_jout_field_u64(out, "to_ms", req->to_ms < SKV_MAX_WALL_MS ? req->to_ms : SKV_MAX_WALL_MS);
-	skv_jout_close(out, '}');
-}
-
-void skv_v1_write_trim_res(struct skv_buf *out, const struct skv_trim_res *r)
-{
-	skv_jout_begin(out);
-	skv_jout_field_u64(out, "deleted", r->deleted);
-	skv_jout_close(out, '}');
-}
-
-int skv_v1_read_trim_res(const struct skv_v1_in *in, const char *text, size_t n,
-			 struct skv_trim_res *out, struct skv_error *err)
-{
-	struct skv_trim_res r;
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
-	struct skv_jat deleted = skv_jat_get(&top, "deleted");
-
-	r.deleted = skv_jat_u64(&d, &deleted, 0, SKV_MAX_WALL_MS);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
 }

@@ -303,7 +303,7 @@ const char *skv_jat_name(struct skv_jdoc *d, const struct skv_jat *at)
 		return "";
 	if (!skv_name_valid(at->v->s, at->v->n))
 		skv_jdoc_fail(d, at, SKV_E_INVALID,
-			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _",
+			      SKV_NAME_RULE,
 			      SKV_MAX_NAME);
 	return skv_jat_string(d, at, 1, SKV_MAX_NAME);
 }
@@ -314,8 +314,7 @@ const char *skv_jat_model_name(struct skv_jdoc *d, const struct skv_jat *at)
 		return "";
 	if (!skv_model_name_valid(at->v->s, at->v->n))
 		skv_jdoc_fail(d, at, SKV_E_INVALID,
-			      "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin with a letter, "
-			      "digit or _",
+			      SKV_MODEL_NAME_RULE,
 			      SKV_MAX_NAME);
 	return skv_jat_string(d, at, 1, SKV_MAX_NAME);
 }

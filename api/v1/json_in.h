@@ -43,6 +43,12 @@ struct skv_jat {
 	const struct skv_json_node *v; /* NULL: absent */
 };
 
+/* What is told of a name that is none; for SKV_MAX_NAME. */
+#define SKV_NAME_RULE "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _"
+#define SKV_MODEL_NAME_RULE                                                                                           \
+	"a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin with a letter, "  \
+	"digit or _"
+
 enum skv_jdir { SKV_JREQUEST, SKV_JANSWER };
 
 /* Parses the text, which must be one JSON object. Returns the place of that object; after a failure

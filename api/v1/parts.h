@@ -1,6 +1,5 @@
 /*
- * parts.h - pieces that several messages share, internal to api/v1: keys, files, locations, and the
- * fields of objects.
+ * parts.h - pieces that several messages share, internal to api/v1: keys, files, locations.
  */
 #ifndef SKV_V1_PARTS_H
 #define SKV_V1_PARTS_H
@@ -33,22 +32,5 @@ char *skv_jraw_locations(char *p, const struct skv_location *loc, uint32_t n);
 /* Reads field "locations" of `object` into loc[n]. Its file numbers must be below `n_files`. */
 void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, uint32_t n_files,
 		       struct skv_location *loc, uint32_t n);
-
-/* ---- objects.c ---------------------------------------------------------------------------------- */
-
-/* The fields of a PUT body, between braces that the caller writes. */
-void skv_jout_storage_fields(struct skv_buf *b, const struct skv_storage_spec *s);
-void skv_jout_group_fields(struct skv_buf *b, const struct skv_group_spec *g);
-void skv_jout_instance_fields(struct skv_buf *b, const struct skv_instance_spec *i);
-void skv_jat_storage(struct skv_jdoc *d, const struct skv_jat *at, struct skv_storage_spec *out);
-void skv_jat_group(struct skv_jdoc *d, const struct skv_jat *at, struct skv_group_spec *out);
-void skv_jat_instance(struct skv_jdoc *d, const struct skv_jat *at, struct skv_instance_spec *out);
-
-/* ---- views.c ------------------------------------------------------------------------------------ */
-
-/* Fields "storages", "groups", "instances": arrays of views. */
-void skv_jout_storages(struct skv_buf *b, const struct skv_storage_view *v, uint32_t n);
-void skv_jout_groups(struct skv_buf *b, const struct skv_group_view *v, uint32_t n);
-void skv_jout_instances(struct skv_buf *b, const struct skv_instance_view *v, uint32_t n);
 
 #endif

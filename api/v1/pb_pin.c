@@ -126,24 +126,6 @@ void skv_pb_write_unpin_req(struct skv_buf *out, const struct skv_unpin_req *req
 		skv_pb_put_uint(out, UNPIN_ALL, 1);
 }
 
-void skv_pb_write_unpin_res(struct skv_buf *out, const struct skv_unpin_res *r) { skv_pb_put_uint(out, 1, r->unpinned); }
-
-int skv_pb_read_unpin_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_unpin_res *out,
-			  struct skv_error *err)
-{
-	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd r = skv_rd_make(text, n);
-	struct skv_unpin_res a = { 0 };
-	struct skv_pbf f;
-
-	while (skv_pb_next(&d, &r, &f))
-		if (f.num == 1)
-			a.unpinned = skv_pb_u64(&d, &f, "unpinned", UINT64_MAX);
-	if (skv_pb_ok(&d))
-		*out = a;
-	return d.status;
-}
-
 /* ---- the list ----------------------------------------------------------------------------------- */
 
 static void put_keys(struct skv_buf *out, const struct skv_key *key, uint32_t n)

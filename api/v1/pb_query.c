@@ -17,8 +17,6 @@ enum {
 	FOUND_COLUMNS = 7,
 };
 
-enum { TRIM_FROM = 1, TRIM_TO = 2 };
-
 #define MAX_FILES 65536u /* of one answer, for the reader */
 #define HEAD_MAX 4096u   /* room for all but files and columns, to grow the buffer once */
 
@@ -302,78 +300,4 @@ void skv_pb_write_delete_req(struct skv_buf *out, const struct skv_delete_req *r
 {
 	(void)req; /* the instance is in the path, the keys in `keys` */
 	skv_pb_put_keys(out, keys);
-}
-
-void skv_pb_write_delete_res(struct skv_buf *out, const struct skv_delete_res *r)
-{
-	skv_pb_put_uint(out, 1, r->deleted);
-	skv_pb_put_uint(out, 2, r->pinned);
-}
-
-int skv_pb_read_delete_res(const struct skv_v1_in *in, const char *text, size_t n,
-			   struct skv_delete_res *out, struct skv_error *err)
-{
-	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd r = skv_rd_make(text, n);
-	struct skv_delete_res a = { 0 };
-	struct skv_pbf f;
-
-	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == 1)
-			a.deleted = skv_pb_u32(&d, &f, "deleted", UINT32_MAX);
-		else if (f.num == 2)
-			a.pinned = skv_pb_u32(&d, &f, "pinned", UINT32_MAX);
-	}
-	if (skv_pb_ok(&d))
-		*out = a;
-	return d.status;
-}
-
-/* ---- trim --------------------------------------------------------------------------------------- */
-
-int skv_pb_read_trim_req(const struct skv_v1_in *in, const char *text, size_t n,
-			 struct skv_trim_req *out, struct skv_error *err)
-{
-	struct skv_trim_req q = { .tenant = in->tenant };
-	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd r = skv_rd_make(text, n);
-	bool to = false;
-	struct skv_pbf f;
-
-	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == TRIM_FROM)
-			q.from_ms = skv_pb_u64(&d, &f, "from_ms", SKV_MAX_WALL_MS);
-		if (f.num == TRIM_TO)
-			q.to_ms = skv_pb_u64(&d, &f, "to_ms", SKV_MAX_WALL_MS);
-		to |= f.num == TRIM_TO;
-	}
-	if (skv_pb_ok(&d) && !to)
-		skv_pb_fail(&d, "to_ms", PB_NO_INDEX, SKV_E_INVALID, "the field is required");
-	if (skv_pb_ok(&d))
-		*out = q;
-	return d.status;
-}
-
-void skv_pb_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
-{
-	skv_pb_put_uint(out, TRIM_FROM, req->from_ms);
-	skv_pb_put_present(out, TRIM_TO, req->to_ms < SKV_MAX_WALL_MS ? req->to_ms : SKV_MAX_WALL_MS);
-}
-
-void skv_pb_write_trim_res(struct skv_buf *out, const struct skv_trim_res *r) { skv_pb_put_uint(out, 1, r->deleted); }
-
-int skv_pb_read_trim_res(const struct skv_v1_in *in, const char *text, size_t n,
-			 struct skv_trim_res *out, struct skv_error *err)
-{
-	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd r = skv_rd_make(text, n);
-	struct skv_trim_res a = { 0 };
-	struct skv_pbf f;
-
-	while (skv_pb_next(&d, &r, &f))
-		if (f.num == 1)
-			a.deleted = skv_pb_u64(&d, &f, "deleted", SKV_MAX_WALL_MS);
-	if (skv_pb_ok(&d))
-		*out = a;
-	return d.status;
 }

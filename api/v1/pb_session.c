@@ -1,5 +1,5 @@
 /*
- * pb_session.c - start, finish and abort in protobuf: requests and answers, both directions.
+ * pb_session.c - start and finish in protobuf: requests and answers, both directions.
  *
  * The same insistence as in JSON: an open session's answer counts all its keys, and a finish says what
  * succeeded. No state; any thread.
@@ -342,27 +342,4 @@ int skv_pb_read_finish_res(const struct skv_v1_in *in, const char *text, size_t 
 	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;
-}
-
-/* ---- abort -------------------------------------------------------------------------------------- */
-
-int skv_pb_read_abort_req(const struct skv_v1_in *in, const char *text, size_t n,
-			  struct skv_abort_req *out, struct skv_error *err)
-{
-	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd r = skv_rd_make(text, n);
-	struct skv_abort_req q = { .tenant = in->tenant };
-	struct skv_pbf f;
-
-	while (skv_pb_next(&d, &r, &f))
-		if (f.num == 1)
-			q.quiesced = skv_pb_u64(&d, &f, "quiesced", UINT64_MAX) != 0;
-	if (skv_pb_ok(&d))
-		*out = q;
-	return d.status;
-}
-
-void skv_pb_write_abort_req(struct skv_buf *out, const struct skv_abort_req *req)
-{
-	skv_pb_put_uint(out, 1, req->quiesced);
 }

@@ -111,27 +111,6 @@ void skv_v1_write_unpin_req(struct skv_buf *out, const struct skv_unpin_req *req
 	skv_jout_close(out, '}');
 }
 
-void skv_v1_write_unpin_res(struct skv_buf *out, const struct skv_unpin_res *r)
-{
-	skv_jout_begin(out);
-	skv_jout_field_u64(out, "unpinned", r->unpinned);
-	skv_jout_close(out, '}');
-}
-
-int skv_v1_read_unpin_res(const struct skv_v1_in *in, const char *text, size_t n, struct skv_unpin_res *out,
-			  struct skv_error *err)
-{
-	struct skv_unpin_res r;
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
-	struct skv_jat unpinned = skv_jat_get(&top, "unpinned");
-
-	r.unpinned = skv_jat_u64(&d, &unpinned, 0, UINT64_MAX);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
-}
-
 /* ---- the list ----------------------------------------------------------------------------------- */
 
 void skv_v1_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)

@@ -111,6 +111,13 @@ static const struct bad documents[] = {
 	{ "storage", B("\x12\x02/d\x18\x06\x28\x04"), I, "capacity" },
 	{ "storage", B("\x12\x03/\0d\x18\x01"), I, "root" },
 	{ "storage", B("\x1a\x01" "1"), I, "capacity" },
+	/* texts and numbers of fields from 32 on, too, and bounds that JSON has */
+	{ "storage", B("\x12\x02/d\x18\x01\x92\x02\x01\xff"), I, "fs_master[0]" },
+	{ "storage", B("\x12\x02/d\x18\x01\x92\x02\x01" "a\x92\x02\x00"), I, "fs_master[1]" },
+	{ "storage", B("\x12\x02/d\x18\x01\x82\x02\x01" "a"), I, "chunk_size" },
+	{ "group", B("\x12\x01" "a\x50\x65"), I, "reclaim_step_percent" },
+	{ "group", B("\x12\x01" "a\xb8\x01\x03"), I, "share" },
+	{ "instance_view", B("\x0a\x01" "i\x1a\x0a\x1a\x08\x0a\x04" "spec\x10\x01"), I, "tenant" },
 	{ "group", B(""), I, "storages" },
 	{ "group", B("\x12\x01" "a" "\x12\x01" "a"), I, "storages[1]" },
 	{ "group", B("\x12\x01" "a" "\x12\x01\xff"), I, "storages[1]" },

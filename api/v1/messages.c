@@ -1,0 +1,425 @@
+/*
+ * messages.c - the rare messages as tables (table.h): storages, groups, instances, files, lists, numbers, and what
+ * ends blocks.
+ *
+ * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M". What can be judged from
+ * a message alone is judged here; what needs the registry is the core's. `name` and `id` come from the path, never from
+ * the body of a PUT. A view is the object's own fields plus what the manager knows of it now.
+ *
+ * Constant data, no state; any thread.
+ */
+#include "table.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+enum {
+	REQUIRED = SKV_FIELD_REQUIRED,
+	SIZE = SKV_FIELD_SIZE,
+	SHORT = SKV_FIELD_SHORT,
+	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE, /* a number of an object that need not be told */
+	PRESENT = SKV_FIELD_PRESENT,
+	MEND = SKV_FIELD_MEND,
+	UNIQUE = SKV_FIELD_UNIQUE,
+	FIRST = SKV_FIELD_FIRST,
+	LAST = SKV_FIELD_LAST,
+};
+
+/* ---- storages ----------------------------------------------------------------------------------- */
+
+/* Storages that have no directory of ours. */
+static bool needs_no_root(const void *message)
+{
+	const struct skv_storage_spec *s = message;
+
+	return strcmp(s->type, "null") == 0 || strcmp(s->type, "external") == 0 || s->n_fs_master > 0;
+}
+
+static const char *check_root(const void *message, char text[SKV_MESSAGE_MAX])
+{
+	const struct skv_storage_spec *s = message;
+
+	if (!s->root[0] || s->root[0] == '/')
+		return NULL;
+	snprintf(text, SKV_MESSAGE_MAX, "must be an absolute directory, like /data/kv");
+	return "root";
+}
+
+static const char *check_unit(const void *message, char text[SKV_MESSAGE_MAX])
+{
+	const struct skv_storage_spec *s = message;
+
+	if (s->unit & (s->unit - 1)) {
+		snprintf(text, SKV_MESSAGE_MAX, "must be a power of two");
+		return "unit";
+	}
+	if (!s->unit || s->capacity % s->unit == 0)
+		return NULL;
+	snprintf(text, SKV_MESSAGE_MAX, "must be a multiple of the unit, %llu", (unsigned long long)s->unit);
+	return "capacity";
+}
+
+#define T struct skv_storage_spec
+static const struct skv_field storage_rows[] = {
+	SKV_NAME(T, type, 1, .text = "file", .flags = FIRST),
+	SKV_TEXT(T, root, 2, .min = 1, .max = SKV_MAX_ROOT, .may_be_empty = needs_no_root, .check = check_root),
+	SKV_NUMBER(T, capacity, 3, .min = 1, .flags = SIZE | REQUIRED),
+	SKV_NUMBER(T, file_size, 4, .flags = SIZE),
+	SKV_NUMBER(T, unit, 5, .flags = SIZE, .check = check_unit),
+	SKV_BOOL(T, enabled, 6, .otherwise = true, .flags = PRESENT),
+	SKV_BOOL(T, draining, 16, .flags = SHORT),
+	SKV_TEXT(T, client_root, 7, .max = SKV_MAX_ROOT, .flags = SHORT),
+	SKV_TEXT(T, client_mount, 8, .max = SKV_MAX_ROOT, .flags = SHORT),
+	SKV_TEXT(T, extra, 9, .max = SKV_MAX_EXTRA, .flags = SHORT),
+	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL),
+	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL),
+	SKV_NUMBER(T, chunk_size, 32, .flags = OPTIONAL),
+	SKV_BOOL(T, any_mount, 33, .flags = SHORT),
+	SKV_LIST(T, fs_master, TEXTS, 34, .min = 1, .max = SKV_MAX_URL, .most = SKV_MAX_FS_MASTERS, .flags = SHORT | FIRST),
+};
+#undef T
+static const struct skv_table storage_table = SKV_TABLE("StorageSpec", struct skv_storage_spec, storage_rows);
+
+#define T struct skv_storage_view
+static const struct skv_field storage_view_rows[] = {
+	SKV_ROW(T, spec.name, "name", NAME, 1, .flags = REQUIRED),
+	SKV_PART(T, spec, 2, storage_table),
+	SKV_ROW(T, uuid, "uuid", UUID, 3, .flags = REQUIRED),
+	SKV_BOOL(T, healthy, 4, .flags = REQUIRED),
+	SKV_TEXT(T, problem, 5, .max = 4096, .flags = MEND | REQUIRED),
+	SKV_NUMBER(T, files, 6, .flags = REQUIRED),
+	SKV_NUMBER(T, draining_files, 16), /* managers of before did not tell this, nor what else is not required */
+	SKV_NUMBER(T, bad_files, 17),
+	SKV_NUMBER(T, file_bytes, 7, .flags = REQUIRED),
+	SKV_NUMBER(T, assigned_bytes, 8, .flags = REQUIRED),
+	SKV_NUMBER(T, used_bytes, 9, .flags = REQUIRED),
+	SKV_NUMBER(T, quarantined_bytes, 10, .flags = REQUIRED),
+	SKV_NUMBER(T, free_bytes, 11, .flags = REQUIRED),
+};
+#undef T
+static const struct skv_table storage_view_table = SKV_TABLE("StorageView", struct skv_storage_view, storage_view_rows);
+
+/* ---- slab files --------------------------------------------------------------------------------- */
+
+#define T struct skv_file_view
+static const struct skv_field file_view_rows[] = {
+	SKV_NUMBER(T, file, 1),
+	SKV_TEXT(T, state, 2),
+	SKV_TEXT(T, why, 3),
+	SKV_TEXT(T, waits_for, 4),
+	SKV_NUMBER(T, length, 5),
+	SKV_NUMBER(T, assigned_bytes, 6),
+	SKV_NUMBER(T, used_bytes, 7),
+	SKV_NUMBER(T, quarantined_bytes, 8),
+};
+#undef T
+static const struct skv_table file_view_table = SKV_TABLE("FileView", struct skv_file_view, file_view_rows);
+
+#define T struct skv_file_wish
+static const struct skv_field file_wish_rows[] = {
+	SKV_NUMBER(T, file, 1, .flags = REQUIRED),
+	SKV_BOOL(T, draining, 2, .flags = REQUIRED),
+	SKV_BOOL(T, forget, 3, .flags = SHORT),
+};
+#undef T
+static const struct skv_table file_wish_table = SKV_TABLE("FileWish", struct skv_file_wish, file_wish_rows);
+
+/* ---- groups ------------------------------------------------------------------------------------- */
+
+static bool needs_no_storage(const void *message) { return ((const struct skv_group_spec *)message)->loose_storages; }
+
+#define T struct skv_type_quota
+static const struct skv_field quota_rows[] = {
+	SKV_NAME(T, type, 1, .flags = REQUIRED),
+	SKV_NUMBER(T, capacity, 2, .flags = OPTIONAL),
+	SKV_NUMBER(T, reclaim, 3, .flags = OPTIONAL),
+};
+#undef T
+static const struct skv_table quota_table = SKV_TABLE("TypeQuota", struct skv_type_quota, quota_rows);
+
+static const char *const shares[] = { "group", "proportional", "fixed", NULL };
+
+#define T struct skv_group_spec
+static const struct skv_field group_rows[] = {
+	SKV_NUMBER(T, capacity, 1, .flags = SIZE),
+	SKV_LIST(T, storages, NAMES, 2, .least = 1, .most = SKV_JMAX_OBJECT, .may_be_empty = needs_no_storage,
+		 .flags = REQUIRED | LAST),
+	SKV_BOOL(T, loose_storages, 3, .flags = SHORT),
+	SKV_LIST(T, quotas, MESSAGES, 4, .of = &quota_table, .most = SKV_MAX_QUOTAS, .flags = SHORT),
+	SKV_NUMBER(T, max_blocks, 5, .flags = OPTIONAL),
+	SKV_NUMBER(T, max_instances, 6, .flags = OPTIONAL),
+	SKV_NUMBER(T, reclaim_bytes, 7, .flags = OPTIONAL),
+	SKV_NUMBER(T, reclaim_blocks, 8, .flags = OPTIONAL),
+	SKV_NUMBER(T, reclaim_step_bytes, 9, .flags = OPTIONAL),
+	SKV_NUMBER(T, reclaim_step_percent, 10, .max = 100, .flags = OPTIONAL),
+	SKV_NUMBER(T, reclaim_period_ms, 11, .flags = OPTIONAL),
+	SKV_NUMBER(T, max_idle_ms, 12, .flags = OPTIONAL),
+	SKV_TEXT(T, policy, 15, .max = SKV_MAX_NAME, .flags = SHORT),
+	SKV_NUMBER(T, ttl_ms, 16, .flags = OPTIONAL),
+	SKV_NUMBER(T, version, 13, .flags = OPTIONAL),
+	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL),
+	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL),
+	SKV_NUMBER(T, pin_percent, 22, .max = 100, .flags = OPTIONAL),
+	SKV_WORD(T, share, 23, .words = shares, .flags = SHORT),
+	SKV_TEXT(T, extra, 14, .max = SKV_MAX_EXTRA, .flags = SHORT),
+};
+#undef T
+static const struct skv_table group_table = SKV_TABLE("GroupSpec", struct skv_group_spec, group_rows);
+
+#define T struct skv_group_view
+static const struct skv_field group_view_rows[] = {
+	SKV_ROW(T, spec.name, "name", NAME, 1, .flags = REQUIRED),
+	SKV_PART(T, spec, 2, group_table),
+	SKV_NUMBER(T, blocks, 3, .flags = REQUIRED),
+	SKV_NUMBER(T, used_bytes, 4, .flags = REQUIRED),
+	SKV_NUMBER(T, room_bytes, 5),
+	SKV_NUMBER(T, pinned_bytes, 6),
+	SKV_NUMBER(T, soft_pinned_bytes, 7),
+	SKV_NUMBER(T, leased_bytes, 8),
+	SKV_NUMBER(T, open_bytes, 9),
+	SKV_NUMBER(T, evicted_blocks, 10),
+	SKV_NUMBER(T, hits, 11),
+};
+#undef T
+static const struct skv_table group_view_table = SKV_TABLE("GroupView", struct skv_group_view, group_view_rows);
+
+/* ---- instances ---------------------------------------------------------------------------------- */
+
+#define T struct skv_spec
+static const struct skv_field spec_rows[] = {
+	SKV_NAME(T, name, 1, .flags = REQUIRED),
+	SKV_NUMBER(T, size, 2, .min = SKV_MIN_SPEC_SIZE, .max = SKV_MAX_SPEC_SIZE, .flags = SIZE | REQUIRED),
+};
+#undef T
+static const struct skv_table spec_table = SKV_TABLE("Spec", struct skv_spec, spec_rows);
+
+#define T struct skv_instance_spec
+static const struct skv_field instance_rows[] = {
+	SKV_TENANT(T),
+	SKV_NAME(T, group, 1, .text = "default"),
+	SKV_NUMBER(T, block_tokens, 2),
+	SKV_LIST(T, specs, MESSAGES, 3, .of = &spec_table, .least = 1, .most = SKV_MAX_SPECS, .flags = REQUIRED | UNIQUE),
+	SKV_TEXT(T, extra, 4, .max = SKV_MAX_EXTRA),
+	SKV_BOOL(T, numbered, 5, .flags = SHORT),
+	SKV_BOOL(T, named, 6, .flags = SHORT),
+	SKV_NUMBER(T, weight, 7, .max = SKV_MAX_WEIGHT, .flags = OPTIONAL),
+	SKV_NUMBER(T, capacity, 8, .flags = OPTIONAL),
+};
+#undef T
+static const struct skv_table instance_table = SKV_TABLE("InstanceSpec", struct skv_instance_spec, instance_rows);
+
+#define T struct skv_placement
+static const struct skv_field placement_rows[] = {
+	SKV_NAME(T, storage, 1, .flags = REQUIRED),
+	SKV_NAME(T, spec, 2, .flags = REQUIRED),
+	SKV_NAME(T, fit, 3, .flags = REQUIRED),
+	SKV_NUMBER(T, slot_bytes, 4, .flags = REQUIRED),
+	SKV_NUMBER(T, wasted_bytes, 5, .flags = REQUIRED),
+	SKV_NUMBER(T, copied_bytes, 6, .flags = REQUIRED),
+};
+#undef T
+static const struct skv_table placement_table = SKV_TABLE("Placement", struct skv_placement, placement_rows);
+
+#define T struct skv_instance_view
+static const struct skv_field instance_view_rows[] = {
+	SKV_ROW(T, spec.id, "id", MODEL_NAME, 1, .flags = REQUIRED),
+	SKV_ROW(T, spec.tenant, "tenant", MODEL_NAME, 2, .flags = REQUIRED),
+	SKV_PART(T, spec, 3, instance_table),
+	SKV_NUMBER(T, blocks, 4, .flags = REQUIRED),
+	SKV_NUMBER(T, used_bytes, 5, .flags = REQUIRED),
+	SKV_NUMBER(T, open_sessions, 6, .flags = REQUIRED),
+	SKV_NUMBER(T, open_bytes, 7, .flags = REQUIRED),
+	SKV_NUMBER(T, leased_bytes, 8, .flags = REQUIRED),
+	SKV_NUMBER(T, share_bytes, 9),
+	SKV_NUMBER(T, pinned_bytes, 10),
+	SKV_NUMBER(T, soft_pinned_bytes, 11),
+	SKV_NUMBER(T, evicted_blocks, 12),
+	SKV_NUMBER(T, hits, 13),
+	SKV_LIST(T, placements, MESSAGES, 32, .of = &placement_table, .most = SKV_MAX_PLACEMENTS, .flags = SHORT),
+};
+#undef T
+static const struct skv_table instance_view_table = SKV_TABLE("InstanceView", struct skv_instance_view, instance_view_rows);
+
+/* ---- lists, and the manager's numbers ----------------------------------------------------------- */
+
+/* Lists are written only: by whoever has the array. */
+#define LIST(title, T, member)                                                                                        \
+	struct T##s {                                                                                                 \
+		const struct skv_##T *member;                                                                         \
+		uint32_t n_##member;                                                                                  \
+	};                                                                                                            \
+	static const struct skv_field T##s_rows[] = {                                                                 \
+		SKV_LIST(struct T##s, member, MESSAGES, 1, .of = &T##_table, .most = UINT32_MAX)                      \
+	};                                                                                                            \
+	static const struct skv_table T##s_table = SKV_TABLE(title, struct T##s, T##s_rows);
+LIST("StorageList", storage_view, storages)
+LIST("FileList", file_view, files)
+LIST("GroupList", group_view, groups)
+LIST("InstanceList", instance_view, instances)
+
+#define T struct skv_stats
+static const struct skv_field stats_rows[] = {
+	SKV_CHARS(T, version, 1),
+	SKV_TEXT(T, state, 2),
+	SKV_CHARS(T, owner, 3, .flags = MEND),
+	SKV_NUMBER(T, uptime_ms, 4),
+	SKV_NUMBER(T, blocks, 5),
+	SKV_NUMBER(T, sessions, 6),
+	SKV_NUMBER(T, journal_bytes, 7),
+	SKV_NUMBER(T, journal_limit, 8),
+	SKV_NUMBER(T, evicted_blocks, 9),
+	SKV_NUMBER(T, expired_sessions, 10),
+	SKV_LIST(T, storages, MESSAGES, 11, .of = &storage_view_table, .most = UINT32_MAX),
+	SKV_LIST(T, groups, MESSAGES, 12, .of = &group_view_table, .most = UINT32_MAX),
+	SKV_LIST(T, instances, MESSAGES, 13, .of = &instance_view_table, .most = UINT32_MAX),
+};
+#undef T
+static const struct skv_table stats_table = SKV_TABLE("Stats", struct skv_stats, stats_rows);
+
+/* ---- what ends sessions, blocks and pins --------------------------------------------------------- */
+
+#define T struct skv_abort_req
+static const struct skv_field abort_rows[] = { SKV_TENANT(T), SKV_BOOL(T, quiesced, 1) };
+#undef T
+/* `curl -X POST` without a body is the plain abort. */
+static const struct skv_table abort_req_table = SKV_TABLE("AbortRequest", struct skv_abort_req, abort_rows, .no_body = true);
+
+#define T struct skv_delete_res
+static const struct skv_field delete_res_rows[] = {
+	SKV_NUMBER(T, deleted, 1, .flags = REQUIRED),
+	SKV_NUMBER(T, pinned, 2, .flags = SHORT),
+};
+#undef T
+static const struct skv_table delete_res_table = SKV_TABLE("DeleteResult", struct skv_delete_res, delete_res_rows);
+
+#define T struct skv_trim_req
+static const struct skv_field trim_rows[] = {
+	SKV_TENANT(T),
+	SKV_NUMBER(T, from_ms, 1, .max = SKV_MAX_WALL_MS),
+	SKV_NUMBER(T, to_ms, 2, .max = SKV_MAX_WALL_MS, .flags = REQUIRED | PRESENT),
+};
+#undef T
+static const struct skv_table trim_req_table = SKV_TABLE("TrimRequest", struct skv_trim_req, trim_rows);
+
+#define T struct skv_trim_res
+static const struct skv_field trim_res_rows[] = { SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS, .flags = REQUIRED) };
+#undef T
+static const struct skv_table trim_res_table = SKV_TABLE("TrimResult", struct skv_trim_res, trim_res_rows);
+
+#define T struct skv_unpin_res
+static const struct skv_field unpin_res_rows[] = { SKV_NUMBER(T, unpinned, 1, .flags = REQUIRED) };
+#undef T
+static const struct skv_table unpin_res_table = SKV_TABLE("UnpinResult", struct skv_unpin_res, unpin_res_rows);
+
+/* ---- errors, in protobuf; JSON has another shape (error.c) ----------------------------------------- */
+
+struct error {
+	const char *code, *message, *field, *request_id;
+};
+static const struct skv_field error_rows[] = {
+	SKV_TEXT(struct error, code, 1),
+	SKV_TEXT(struct error, message, 2),
+	SKV_TEXT(struct error, field, 3),
+	SKV_TEXT(struct error, request_id, 4),
+};
+static const struct skv_table error_table = SKV_TABLE("Error", struct error, error_rows);
+
+void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id)
+{
+	const struct error e = { .code = skv_status_name(err->status), .field = err->field, .request_id = request_id,
+				 .message = err->message[0] ? err->message : skv_status_text(err->status) };
+
+	skv_table_write_pb(&error_table, out, &e);
+}
+
+int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out)
+{
+	struct error e = { .code = "" };
+	int status = skv_table_read_pb(&error_table, in, text, n, &e, NULL);
+
+	if (!*e.code)
+		return skv_fail(out, status == SKV_OK ? SKV_E_INVALID : status, NULL, "the answer is no error of this API");
+	status = skv_status_from_name(e.code);
+	/* An error whose code says "ok" is a bug of who sent it, never a success. */
+	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, e.field, "%s", e.message);
+}
+
+/* ---- the functions of skv/v1_codec.h ------------------------------------------------------------- */
+
+#define READ(m, type, dir)                                                                                            \
+	int skv_v1_read_##m(const struct skv_v1_in *in, const char *text, size_t n, struct type *out,                 \
+			    struct skv_error *err)                                                                    \
+	{                                                                                                             \
+		return skv_table_read_json(&m##_table, dir, in, text, n, out, err);                                   \
+	}                                                                                                             \
+	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n, struct type *out,                 \
+			    struct skv_error *err)                                                                    \
+	{                                                                                                             \
+		return skv_table_read_pb(&m##_table, in, text, n, out, err);                                          \
+	}
+#define WRITE(m, type)                                                                                                \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v) { skv_table_write_json(&m##_table, out, v); } \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v) { skv_table_write_pb(&m##_table, out, v); }
+#define WRITE_LIST(m, type, T, member)                                                                                \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)                                  \
+	{                                                                                                             \
+		skv_table_write_json(&T##s_table, out, &(struct T##s){ v, n });                                       \
+	}                                                                                                             \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)                                  \
+	{                                                                                                             \
+		skv_table_write_pb(&T##s_table, out, &(struct T##s){ v, n });                                         \
+	}
+
+READ(storage, skv_storage_spec, SKV_JREQUEST)
+READ(group, skv_group_spec, SKV_JREQUEST)
+READ(instance, skv_instance_spec, SKV_JREQUEST)
+READ(storage_view, skv_storage_view, SKV_JANSWER)
+READ(group_view, skv_group_view, SKV_JANSWER)
+READ(instance_view, skv_instance_view, SKV_JANSWER)
+READ(file_wish, skv_file_wish, SKV_JREQUEST)
+READ(abort_req, skv_abort_req, SKV_JREQUEST)
+READ(trim_req, skv_trim_req, SKV_JREQUEST)
+READ(delete_res, skv_delete_res, SKV_JANSWER)
+READ(trim_res, skv_trim_res, SKV_JANSWER)
+READ(unpin_res, skv_unpin_res, SKV_JANSWER)
+
+WRITE(storage, skv_storage_spec)
+WRITE(group, skv_group_spec)
+WRITE(instance, skv_instance_spec)
+WRITE(storage_view, skv_storage_view)
+WRITE(group_view, skv_group_view)
+WRITE(instance_view, skv_instance_view)
+WRITE(file_wish, skv_file_wish)
+WRITE(abort_req, skv_abort_req)
+WRITE(delete_res, skv_delete_res)
+WRITE(trim_res, skv_trim_res)
+WRITE(unpin_res, skv_unpin_res)
+WRITE(stats, skv_stats)
+WRITE_LIST(storage_list, skv_storage_view, storage_view, storages)
+WRITE_LIST(file_list, skv_file_view, file_view, files)
+WRITE_LIST(group_list, skv_group_view, group_view, groups)
+WRITE_LIST(instance_list, skv_instance_view, instance_view, instances)
+
+/* To whom the end does not matter says so by a number beyond all times. */
+static struct skv_trim_req bounded(const struct skv_trim_req *req)
+{
+	struct skv_trim_req q = *req;
+
+	if (q.to_ms > SKV_MAX_WALL_MS)
+		q.to_ms = SKV_MAX_WALL_MS;
+	return q;
+}
+
+void skv_v1_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
+{
+	const struct skv_trim_req q = bounded(req);
+
+	skv_table_write_json(&trim_req_table, out, &q);
+}
+
+void skv_pb_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
+{
+	const struct skv_trim_req q = bounded(req);
+
+	skv_table_write_pb(&trim_req_table, out, &q);
+}

@@ -1,0 +1,164 @@
+/*
+ * table.h - a message as a table of its fields, from which its JSON and its protobuf are read and written. Internal
+ * to api/v1.
+ *
+ * For messages that are rare (storages, groups, instances, lists, numbers of the manager); lookup, start, finish and
+ * match, whose speed counts, are written by hand. A row says where a field lies in the struct of skv/ops.h, what it is
+ * called in JSON, what number it has in slabkv.proto, and what its values may be. JSON is written in the order of the
+ * rows, protobuf in that of the numbers.
+ *
+ * Constant data, no state; any thread.
+ */
+#ifndef SKV_V1_TABLE_H
+#define SKV_V1_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "json_in.h"
+#include "pb.h"
+
+enum skv_kind {
+	SKV_KIND_BOOL,       /* bool */
+	SKV_KIND_NUMBER,     /* uint32_t or uint64_t */
+	SKV_KIND_WORD,       /* enum: a number in protobuf, in JSON one of `words` */
+	SKV_KIND_TEXT,       /* const char *, as the five below */
+	SKV_KIND_NAME,       /* skv_name_valid */
+	SKV_KIND_MODEL_NAME, /* skv_model_name_valid */
+	SKV_KIND_CHARS,      /* char [width]; written only */
+	SKV_KIND_UUID,       /* char [37] */
+	SKV_KIND_TEXTS,      /* const char *const *, and how many in `count_at` */
+	SKV_KIND_NAMES,      /* the same of names, none twice */
+	SKV_KIND_MESSAGES,   /* an array of structs of table `of`, and how many in `count_at` */
+	SKV_KIND_PART,       /* a struct of table `of`: in JSON its fields stand among ours; required */
+	SKV_KIND_TENANT,     /* const char *: the caller's, on no wire */
+};
+
+enum {
+	SKV_FIELD_REQUIRED = 1, /* must be there; protobuf can tell of parts and of PRESENT fields */
+	SKV_FIELD_SIZE = 2,     /* JSON takes "64M", too */
+	SKV_FIELD_SHORT = 4,    /* JSON leaves it out where it says nothing: false, 0, "", no element */
+	SKV_FIELD_PRESENT = 8,  /* in a oneof of its own: 0 is written, and another thing than absence */
+	SKV_FIELD_MEND = 16,    /* text for people: JSON has '?' for bytes that are not UTF-8 */
+	SKV_FIELD_UNIQUE = 32,  /* no two elements have the same first field, a name */
+	SKV_FIELD_FIRST = 64,   /* is read before the others ... */
+	SKV_FIELD_LAST = 128,   /* ... or after them: `may_be_empty` or `check` asks for what the others said */
+};
+
+#define SKV_TABLE_FIELDS 32u   /* of one table, at most */
+#define SKV_TABLE_NUMBERS 64u  /* field numbers lie below */
+#define SKV_TABLE_ALL SIZE_MAX /* no upper bound but that of the type */
+
+struct skv_table;
+
+struct skv_field {
+	const char *name;
+	enum skv_kind kind;
+	unsigned flags;
+	uint32_t number; /* in slabkv.proto */
+	size_t at, width; /* in the struct */
+	size_t count_at;  /* uint32_t, of TEXTS, NAMES and MESSAGES */
+	uint64_t min, max; /* of a number, and of the length of a text or of each of TEXTS; max 0 = what the type holds */
+	uint32_t least, most; /* of TEXTS, NAMES and MESSAGES: how many */
+	uint64_t otherwise;   /* value of a number or bool that is not there */
+	const char *text;     /* value of a text or name that is not there, and in protobuf of an empty one; NULL = "" */
+	const char *const *words;   /* of WORD, ends with NULL */
+	const struct skv_table *of; /* of MESSAGES and PART */
+	/* When true of the message, `min` and `least` are 0, and it need not be there, unless it is REQUIRED. */
+	bool (*may_be_empty)(const void *message);
+	/* Is asked when the field has been read. Returns NULL, or the name of the field at fault and what of it in
+	 * `text`. */
+	const char *(*check)(const void *message, char text[SKV_MESSAGE_MAX]);
+	const char *doc;    /* for the OpenAPI document, as the next one */
+	const char *schema; /* of a WORD, TEXT or CHARS: a schema in JSON that says more than the row; or NULL */
+};
+
+struct skv_table {
+	const char *name; /* of its schema in the OpenAPI document */
+	size_t size;      /* of the struct */
+	const struct skv_field *fields;
+	uint32_t n;
+	bool no_body; /* a request of no bytes is one without fields */
+	const char *doc;
+};
+
+/* Rows. `T` is the struct; what a row says besides is given as initializers. */
+#define SKV_ROW(T, member, json_name, row_kind, row_number, ...)                                                      \
+	{ .name = json_name, .kind = SKV_KIND_##row_kind, .number = (row_number), .at = offsetof(T, member),          \
+	  .width = sizeof((T *)0)->member, __VA_ARGS__ }
+#define SKV_BOOL(T, member, number, ...) SKV_ROW(T, member, #member, BOOL, number, __VA_ARGS__)
+#define SKV_NUMBER(T, member, number, ...) SKV_ROW(T, member, #member, NUMBER, number, __VA_ARGS__)
+#define SKV_WORD(T, member, number, ...) SKV_ROW(T, member, #member, WORD, number, __VA_ARGS__)
+#define SKV_TEXT(T, member, number, ...) SKV_ROW(T, member, #member, TEXT, number, __VA_ARGS__)
+#define SKV_NAME(T, member, number, ...) SKV_ROW(T, member, #member, NAME, number, __VA_ARGS__)
+#define SKV_CHARS(T, member, number, ...) SKV_ROW(T, member, #member, CHARS, number, __VA_ARGS__)
+#define SKV_LIST(T, member, row_kind, number, ...)                                                                    \
+	SKV_ROW(T, member, #member, row_kind, number, .count_at = offsetof(T, n_##member), __VA_ARGS__)
+#define SKV_PART(T, member, number, table)                                                                            \
+	SKV_ROW(T, member, #member, PART, number, .of = &(table), .flags = SKV_FIELD_FIRST | SKV_FIELD_REQUIRED)
+#define SKV_TENANT(T) SKV_ROW(T, tenant, "tenant", TENANT, 0, .flags = SKV_FIELD_FIRST)
+
+#define SKV_TABLE(title, T, rows, ...)                                                                                \
+	{ .name = title, .size = sizeof(T), .fields = rows, .n = sizeof rows / sizeof rows[0], __VA_ARGS__ }
+
+/* ---- table.c ------------------------------------------------------------------------------------ */
+
+/* Are the rows sound: inside the struct, of a width that the kind has, no name and no number twice? For asserts. */
+bool skv_table_sound(const struct skv_table *t);
+/* Values of what is not there. */
+void skv_table_defaults(const struct skv_table *t, const struct skv_v1_in *in, void *message);
+
+static inline unsigned skv_field_turn(const struct skv_field *f)
+{
+	return f->flags & SKV_FIELD_FIRST ? 0 : f->flags & SKV_FIELD_LAST ? 2 : 1;
+}
+#define SKV_TABLE_TURNS 3u
+
+static inline bool skv_field_repeated(const struct skv_field *f)
+{
+	return f->kind == SKV_KIND_TEXTS || f->kind == SKV_KIND_NAMES || f->kind == SKV_KIND_MESSAGES;
+}
+static inline bool skv_field_numeric(const struct skv_field *f)
+{
+	return f->kind == SKV_KIND_BOOL || f->kind == SKV_KIND_NUMBER || f->kind == SKV_KIND_WORD;
+}
+static inline const void *skv_field_in(const struct skv_field *f, const void *message)
+{
+	return (const char *)message + f->at;
+}
+uint64_t skv_field_number(const struct skv_field *f, const void *message);
+void skv_field_set_number(const struct skv_field *f, void *message, uint64_t v);
+/* A text or CHARS; never NULL. */
+const char *skv_field_text(const struct skv_field *f, const void *message);
+void skv_field_set_text(const struct skv_field *f, void *message, const char *s);
+uint32_t skv_field_count(const struct skv_field *f, const void *message);
+void skv_field_set_count(const struct skv_field *f, void *message, uint32_t n);
+/* Element i of MESSAGES. */
+const void *skv_field_element(const struct skv_field *f, const void *message, uint32_t i);
+/* Element i of TEXTS or NAMES. */
+const char *skv_field_item(const struct skv_field *f, const void *message, uint32_t i);
+/* Has an element before i the same name? */
+bool skv_field_twice(const struct skv_field *f, const void *message, uint32_t i);
+/* The word of a number, and how many words there are. */
+const char *skv_field_word(const struct skv_field *f, uint64_t v);
+uint32_t skv_field_words(const struct skv_field *f);
+uint64_t skv_field_max(const struct skv_field *f);
+static inline bool skv_field_lax(const struct skv_field *f, const void *message)
+{
+	return f->may_be_empty && f->may_be_empty(message);
+}
+
+/* ---- table_json.c, table_pb.c ------------------------------------------------------------------- */
+
+/* One JSON object, or one protobuf message, into *out, which is a struct of the table and changes on success only. */
+int skv_table_read_json(const struct skv_table *t, enum skv_jdir dir, const struct skv_v1_in *in, const char *text,
+			size_t n, void *out, struct skv_error *err);
+int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, const char *text, size_t n, void *out,
+		      struct skv_error *err);
+/* Refused beyond that many fields, those of messages inside counted. */
+#define SKV_TABLE_PB_FIELDS 4096u
+void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message);
+void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message);
+
+#endif

@@ -1,0 +1,232 @@
+/*
+ * table_json.c - messages that are tables of fields (table.h) as JSON.
+ *
+ * No state; any thread.
+ */
+#include "table.h"
+
+#include <assert.h>
+
+#include <skv/json_out.h>
+#include <skv/superblock.h>
+
+/* ---- reading ------------------------------------------------------------------------------------ */
+
+static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at, void *message);
+
+/* Elements that were read count; the array is made first. */
+static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at, void *message)
+{
+	uint32_t n = skv_jat_array(d, at, skv_field_lax(f, message) ? 0 : f->least, f->most);
+	size_t size = f->kind == SKV_KIND_MESSAGES ? f->of->size : sizeof(char *);
+	char *all = skv_jdoc_alloc(d, (size_t)n + 1, size);
+	struct skv_jat item = skv_jat_first(at);
+
+	memcpy((char *)message + f->at, &all, sizeof all);
+	for (uint32_t i = 0; all && i < n && skv_jdoc_ok(d); i++, skv_jat_next(&item)) {
+		const char *text = "";
+
+		if (f->kind == SKV_KIND_MESSAGES)
+			read_object(d, f->of, &item, all + i * size);
+		else
+			text = f->kind == SKV_KIND_NAMES ? skv_jat_name(d, &item) :
+							   skv_jat_string(d, &item, f->min, skv_field_max(f));
+		if (f->kind != SKV_KIND_MESSAGES)
+			memcpy(all + i * size, &text, sizeof text);
+		skv_field_set_count(f, message, i + 1);
+		if (skv_jdoc_ok(d) && skv_field_twice(f, message, i)) {
+			struct skv_jat name = item;
+
+			if (f->kind == SKV_KIND_MESSAGES) {
+				name = skv_jat_get(&item, f->of->fields[0].name);
+				text = skv_field_text(&f->of->fields[0], skv_field_element(f, message, i));
+			}
+			skv_jdoc_fail(d, &name, SKV_E_INVALID, "'%s' is named twice", text);
+		}
+	}
+}
+
+static const char *read_uuid(struct skv_jdoc *d, const struct skv_jat *at)
+{
+	const char *text = skv_jat_string(d, at, 36, 36);
+	uint8_t bytes[16];
+
+	if (skv_jdoc_ok(d) && skv_uuid_from_text(text, bytes) != SKV_OK)
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "is not a UUID");
+	return skv_jdoc_ok(d) ? text : "";
+}
+
+static void read_value(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at, void *message)
+{
+	const uint64_t min = skv_field_lax(f, message) ? 0 : f->min, max = skv_field_max(f);
+
+	switch (f->kind) {
+	case SKV_KIND_BOOL:
+		skv_field_set_number(f, message, skv_jat_bool(d, at));
+		break;
+	case SKV_KIND_NUMBER:
+		skv_field_set_number(f, message, f->flags & SKV_FIELD_SIZE ? skv_jat_size(d, at, min, max) :
+									     skv_jat_u64(d, at, min, max));
+		break;
+	case SKV_KIND_WORD:
+		skv_field_set_number(f, message, skv_jat_word(d, at, f->words));
+		break;
+	case SKV_KIND_TEXT:
+		skv_field_set_text(f, message, skv_jat_string(d, at, min, max));
+		break;
+	case SKV_KIND_NAME:
+		skv_field_set_text(f, message, skv_jat_name(d, at));
+		break;
+	case SKV_KIND_MODEL_NAME:
+		skv_field_set_text(f, message, skv_jat_model_name(d, at));
+		break;
+	case SKV_KIND_UUID:
+		skv_field_set_text(f, message, read_uuid(d, at));
+		break;
+	case SKV_KIND_TEXTS:
+	case SKV_KIND_NAMES:
+	case SKV_KIND_MESSAGES:
+		read_elements(d, f, at, message);
+		break;
+	default:
+		assert(!"a kind that is not read");
+	}
+}
+
+static void read_field(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *object, void *message)
+{
+	struct skv_jat at = { .up = object, .name = f->name, .name_n = strlen(f->name) };
+	bool needed = f->flags & SKV_FIELD_REQUIRED || (f->may_be_empty && !f->may_be_empty(message));
+	char why[SKV_MESSAGE_MAX];
+	const char *wrong;
+
+	at.v = skv_json_get(object->v, at.name, at.name_n);
+	if (at.v || needed)
+		read_value(d, f, &at, message);
+	wrong = f->check && skv_jdoc_ok(d) ? f->check(message, why) : NULL;
+	if (wrong) {
+		at = skv_jat_get(object, wrong);
+		skv_jdoc_fail(d, &at, SKV_E_INVALID, "%s", why);
+	}
+}
+
+/* The message has its defaults. */
+static void read_fields(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at, void *message)
+{
+	for (unsigned turn = 0; turn < SKV_TABLE_TURNS; turn++)
+		for (uint32_t i = 0; i < t->n && skv_jdoc_ok(d); i++) {
+			const struct skv_field *f = &t->fields[i];
+
+			if (skv_field_turn(f) != turn || f->kind == SKV_KIND_TENANT)
+				continue;
+			if (f->kind == SKV_KIND_PART)
+				read_fields(d, f->of, at, (char *)message + f->at);
+			else
+				read_field(d, f, at, message);
+		}
+}
+
+static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at, void *message)
+{
+	const char *names[SKV_TABLE_FIELDS + 1];
+	uint32_t n = 0;
+
+	assert(t->n <= SKV_TABLE_FIELDS);
+	for (uint32_t i = 0; i < t->n; i++) {
+		assert(d->lenient || t->fields[i].kind != SKV_KIND_PART);
+		if (t->fields[i].kind != SKV_KIND_TENANT)
+			names[n++] = t->fields[i].name;
+	}
+	names[n] = NULL;
+	skv_jat_object(d, at, names);
+	skv_table_defaults(t, d->in, message);
+	read_fields(d, t, at, message);
+}
+
+int skv_table_read_json(const struct skv_table *t, enum skv_jdir dir, const struct skv_v1_in *in, const char *text,
+			size_t n, void *out, struct skv_error *err)
+{
+	struct skv_jdoc d;
+	struct skv_jat top;
+	void *message;
+
+	assert(skv_table_sound(t));
+	if (n == 0 && t->no_body) {
+		text = "{}";
+		n = 2;
+	}
+	top = skv_jdoc_open(&d, in, text, n, dir, SKV_JMAX_OBJECT, err);
+	message = skv_jdoc_alloc(&d, 1, t->size);
+	if (message)
+		read_object(&d, t, &top, message);
+	if (skv_jdoc_ok(&d))
+		memcpy(out, message, t->size);
+	return skv_jdoc_close(&d);
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message);
+
+static void write_number(struct skv_buf *b, const struct skv_field *f, uint64_t v)
+{
+	if (v == 0 && f->flags & SKV_FIELD_SHORT)
+		return;
+	if (f->kind == SKV_KIND_BOOL)
+		skv_jout_field_bool(b, f->name, v);
+	else if (f->kind == SKV_KIND_NUMBER)
+		skv_jout_field_u64(b, f->name, v);
+	else
+		skv_jout_field_string(b, f->name, skv_field_word(f, v));
+}
+
+static void write_elements(struct skv_buf *b, const struct skv_field *f, const void *message)
+{
+	const uint32_t n = skv_field_count(f, message);
+
+	if (n == 0 && f->flags & SKV_FIELD_SHORT)
+		return;
+	skv_jout_name(b, f->name);
+	skv_jout_open(b, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		if (f->kind != SKV_KIND_MESSAGES) {
+			skv_jout_string(b, skv_field_item(f, message, i));
+			continue;
+		}
+		skv_jout_open(b, '{');
+		write_fields(b, f->of, skv_field_element(f, message, i));
+		skv_jout_close(b, '}');
+	}
+	skv_jout_close(b, ']');
+}
+
+static void write_text(struct skv_buf *b, const struct skv_field *f, const char *s)
+{
+	if (!*s && f->flags & SKV_FIELD_SHORT)
+		return;
+	(f->flags & SKV_FIELD_MEND ? skv_jout_field_text : skv_jout_field_string)(b, f->name, s);
+}
+
+static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message)
+{
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct skv_field *f = &t->fields[i];
+
+		if (f->kind == SKV_KIND_PART)
+			write_fields(b, f->of, skv_field_in(f, message));
+		else if (skv_field_repeated(f))
+			write_elements(b, f, message);
+		else if (skv_field_numeric(f))
+			write_number(b, f, skv_field_number(f, message));
+		else if (f->kind != SKV_KIND_TENANT)
+			write_text(b, f, skv_field_text(f, message));
+	}
+}
+
+void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message)
+{
+	assert(skv_table_sound(t));
+	skv_jout_begin(out);
+	write_fields(out, t, message);
+	skv_jout_close(out, '}');
+}

@@ -1,0 +1,384 @@
+/*
+ * table_pb.c - messages that are tables of fields (table.h) as protobuf.
+ *
+ * A message is walked three times. First its form is judged, with all that is inside: wire types, UTF-8, numbers of 32
+ * bits, how many fields. Then it is stored, as protobuf wants it: the last of a scalar counts, elements follow each
+ * other, pieces of a part are one. Then its values are judged, in the order in which JSON's are.
+ * No state; any thread.
+ */
+#include "table.h"
+
+#include <assert.h>
+
+#include <skv/superblock.h>
+#include <skv/utf8.h>
+
+#define DEPTH 8u /* of our own messages, with room */
+
+static unsigned wire_of(const struct skv_field *f)
+{
+	return skv_field_numeric(f) ? PB_VARINT : PB_BYTES;
+}
+
+static const struct skv_field *field_of(const struct skv_table *t, uint32_t number)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->fields[i].number == number && number > 0)
+			return &t->fields[i];
+	return NULL;
+}
+
+/* ---- form --------------------------------------------------------------------------------------- */
+
+static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, unsigned depth, size_t *fields)
+{
+	uint32_t seen[SKV_TABLE_FIELDS] = { 0 };
+	struct skv_pbf f;
+
+	assert(depth > 0);
+	while (skv_pb_next(d, &r, &f)) {
+		const struct skv_field *row = field_of(t, f.num);
+		struct skv_pbat here = { d->at, row ? row->name : "", PB_NO_INDEX };
+
+		if (++*fields > SKV_TABLE_PB_FIELDS)
+			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE, "more than %u fields in one message", SKV_TABLE_PB_FIELDS);
+		if (!row || !skv_pb_wire(d, &f, row->name, wire_of(row)))
+			continue;
+		if (skv_field_repeated(row))
+			here.index = seen[row - t->fields]++;
+		if (row->kind == SKV_KIND_NUMBER && row->width == sizeof(uint32_t))
+			skv_pb_u32(d, &f, row->name, UINT32_MAX); /* says so */
+		if (row->kind != SKV_KIND_MESSAGES && row->kind != SKV_KIND_PART) {
+			if (f.wire == PB_BYTES && !skv_pb_utf8(f.p, f.n))
+				skv_pb_fail(d, row->name, here.index, SKV_E_INVALID, "is not UTF-8 without NUL");
+			continue;
+		}
+		d->at = &here;
+		judge_form(d, row->of, skv_rd_make(f.p, f.n), depth - 1, fields);
+		d->at = here.up;
+	}
+}
+
+/* ---- storing ------------------------------------------------------------------------------------ */
+
+static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message, uint64_t *seen);
+
+/* Room for what comes of the repeated fields, behind what they have. */
+static void make_room(struct skv_pbdoc *d, const struct skv_field *row, struct skv_rd r, void *message)
+{
+	const size_t size = row->kind == SKV_KIND_MESSAGES ? row->of->size : sizeof(char *);
+	const uint32_t have = skv_field_count(row, message);
+	uint32_t more = 0;
+	char *old, *all;
+	struct skv_pbf f;
+
+	while (skv_pb_next(d, &r, &f))
+		more += f.num == row->number;
+	all = skv_pb_alloc(d, (size_t)have + more + 1, size);
+	if (!all)
+		return;
+	memcpy(&old, (char *)message + row->at, sizeof old);
+	if (have)
+		memcpy(all, old, have * size);
+	memcpy((char *)message + row->at, &all, sizeof all);
+}
+
+static const char *copy(struct skv_pbdoc *d, const struct skv_pbf *f)
+{
+	char *s = skv_pb_alloc(d, f->n + 1, 1);
+
+	if (!s)
+		return "";
+	memcpy(s, f->p, f->n);
+	return s;
+}
+
+static void store_element(struct skv_pbdoc *d, const struct skv_field *row, const struct skv_pbf *f, void *message)
+{
+	const uint32_t i = skv_field_count(row, message);
+	const char *text;
+	uint64_t seen = 0;
+	char *all;
+
+	memcpy(&all, (char *)message + row->at, sizeof all);
+	assert(all);
+	if (row->kind == SKV_KIND_MESSAGES) {
+		skv_table_defaults(row->of, d->in, all + i * row->of->size);
+		store(d, row->of, skv_rd_make(f->p, f->n), all + i * row->of->size, &seen);
+	} else {
+		text = copy(d, f);
+		memcpy(all + i * sizeof text, &text, sizeof text);
+	}
+	skv_field_set_count(row, message, i + 1);
+}
+
+static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const struct skv_pbf *f, void *message,
+			uint64_t *seen)
+{
+	const char *text;
+
+	if (skv_field_repeated(row))
+		store_element(d, row, f, message);
+	else if (row->kind == SKV_KIND_PART)
+		store(d, row->of, skv_rd_make(f->p, f->n), (char *)message + row->at, seen);
+	else if (row->kind == SKV_KIND_WORD) /* enums have 32 bits */
+		skv_field_set_number(row, message, (uint32_t)f->v);
+	else if (f->wire == PB_VARINT)
+		skv_field_set_number(row, message, f->v);
+	else if (text = copy(d, f), row->kind != SKV_KIND_UUID)
+		skv_field_set_text(row, message, text);
+	else /* one that does not fit is none */
+		skv_field_set_text(row, message, strlen(text) < row->width ? text : "");
+}
+
+/* `seen` gets a bit for each row that came. */
+static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message, uint64_t *seen)
+{
+	uint64_t inside = 0;
+	struct skv_pbf f;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (skv_field_repeated(&t->fields[i]))
+			make_room(d, &t->fields[i], r, message);
+	while (skv_pb_ok(d) && skv_pb_next(d, &r, &f)) {
+		const struct skv_field *row = field_of(t, f.num);
+
+		if (!row)
+			continue;
+		assert(f.wire == wire_of(row));
+		*seen |= UINT64_C(1) << (row - t->fields);
+		store_field(d, row, &f, message, &inside);
+	}
+}
+
+/* ---- values ------------------------------------------------------------------------------------- */
+
+#define FAIL(d, name, ...) skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, __VA_ARGS__)
+
+static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message, uint64_t seen);
+
+static void judge_name(struct skv_pbdoc *d, enum skv_kind kind, const char *s, const char *name, uint32_t index)
+{
+	const bool model = kind == SKV_KIND_MODEL_NAME;
+
+	if (!(model ? skv_model_name_valid : skv_name_valid)(s, strlen(s)))
+		skv_pb_fail(d, name, index, SKV_E_INVALID, model ? SKV_MODEL_NAME_RULE : SKV_NAME_RULE, SKV_MAX_NAME);
+}
+
+static void judge_length(struct skv_pbdoc *d, const struct skv_field *row, const char *s)
+{
+	if (strlen(s) > skv_field_max(row))
+		FAIL(d, row->name, "must be a string of 0 to %llu bytes, not %zu", (unsigned long long)row->max, strlen(s));
+}
+
+static void judge_number(struct skv_pbdoc *d, const struct skv_field *row, uint64_t v)
+{
+	const unsigned long long min = row->min, max = skv_field_max(row);
+
+	if (min > 0 && max == UINT64_MAX && v < min)
+		FAIL(d, row->name, "the field is required");
+	else if (min > 0 && (v < min || v > max))
+		FAIL(d, row->name, "must be from %llu to %llu, not %llu", min, max, (unsigned long long)v);
+	else if (v > max)
+		FAIL(d, row->name, "must be at most %llu, not %llu", max, (unsigned long long)v);
+}
+
+static void judge_word(struct skv_pbdoc *d, const struct skv_field *row, uint64_t v)
+{
+	if (v >= skv_field_words(row))
+		FAIL(d, row->name, "must be at most %u", skv_field_words(row) - 1);
+}
+
+static void judge_text(struct skv_pbdoc *d, const struct skv_field *row, void *message)
+{
+	const char *s = skv_field_text(row, message);
+
+	judge_length(d, row, s);
+	if (!*s && row->min > 0 && !skv_field_lax(row, message))
+		FAIL(d, row->name, "the field is required");
+}
+
+static void judge_elements(struct skv_pbdoc *d, const struct skv_field *row, void *message)
+{
+	const uint32_t n = skv_field_count(row, message);
+
+	skv_pb_count(d, row->name, n, skv_field_lax(row, message) ? 0 : row->least, row->most);
+	for (uint32_t i = 0; i < n && skv_pb_ok(d); i++) {
+		struct skv_pbat here = { d->at, row->name, i };
+		const char *s;
+
+		if (row->kind == SKV_KIND_MESSAGES) {
+			d->at = &here;
+			judge(d, row->of, (void *)(uintptr_t)skv_field_element(row, message, i), 0);
+			if (skv_pb_ok(d) && skv_field_twice(row, message, i))
+				FAIL(d, row->of->fields[0].name, "'%s' is named twice",
+				     skv_field_text(&row->of->fields[0], skv_field_element(row, message, i)));
+			d->at = here.up;
+			continue;
+		}
+		s = skv_field_item(row, message, i);
+		if (row->kind == SKV_KIND_NAMES)
+			judge_name(d, SKV_KIND_NAME, s, row->name, i);
+		else if (judge_length(d, row, s), !*s && row->min > 0)
+			skv_pb_fail(d, row->name, i, SKV_E_INVALID, "must not be empty");
+		if (skv_pb_ok(d) && skv_field_twice(row, message, i))
+			skv_pb_fail(d, row->name, i, SKV_E_INVALID, "'%s' is named twice", s);
+	}
+}
+
+static void judge_part(struct skv_pbdoc *d, const struct skv_field *row, void *message, bool came)
+{
+	struct skv_pbat here = { d->at, row->name, PB_NO_INDEX };
+
+	if (!came) {
+		FAIL(d, row->name, "the field is required");
+		return;
+	}
+	d->at = &here;
+	judge(d, row->of, (char *)message + row->at, 0);
+	d->at = here.up;
+}
+
+static void judge_field(struct skv_pbdoc *d, const struct skv_field *row, void *message, bool came)
+{
+	uint8_t uuid[16];
+
+	if (!came && row->flags & SKV_FIELD_REQUIRED && row->flags & SKV_FIELD_PRESENT)
+		FAIL(d, row->name, "the field is required");
+	switch (row->kind) {
+	case SKV_KIND_NUMBER:
+		judge_number(d, row, skv_field_number(row, message));
+		break;
+	case SKV_KIND_WORD:
+		judge_word(d, row, skv_field_number(row, message));
+		break;
+	case SKV_KIND_TEXT:
+		judge_text(d, row, message);
+		break;
+	case SKV_KIND_NAME:
+	case SKV_KIND_MODEL_NAME:
+		if (row->text && !*skv_field_text(row, message))
+			skv_field_set_text(row, message, row->text);
+		judge_name(d, row->kind, skv_field_text(row, message), row->name, PB_NO_INDEX);
+		break;
+	case SKV_KIND_UUID:
+		if (skv_uuid_from_text(skv_field_text(row, message), uuid) != SKV_OK)
+			FAIL(d, row->name, "is not a UUID");
+		break;
+	case SKV_KIND_TEXTS:
+	case SKV_KIND_NAMES:
+	case SKV_KIND_MESSAGES:
+		judge_elements(d, row, message);
+		break;
+	case SKV_KIND_PART:
+		judge_part(d, row, message, came);
+		break;
+	default:
+		break;
+	}
+}
+
+/* `seen`: the rows that came; of an element of an array, whose tables have no PRESENT rows and no parts, 0. */
+static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message, uint64_t seen)
+{
+	char why[SKV_MESSAGE_MAX];
+	const char *wrong;
+
+	for (unsigned turn = 0; turn < SKV_TABLE_TURNS; turn++)
+		for (uint32_t i = 0; i < t->n && skv_pb_ok(d); i++) {
+			const struct skv_field *row = &t->fields[i];
+
+			if (skv_field_turn(row) != turn)
+				continue;
+			judge_field(d, row, message, seen >> i & 1);
+			wrong = row->check && skv_pb_ok(d) ? row->check(message, why) : NULL;
+			if (wrong)
+				FAIL(d, wrong, "%s", why);
+		}
+}
+
+int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, const char *text, size_t n, void *out,
+		      struct skv_error *err)
+{
+	struct skv_pbdoc d = skv_pb_open(in, err);
+	struct skv_rd r = skv_rd_make(text, n);
+	size_t fields = 0;
+	uint64_t seen = 0;
+	void *message;
+
+	assert(skv_table_sound(t));
+	judge_form(&d, t, r, DEPTH, &fields);
+	message = skv_pb_alloc(&d, 1, t->size);
+	if (!message)
+		return d.status;
+	skv_table_defaults(t, in, message);
+	store(&d, t, r, message, &seen);
+	judge(&d, t, message, seen);
+	if (skv_pb_ok(&d))
+		memcpy(out, message, t->size);
+	return d.status;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------ */
+
+/* A text as it may travel: bytes that are not UTF-8 become '?'. */
+static void put_text(struct skv_buf *b, uint32_t number, const char *s)
+{
+	const size_t n = strlen(s), at = b->len;
+	uint32_t c;
+
+	skv_pb_put_bytes(b, number, s, n);
+	if (b->failed)
+		return;
+	assert(b->len >= at + n);
+	for (uint8_t *p = b->data + b->len - n, *end = b->data + b->len; p < end;) {
+		size_t k = skv_utf8_next((const char *)p, (size_t)(end - p), &c);
+
+		if (k == 0)
+			*p = '?';
+		p += k ? k : 1;
+	}
+}
+
+static void write_message(struct skv_buf *b, uint32_t number, const struct skv_table *t, const void *message)
+{
+	size_t begin = skv_pb_put_begin(b, number, 0);
+
+	skv_table_write_pb(t, b, message);
+	skv_pb_put_end(b, begin);
+}
+
+static void write_elements(struct skv_buf *b, const struct skv_field *row, const void *message)
+{
+	for (uint32_t i = 0; i < skv_field_count(row, message) && !b->failed; i++)
+		if (row->kind == SKV_KIND_MESSAGES)
+			write_message(b, row->number, row->of, skv_field_element(row, message, i));
+		else
+			put_text(b, row->number, skv_field_item(row, message, i));
+}
+
+static void write_field(struct skv_buf *b, const struct skv_field *row, const void *message)
+{
+	const char *s;
+
+	if (skv_field_repeated(row))
+		write_elements(b, row, message);
+	else if (row->kind == SKV_KIND_PART)
+		write_message(b, row->number, row->of, skv_field_in(row, message));
+	else if (wire_of(row) == PB_VARINT)
+		(row->flags & SKV_FIELD_PRESENT ? skv_pb_put_present : skv_pb_put_uint)(b, row->number,
+											skv_field_number(row, message));
+	else if (s = skv_field_text(row, message), *s)
+		put_text(b, row->number, s);
+}
+
+void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message)
+{
+	assert(skv_table_sound(t));
+	for (uint32_t number = 1; number < SKV_TABLE_NUMBERS; number++) {
+		const struct skv_field *row = field_of(t, number);
+
+		if (row)
+			write_field(out, row, message);
+	}
+}
