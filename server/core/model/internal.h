@@ -310,6 +310,17 @@ bool block_evictable(const struct partition *p, const struct instance *inst, con
 /* One more that was evicted, of this instance. */
 void evict_count(struct partition *p, struct instance *inst);
 
+/* ---- share.c ------------------------------------------------------------------------------------------------ */
+
+/* Before a search for victims: rooms of groups that have parts, for the two below. */
+void shares_refresh(struct partition *p, uint32_t space);
+/* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
+ * way out does not count, what is asked for does. */
+#define SHARE_PART (1u << 20)
+uint64_t share_ratio(const struct instance *inst, const struct evict_for *w);
+/* May its blocks be evicted for that? */
+bool share_allows(const struct evict_for *w, const struct instance *inst);
+
 /* ---- steer.c: where evicted blocks lie ----------------------------------------------------------------- */
 
 /* Empties slabs of other classes for `class_id`. True when something is on its way. */
@@ -637,15 +648,6 @@ uint64_t group_storages_room(const struct partition *p, const struct group *g);
 /* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
  * parts. */
 uint64_t share_of(const struct instance *inst, uint64_t room);
-/* Before a search for victims: rooms of groups that have parts, for the two below. */
-void shares_refresh(struct partition *p, uint32_t space);
-/* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
- * way out does not count, what is asked for does. */
-#define SHARE_PART (1u << 20)
-struct evict_for;
-uint64_t share_ratio(const struct instance *inst, const struct evict_for *w);
-/* May its blocks be evicted for that? */
-bool share_allows(const struct evict_for *w, const struct instance *inst);
 
 /* ---- record.c: durable records ---------------------------------------------------------------------- */
 
