@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import core
 import layers
 import tree
 
@@ -284,7 +285,7 @@ def rule_unit(args):
 
 
 RULES = {
-    "headers": rule_headers, "layers": layers.rule_layers, "forbidden": rule_forbidden,
+    "headers": rule_headers, "layers": layers.rule_layers, "core": core.rule_core, "forbidden": rule_forbidden,
     "lengths": rule_lengths, "openings": rule_openings, "marks": rule_marks, "toplevel": rule_toplevel,
     "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit,
 }

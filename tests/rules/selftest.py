@@ -64,6 +64,7 @@ class Rules(unittest.TestCase):
         if code == rules.SKIPPED:
             self.skipTest(said)
         self.assertEqual(code, 0, said)
+        return said
 
     def breaks(self, rule, path, text, words):
         """The tree is clean for the rule, and no longer when `path` holds `text`."""
@@ -109,6 +110,48 @@ class Rules(unittest.TestCase):
         code, said = self.run_rule("layers")
         self.assertEqual(code, 1)
         self.assertIn("server/core:0: has sources", said)
+
+    def compile_core(self, **files):
+        """files: {component_file: body}; each object lies where CMake puts it."""
+        for name, body in files.items():
+            layer, file = name.split("_")
+            source = f"server/core/{layer}/{file}.c"
+            self.write(source, f"/* {file}.c - x. */\n{body}\n")
+            obj = os.path.join(self.root, "build/server/core", layer, "CMakeFiles/x.dir", file + ".c.o")
+            os.makedirs(os.path.dirname(obj), exist_ok=True)
+            subprocess.run(["cc", "-c", os.path.join(self.root, source), "-o", obj], check=True)
+
+    def test_core_points_down(self):
+        self.compile_core(lock_a="int a(void);\nint a(void)\n{\n\treturn 1;\n}",
+                          model_b="int a(void);\nint b(void);\nint b(void)\n{\n\treturn a();\n}")
+        self.assertIn("model: 1 files, largest circle 1; needs lock 1", self.clean("core"))
+        self.compile_core(lock_a="int a(void);\nint b(void);\nint a(void)\n{\n\treturn b();\n}")
+        code, said = self.run_rule("core")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/lock/a.c:0: lock must not need model (b.c)", said)
+
+    def test_core_calls_up_by_pointers(self):
+        self.write("server/core/lock/t.h", "/* t.h - x. */\nstruct t {\n\tint (*go)(void);\n};\n")
+        self.compile_core(lock_a="int a(void);\nint a(void)\n{\n\treturn 1;\n}",
+                          model_b='struct t {\n\tint (*go)(void);\n};\nextern const struct t b;\nstatic int goes(void)\n{\n'
+                          "\treturn 1;\n}\nconst struct t b = { .go = goes };")
+        self.assertIn("lock calls model by 1 pointers: go = goes (b.c)", self.clean("core"))
+
+    def test_core_circle_of_files(self):
+        names = [f"f{i}" for i in range(6)]
+        self.compile_core(**{
+            f"model_{n}": f"int {n}(void);\nint {m}(void);\nint {n}(void)\n{{\n\treturn {m}();\n}}"
+            for n, m in zip(names, names[1:] + names[:1])
+        })
+        code, said = self.run_rule("core")
+        self.assertEqual(code, 1)
+        self.assertIn("a circle of 6 files, 5 at most", said)
+
+    def test_core_file_that_is_not_built(self):
+        self.write("server/core/lock/a.c", "/* a.c - x. */\n")
+        code, said = self.run_rule("core")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/lock/a.c:0:", said)
 
     def test_forbidden(self):
         body = "/* pool.c - slots. */\nvoid f(char *s)\n{\n\t%s;\n}\n"

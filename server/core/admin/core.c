@@ -137,7 +137,11 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_LEASES] = &leases_record,
 };
 
-static const struct core_events events = { step_storages, start_serve_waiters, fail_waiting };
+static const struct core_events events = {
+	.step = step_storages,
+	.space_freed = start_serve_waiters,
+	.fail_waiting = fail_waiting,
+};
 
 /* ---- life ---------------------------------------------------------------------------------------------- */
 
