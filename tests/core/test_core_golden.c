@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "replay.h"
+#include "record.h"
 
 static struct env e;
 

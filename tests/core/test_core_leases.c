@@ -9,7 +9,8 @@
 
 #include <skv/mem.h>
 
-#include "../../server/core/model/internal.h"
+#include "record.h"
+#include "replay.h"
 
 #define PAGES 20000u
 #define BATCH 128u

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include "commit.h"
+#include "replay.h"
 
 #define N 600u /* blocks: three chunks */
 

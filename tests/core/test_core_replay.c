@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "replay.h"
+#include "record.h"
 
 struct saved {
 	struct skv_buf b; /* all slices and batches, one after another */

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include "commit.h"
+#include "evict.h"
 
 #define N 600u /* blocks: three chunks */
 

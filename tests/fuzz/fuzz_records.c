@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "replay.h"
+#include "record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,6 +2,7 @@
  * document.c - the form of the registry's documents.
  */
 #include "document.h"
+#include "replay.h"
 
 #include <string.h>
 

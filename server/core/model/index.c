@@ -9,6 +9,7 @@
  * partition's lock for reading, writers for writing.
  */
 #include "internal.h"
+#include "replay.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
  * the old one left it. All calls under the write lock, but policy_check.
  */
 #include "internal.h"
+#include "replay.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
  * is still being written or on its way out; nobody may read those.
  */
 #include "internal.h"
+#include "replay.h"
 #include "mark.h"
 
 #include <string.h>

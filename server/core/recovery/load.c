@@ -2,6 +2,8 @@
  * load.c - documents of the registry, made into the objects of a partition.
  */
 #include "document.h"
+#include "registry.h"
+#include "replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>

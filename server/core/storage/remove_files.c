@@ -6,6 +6,7 @@
  * a crash.
  */
 #include "internal.h"
+#include "registry.h"
 
 static const struct space_file *first_step(const struct space *s)
 {
