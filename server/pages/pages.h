@@ -85,7 +85,6 @@ struct pages_op {
 	const char *trouble; /* begins the reason of a 500 that upstream's handler answers */
 };
 
-#define PAGES_RANK_MAX 999999999999999999 /* 18 digits */
 #define VLLM_SCHEDULER UINT64_MAX         /* instead of num_pages: there is nothing to initialize */
 
 /* skv_call.state. */

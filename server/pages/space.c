@@ -3,6 +3,7 @@
  */
 #include "space.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static char *put_part(char *p, const char *s, size_t n, size_t max)
 	static const char hex[] = "0123456789ABCDEF";
 	char *begin = p, *end = p + max;
 
+	assert(max >= 2 + SKV_KEY_HEX);
 	for (size_t i = 0; i < n; i++) {
 		if ((size_t)(end - p) < (is_plain(s[i]) ? 1u : 3u)) {
 			char digits[SKV_KEY_HEX + 1];
@@ -74,6 +76,8 @@ void space_init(struct space *s, const char *tenant, int64_t rank, const char *n
 {
 	int n = snprintf(s->id, sizeof s->id, "%s%" PRId64 ":", rank < 0 ? "_" : "", rank);
 
+	assert(rank >= -PAGES_RANK_MAX && rank <= PAGES_RANK_MAX);
+	assert(n > 0 && (size_t)n + NS_MAX < sizeof s->id);
 	s->tenant = tenant;
 	s->rank = rank;
 	s->ns = ns;
@@ -89,6 +93,7 @@ void space_name(const struct space *s, char out[SKV_MAX_NAME + 1])
 	memcpy(out, "pages:", sizeof "pages:" - 1);
 	p = put_part(p, s->tenant, strlen(s->tenant), TENANT_MAX);
 	*p++ = ':';
+	assert((size_t)(p - out) + n <= SKV_MAX_NAME + 1);
 	memcpy(p, s->id, n);
 }
 
@@ -127,6 +132,8 @@ bool space_of(const struct skv_instance_spec *i, struct skv_arena *a, struct spa
 	rank = skv_json_get(pages, "rank", 4);
 	ns = skv_json_get(pages, "namespace", 9);
 	if (!rank || rank->type != SKV_JSON_INTEGER || !ns || ns->type != SKV_JSON_STRING)
+		return false;
+	if (rank->i < -PAGES_RANK_MAX || rank->i > PAGES_RANK_MAX) /* whoever writes `extra` may write any */
 		return false;
 	space_init(out, i->tenant, rank->i, ns->s, ns->n);
 	return strcmp(out->id, i->id) == 0;

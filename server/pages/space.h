@@ -28,10 +28,11 @@ struct space {
 #define SPACE_NS_DEFAULT "kv"
 #define SPACE_NS_VLLM "vllm"
 #define SPACE_NS_MAX 1024u
+#define PAGES_RANK_MAX 999999999999999999 /* 18 digits */
 
 /* A rank as it stands in a path or a file: 1..18 digits, leading zeros do not count; with `sign` a + or - before. */
 bool space_rank(const char *s, size_t n, bool sign, int64_t *out);
-/* Fills id. The strings stay the caller's. */
+/* Fills id. The strings stay the caller's; the rank has 18 digits at most. */
 void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns);
 /* Of its storage and group. */
 void space_name(const struct space *s, char out[SKV_MAX_NAME + 1]);

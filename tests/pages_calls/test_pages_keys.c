@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -85,6 +86,28 @@ static void test_space_of_instance(void **state)
 	assert_back(-3, "", 0);
 	assert_back(12, "a\"b\\\0\xc3\xbc", 7);
 	assert_back(1, ns, sizeof ns);
+}
+
+/* Whoever puts an instance may write any `extra`: names have room for ranks of 18 digits. */
+static void test_space_of_long_rank(void **state)
+{
+	const char *const ranks[] = { "-9223372036854775808", "1000000000000000000" };
+	struct skv_instance_spec i = { .tenant = "t" };
+	struct skv_arena a;
+	struct space got;
+
+	(void)state;
+	skv_arena_init(&a);
+	for (size_t k = 0; k < sizeof ranks / sizeof ranks[0]; k++) {
+		char id[64], extra[128];
+
+		snprintf(id, sizeof id, "%s%s:kv", *ranks[k] == '-' ? "_" : "", ranks[k]);
+		snprintf(extra, sizeof extra, "{\"pages\":{\"rank\":%s,\"namespace\":\"kv\"}}", ranks[k]);
+		i.id = id;
+		i.extra = extra;
+		assert_false(space_of(&i, &a, &got));
+	}
+	skv_arena_destroy(&a);
 }
 
 static void test_ranks(void **state)
@@ -231,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_names), cmocka_unit_test(test_space_of_instance),
+		cmocka_unit_test(test_space_of_long_rank),
 		cmocka_unit_test(test_ranks),	    cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_names),	    cmocka_unit_test(test_digest_digits),
 	};
