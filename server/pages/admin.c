@@ -7,6 +7,7 @@
 #include "body.h"
 #include "key.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -89,9 +90,11 @@ static int read_size(struct pages_call *k, uint64_t *out)
 
 	space_name(&k->space, name);
 	rc = skv_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
-	if (rc == SKV_OK)
-		*out = v[0].spec.capacity;
-	return rc;
+	if (rc != SKV_OK)
+		return rc;
+	assert(n == 1);
+	*out = v[0].spec.capacity;
+	return SKV_OK;
 }
 
 static void begin(struct skv_call *c)
@@ -319,6 +322,7 @@ static int settle(struct pages_call *k)
 	uint32_t n = 0;
 	int rc;
 
+	assert(res->n_keys == k->n && k->n <= k->n_keys - k->at);
 	for (uint32_t i = 0; i < res->n_keys; i++) {
 		k->u.admin.there += res->outcome[i] == SKV_START_EXISTS;
 		if (res->outcome[i] == SKV_START_BUSY || res->outcome[i] == SKV_START_NO_ROOM)
@@ -363,6 +367,7 @@ static int import_next(struct pages_call *k)
 	uint64_t most = k->u.admin.have / 4 + 1;
 	int rc = SKV_OK;
 
+	assert(k->at <= k->n_keys);
 	while (rc == SKV_OK && k->at < k->n_keys) {
 		k->n = k->n_keys - k->at < most ? k->n_keys - k->at : (uint32_t)most;
 		k->u.admin.start_req = (struct skv_start_req){
@@ -387,8 +392,10 @@ static int import_next(struct pages_call *k)
 
 static int make_and_import(struct pages_call *k)
 {
-	int rc = pages_find(k);
+	int rc;
 
+	assert(skv_thread_locks == 0);
+	rc = pages_find(k);
 	if (rc == SKV_E_NOT_FOUND && k->u.admin.num_pages == NOT_TOLD)
 		return invalid(k, "num_pages", "is needed to make the space");
 	if (rc == SKV_E_NOT_FOUND)

@@ -6,6 +6,7 @@
  */
 #include "body.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ static bool tell(struct pages_call *k)
 {
 	bool more;
 
+	assert(k->n > 0 && k->n <= k->total - k->at && k->told <= k->at);
 	begin_answer(k);
 	more = !k->op->tell || k->op->tell(k);
 	k->at += k->n;
@@ -49,6 +51,7 @@ int pages_go(struct pages_call *k)
 {
 	int rc;
 
+	assert(k->at <= k->total);
 	do {
 		k->n = k->total - k->at < SKV_MAX_KEYS ? k->total - k->at : SKV_MAX_KEYS;
 		rc = k->op->ask(k);
@@ -85,6 +88,7 @@ void pages_answer(struct pages_call *k)
 		k->op->say(k);
 	if (!k->op->list)
 		return;
+	assert(k->told <= k->total);
 	begin_answer(k);
 	if (k->op->rest)
 		k->op->rest(k);
@@ -182,6 +186,7 @@ int pages_begin(struct pages_call *k)
 {
 	int ready, rc;
 
+	assert(k->at == 0 && k->told == 0);
 	tell_clears_apart(k);
 	ready = skv_call_check_core(k->c); /* before keys are read: they are hashed with the store's secret */
 	rc = pages_read(k);
@@ -300,6 +305,7 @@ void skv_pages_destroy(struct skv_api *api)
 
 	if (!p)
 		return;
+	assert(!p->waiting && !p->waking);
 	skv_mutex_destroy(&p->wish_lock);
 	skv_mutex_destroy(&p->wait_lock);
 	pages_watch_destroy(p->watch);

@@ -6,6 +6,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,6 +131,7 @@ const struct skv_json_node *items_next(struct items *it)
 {
 	const struct skv_json_node *v = it->v;
 
+	assert(it->left > 0);
 	it->left--;
 	if (it->type != SKV_JSON_STRING) {
 		it->v = skv_json_next(it->type == SKV_JSON_OBJECT ? v + 1 : v);
@@ -238,6 +240,7 @@ int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body)
 	struct skv_bytes *names;
 	struct items it;
 	uint8_t *text;
+	const uint8_t *end;
 	int rc = body_keys(k, body, "keys", false, &it);
 
 	if (rc != SKV_OK)
@@ -246,6 +249,7 @@ int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body)
 	text = skv_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys); /* of all names, see pages_name */
 	if (!names || !text)
 		return pages_nomem(k);
+	end = text + k->c->n_body + k->n_keys;
 	for (uint32_t i = 0; it.left > 0; i++) {
 		if (!body_pair(k, items_next(&it), pair))
 			return pages_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
@@ -255,6 +259,7 @@ int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body)
 		if (pair[0].type != SKV_JSON_STRING || pair[0].n <= PAGES_KEY_MAX)
 			names[i].n = pages_name(&pair[0], text);
 		text += names[i].n;
+		assert(text <= end);
 		if (i == 0)
 			take_parent(k, &pair[1]);
 	}

@@ -7,6 +7,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,7 @@ int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *f
 	char text[SKV_MESSAGE_MAX];
 	va_list ap;
 
+	assert(http >= 400 && http < 500);
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
@@ -167,6 +169,7 @@ static unsigned malformed(struct pages_call *k)
 {
 	char text[SKV_MESSAGE_MAX + 64];
 
+	assert(k->c->http >= 400 && k->c->http <= 500);
 	pages_count(k, PAGES_malformed, 1);
 	if (k->c->http == 500 && k->caught) {
 		snprintf(text, sizeof text, "%s: %s", k->op->trouble, k->detail);
@@ -217,8 +220,10 @@ static unsigned answer(struct skv_call *c)
 
 unsigned pages_fail(struct skv_call *c)
 {
-	unsigned http = answer(c);
+	unsigned http;
 
+	assert(c->status != SKV_OK && c->status != SKV_PENDING);
+	http = answer(c);
 	if (!c->out.failed)
 		return http;
 	skv_buf_clear(&c->out);

@@ -3,6 +3,7 @@
  */
 #include "key.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -132,6 +133,7 @@ size_t pages_name(const struct skv_json_node *v, uint8_t *out)
 
 	if (v->type == SKV_JSON_STRING)
 		return string_name(v, out);
+	assert(v->type != SKV_JSON_ARRAY && v->type != SKV_JSON_OBJECT);
 	out[0] = NAME_JSON;
 	if (v->type == SKV_JSON_REAL) {
 		memcpy(out + 1, v->s, v->n);
@@ -141,6 +143,7 @@ size_t pages_name(const struct skv_json_node *v, uint8_t *out)
 		n = snprintf(text, sizeof text, v->type == SKV_JSON_TRUE ? "true" : "false");
 	else
 		n = scalar_text(v, text, sizeof text);
+	assert(n > 0 && (size_t)n < sizeof text);
 	memcpy(out + 1, text, (size_t)n);
 	return 1 + (size_t)n;
 }
@@ -169,6 +172,7 @@ bool pages_name_put(struct skv_buf *b, const struct skv_bytes *name)
 	}
 	const size_t rest = (size_t)((const uint8_t *)name->p + name->n - p);
 
+	assert(rest <= sizeof text - n);
 	memcpy(text + n, p, rest);
 	skv_jout_string_n(b, text, n + rest);
 	return true;

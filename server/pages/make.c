@@ -7,6 +7,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,7 @@ int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expi
 
 static struct wish *find_locked(struct pages *p, const char *name)
 {
+	assert(skv_mutex_held(&p->wish_lock) && p->n_wishes <= WISHES_MAX);
 	for (uint32_t i = 0; i < p->n_wishes; i++)
 		if (strcmp(p->wishes[i].name, name) == 0)
 			return &p->wishes[i];
@@ -176,8 +178,10 @@ static int make_instance(struct pages_call *k, const char *name)
 
 static int make_all(struct pages_call *k, const char *name, uint64_t num_pages)
 {
-	int rc = make_storage(k, name, num_pages);
+	int rc;
 
+	assert(skv_thread_locks == 0);
+	rc = make_storage(k, name, num_pages);
 	if (rc == SKV_OK)
 		rc = make_group(k, name);
 	if (rc == SKV_OK)
@@ -213,9 +217,11 @@ int pages_drop(struct pages_call *k)
 	uint32_t n;
 	int rc;
 
+	assert(skv_thread_locks == 0);
 	space_name(&k->space, name);
 	rc = skv_core_storages(pages_core(k), name, &k->c->arena, &v, &n, &k->c->err);
 	if (rc == SKV_OK) {
+		assert(n == 1);
 		k->u.num_pages = v[0].spec.capacity;
 		rc = skv_core_instance_delete(pages_core(k), k->space.tenant, k->space.id, &k->c->err);
 	}

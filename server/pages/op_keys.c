@@ -11,6 +11,8 @@
  */
 #include "pages.h"
 
+#include <assert.h>
+
 static int ask(struct pages_call *k, enum skv_lookup_mode mode)
 {
 	k->u.lookup.req = (struct skv_lookup_req){
@@ -42,6 +44,7 @@ bool pages_tell_exists(struct pages_call *k)
 
 	if (!p)
 		return false;
+	assert(res->matched <= k->n);
 	for (uint32_t i = 0; i < k->n; i++)
 		p = res->hit[i] ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
 	skv_jraw_end(&k->c->out, p);
@@ -64,6 +67,7 @@ bool pages_tell_get(struct pages_call *k)
 	const struct skv_lookup_res *res = &k->u.lookup.res;
 	char *p;
 
+	assert(res->matched <= k->n);
 	if (!is_partial(k) && res->matched < k->n) {
 		pages_count(k, PAGES_get_all_null, 1);
 		pages_untell(k);

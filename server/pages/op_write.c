@@ -12,6 +12,7 @@
 #include "key.h"
 #include "pages.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- reserve ----------------------------------------------------------------------------------- */
@@ -90,6 +91,7 @@ static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t co
 	const uint32_t at = where & ~AGAIN;
 	unsigned outcome = where == NOWHERE ? SKV_START_NO_ROOM : res->outcome[at];
 
+	assert(where == NOWHERE || at <= i);
 	if (outcome == SKV_START_WRITE && where != at)
 		outcome = SKV_START_BUSY;
 	switch (outcome) {
@@ -163,6 +165,7 @@ int pages_ask_confirm(struct pages_call *k)
 		.n_give_up = part_of(k, k->u.confirm.n_released),
 		.relaxed = pages_of(k)->o.relaxed,
 	};
+	assert(k->u.confirm.req.n_commit > 0 || k->u.confirm.req.n_give_up > 0);
 	if (k->u.confirm.req.n_commit > 0) {
 		k->u.confirm.req.keys = k->keys + k->at;
 		k->u.confirm.req.offsets = k->u.confirm.pages + k->at;

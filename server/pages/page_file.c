@@ -3,6 +3,7 @@
  */
 #include "page_file.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,7 @@ static void split(const char *pattern, const char *whole, struct page_file *out)
 {
 	size_t n = fixed_part(pattern), length = n;
 
+	assert(strncmp(pattern, whole, n) == 0);
 	while (length > 1 && whole[length - 1] == '/')
 		length--;
 	snprintf(out->dir, sizeof out->dir, "%.*s", (int)length, whole);
@@ -81,6 +83,7 @@ bool page_file_of(const struct skv_pages_files *o, const struct space *s, struct
 
 void page_file_put(const struct skv_file_look *known, const char *path, struct skv_buf *out)
 {
+	assert(known->inode != 0);
 	skv_buf_printf(out, "1 %s %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s", known->fs, known->fs_id, known->dir,
 		       known->inode, known->born_ns, known->length, path);
 	skv_put_u8(out, 0);
@@ -113,6 +116,7 @@ static bool same_file(const struct skv_file_look *a, const struct skv_file_look 
 
 enum page_file_news page_file_settle(enum page_file_news news, uint64_t *since, uint64_t now_ms)
 {
+	assert(now_ms >= *since);
 	if (news == PAGE_FILE_ELSEWHERE && !*since)
 		*since = now_ms;
 	if (news == PAGE_FILE_ELSEWHERE && now_ms - *since < PAGE_FILE_AWAY_MS)

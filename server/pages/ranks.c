@@ -7,6 +7,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/clock.h>
@@ -95,6 +96,7 @@ static void keep(struct pages_ranks *r, const char *name, uint64_t now, const st
 	struct tenant *t = &r->tenant[0];
 	int64_t *v = skv_malloc((ranks->n + 1) * sizeof *v), *unused = v;
 
+	assert(strlen(name) < sizeof t->name);
 	if (!v)
 		return;
 	if (ranks->n)

@@ -10,6 +10,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -26,10 +27,15 @@ static bool needs_page(const struct pages_call *k, uint32_t i)
 {
 	const struct skv_json_node *v = &k->u.allocate.node[i];
 
+	assert(i < k->total);
 	return k->u.allocate.page[i] == NO_PAGE && !(v->type == SKV_JSON_STRING && v->n > PAGES_KEY_MAX);
 }
 
-static bool is_spare(const struct pages_call *k, uint32_t i) { return k->u.allocate.spare[i - k->at]; }
+static bool is_spare(const struct pages_call *k, uint32_t i)
+{
+	assert(i >= k->at && i - k->at < k->n);
+	return k->u.allocate.spare[i - k->at];
+}
 
 /* A list of keys to be asked for, and where in the request they are. */
 struct gathering {
@@ -84,6 +90,7 @@ static bool gather(struct pages_call *k, struct skv_start_req *req)
 	for (uint32_t i = k->at; i < k->at + k->n; i++)
 		if (needs_page(k, i) && is_spare(k, i))
 			gather_spare(&g, i);
+	assert(g.n <= k->n);
 	req->keys = g.keys;
 	req->names = g.names;
 	req->n_keys = g.n;
@@ -109,6 +116,7 @@ static bool on_started(struct pages_call *k)
 			busy++;
 		}
 	}
+	assert(res->n_write >= spares && res->n_keys >= res->n_write + busy);
 	pages_count(k, PAGES_in_flight, busy);
 	if (busy && ++k->u.allocate.rounds < ROUNDS)
 		return true;
@@ -259,6 +267,7 @@ static void absorb(struct pages_call *k)
 {
 	const struct skv_lookup_res *res = &k->u.ranks.res;
 
+	assert(k->u.ranks.turn < k->u.ranks.n && res->matched <= k->u.ranks.req.n_keys);
 	for (uint32_t i = 0; i < k->n; i++) {
 		bool hit = i < k->u.ranks.req.n_keys && res->hit[i];
 
@@ -420,6 +429,7 @@ static int drop_ranks(struct pages_call *k)
 	uint32_t n;
 	int rc;
 
+	assert(skv_thread_locks == 0);
 	pages_ranks_forget(pages_of(k));
 	rc = pages_ranks(k, &v, &n);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {

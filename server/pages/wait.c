@@ -9,6 +9,8 @@
 
 #include <skv/clock.h>
 
+#include <assert.h>
+
 #define SLICE_MS 20u /* between two looks for calls whose time is over */
 #define MAKE_MS 10000u /* an initialize waits so long */
 
@@ -28,6 +30,7 @@ static struct pages_call *take_due(struct pages *p, bool all, bool *last)
 	struct pages_call *due = NULL, **end = &due, **at;
 
 	skv_mutex_lock(&p->wait_lock);
+	assert(p->waking);
 	for (at = &p->waiting; *at;) {
 		struct pages_call *k = *at;
 
@@ -111,6 +114,7 @@ bool pages_wait(struct pages_call *k)
 		return false;
 	k->wait_until = now + ms;
 	skv_mutex_lock(&p->wait_lock);
+	assert(!p->waiting || p->waking);
 	p->service = k->c->s;
 	p->waker.run = wake;
 	waits = p->waking = p->waking || skv_workers_submit(&k->c->s->workers, &p->waker, now);

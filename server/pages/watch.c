@@ -47,6 +47,7 @@ struct asked {
 };
 
 struct pages_watch {
+	_Atomic uintptr_t owner; /* skv_thread of the thread, set when it begins */
 	struct skv_mutex lock; /* protects the rest, but for what the thread alone uses */
 	struct skv_cond wake, done;
 	pthread_t thread;
@@ -62,6 +63,8 @@ struct pages_watch {
 	struct skv_core *core;
 };
 
+#define ASSERT_WATCH_THREAD(w) assert((w)->owner == skv_thread())
+
 static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
 
 static void count(struct pages *p, enum pages_counter which) { atomic_fetch_add_explicit(&p->counters[which], 1, memory_order_relaxed); }
@@ -75,8 +78,10 @@ static struct watched **bucket_of(struct pages_watch *w, const char *name)
 
 static struct watched *find(struct pages_watch *w, const char *name)
 {
-	struct watched *of = *bucket_of(w, name);
+	struct watched *of;
 
+	assert(w->owner == skv_thread() || skv_mutex_held(&w->lock));
+	of = *bucket_of(w, name);
 	while (of && strcmp(of->name, name) != 0)
 		of = of->next;
 	return of;
@@ -84,8 +89,10 @@ static struct watched *find(struct pages_watch *w, const char *name)
 
 static struct watched *find_or_add(struct pages_watch *w, const char *name)
 {
-	struct watched *of = find(w, name), **at = bucket_of(w, name);
+	struct watched *of, **at = bucket_of(w, name);
 
+	ASSERT_WATCH_THREAD(w);
+	of = find(w, name);
 	if (of)
 		return of;
 	of = skv_calloc(1, sizeof *of);
@@ -103,6 +110,7 @@ static struct watched *find_or_add(struct pages_watch *w, const char *name)
 /* Those that were not looked at in this round, or all. */
 static void forget(struct pages_watch *w, bool all)
 {
+	assert(all || w->owner == skv_thread());
 	skv_mutex_lock(&w->lock);
 	for (size_t i = 0; i < BUCKETS; i++) {
 		struct watched **at = &w->bucket[i];
@@ -123,6 +131,7 @@ static void forget(struct pages_watch *w, bool all)
 
 static void set_state(struct pages_watch *w, struct watched *of, enum pages_file_state state, bool dropped)
 {
+	ASSERT_WATCH_THREAD(w);
 	skv_mutex_lock(&w->lock);
 	of->state = state;
 	of->drops += dropped;
@@ -172,6 +181,7 @@ static void on_cleared(void *ctx, int status)
 	struct waiting *w = ctx;
 
 	skv_mutex_lock(&w->lock);
+	assert(!w->done && status != SKV_PENDING);
 	w->done = true;
 	w->rc = status;
 	skv_cond_signal(&w->cond);
@@ -288,6 +298,7 @@ static int look(struct round *r, const struct page_file *f, struct skv_file_look
 	skv_mutex_lock(&r->w->lock);
 	r->w->began = now_ms();
 	skv_mutex_unlock(&r->w->lock);
+	assert(skv_thread_locks == 0);
 	rc = o->look(o->ctx, f->dir, f->path, seen, err);
 	skv_mutex_lock(&r->w->lock);
 	r->w->began = 0;
@@ -357,6 +368,7 @@ static bool serve_asked(struct pages *p)
 	n = w->n_asked;
 	put = w->put;
 	stop = w->stop;
+	assert(n <= ASKED_MAX && w->answered <= put);
 	memcpy(w->taken, w->asked, n * sizeof *w->asked);
 	w->n_asked = 0;
 	skv_mutex_unlock(&w->lock);
@@ -381,6 +393,7 @@ void pages_watch_look(struct pages *p, const struct space *s)
 
 	if (!w || !page_file_of(&p->o.files, s, &f))
 		return;
+	assert(w->owner != skv_thread());
 	skv_mutex_lock(&w->lock);
 	if (w->n_asked < ASKED_MAX) {
 		struct asked *q = &w->asked[w->n_asked++];
@@ -461,6 +474,7 @@ static void *watch_thread(void *arg)
 	struct pages_watch *w = p->watch;
 	uint64_t due = 0;
 
+	w->owner = skv_thread();
 	while (serve_asked(p)) {
 		if (now_ms() >= due) {
 			look_round(p);
