@@ -19,6 +19,7 @@
 #define MUST(expr) assert((expr) == 0)
 
 _Thread_local char skv_thread_mark;
+_Thread_local unsigned skv_thread_locks;
 _Thread_local const struct skv_rwlock *skv_thread_reads;
 
 void skv_mutex_init(struct skv_mutex *m)
@@ -34,11 +35,13 @@ void skv_mutex_lock(struct skv_mutex *m)
 	MUST(skv_mutex_held(m));
 	MUST(pthread_mutex_lock(&m->m));
 	atomic_store_explicit(&m->owner, skv_thread(), memory_order_relaxed);
+	skv_thread_locks++;
 }
 
 void skv_mutex_unlock(struct skv_mutex *m)
 {
 	MUST(!skv_mutex_held(m));
+	skv_thread_locks--;
 	atomic_store_explicit(&m->owner, 0, memory_order_relaxed);
 	MUST(pthread_mutex_unlock(&m->m));
 }
@@ -80,12 +83,14 @@ void skv_rwlock_read(struct skv_rwlock *l)
 	assert(!skv_thread_reads && !skv_rwlock_write_held(l));
 	MUST(pthread_rwlock_rdlock(own_stripe(l)));
 	skv_thread_reads = l;
+	skv_thread_locks++;
 }
 
 void skv_rwlock_read_unlock(struct skv_rwlock *l)
 {
 	assert(skv_thread_reads == l);
 	skv_thread_reads = NULL;
+	skv_thread_locks--;
 	MUST(pthread_rwlock_unlock(own_stripe(l)));
 }
 
@@ -96,11 +101,13 @@ void skv_rwlock_write(struct skv_rwlock *l)
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
 	atomic_store_explicit(&l->writer, skv_thread(), memory_order_relaxed);
+	skv_thread_locks++;
 }
 
 void skv_rwlock_write_unlock(struct skv_rwlock *l)
 {
 	MUST(!skv_rwlock_write_held(l));
+	skv_thread_locks--;
 	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
 	for (uint32_t i = l->n; i-- > 0;)
 		MUST(pthread_rwlock_unlock(&l->stripe[i].l));

@@ -11,6 +11,7 @@
  */
 #include "remote.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include <skv/fs_master.h>
 #include <skv/http.h>
 #include <skv/limits.h>
+#include <skv/lock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/v1_json.h>
@@ -70,6 +72,7 @@ int skv_storage_check_master(const char *url, struct skv_error *err)
 
 static int take_urls(struct remote *r, const struct skv_storage_config *c, struct skv_error *err)
 {
+	assert(c->n_masters > 0 && c->n_masters <= SKV_MAX_FS_MASTERS);
 	for (uint32_t i = 0; i < c->n_masters; i++) {
 		const char *url = c->masters[i], *dir = directory_in(url);
 		char text[SKV_MAX_URL + sizeof SKV_FS_PREFIX];
@@ -166,8 +169,10 @@ static int post(const char *url, const char *token, const struct skv_buf *body, 
 		.timeout_ms = timeout_ms, .connect_ms = CONNECT_MS, .answer_max = ANSWER_MAX,
 	};
 	struct skv_http *connection;
-	int rc = skv_http_create(*token ? token : NULL, &connection, err);
+	int rc;
 
+	assert(skv_thread_locks == 0);
+	rc = skv_http_create(*token ? token : NULL, &connection, err);
 	if (rc != SKV_OK)
 		return rc;
 	rc = skv_http_do(connection, &request, answer, http, err);
@@ -185,6 +190,7 @@ static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_ve
 	long http = 0;
 	int rc;
 
+	assert(i < r->n);
 	snprintf(url, sizeof url, "%s/%s", r->urls[i], skv_fs_verb_text(verb));
 	rc = post(url, token, body, timeout_ms, &http, &text, err);
 	if (rc == SKV_OK)
@@ -337,6 +343,7 @@ static int remote_punch(void *self, uint32_t file, uint64_t length, const struct
 	struct skv_fs_request q = r->identity;
 	uint64_t ranges[SKV_PUNCH_MAX][2];
 
+	assert(n <= SKV_PUNCH_MAX);
 	for (uint32_t i = 0; i < n; i++) {
 		ranges[i][0] = v[i].begin;
 		ranges[i][1] = v[i].end;
@@ -367,6 +374,7 @@ static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNE
 
 	if (rc != SKV_OK)
 		return rc;
+	assert(answer.n_owners <= SKV_STORAGE_OWNERS);
 	for (uint32_t i = 0; i < answer.n_owners; i++) {
 		v[i].incarnation = answer.owners[i].incarnation;
 		memcpy(v[i].nonce, answer.owners[i].nonce, sizeof v[i].nonce);

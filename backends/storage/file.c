@@ -14,6 +14,7 @@
  */
 #include "file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -66,6 +67,7 @@ static int prove(struct file_storage *s, const struct skv_storage_config *c, str
 	if (rc == SKV_OK && s->chunk > s->unit)
 		rc = skv_fail(err, SKV_E_INVALID, "unit", "the slab unit must be a chunk at least: %llu bytes",
 			      (unsigned long long)s->chunk);
+	assert(rc != SKV_OK || (s->edge >= FILE_EDGE && s->chunk <= s->unit));
 	if (rc == SKV_OK && c->may_create)
 		rc = skv_root_claim(s, err);
 	if (rc == SKV_OK)
@@ -234,7 +236,9 @@ static uint64_t slack_of(const struct file_storage *s, uint64_t total)
 {
 	uint64_t slack = total / 100 > SLACK_MIN ? total / 100 : SLACK_MIN;
 
-	return slack < total / 16 && !s->chunked ? slack : total / 16;
+	slack = slack < total / 16 && !s->chunked ? slack : total / 16;
+	assert(slack <= total);
+	return slack;
 }
 
 static int measure(const struct file_storage *s, int dir, bool full, struct skv_storage_health *out,

@@ -11,6 +11,7 @@
  */
 #include "fs.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -81,12 +82,14 @@ int skv_fs_open_dir(int below, const char *name, int *dir)
 
 int skv_fs_open(int dir, const char *name, int *fd)
 {
+	assert(skv_fs_is_component(name));
 	*fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return *fd < 0 ? errno : 0;
 }
 
 int skv_fs_open_direct(int dir, const char *name, int *fd)
 {
+	assert(skv_fs_is_component(name));
 	*fd = openat(dir, name, O_RDONLY | O_DIRECT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	return *fd >= 0 ? 0 : errno == EINVAL ? skv_fs_open(dir, name, fd) : errno;
 }
@@ -110,6 +113,7 @@ int skv_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got)
 
 int skv_fs_write(int fd, uint64_t at, const void *p, size_t n)
 {
+	assert(at <= INT64_MAX - n);
 	for (size_t done = 0; done < n;) {
 		ssize_t k = pwrite(fd, (const char *)p + done, n - done, (off_t)(at + done));
 
@@ -139,6 +143,7 @@ int skv_fs_allocate(int fd, uint64_t length)
 {
 	int error;
 
+	assert(length > 0 && length <= INT64_MAX);
 	do
 		error = fallocate(fd, 0, 0, (off_t)length) == 0 ? 0 : errno;
 	while (error == EINTR);
@@ -149,6 +154,7 @@ int skv_fs_set_length(int fd, uint64_t length)
 {
 	int error;
 
+	assert(length <= INT64_MAX);
 	do
 		error = ftruncate(fd, (off_t)length) == 0 ? 0 : errno;
 	while (error == EINTR);
@@ -184,6 +190,7 @@ int skv_fs_temp_open(int dir, struct skv_fs_temp *t)
 
 		skv_random(&number, sizeof number);
 		snprintf(t->name, sizeof t->name, "%s%016llx", TEMP_PREFIX, (unsigned long long)number);
+		assert(skv_fs_is_temp(t->name) && skv_fs_is_component(t->name));
 		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SKV_FILE_MODE);
 		if (t->fd < 0 && errno != EEXIST)
 			return errno;
@@ -210,8 +217,10 @@ static int rename_new(int dir, const char *from, const char *to)
 
 int skv_fs_temp_publish(int dir, struct skv_fs_temp *t, const char *name)
 {
-	int error = fsync(t->fd) == 0 ? 0 : errno;
+	int error;
 
+	assert(skv_fs_is_component(name) && !skv_fs_is_temp(name));
+	error = fsync(t->fd) == 0 ? 0 : errno;
 	if (error == 0)
 		error = rename_new(dir, t->name, name);
 	if (error != 0) {
@@ -224,6 +233,7 @@ int skv_fs_temp_publish(int dir, struct skv_fs_temp *t, const char *name)
 
 void skv_fs_temp_drop(int dir, struct skv_fs_temp *t)
 {
+	assert(skv_fs_is_temp(t->name));
 	unlinkat(dir, t->name, 0);
 	close(t->fd);
 }

@@ -6,6 +6,7 @@
  */
 #include "fs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,11 +98,14 @@ static int punch_3fs(int fd, const struct skv_storage_range *v, uint32_t n)
 
 int skv_fs_punch(int fd, bool is_3fs, const struct skv_storage_range *v, uint32_t n)
 {
-	int error = is_3fs ? punch_3fs(fd, v, n) : 0;
+	int error;
 
+	assert(n > 0 && n <= SKV_PUNCH_MAX);
+	error = is_3fs ? punch_3fs(fd, v, n) : 0;
 	for (uint32_t i = 0; !is_3fs && error == 0 && i < n; i++) {
 		const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
+		assert(v[i].begin < v[i].end && v[i].end <= INT64_MAX);
 		if (fallocate(fd, mode, (off_t)v[i].begin, (off_t)(v[i].end - v[i].begin)) != 0)
 			error = errno;
 	}

@@ -5,6 +5,7 @@
  */
 #include "fs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -125,6 +126,7 @@ int skv_file_look(int below, const char *dir, const char *path, struct skv_file_
 	rc = walk(&fd, text, path, &name, err);
 	if (rc != SKV_OK)
 		return rc;
+	assert(name >= text && name < text + sizeof text && skv_fs_is_component(name));
 	rc = look(fd, name, path, out, err);
 	close(fd);
 	return rc;

@@ -11,6 +11,7 @@
 #include "file.h"
 #include "fs.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,9 @@ static const char magic[8] = "SKVOWN1\n";
 
 static void name_of(uint64_t incarnation, char out[NAME_MAX_BYTES])
 {
-	snprintf(out, NAME_MAX_BYTES, PREFIX "%" PRIu64, incarnation);
+	int n = snprintf(out, NAME_MAX_BYTES, PREFIX "%" PRIu64, incarnation);
+
+	assert(n > 0 && n < NAME_MAX_BYTES);
 }
 
 static bool incarnation_of(const char *name, uint64_t *out)
@@ -54,6 +57,8 @@ static void put_le(uint8_t *p, uint64_t v)
 
 static void encode(const struct file_storage *s, const struct skv_storage_owner *o, uint8_t out[RECORD])
 {
+	_Static_assert(SUM_AT + 8 == RECORD, "the sum ends the record");
+	assert(o->incarnation != 0);
 	memcpy(out, magic, sizeof magic);
 	memcpy(out + 8, s->uuid, sizeof s->uuid);
 	put_le(out + 24, o->incarnation);
@@ -136,6 +141,7 @@ int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_own
 	}
 	if (rc == SKV_OK && errno != 0)
 		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
+	assert(*n <= SKV_STORAGE_OWNERS);
 	closedir(d);
 	return rc;
 }
@@ -157,6 +163,7 @@ static int write_record(const struct file_storage *s, int fd, const struct skv_s
 	uint8_t raw[RECORD];
 	int error;
 
+	_Static_assert(RECORD <= SKV_SUPERBLOCK_SIZE, "read_owner has room for it");
 	encode(s, o, raw);
 	error = skv_fs_write(fd, 0, raw, sizeof raw);
 	return error == 0 && fsync(fd) != 0 ? errno : error;

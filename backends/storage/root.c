@@ -12,6 +12,7 @@
 #include "file.h"
 #include "fs.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -77,6 +78,7 @@ static int look_at_mount(const struct file_storage *s, int dir, struct skv_fs_mo
 
 static int judge_chunk(const struct file_storage *s, const struct skv_fs_mount *m, struct skv_error *err)
 {
+	assert(s->chunk > 0);
 	if (!m->is_3fs || m->chunk == s->chunk)
 		return SKV_OK;
 	return skv_fail(err, SKV_E_CONFLICT, "chunk_size",
@@ -103,8 +105,11 @@ int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_S
 {
 	struct skv_error why = { 0 };
 	size_t got;
-	int error = skv_fs_read(fd, at, raw, SKV_SUPERBLOCK_SIZE, &got);
+	int error;
 	int rc;
+
+	assert((uintptr_t)raw % SKV_SUPERBLOCK_SIZE == 0);
+	error = skv_fs_read(fd, at, raw, SKV_SUPERBLOCK_SIZE, &got);
 
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot read the superblock", name);
@@ -124,6 +129,7 @@ static int open_parent(const struct file_storage *s, int *dir)
 
 	if (s->below >= 0)
 		return skv_fs_open_dir(s->below, ".", dir);
+	assert(s->root[0] == '/');
 	parent = skv_strdup(s->root);
 	if (!parent)
 		return ENOMEM;
@@ -234,6 +240,7 @@ static int write_marker(const struct file_storage *s, int dir, struct skv_error 
 	struct skv_fs_temp temp;
 	int error;
 
+	assert(s->edge >= sizeof raw);
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
 	skv_superblock_encode(&sb, raw);
 	skv_fs_sweep(dir);
@@ -277,7 +284,10 @@ static int open_new_root(const struct file_storage *s, int *dir, struct skv_fs_m
 int skv_root_measure(struct file_storage *s, struct skv_error *err)
 {
 	struct skv_fs_mount m;
-	int dir, rc = open_new_root(s, &dir, &m, err);
+	int dir, rc;
+
+	assert(s->chunked && s->chunk == 0);
+	rc = open_new_root(s, &dir, &m, err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -443,6 +453,7 @@ int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *
 	int n = snprintf(text, sizeof text, "%020llu\n", (unsigned long long)now);
 	int fd = -1, error = open_probe(dir, &fd);
 
+	assert(n > 0 && (size_t)n < sizeof text);
 	if (error == 0)
 		error = skv_fs_write(fd, 0, text, (size_t)n);
 

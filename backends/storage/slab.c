@@ -13,6 +13,7 @@
 #include "file.h"
 #include "fs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static int judge_owner(const struct file_storage *s, const struct skv_superblock
 {
 	char theirs[37];
 
+	assert(file != SKV_NO_FILE);
 	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
 		skv_uuid_to_text(sb->uuid, theirs);
 		return skv_fail(err, SKV_E_FOREIGN, NULL, "the slab file belongs to storage %s (%s)", theirs,
@@ -105,8 +107,10 @@ static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, 
 {
 	SUPERBLOCK_BYTES(tail);
 	size_t got;
-	int error = skv_fs_read(fd, length - s->edge, tail, sizeof tail, &got);
+	int error;
 
+	assert(length > 2 * s->edge);
+	error = skv_fs_read(fd, length - s->edge, tail, sizeof tail, &got);
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot read the slab file's trailer", name);
 	if (got != sizeof tail || memcmp(head, tail, sizeof tail) != 0)
@@ -150,6 +154,7 @@ static int fill(const struct file_storage *s, int fd, uint32_t file, uint64_t le
 	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 	int error;
 
+	assert(length > 2 * s->edge && s->edge >= sizeof raw);
 	memcpy(sb.uuid, s->uuid, sizeof sb.uuid);
 	skv_superblock_encode(&sb, raw);
 	error = s->chunked ? skv_fs_set_length(fd, length) : skv_fs_allocate(fd, length);
@@ -268,7 +273,10 @@ static int read_copy(const struct file_storage *s, int fd, uint64_t at, uint32_t
 
 static int write_copy(int dir, const char *name, const struct stat *proved, uint64_t at, const uint8_t *raw, struct skv_error *err)
 {
-	int fd, error = open_to_write(dir, name, proved, &fd);
+	int fd, error;
+
+	assert(at <= (uint64_t)proved->st_size - SKV_SUPERBLOCK_SIZE);
+	error = open_to_write(dir, name, proved, &fd);
 
 	if (error == 0) {
 		error = skv_fs_write(fd, at, raw, SKV_SUPERBLOCK_SIZE);
@@ -335,6 +343,7 @@ int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_
 	struct stat st;
 	int fd, error, rc;
 
+	assert(v[0].begin >= s->edge && v[n - 1].end <= length - s->edge);
 	skv_slab_path(file, name);
 	rc = open_slab(s, dir, name, &fd, &st, raw, &sb, err);
 	if (rc != SKV_OK)

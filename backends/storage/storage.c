@@ -10,12 +10,14 @@
  */
 #include <skv/storage.h>
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <skv/clock.h>
 #include <skv/limits.h>
+#include <skv/lock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/superblock.h>
@@ -62,6 +64,7 @@ struct call {
 
 static void call_begin(struct call *c, const char *name, const char *what, struct skv_error *err)
 {
+	assert(skv_thread_locks == 0);
 	c->what = what;
 	c->name = name;
 	c->begin_us = skv_now_us();
@@ -79,6 +82,7 @@ static int call_end(struct call *c, int rc, uint64_t *us)
 		skv_fail(c->err, rc, NULL, "%s: %s", c->what, skv_status_text(rc));
 	skv_log(SKV_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what, skv_status_name(rc),
 		(unsigned long long)*us, rc == SKV_OK ? "" : ": ", rc == SKV_OK ? "" : c->err->message);
+	assert(rc <= SKV_OK && (rc == SKV_OK || c->err->message[0]));
 	return rc;
 }
 
@@ -164,7 +168,13 @@ void skv_storage_close(struct skv_storage *s)
 
 const struct skv_storage_ops *skv_storage_ops_of(const struct skv_storage *s) { return s->type; }
 
-uint64_t skv_storage_chunk(const struct skv_storage *s) { return s->type->chunked ? s->ops->chunk(s->self) : 0; }
+uint64_t skv_storage_chunk(const struct skv_storage *s)
+{
+	const uint64_t chunk = s->type->chunked ? s->ops->chunk(s->self) : 0;
+
+	assert((chunk & (chunk - 1)) == 0);
+	return chunk;
+}
 
 static int check_file(const struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
 {
@@ -296,6 +306,7 @@ int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 	rc = finish(s, &call, rc);
 	if (rc != SKV_OK)
 		return rc;
+	assert(found <= SKV_STORAGE_OWNERS);
 	qsort(v, found, sizeof *v, by_incarnation);
 	*n = found;
 	return SKV_OK;

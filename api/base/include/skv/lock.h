@@ -16,6 +16,8 @@
 /* What a lock knows its holder by. */
 extern _Thread_local char skv_thread_mark;
 static inline uintptr_t skv_thread(void) { return (uintptr_t)&skv_thread_mark; }
+/* Locks of this file that the thread holds. Nobody waits for a file system or the network with one. */
+extern _Thread_local unsigned skv_thread_locks;
 
 struct skv_mutex {
 	pthread_mutex_t m;
