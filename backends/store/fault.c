@@ -8,6 +8,7 @@
  * Any thread; `lock` guards the rule and its count and is never held while the store below works.
  * Nothing is invented here: what comes back is the store's below or the rule's.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -338,6 +339,7 @@ void skv_fault_store_set(struct skv_store *s, const struct skv_fault *rule)
 	f->rule = *rule;
 	if (rule->call) {
 		snprintf(f->call, sizeof f->call, "%s", rule->call);
+		assert(strcmp(f->call, rule->call) == 0);
 		f->rule.call = f->call;
 	}
 	f->seen = 0;

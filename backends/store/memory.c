@@ -8,6 +8,7 @@
  * Any thread. `stores_lock` guards the list, `memory.lock` one store; neither is taken inside the
  * other and both are held for copying only, never while a caller's function runs.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,9 @@ struct blob *blob_make(const void *bytes, size_t n)
 
 struct blob *blob_ref(struct blob *b)
 {
-	atomic_fetch_add(&b->refs, 1);
+	const unsigned before = atomic_fetch_add(&b->refs, 1);
+
+	assert(before > 0);
 	return b;
 }
 
@@ -79,6 +82,7 @@ static struct memory *memory_make(const char *name)
 
 static void memory_destroy(struct memory *m)
 {
+	assert(m->refs == 0);
 	for (size_t i = 0; i < m->n_entries; i++) {
 		skv_free(m->entries[i].key);
 		blob_unref(m->entries[i].value);
@@ -124,6 +128,7 @@ static void memory_put_back(struct memory *m)
 	bool last;
 
 	pthread_mutex_lock(&stores_lock);
+	assert(m->refs > 0);
 	last = --m->refs == 0;
 	pthread_mutex_unlock(&stores_lock);
 	if (last)
@@ -177,6 +182,7 @@ static size_t entry_place_locked(const struct memory *m, const char *key, bool *
 {
 	size_t low = 0, high = m->n_entries;
 
+	assert(skv_mutex_held(&m->lock));
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
@@ -235,6 +241,9 @@ static int insert_locked(struct memory *m, size_t at, const char *key, struct bl
 		skv_free(copy);
 		return no_memory(err);
 	}
+	assert(at <= m->n_entries);
+	assert(at == 0 || strcmp(m->entries[at - 1].key, key) < 0);
+	assert(at == m->n_entries || strcmp(key, m->entries[at].key) < 0);
 	memmove(&m->entries[at + 1], &m->entries[at], (m->n_entries - at) * sizeof m->entries[0]);
 	m->n_entries++;
 	m->entries[at] = (struct entry){ copy, value, 1 };
@@ -296,6 +305,7 @@ static int memory_registry_del(void *self, const struct skv_fence *fence, const 
 		rc = found ? check_version(true, m->entries[at].version, expect, err)
 			   : skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such entry");
 	if (rc == SKV_OK) {
+		assert(at < m->n_entries);
 		skv_free(m->entries[at].key);
 		blob_unref(m->entries[at].value);
 		m->n_entries--;
@@ -333,6 +343,7 @@ struct part *part_find_locked(struct memory *m, uint32_t number)
 {
 	struct part *p;
 
+	assert(skv_mutex_held(&m->lock));
 	for (size_t i = 0; i < m->n_parts; i++)
 		if (m->parts[i]->number == number)
 			return m->parts[i];

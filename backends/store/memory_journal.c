@@ -7,6 +7,7 @@
  *
  * Any thread. Never waits.
  */
+#include <assert.h>
 #include <string.h>
 
 #include <skv/mem.h>
@@ -90,6 +91,7 @@ static int set_slice_locked(struct blobs *draft, uint32_t number, struct blob *b
 		return no_memory(err);
 	while (draft->n <= number)
 		draft->at[draft->n++] = NULL;
+	assert(number < draft->n && draft->n <= draft->cap);
 	blob_unref(draft->at[number]);
 	draft->at[number] = blob_ref(b);
 	return SKV_OK;
@@ -130,9 +132,12 @@ static int check_draft(const struct part *p, uint32_t slices, uint64_t upto_seq,
 
 static void truncate_journal(struct part *p, uint64_t upto_seq)
 {
-	size_t gone = (size_t)(upto_seq - p->base_seq);
+	size_t gone;
 
+	assert(upto_seq >= p->base_seq && upto_seq <= last_seq(p));
+	gone = (size_t)(upto_seq - p->base_seq);
 	for (size_t i = 0; i < gone; i++) {
+		assert(p->journal_bytes >= p->journal.at[i]->n);
 		p->journal_bytes -= p->journal.at[i]->n;
 		blob_unref(p->journal.at[i]);
 	}
@@ -141,6 +146,7 @@ static void truncate_journal(struct part *p, uint64_t upto_seq)
 		memmove(p->journal.at, p->journal.at + gone,
 			p->journal.n * sizeof p->journal.at[0]);
 	p->base_seq = upto_seq;
+	assert(p->journal.n > 0 || p->journal_bytes == 0);
 }
 
 int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
@@ -158,6 +164,7 @@ int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uin
 		blobs_clear(&p->slices);
 		while (p->draft.n > slices)
 			blob_unref(p->draft.at[--p->draft.n]);
+		assert(p->draft.n == slices);
 		p->slices = p->draft;
 		p->draft = (struct blobs){ 0 };
 		p->building = 0;
@@ -189,6 +196,7 @@ static bool copy_refs(const struct blobs *from, struct blobs *to)
 {
 	if (skv_grow((void **)&to->at, &to->cap, from->n, sizeof to->at[0]) != SKV_OK)
 		return false;
+	assert(to->n == 0);
 	for (size_t i = 0; i < from->n; i++)
 		to->at[to->n++] = blob_ref(from->at[i]);
 	return true;

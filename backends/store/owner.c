@@ -8,6 +8,7 @@
  *
  * No state; any thread. Reads /proc only.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -97,14 +98,16 @@ void skv_owner_name(char out[192])
 {
 	char host[HOST_MAX + 1], boot_id[37], state;
 	uint64_t start_time = 0, random;
+	int n;
 
 	host_name(host);
 	skv_boot_id(boot_id);
 	skv_random(&random, sizeof random);
 	if (read_process((long)getpid(), &state, &start_time) != 0)
 		start_time = 0;
-	snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host, (long)getpid(),
+	n = snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host, (long)getpid(),
 		 start_time, boot_id, pid_space(), random);
+	assert(n > 0 && n < 192);
 }
 
 static bool parse_owner(const char *text, struct owner *o)

@@ -13,9 +13,11 @@
 
 int read_head(struct db *d, uint32_t partition, struct head *out, struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_HEAD);
+	sqlite3_stmt *st;
 	int code, rc = SKV_OK;
 
+	ASSERT_IN_READ(d);
+	st = db_stmt(d, SQL_HEAD);
 	*out = (struct head){ 0 };
 	if (!st)
 		return db_fail(d, err, "checkpoint");
@@ -39,8 +41,10 @@ int read_head(struct db *d, uint32_t partition, struct head *out, struct skv_err
 static int run_with_id(struct db *d, enum sql which, uint32_t partition, uint64_t id,
 		       struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, which);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(d);
+	st = db_stmt(d, which);
 	if (!st)
 		return db_fail(d, err, "checkpoint");
 	sqlite3_bind_int64(st, 1, partition);
@@ -192,8 +196,10 @@ static int read_total(struct db *d, uint32_t partition, const struct head *h, ui
 
 static int flip(struct db *d, uint32_t partition, const struct head *h, struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_FLIP);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(d);
+	st = db_stmt(d, SQL_FLIP);
 	if (!st)
 		return db_fail(d, err, "checkpoint");
 	sqlite3_bind_int64(st, 1, partition);

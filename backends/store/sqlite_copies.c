@@ -64,8 +64,10 @@ static int64_t ask(struct db *d, const char *text)
 
 int copies_keep(struct db *d, char damage[COPIES_DAMAGE], struct skv_error *err)
 {
-	int64_t have = ask(d, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'copy\\_%' ESCAPE '\\' AND type = 'table'");
+	int64_t have;
 
+	ASSERT_IN_TX(d);
+	have = ask(d, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'copy\\_%' ESCAPE '\\' AND type = 'table'");
 	damage[0] = '\0';
 	if (have < 0)
 		return db_fail(d, err, "database");
@@ -86,6 +88,7 @@ int copies_check_pages(struct db *d, struct skv_error *err)
 	const char *text;
 	int rc = SKV_OK;
 
+	ASSERT_IN_READ(d);
 	if (sqlite3_prepare_v2(d->handle, "PRAGMA integrity_check(1)", -1, &st, NULL) != SQLITE_OK || sqlite3_step(st) != SQLITE_ROW)
 		rc = db_fail(d, err, "database");
 	text = rc == SKV_OK ? (const char *)sqlite3_column_text(st, 0) : NULL;

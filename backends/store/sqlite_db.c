@@ -11,6 +11,7 @@
  *
  * Called with the locks that sqlite_store.h describes. Never retries what a caller asked for.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -89,6 +90,7 @@ int db_fail(struct db *d, struct skv_error *err, const char *what)
 {
 	int status = status_of(d->handle);
 
+	assert(skv_mutex_held(&d->lock));
 	if (d->handle && (sqlite3_errcode(d->handle) & 0xff) == SQLITE_BUSY)
 		return skv_fail(err, status, NULL,
 				"%s: another process keeps the database locked; nothing was "
@@ -122,6 +124,7 @@ static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
 
 int db_exec(struct db *d, const char *text, struct skv_error *err)
 {
+	assert(skv_mutex_held(&d->lock));
 	if (sqlite3_exec(d->handle, text, NULL, NULL, NULL) != SQLITE_OK)
 		return db_fail(d, err, "database");
 	return SKV_OK;
@@ -132,6 +135,7 @@ int db_ready(struct db *d, struct skv_error *err)
 	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 	int rc = SKV_OK;
 
+	assert(skv_mutex_held(&d->lock));
 	if (d->handle)
 		return SKV_OK;
 	if (sqlite3_open_v2(d->file->path, &d->handle, flags, d->file->store->vfs) != SQLITE_OK)
@@ -154,6 +158,7 @@ sqlite3_stmt *db_stmt(struct db *d, enum sql which)
 {
 	sqlite3_stmt **st = &d->stmt[which];
 
+	assert(skv_mutex_held(&d->lock));
 	if (*st) {
 		sqlite3_reset(*st);
 		sqlite3_clear_bindings(*st);
@@ -190,11 +195,15 @@ static void rollback(struct db *d)
 	/* Should even that fail, a closed connection has no open transaction. */
 	if (d->handle && !sqlite3_get_autocommit(d->handle))
 		db_drop(d);
+	assert(!d->handle || sqlite3_get_autocommit(d->handle));
 }
 
 static int commit(struct db *d, struct skv_error *err)
 {
-	int status, code = db_run(d, SQL_COMMIT);
+	int status, code;
+
+	ASSERT_IN_TX(d);
+	code = db_run(d, SQL_COMMIT);
 
 	if (code == SQLITE_DONE)
 		return SKV_OK;
@@ -215,6 +224,7 @@ static int set_later(struct db *d, bool later, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
+	assert(sqlite3_get_autocommit(d->handle)); /* it does not change inside of a transaction */
 	if (d->full && d->later != later)
 		rc = db_exec(d, later ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", err);
 	if (rc == SKV_OK)
@@ -226,8 +236,10 @@ static int set_later(struct db *d, bool later, struct skv_error *err)
  * holds lock and turn. */
 static int settle_once(struct db *d, struct skv_error *err)
 {
-	int rc = db_ready(d, err);
+	int rc;
 
+	ASSERT_IN_TX(d);
+	rc = db_ready(d, err);
 	if (rc == SKV_OK)
 		rc = d->full ? set_later(d, false, err) : db_exec(d, "PRAGMA synchronous = FULL", err);
 	if (rc != SKV_OK)
@@ -269,6 +281,7 @@ static void sync_ahead(const struct db *d)
 {
 	struct sqlite_store *s = d->file->store;
 
+	assert(!skv_mutex_held(&d->file->turn));
 	if (atomic_load_explicit(&d->file->unsynced, memory_order_relaxed) >= UNSYNCED_MAX)
 		sqlite_sync(s, NULL);
 }
@@ -290,6 +303,7 @@ int tx_begin_later(struct db *d, bool later, struct skv_error *err)
 		rc = set_later(d, later, err);
 	if (rc == SKV_OK && db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
 		rc = db_fail(d, err, "begin");
+	assert(rc != SKV_OK || !sqlite3_get_autocommit(d->handle));
 	if (rc != SKV_OK) {
 		skv_mutex_unlock(&d->file->turn);
 		skv_mutex_unlock(&d->lock);
@@ -299,6 +313,7 @@ int tx_begin_later(struct db *d, bool later, struct skv_error *err)
 
 int tx_end(struct db *d, int rc, struct skv_error *err)
 {
+	ASSERT_IN_TX(d);
 	if (rc == SKV_OK)
 		rc = commit(d, err);
 	else

@@ -23,6 +23,7 @@ static_assert(SKV_STORE_PARTITION_MAX == (1u << (63 - SEQ_BITS)) - 1,
 
 int64_t journal_id(uint32_t partition, uint64_t seq)
 {
+	assert(partition <= SKV_STORE_PARTITION_MAX);
 	return (int64_t)((uint64_t)partition << SEQ_BITS | seq);
 }
 
@@ -105,8 +106,12 @@ static int check_batch(struct db *d, const struct batch *b, uint64_t *total, str
 
 static int insert_batch(struct db *d, const struct batch *b, uint64_t total, struct skv_error *err)
 {
-	int64_t id = journal_id(b->partition, b->seq);
+	int64_t id;
 	sqlite3_stmt *st = db_stmt(d, SQL_APPEND);
+
+	ASSERT_IN_TX(d);
+	assert(b->seq > 0 && b->seq <= SKV_STORE_SEQ_MAX);
+	id = journal_id(b->partition, b->seq);
 
 	if (!st)
 		return db_fail(d, err, "journal");

@@ -11,6 +11,7 @@
  * What it does can be repeated or left undone at any point; failures are logged once and tried
  * again later.
  */
+#include <assert.h>
 #include <poll.h>
 
 #include <skv/log.h>
@@ -78,9 +79,10 @@ static int copy_log(struct db *d, int *copied, struct skv_error *err)
 {
 	struct file *f = d->file;
 	int in_log = 0;
-	int code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log,
-					     copied);
+	int code;
 
+	assert(skv_mutex_held(&d->lock));
+	code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, copied);
 	if (code == SQLITE_IOERR_FSYNC)
 		return copy_lost(d, err);
 	/* Busy: another process is at it. */
@@ -98,6 +100,7 @@ static int sync_copy(struct db *d, struct skv_error *err)
 {
 	sqlite3_file *file = NULL;
 
+	assert(skv_mutex_held(&d->lock));
 	if (sqlite3_file_control(d->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) !=
 		    SQLITE_OK ||
 	    !file || !file->pMethods)
@@ -119,6 +122,7 @@ static int copy_last(struct db *d, struct skv_error *err)
 	struct file *f = d->file;
 	int code;
 
+	ASSERT_IN_TX(d);
 	sqlite3_busy_timeout(d->handle, 0);
 	code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
 	sqlite3_busy_timeout(d->handle, BUSY_MS);
@@ -141,6 +145,7 @@ static int begin_anew(struct db *d, struct skv_error *err)
 	bool done = false;
 	int copied = 0, rc = SKV_OK;
 
+	assert(skv_mutex_held(&d->lock));
 	for (int i = 0; rc == SKV_OK && !done && i < COPIES; i++) {
 		rc = copy_log(d, &copied, err);
 		if (rc == SKV_OK)
@@ -218,8 +223,10 @@ static int plan_step(struct db *d, uint32_t partition, uint64_t upto_seq, int64_
 
 static int drop_range(struct db *d, int64_t first, int64_t last, struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_DROP_ROWS);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(d);
+	st = db_stmt(d, SQL_DROP_ROWS);
 	if (!st)
 		return db_fail(d, err, "journal");
 	sqlite3_bind_int64(st, 1, first);
@@ -276,8 +283,10 @@ static int find_dead_slice(struct db *d, uint32_t partition, const struct head *
 
 static int drop_row(struct db *d, int64_t row, struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_DROP_SLICE);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(d);
+	st = db_stmt(d, SQL_DROP_SLICE);
 	if (!st)
 		return db_fail(d, err, "checkpoint slices");
 	sqlite3_bind_int64(st, 1, row);
@@ -395,6 +404,7 @@ static void *keep_main(void *ctx)
 
 int keep_start(struct sqlite_store *s, struct skv_error *err)
 {
+	assert(!s->keep.running && !s->keep.stop);
 	if (pthread_create(&s->keep.thread, NULL, keep_main, s) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start the housekeeping thread");
 	s->keep.running = true;

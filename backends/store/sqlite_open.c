@@ -8,6 +8,7 @@
  *
  * One thread: nobody else knows the store yet, or any more.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -205,20 +206,27 @@ static int use_wal(struct db *d, struct skv_error *err)
 static int make_schema(struct db *d, const struct kind *kind, uint64_t id, struct skv_error *err)
 {
 	char text[192];
-	int rc = db_exec(d, kind->schema, err);
+	int n, rc;
 
-	snprintf(text, sizeof text,
+	ASSERT_IN_TX(d);
+	rc = db_exec(d, kind->schema, err);
+
+	n = snprintf(text, sizeof text,
 		 "INSERT INTO store(id, settled) VALUES(%lld, 0); PRAGMA application_id = %u; "
 		 "PRAGMA user_version = %d",
 		 (long long)id, kind->application_id, SCHEMA_VERSION);
+	assert(n > 0 && (size_t)n < sizeof text);
 	return rc == SKV_OK ? db_exec(d, text, err) : rc;
 }
 
 /* Inside a transaction or a read. *empty tells a database that has no schema yet. */
 static int check_schema(struct db *d, const struct kind *kind, bool *empty, struct skv_error *err)
 {
-	int64_t tables = ask_number(d->handle, "SELECT count(*) FROM sqlite_schema");
-	int64_t is = ask_number(d->handle, "PRAGMA application_id");
+	int64_t tables, is;
+
+	ASSERT_IN_READ(d);
+	tables = ask_number(d->handle, "SELECT count(*) FROM sqlite_schema");
+	is = ask_number(d->handle, "PRAGMA application_id");
 
 	if (tables < 0 || is < 0)
 		return db_fail(d, err, "database");
@@ -256,10 +264,13 @@ static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, str
 static int open_database(struct db *d, const struct kind *kind, uint64_t id, struct skv_error *err)
 {
 	bool empty = false;
-	int rc = db_ready(d, err);
+	int rc;
 
+	skv_mutex_lock(&d->lock);
+	rc = db_ready(d, err);
 	if (rc == SKV_OK)
 		rc = use_wal(d, err);
+	skv_mutex_unlock(&d->lock);
 	if (rc == SKV_OK)
 		rc = read_begin(d, err);
 	if (rc != SKV_OK)
@@ -407,6 +418,7 @@ void sqlite_store_close(void *self)
 			     &s->slice,  &s->keep_main, &s->keep_slices };
 
 	keep_stop(s);
+	assert(!s->keep.running);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		db_destroy(all[i]);
 	skv_mutex_destroy(&s->main.turn);

@@ -12,6 +12,7 @@
  *
  * Any thread, by the admin connection. A standby that asks again and again only reads.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -57,9 +58,11 @@ static int read_lease(struct db *d, uint32_t partition, struct lease *out, struc
 
 int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_FENCE);
+	sqlite3_stmt *st;
 	int code, rc = SKV_OK;
 
+	ASSERT_IN_READ(d);
+	st = db_stmt(d, SQL_FENCE);
 	if (!st)
 		return db_fail(d, err, "owner");
 	sqlite3_bind_int64(st, 1, partition);
@@ -79,6 +82,7 @@ static bool waited_out(struct sqlite_store *s, uint32_t partition, const struct 
 	const size_t n = sizeof s->sightings / sizeof s->sightings[0];
 	struct sighting *at = &s->sightings[partition % n];
 
+	assert(skv_mutex_held(&s->admin.lock));
 	if (!at->used || at->partition != partition || at->fence != l->fence ||
 	    at->expires_ms != l->expires_ms)
 		*at = (struct sighting){ partition, l->fence, l->expires_ms, now, true };
@@ -124,8 +128,11 @@ static int check_free(struct sqlite_store *s, const struct wish *w, struct lease
 static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fence,
 		       struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(&s->admin, SQL_OWN);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(&s->admin);
+	assert(w->ttl_ms > 0);
+	st = db_stmt(&s->admin, SQL_OWN);
 	if (!st)
 		return db_fail(&s->admin, err, "owner");
 	sqlite3_bind_int64(st, 1, w->partition);
@@ -188,6 +195,7 @@ int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t t
 /* Inside a transaction: the statement is bound; it must have found its row. */
 static int change_lease(struct db *d, sqlite3_stmt *st, uint32_t partition, struct skv_error *err)
 {
+	ASSERT_IN_TX(d);
 	if (db_done(st) != SQLITE_DONE)
 		return db_fail(d, err, "owner");
 	if (sqlite3_changes(d->handle) == 0)

@@ -5,6 +5,7 @@
  * compare-and-set is one write transaction, which looks at the fence first, so it holds against other
  * processes as well.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "sqlite_store.h"
@@ -59,8 +60,10 @@ int sqlite_get(void *self, const char *key, struct skv_buf *value, uint64_t *ver
 static int check_version(struct db *d, const char *key, uint64_t expect, uint64_t *version,
 			 struct skv_error *err)
 {
-	int rc = read_row(d, key, NULL, version, err);
+	int rc;
 
+	ASSERT_IN_TX(d);
+	rc = read_row(d, key, NULL, version, err);
 	if (rc == SKV_E_NOT_FOUND)
 		*version = SKV_VERSION_NONE;
 	else if (rc != SKV_OK)
@@ -75,8 +78,11 @@ static int check_version(struct db *d, const char *key, uint64_t expect, uint64_
 static int write_row(struct db *d, const char *key, uint64_t version, const void *bytes, size_t n,
 		     struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_PUT);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(d);
+	assert(n <= SKV_STORE_VALUE_MAX);
+	st = db_stmt(d, SQL_PUT);
 	if (!st)
 		return db_fail(d, err, "registry");
 	sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);
@@ -108,8 +114,10 @@ int sqlite_put(void *self, const struct skv_fence *fence, const char *key, uint6
 
 static int delete_row(struct db *d, const char *key, struct skv_error *err)
 {
-	sqlite3_stmt *st = db_stmt(d, SQL_DEL);
+	sqlite3_stmt *st;
 
+	ASSERT_IN_TX(d);
+	st = db_stmt(d, SQL_DEL);
 	if (!st)
 		return db_fail(d, err, "registry");
 	sqlite3_bind_text(st, 1, key, -1, SQLITE_STATIC);

@@ -12,6 +12,7 @@
 #ifndef SKV_STORE_SQLITE_STORE_H
 #define SKV_STORE_SQLITE_STORE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 
 #include <sqlite3.h>
@@ -186,6 +187,9 @@ int tx_begin(struct db *d, struct skv_error *err);
 int tx_begin_later(struct db *d, bool later, struct skv_error *err);
 /* Commits when `rc` is SKV_OK, else rolls back; gives both locks back. The result of the whole. */
 int tx_end(struct db *d, int rc, struct skv_error *err);
+/* Between tx_begin and tx_end; between one of the begins and its end. */
+#define ASSERT_IN_TX(d) assert(skv_mutex_held(&(d)->lock) && skv_mutex_held(&(d)->file->turn))
+#define ASSERT_IN_READ(d) assert(skv_mutex_held(&(d)->lock))
 /* A moment's state: takes the lock. After SKV_OK, read_end must follow. */
 int read_begin(struct db *d, struct skv_error *err);
 void read_end(struct db *d);

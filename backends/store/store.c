@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <skv/lock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 
@@ -28,6 +29,7 @@ struct call {
 
 static void call_begin(struct call *c, const char *what, struct skv_error *err)
 {
+	assert(!skv_thread_reads); /* no call of a store with the core's lock */
 	c->what = what;
 	c->begin_us = skv_now_us();
 	c->err = err ? err : &c->unasked;
