@@ -166,7 +166,7 @@ def main():
     ap.add_argument("--check", action="store_true")
     a = ap.parse_args()
 
-    objs = objects(a.build)
+    objs = {path: obj for path, obj in objects(a.build).items() if os.path.exists(os.path.join(a.source, path))}
     if not objs:
         sys.exit(f"{a.build}: no objects there: build first, or name the folder with --build")
     edges = needs(objs)
