@@ -50,7 +50,7 @@ static bool make_buffers(struct skv_bench_call *c)
 	struct slabkv_buf buf;
 	char name[32];
 
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = o.buffer_bytes = stride(c->b) * c->b->keys;
 	if (strcmp(slabkv_engine(c->b->kv, NULL), "usrbio") == 0) {
 		snprintf(name, sizeof name, "bench%u", atomic_fetch_add(&serial, 1));
@@ -108,14 +108,14 @@ static int call_put(struct skv_bench_call *c)
 {
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t first = atomic_fetch_add(&c->b->next_id, c->b->keys);
-	struct slabkv_io io = { 0 };
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		fill_block(c->b, c->bufs[i].data, first + i);
 	}
-	rc = slabkv_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, &io, &c->err);
+	rc = slabkv_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, sizeof(struct slabkv_block), &io, &c->err);
 	c->asked = c->b->keys;
 	c->done = io.done;
 	c->bytes = io.bytes;
@@ -137,19 +137,19 @@ static int prepare_get(struct skv_bench *b, struct slabkv_error *err)
 
 static int call_get(struct skv_bench_call *c)
 {
-	const struct slabkv_lookup_options o = { .mode = SLABKV_BATCH,
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH,
 						  .lease_ms = SLABKV_LEASE_DEFAULT };
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t ranges = (c->b->put_to - c->b->put_from) / c->b->keys;
 	uint64_t first = c->b->put_from + c->turn * 7919 % ranges * c->b->keys;
-	struct slabkv_io io = { 0 };
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		memset(c->bufs[i].data, 0, sizeof(uint64_t)); /* the last call's bytes are no hit */
 	}
-	rc = slabkv_get(c->b->kv, c->b->name, &keys, &o, c->blocks, &io, &c->err);
+	rc = slabkv_get(c->b->kv, c->b->name, &keys, &o, c->blocks, sizeof(struct slabkv_block), &io, &c->err);
 	c->asked = c->b->keys;
 	c->bytes = io.bytes;
 	c->ios = io.ios;
@@ -168,12 +168,12 @@ const struct skv_bench_op skv_bench_get = {
 
 int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 {
-	const struct slabkv_group group = { .name = b->name,
+	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = b->name,
 					     .storages = &b->storage,
 					     .n_storages = 1 };
 	const struct slabkv_spec spec = { "kv", b->block_bytes };
 	const struct slabkv_instance instance = {
-		.id = b->name, .group = b->name, .specs = &spec, .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = b->name, .group = b->name, .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	int rc = slabkv_group_put(b->kv, &group, err);
 

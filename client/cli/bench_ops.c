@@ -28,8 +28,8 @@ static void count(struct skv_bench_call *c, uint64_t asked, uint64_t done)
 static int start_finish(struct skv_bench_call *c, uint32_t n)
 {
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, n);
-	const struct slabkv_finish_options done = { .quiesced = true };
-	struct slabkv_finished finished = { 0 };
+	const struct slabkv_finish_options done = { .size = sizeof(struct slabkv_finish_options), .quiesced = true };
+	struct slabkv_finished finished = { .size = sizeof(struct slabkv_finished) };
 	const struct slabkv_session *s;
 	uint64_t begin = skv_now_us(), middle;
 	int rc;
@@ -136,7 +136,7 @@ uint32_t skv_bench_name_hits(struct skv_bench_call *c)
 
 static int call_lookup(struct skv_bench_call *c)
 {
-	const struct slabkv_lookup_options o = { .mode = c->b->mode,
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = c->b->mode,
 						  .lease_ms = SLABKV_LEASE_DEFAULT };
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	const struct slabkv_locations *l;
@@ -251,17 +251,17 @@ static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 {
 	const char *name = b->name;
 	const struct slabkv_storage storage = {
-		.name = name,
+		.size = sizeof(struct slabkv_storage), .name = name,
 		.type = "null",
 		.root = "",
 		.capacity = b->capacity,
 		.file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40,
 		.enabled = true,
 	};
-	const struct slabkv_group group = { .name = name, .storages = &name, .n_storages = 1 };
+	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = name, .storages = &name, .n_storages = 1 };
 	const struct slabkv_spec spec = { "kv", b->slot_bytes };
 	const struct slabkv_instance instance = {
-		.id = name, .group = name, .specs = &spec, .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = name, .group = name, .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	int rc = slabkv_storage_put(b->kv, &storage, err);
 

@@ -57,7 +57,7 @@ static int emit(const struct skv_cli *cli, struct get *g, const void *data, uint
 static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 {
 	struct slabkv_keys key = skv_args_keys_of(&g->target.keys);
-	struct slabkv_lookup_options o = { .mode = SLABKV_PREFIX,
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_PREFIX,
 					    .lease_ms = SLABKV_LEASE_DEFAULT,
 					    .specs = g->spec ? &g->spec : NULL,
 					    .n_specs = g->spec != NULL };
@@ -69,8 +69,8 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 
 	if (slabkv_instance_get(kv, g->target.instance, &info, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
-	for (uint32_t i = 0; i < info->spec.n_specs && rc == SKV_EXIT_OK; i++) {
-		const struct slabkv_spec *s = &info->spec.specs[i];
+	for (uint32_t i = 0; i < info->spec->n_specs && rc == SKV_EXIT_OK; i++) {
+		const struct slabkv_spec *s = &info->spec->specs[i];
 
 		if (g->spec && strcmp(s->name, g->spec) != 0)
 			continue;
@@ -81,7 +81,7 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 	}
 	slabkv_free(info);
 	if (rc == SKV_EXIT_OK &&
-	    slabkv_get(kv, g->target.instance, &key, &o, &block, NULL, &err) != SLABKV_OK)
+	    slabkv_get(kv, g->target.instance, &key, &o, &block, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		rc = skv_cli_fail(cli, &err);
 	else if (rc == SKV_EXIT_OK && block.result != SLABKV_HIT)
 		rc = explain(cli, &block, g->target.texts[0], &err);
@@ -97,7 +97,7 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 /* A chain ends where nothing follows. A block that is missing before others is a hole. */
 static int check_end(const struct skv_cli *cli, struct slabkv *kv, const struct get *g)
 {
-	static const struct slabkv_lookup_options each = { .mode = SLABKV_BATCH };
+	static const struct slabkv_lookup_options each = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH };
 	static char text[AHEAD][SKV_CLI_CHAIN_KEY];
 	const struct slabkv_locations *found;
 	const char *names[AHEAD];
@@ -140,7 +140,7 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 		bufs[i] = (struct slabkv_buf){ memory + i * g->block_bytes, g->block_bytes };
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 	}
-	if (slabkv_get(kv, g->target.instance, &keys, NULL, blocks, NULL, &err) != SLABKV_OK)
+	if (slabkv_get(kv, g->target.instance, &keys, NULL, blocks, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
 	for (uint32_t i = 0; i < BATCH && rc == SKV_EXIT_OK && !*end; i++) {
 		*end = g->bytes >= g->length;
@@ -169,12 +169,12 @@ static int check_layout(const struct skv_cli *cli, struct slabkv *kv, const stru
 
 	if (slabkv_instance_get(kv, g->target.instance, &info, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
-	if (info->spec.n_specs != 1)
+	if (info->spec->n_specs != 1)
 		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %u specs", g->target.instance,
-				   info->spec.n_specs);
-	else if (info->spec.specs[0].size != g->block_bytes)
+				   info->spec->n_specs);
+	else if (info->spec->specs[0].size != g->block_bytes)
 		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %" PRIu64 " bytes", g->target.instance,
-				   info->spec.specs[0].size);
+				   info->spec->specs[0].size);
 	slabkv_free(info);
 	return rc;
 }

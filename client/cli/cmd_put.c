@@ -90,15 +90,15 @@ static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 	const char *specs[SLABKV_MAX_SPECS];
 	struct slabkv_keys key = skv_args_keys_of(&p->target.keys);
 	struct slabkv_block block = { .bufs = bufs, .n_bufs = p->n_in };
-	struct slabkv_put_options o = { .specs = specs, .n_specs = p->n_in, .independent = p->independent };
-	struct slabkv_io io;
+	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .specs = specs, .n_specs = p->n_in, .independent = p->independent };
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	struct slabkv_error err;
 
 	for (uint32_t i = 0; i < p->n_in; i++) {
 		bufs[i] = (struct slabkv_buf){ p->in[i].data, p->in[i].len };
 		specs[i] = p->in[i].spec;
 	}
-	if (slabkv_put(kv, p->target.instance, &key, &o, &block, &io, &err) != SLABKV_OK ||
+	if (slabkv_put(kv, p->target.instance, &key, &o, &block, sizeof(struct slabkv_block), &io, &err) != SLABKV_OK ||
 	    block.result == SLABKV_FAILED)
 		return skv_cli_fail(cli, &err);
 	count(p, &io);
@@ -114,9 +114,9 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 	const char **names = skv_calloc((size_t)n + 1, sizeof *names);
 	char *text = skv_calloc((size_t)n + 1, SKV_CLI_CHAIN_KEY);
 	struct slabkv_keys keys, parent;
-	struct slabkv_put_options o = { .independent = p->independent };
+	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .independent = p->independent };
 	struct slabkv_error err;
-	struct slabkv_io io;
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc = SKV_EXIT_OK;
 
 	if (!blocks || !bufs || !names || !text) {
@@ -135,8 +135,8 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 		}
 		keys = slabkv_keys_strings(names + 1, n);
 		parent = slabkv_keys_strings(names, 1);
-		o.parent = first > 0 && !p->independent ? &parent : NULL;
-		if (slabkv_put(kv, p->target.instance, &keys, &o, blocks, &io, &err) != SLABKV_OK)
+		keys.parent = first > 0 && !p->independent ? &parent : NULL;
+		if (slabkv_put(kv, p->target.instance, &keys, &o, blocks, sizeof(struct slabkv_block), &io, &err) != SLABKV_OK)
 			rc = skv_cli_fail(cli, &err);
 		else
 			count(p, &io);
@@ -174,7 +174,7 @@ static int do_put(struct skv_cli *cli, struct put *p)
 {
 	struct slabkv_spec specs[SLABKV_MAX_SPECS];
 	struct slabkv_instance instance = {
-		.id = p->target.instance, .group = p->group, .specs = specs, .n_specs = p->n_in
+		.size = sizeof(struct slabkv_instance), .id = p->target.instance, .group = p->group, .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = p->n_in
 	};
 	struct slabkv_error err;
 	struct slabkv *kv;

@@ -8,8 +8,8 @@
 
 static json_t *location_json(const struct slabkv_locations *r, uint32_t key, uint32_t spec)
 {
-	const struct slabkv_location *l = &r->loc[(size_t)key * r->n_specs + spec];
-	const struct slabkv_file *f = &r->files[l->file];
+	const struct slabkv_location *l = SLABKV_AT(struct slabkv_location, r->loc, r->loc_size, (size_t)key * r->n_specs + spec);
+	const struct slabkv_file *f = SLABKV_AT(struct slabkv_file, r->files, r->file_size, l->file);
 	char checksum[20] = "", generation[24];
 
 	if (l->has_checksum)
@@ -46,8 +46,8 @@ static void print_lookup(const struct skv_cli_target *t, const struct slabkv_loc
 			continue;
 		}
 		for (uint32_t s = 0; s < r->n_specs; s++) {
-			const struct slabkv_location *l = &r->loc[(size_t)k * r->n_specs + s];
-			const struct slabkv_file *f = &r->files[l->file];
+			const struct slabkv_location *l = SLABKV_AT(struct slabkv_location, r->loc, r->loc_size, (size_t)k * r->n_specs + s);
+			const struct slabkv_file *f = SLABKV_AT(struct slabkv_file, r->files, r->file_size, l->file);
 
 			printf("%s  %s  %s/%s  offset %" PRIu64 "  length %" PRIu64 "\n",
 			       t->texts[k], r->specs[s], f->storage, f->path, l->offset, l->length);
@@ -88,7 +88,7 @@ int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 						 { "trailing", no_argument, NULL, 't' },
 						 { "lease", required_argument, NULL, 'l' },
 						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
-	struct slabkv_lookup_options o = { .mode = SLABKV_PREFIX,
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_PREFIX,
 					    .lease_ms = SLABKV_LEASE_DEFAULT };
 	struct skv_cli_target t;
 	uint64_t n;

@@ -2,6 +2,7 @@
  * state. */
 #include "cli.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -80,20 +81,41 @@ static int stat_manager(struct skv_cli *cli, struct slabkv *kv)
 	return SKV_EXIT_OK;
 }
 
+/* All but letters and digits as %XX, behind what stands in `path`. False: it does not fit. */
+static bool append(char *path, size_t size, const char *text)
+{
+	size_t n = strlen(path);
+
+	for (; *text && n + 4 <= size; text++)
+		n += (size_t)snprintf(path + n, size - n, isalnum((unsigned char)*text) ? "%c" : "%%%02X", (unsigned char)*text);
+	return !*text;
+}
+
 /* The manager's own JSON is readable as it is. */
 static int stat_block(struct skv_cli *cli, struct slabkv *kv, const struct skv_cli_target *t)
 {
+	char path[4096] = "/v1/instances/";
 	struct slabkv_keys key = skv_args_keys_of(&t->keys);
-	struct slabkv_error err;
-	json_error_t e;
-	const char *text;
+	bool strings = key.form == SLABKV_KEYS_STRING, fits = append(path, sizeof path, t->instance);
+	struct slabkv_key k = { 0, 0 };
+	size_t n = strlen(path);
 	json_t *doc;
+	int rc;
 
-	if (slabkv_block_info(kv, t->instance, &key, &text, &err) != SLABKV_OK)
-		return skv_cli_fail(cli, &err);
-	doc = json_loads(text, 0, &e);
-	slabkv_free(text);
-	return skv_cli_print_json(doc);
+	if (key.n != 1)
+		return skv_cli_usage(cli, "one key at a time");
+	if (key.form == SLABKV_KEYS_INT)
+		k.lo = key.v.ints[0];
+	else if (!strings)
+		k = key.v.wide[0];
+	if (strings)
+		snprintf(path + n, sizeof path - n, "/blocks?key=");
+	else
+		snprintf(path + n, sizeof path - n, "/blocks/%016" PRIx64 "%016" PRIx64, k.hi, k.lo);
+	if (!fits || (strings && !append(path, sizeof path, key.v.strings[0])))
+		return skv_cli_usage(cli, "an instance has at most 127 characters, a key 1024 bytes");
+	rc = skv_cli_call(cli, kv, "GET", path, NULL, &doc);
+	return rc == SKV_EXIT_OK ? skv_cli_print_json(doc) : rc;
 }
 
 int skv_cmd_stat(struct skv_cli *cli, int argc, char **argv)

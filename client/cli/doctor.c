@@ -93,17 +93,20 @@ static void check_mount(struct doctor *d, const char *name)
 	slabkv_free(path);
 }
 
-static void check_storage(struct doctor *d, const json_t *s)
+static void check_storage(struct doctor *d, const struct slabkv_storage_info *s)
 {
 	char room[24];
-	const char *name = skv_cli_text(s, "name"), *type = skv_cli_text(s, "type");
+	const char *name = s->spec->name, *type = s->spec->type;
 
-	skv_cli_storage_size(s, "free_bytes", room);
-	if (!json_is_true(json_object_get(s, "healthy")))
+	if (strcmp(type, "external") == 0)
+		snprintf(room, sizeof room, "%llu pages", (unsigned long long)s->free_bytes);
+	else
+		skv_args_print_size(s->free_bytes, room);
+	if (!s->healthy)
 		say(d, BAD, "storage",
 		    "look at the manager's log: is its directory mounted, writable, not full?",
-		    "%s: %s", name, skv_cli_text(s, "problem"));
-	else if (!json_is_true(json_object_get(s, "enabled")))
+		    "%s: %s", name, s->problem);
+	else if (s->spec->enabled != SLABKV_YES)
 		say(d, WARNING, "storage", "enable it to take new blocks", "%s is disabled", name);
 	else
 		say(d, GOOD, "storage", "", "%s is healthy, %s free", name, room);
@@ -113,33 +116,33 @@ static void check_storage(struct doctor *d, const json_t *s)
 
 static void check_storages(struct doctor *d)
 {
+	const struct slabkv_storages *all;
+	const struct slabkv_stats *stats;
 	struct slabkv_error err;
-	const char *text;
-	json_error_t e;
-	json_t *stats;
-	const json_t *s;
-	size_t i;
 
-	if (slabkv_stats(d->kv, &text, &err) != SLABKV_OK) {
+	if (slabkv_stats(d->kv, &stats, &err) != SLABKV_OK) {
 		say(d, BAD, "stats",
 		    err.code == SLABKV_E_UNAUTHENTICATED ? "give a token with --token-file"
 							  : "see its log",
 		    "%s", err.message);
 		return;
 	}
-	stats = json_loads(text, 0, &e);
-	slabkv_free(text);
-	if (strcmp(skv_cli_text(stats, "version"), slabkv_version()) == 0)
+	if (strcmp(stats->version, slabkv_version()) == 0)
 		say(d, GOOD, "version", "", "manager and library are %s", slabkv_version());
 	else
 		say(d, WARNING, "version", "use the same release on both sides",
-		    "manager %s, library %s", skv_cli_text(stats, "version"), slabkv_version());
-	if (json_array_size(json_object_get(stats, "storages")) == 0)
+		    "manager %s, library %s", stats->version, slabkv_version());
+	slabkv_free(stats);
+	if (slabkv_storages(d->kv, &all, &err) != SLABKV_OK) {
+		say(d, BAD, "storage", "see its log", "%s", err.message);
+		return;
+	}
+	if (all->n == 0)
 		say(d, BAD, "storage", "register one: PUT /v1/storages/NAME",
 		    "the manager has no storage");
-	json_array_foreach(json_object_get(stats, "storages"), i, s)
-		check_storage(d, s);
-	json_decref(stats);
+	for (uint32_t i = 0; i < all->n; i++)
+		check_storage(d, all->v[i]);
+	slabkv_free(all);
 }
 
 /* A directory that --mount names. */
@@ -179,13 +182,13 @@ static void probe_block(struct doctor *d, const char *instance)
 
 	skv_random(&key, sizeof key);
 	skv_pattern_fill(out, sizeof out, key.lo);
-	if (slabkv_put(d->kv, instance, &keys, NULL, &put, NULL, &err) != SLABKV_OK ||
+	if (slabkv_put(d->kv, instance, &keys, NULL, &put, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK ||
 	    put.result != SLABKV_WRITTEN) {
 		say(d, BAD, "write", remedy, "a block could not be written: %s", err.message);
 		return;
 	}
 	say(d, GOOD, "write", "", "a block was written and committed");
-	if (slabkv_get(d->kv, instance, &keys, NULL, &get, NULL, &err) != SLABKV_OK ||
+	if (slabkv_get(d->kv, instance, &keys, NULL, &get, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK ||
 	    get.result != SLABKV_HIT)
 		say(d, BAD, "read", remedy, "the block was not read back: %s",
 		    get.result == SLABKV_MISMATCH ? "its bytes differ" : err.message);
@@ -201,7 +204,7 @@ static void check_probe(struct doctor *d)
 {
 	const struct slabkv_spec spec = { "kv", 4096 };
 	const struct slabkv_instance instance = {
-		.id = "slabkv-doctor", .group = "default", .specs = &spec, .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = "slabkv-doctor", .group = "default", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	struct slabkv_error err;
 

@@ -406,7 +406,7 @@ int main(int argc, char **argv)
 	int rc = SKV_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
-	slabkv_options_init(&cli.library);
+	slabkv_options_init(&cli.library, sizeof cli.library);
 	if (codec && codec[0])
 		cli.codec = codec;
 	if (token && token[0])

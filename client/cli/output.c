@@ -155,17 +155,10 @@ int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err)
 
 int skv_cli_stats(const struct skv_cli *cli, struct slabkv *kv, json_t **out)
 {
-	struct slabkv_error err;
-	json_error_t e;
-	const char *text;
-	int rc = slabkv_stats(kv, &text, &err);
+	int rc = skv_cli_call(cli, kv, "GET", "/v1/stats", NULL, out);
 
-	if (rc != SLABKV_OK)
-		return skv_cli_fail(cli, &err);
-	*out = json_loads(text, 0, &e);
-	slabkv_free(text);
-	if (json_is_object(*out))
-		return SKV_EXIT_OK;
+	if (rc != SKV_EXIT_OK || json_is_object(*out))
+		return rc;
 	json_decref(*out);
 	skv_cli_tell(cli, "internal", "the manager's stats are no JSON object");
 	return SKV_EXIT_REFUSED;
@@ -247,7 +240,8 @@ static void tell_placements(struct slabkv *kv, const char *id)
 	if (slabkv_instance_get(kv, id, &info, &ignored) != SLABKV_OK)
 		return;
 	for (uint32_t i = 0; i < info->n_placements; i++) {
-		const struct slabkv_placement *p = &info->placements[i];
+		const struct slabkv_placement *p =
+			SLABKV_AT(struct slabkv_placement, info->placements, info->placement_size, i);
 
 		if (p->wasted_bytes || p->copied_bytes)
 			fprintf(stderr,
@@ -263,13 +257,13 @@ int skv_cli_make_instance(struct slabkv *kv, const struct slabkv_instance *i, co
 {
 	const struct slabkv_instance_info *have;
 	const struct slabkv_group_info *group;
-	const struct slabkv_group fresh = { .name = i->group,
+	const struct slabkv_group fresh = { .size = sizeof(struct slabkv_group), .name = i->group,
 					     .storages = &storage,
 					     .n_storages = 1 };
 	int rc = slabkv_instance_get(kv, i->id, &have, err);
 
 	if (rc == SLABKV_OK) {
-		rc = same_specs(i, &have->spec, err);
+		rc = same_specs(i, have->spec, err);
 		slabkv_free(have);
 		return rc;
 	}

@@ -46,8 +46,8 @@ static int make_instance(struct skv_replay *r)
 {
 	struct slabkv_spec specs[SLABKV_MAX_SPECS];
 	char names[SLABKV_MAX_SPECS][8];
-	struct slabkv_instance i = { .id = r->instance, .group = r->group, .block_tokens = 512,
-				      .specs = specs, .n_specs = r->n_specs };
+	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .id = r->instance, .group = r->group, .block_tokens = 512,
+				      .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = r->n_specs };
 	struct slabkv_error err;
 
 	for (uint32_t s = 0; s < r->n_specs; s++) {

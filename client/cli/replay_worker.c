@@ -146,17 +146,17 @@ static void judge(struct skv_replay_worker *w, const uint64_t *ids, uint32_t mat
 static bool read_prefix(struct skv_replay_worker *w, const struct skv_trace_request *q,
 			uint32_t *hits)
 {
-	const struct slabkv_lookup_options o = { .lease_ms = w->r->lease_ms };
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .lease_ms = w->r->lease_ms };
 	uint32_t n = 0;
 
 	for (*hits = 0; *hits < q->n_ids; *hits += n) {
 		struct slabkv_keys keys;
 		struct slabkv_error err;
-		struct slabkv_io io;
+		struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 
 		n = q->n_ids - *hits < w->window ? q->n_ids - *hits : w->window;
 		keys = slabkv_keys_ints(q->ids + *hits, n);
-		if (slabkv_get(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err) !=
+		if (slabkv_get(w->r->kv, w->r->instance, &keys, &o, w->blocks, sizeof(struct slabkv_block), &io, &err) !=
 		    SLABKV_OK) {
 			remember(w->r, &err, true);
 			return false;
@@ -180,16 +180,16 @@ static bool write_window(struct skv_replay_worker *w, const struct skv_trace_req
 {
 	struct slabkv_keys keys = slabkv_keys_ints(q->ids + first, n);
 	struct slabkv_keys parent = slabkv_keys_ints(q->ids + first - (first > 0), 1);
-	struct slabkv_put_options o = { .parent = first > 0 ? &parent : NULL };
 	struct slabkv_error err;
-	struct slabkv_io io;
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
+	keys.parent = first > 0 ? &parent : NULL;
 	for (uint32_t b = 0; b < n; b++)
 		for (uint32_t s = 0; s < w->r->n_specs; s++)
 			skv_pattern_fill(w->blocks[b].bufs[s].data, w->blocks[b].bufs[s].size,
 					 skv_pattern_seed(w->r->instance, s, q->ids[first + b]));
-	rc = slabkv_put(w->r->kv, w->r->instance, &keys, &o, w->blocks, &io, &err);
+	rc = slabkv_put(w->r->kv, w->r->instance, &keys, NULL, w->blocks, sizeof(struct slabkv_block), &io, &err);
 	w->counts.written += io.done;
 	w->counts.bytes_written += io.bytes;
 	w->counts.exists += io.exists;

@@ -17,16 +17,32 @@
  * complete later. slabkv_close must be the last use. Everything else
  * (options, results, buffers) belongs to one call at a time.
  *
- * Errors: functions return SLABKV_OK or a negative SLABKV_E_*; `err` (may be NULL) then holds the
- * sentence. Outputs are set only on SLABKV_OK unless said otherwise. Results that are returned
- * through a pointer to pointer are read-only and released with slabkv_free.
+ * Errors: functions return SLABKV_OK or a negative SLABKV_E_* of the list below, and no other number; `err`
+ * (may be NULL) then holds the sentence. Any call may end with SLABKV_E_INVALID, _NOMEM, _INTERNAL, and one that
+ * asks the manager also with _NETWORK, _TIMEOUT, _NOT_READY, _NOT_OWNER, _UNAUTHENTICATED, _FORBIDDEN or
+ * _UNKNOWN_OUTCOME; each function names the others that tell its caller something. Outputs are set only on
+ * SLABKV_OK unless said otherwise. Results that are returned through a pointer to pointer are read-only and
+ * released with slabkv_free.
+ *
+ * Growth: structs get new members at their end, and programs that were built before go on working.
+ *	- A struct that the caller provides begins with `size`: its size as the caller was built, sizeof x. Members
+ *	  that are 0 or NULL mean what they say at their place; memory behind `size` is not looked at.
+ *	  Too small a size is SLABKV_E_INVALID, field "size".
+ *	- Elements of arrays have no size; what takes or gives the array has their distance (`..._size`), given as
+ *	  sizeof *array. Elements of results are reached with SLABKV_AT.
+ *	- struct slabkv_error, slabkv_key and slabkv_buf never change.
  *
  * Units: bytes and milliseconds. Strings are NUL-terminated UTF-8 and borrowed for the call. Names
  * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'.
  * An instance's may be a model's: such parts with a '/' between them, 127 characters in all ("Qwen/Qwen3-32B").
  *
- * After fork the child must not use a handle of its parent; with the engine "usrbio" it should call exec soon: what
- * it has inherited keeps the parent's memory with the FUSE daemon alive.
+ * After fork a handle, a queue or a pool belongs to the parent alone: in the child every call with it is SLABKV_E_INVALID,
+ * field "handle", and to close it does nothing. With the engine "usrbio" the child should call exec soon: what it has
+ * inherited keeps the parent's memory with the FUSE daemon alive.
+ *
+ * A fault of the library's own: where it finds something untrue that it relies on, it logs the place and takes the
+ * handle out of use instead of ending the process: from then on each lookup and get is a miss with SLABKV_E_INTERNAL, field
+ * "handle", and so is every other call an error. To close it is still right, and another handle may be opened.
  */
 #ifndef SLABKV_H
 #define SLABKV_H
@@ -34,7 +50,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,9 +57,22 @@ extern "C" {
 
 #define SLABKV_API __attribute__((visibility("default")))
 
-/* Version of this header; slabkv_version() is that of the loaded library. */
+/* Version of this header. */
+#define SLABKV_VERSION_MAJOR 0
+#define SLABKV_VERSION_MINOR 1
+#define SLABKV_VERSION_PATCH 0
 #define SLABKV_VERSION "0.1.0"
+/* For comparing: 0x00MMmmpp. */
+#define SLABKV_VERSION_NUMBER                                                                                          \
+	((uint32_t)((SLABKV_VERSION_MAJOR << 16) | (SLABKV_VERSION_MINOR << 8) | SLABKV_VERSION_PATCH))
+/* The same of the library that is loaded. Static. */
 SLABKV_API const char *slabkv_version(void);
+SLABKV_API uint32_t slabkv_version_number(void);
+
+/* Element i of an array in a result whose elements lie `stride` bytes apart: SLABKV_AT(struct slabkv_location, l->loc,
+ * l->loc_size, i). */
+#define SLABKV_AT(type, array, stride, i)                                                                              \
+	((const type *)(const void *)((const char *)(array) + (size_t)(stride) * (size_t)(i)))
 
 #define SLABKV_MAX_KEYS 16384u /* keys in one call */
 #define SLABKV_MAX_SPECS 32u   /* specs of one instance */
@@ -116,34 +144,11 @@ struct slabkv_mismatch {
 	uint64_t generation;
 };
 
-/* The engine "usrbio". Shared memory of a process: read_iov_size + write_iov_size + a little for each ring.
- * Each member can be set by name, too: slabkv_option tells ranges and defaults. */
-struct slabkv_hf3fs {
-	const char *lib; /* 3FS's client library; NULL: $HF3FS_LIB, else as the linker finds it */
-	/* Where 3FS is mounted. NULL: found by the first file. A handle uses one 3FS. */
-	const char *mount_point;
-	/* Directories of storages, separated by commas: the same as `mounts`. Blocks spread over the
-	 * storages of their group. NULL: none. */
-	const char *base_path;
-	uint64_t read_iov_size;   /* bytes of buffers for reads; all calls share them */
-	uint64_t write_iov_size;  /* for writes */
-	uint64_t read_io_size;    /* bytes of one request at most */
-	uint64_t write_io_size;
-	uint32_t ior_entries;     /* requests in flight in a ring */
-	int32_t io_depth;         /* at most so many are executed together (the sign is ignored); 0: all */
-	int32_t numa_id;          /* of buffers and rings; -1: anywhere */
-	uint32_t io_thread_num;   /* pairs of rings, each used by one thread at a time */
-	/* A request that is not back after so long is given up: a read is a miss, a write fails and its
-	 * slot rests. 3FS itself tries for 60 s. Its memory stays away until it is back; a read that goes
-	 * straight into memory of the caller's is waited for until it is, or the daemon's process has ended. */
-	uint32_t read_timeout_ms;
-	uint32_t write_timeout_ms;
-};
-
-/* How to reach the managers and the storages. Start from slabkv_options_init. All strings are
- * copied by slabkv_open; the callbacks and their contexts must live as long as the handle. */
+/* How to reach the managers and the storages. From slabkv_options_init, or, for programs that set all by name, from
+ * slabkv_options_new. All strings are copied by slabkv_open; the callbacks and their contexts must live as long as
+ * the handle. */
 struct slabkv_options {
-	size_t size; /* of this struct as the caller was built; set by slabkv_options_init */
+	size_t size; /* of this struct as the caller was built; set by slabkv_options_init and slabkv_options_new */
 	/* Managers, "http://host:port", or "host:port". The next is tried when one cannot be reached, is not ready
 	 * or does not own the partition. NULL and 0: http://127.0.0.1:7333. At most 16. */
 	const char *const *urls;
@@ -183,17 +188,43 @@ struct slabkv_options {
 	/* How requests travel: "protobuf" (default, also NULL) or "json". A manager that does not
 	 * read protobuf is spoken to in JSON from then on. */
 	const char *codec;
-	struct slabkv_hf3fs hf3fs;
 	/* Of asynchronous queues that are opened without options of their own. 0: their defaults. */
 	uint32_t async_threads;
 	uint32_t async_in_flight;
+	void *owned; /* of slabkv_options_new: never touch it */
+	/* The engine "usrbio". Shared memory of a process: read_iov_size + write_iov_size + a little for each ring.
+	 * slabkv_option tells ranges and defaults. */
+	const char *hf3fs_lib; /* 3FS's client library; NULL: $HF3FS_LIB, else as the linker finds it */
+	/* Where 3FS is mounted. NULL: found by the first file. A handle uses one 3FS. */
+	const char *hf3fs_mount_point;
+	/* Directories of storages, separated by commas: the same as `mounts`. Blocks spread over the
+	 * storages of their group. NULL: none. */
+	const char *hf3fs_base_path;
+	uint64_t hf3fs_read_iov_size;  /* bytes of buffers for reads; all calls share them */
+	uint64_t hf3fs_write_iov_size; /* for writes */
+	uint64_t hf3fs_read_io_size;   /* bytes of one request at most */
+	uint64_t hf3fs_write_io_size;
+	uint32_t hf3fs_ior_entries;   /* requests in flight in a ring */
+	int32_t hf3fs_io_depth;       /* at most so many are executed together (the sign is ignored); 0: all */
+	int32_t hf3fs_numa_id;        /* of buffers and rings; -1: anywhere */
+	uint32_t hf3fs_io_thread_num; /* pairs of rings, each used by one thread at a time */
+	/* A request that is not back after so long is given up: a read is a miss, a write fails and its
+	 * slot rests. 3FS itself tries for 60 s. Its memory stays away until it is back; a read that goes
+	 * straight into memory of the caller's is waited for until it is, or the daemon's process has ended. */
+	uint32_t hf3fs_read_timeout_ms;
+	uint32_t hf3fs_write_timeout_ms;
 };
 
-/* Fills *o with the defaults. */
-SLABKV_API void slabkv_options_init(struct slabkv_options *o);
+/* Fills *o, of `size` bytes, with the defaults. */
+SLABKV_API void slabkv_options_init(struct slabkv_options *o, size_t size);
+/* Options on the heap, with the defaults, for languages that do not know the struct: set by name, released with
+ * slabkv_options_free after slabkv_open (or instead of it). NULL: no memory. */
+SLABKV_API struct slabkv_options *slabkv_options_new(void);
+SLABKV_API void slabkv_options_free(struct slabkv_options *o);
 
-/* Sets one option by its name, as connectors and their users know it ("hf3fs_io_depth", "-8"). Texts are
- * borrowed until slabkv_open. Sizes: "200M", powers of 1024; booleans: true, false, 1, 0. SLABKV_E_INVALID:
+/* Sets one option by its name, as connectors and their users know it ("hf3fs_io_depth", "-8"). Texts of options from
+ * slabkv_options_new are copied, others are borrowed until slabkv_open. Lists ("urls", "mounts") are separated by commas
+ * and need slabkv_options_new. Sizes: "200M", powers of 1024; booleans: true, false, 1, 0. SLABKV_E_INVALID:
  * err.field is the name, the message says what it may be; *o is unchanged. */
 SLABKV_API int slabkv_options_set(struct slabkv_options *o, const char *name, const char *value,
 				    struct slabkv_error *err);
@@ -207,9 +238,14 @@ struct slabkv_option {
 };
 /* The i-th of them, from 0 on; NULL after the last. */
 SLABKV_API const struct slabkv_option *slabkv_option(uint32_t i);
+/* The two callbacks, for programs that do not know the struct. fn NULL: none. */
+SLABKV_API void slabkv_options_on_call(struct slabkv_options *o,
+					 void (*fn)(void *ctx, const char *op, uint64_t us, int status), void *ctx);
+SLABKV_API void slabkv_options_on_mismatch(struct slabkv_options *o,
+					     void (*fn)(void *ctx, const struct slabkv_mismatch *m), void *ctx);
 
-/* Makes a handle. Contacts nobody: a manager that is down is found at the first call.
- * SLABKV_E_INVALID (field names the option), SLABKV_E_NOMEM. */
+/* Makes a handle; `o` NULL: the defaults. Contacts nobody: a manager that is down is found at the first call.
+ * SLABKV_E_INVALID (field names the option). */
 SLABKV_API int slabkv_open(const struct slabkv_options *o, struct slabkv **out,
 			     struct slabkv_error *err);
 /* Releases a handle. NULL is allowed. No call may be running. Asynchronous queues that are still open
@@ -227,30 +263,49 @@ SLABKV_API void slabkv_free(const void *result);
 
 /* ---- objects that are registered once -------------------------------------------------------- */
 
-/* A place for blocks. Everything but `capacity` (may grow) and `enabled` is fixed once made. */
+/* A put changes what it names and leaves the rest, also what other APIs have set. In the structs of puts a member
+ * that is 0 or NULL is not named: what is there already keeps what it has, what is new gets the manager's default.
+ * To set a number to 0 say SLABKV_NONE; to empty a text say "", a list a pointer that is not NULL with no elements. */
+#define SLABKV_NONE UINT64_MAX
+
+/* Of a put; what is read back is YES or NO. */
+enum slabkv_switch { SLABKV_KEEP = 0, SLABKV_YES = 1, SLABKV_NO = 2 };
+
+/* A place for blocks. Everything but `capacity`, `enabled`, `draining`, the marks, `fs_master`, `client_root` and
+ * `client_mount` is fixed once made. */
 struct slabkv_storage {
-	const char *name;
-	const char *type;   /* "file" (slab files below root), "hf3fs" (the same on a 3FS mount),
+	size_t size;
+	const char *name;   /* needed */
+	const char *type;   /* "file" (slab files below root; the default), "hf3fs" (the same on a 3FS mount),
 			       "null" (addresses without bytes) */
 	const char *root;   /* absolute directory on the manager's machine; "" for "null" */
-	uint64_t capacity;  /* bytes of slab files at most; a multiple of the unit */
-	uint64_t file_size; /* bytes of one slab file; 0 = the manager's default */
-	uint64_t unit;      /* slab unit, power of two; 0 = the manager's default (64 MiB) */
-	bool enabled;       /* false: takes no new blocks */
+	uint64_t capacity;  /* bytes of slab files at most; a multiple of the unit. A new one needs it */
+	uint64_t file_size; /* bytes of one slab file */
+	uint64_t unit;      /* slab unit in bytes, power of two (default 64 MiB) */
+	enum slabkv_switch enabled;  /* NO: takes no new blocks (default YES) */
+	enum slabkv_switch draining; /* YES: no new blocks, those there are evicted, its files go (default NO) */
+	/* Eviction in the background begins when blocks use more than `high` percent of the capacity and ends at `low`;
+	 * high 100: none. */
+	uint64_t high_percent;
+	uint64_t low_percent;
+	const char *client_root;  /* `root` as clients see it, for APIs that name whole paths */
+	const char *client_mount; /* the mount point there */
 	/* Of "hf3fs": */
-	uint64_t chunk_size; /* what the directory must say; 0 = it is asked */
-	bool any_mount;      /* a mount that is not 3FS will do */
-	const char *const *fs_master; /* "http://host:port/DIR" of fs-masters that work there for the manager; may change */
+	uint64_t chunk_size;          /* bytes: what the directory must say; not named: it is asked */
+	enum slabkv_switch any_mount; /* YES: a mount that is not 3FS will do */
+	const char *const *fs_master; /* "http://host:port/DIR" of fs-masters that work there for the manager */
 	uint32_t n_fs_master;
 };
 
 /* A storage as the manager sees it now. */
 struct slabkv_storage_info {
-	struct slabkv_storage spec;
+	const struct slabkv_storage *spec; /* all members set */
 	char uuid[37];
 	bool healthy;
 	const char *problem; /* sentence, "" when healthy */
 	uint32_t files;
+	uint32_t draining_files;    /* of them */
+	uint32_t bad_files;         /* of them: lost or damaged */
 	uint64_t file_bytes;        /* of slab files made so far */
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
@@ -258,20 +313,43 @@ struct slabkv_storage_info {
 	uint64_t free_bytes;        /* file_bytes and room to grow, less assigned */
 };
 
-/* Quota and placement for several instances. */
+/* How the capacity of a group is divided among its instances (docs/EVICTION.md). */
+enum slabkv_share {
+	SLABKV_SHARE_KEEP,         /* of a put: not named */
+	SLABKV_SHARE_GROUP,        /* not at all (default) */
+	SLABKV_SHARE_PROPORTIONAL, /* by weight; what others leave may be borrowed */
+	SLABKV_SHARE_FIXED,        /* by weight, and no more */
+};
+
+/* Quota and placement for several instances. All but the name may change. */
 struct slabkv_group {
-	const char *name;
-	uint64_t capacity;           /* bytes of blocks at most; 0 = only the storages limit */
-	const char *const *storages; /* names, preferred first; at least one */
+	size_t size;
+	const char *name;            /* needed */
+	uint64_t capacity;           /* bytes of blocks at most; NONE (default): only the storages limit */
+	const char *const *storages; /* names, preferred first; a new one needs at least one */
 	uint32_t n_storages;
-	const char *policy; /* which blocks go first when room is needed, by name; NULL or "" = the manager's default */
+	const char *policy; /* which blocks go first when room is needed, by name; "" = the manager's default */
 	uint64_t ttl_ms;    /* of policy "ttl", which needs it, and of no other: blocks written longer ago go */
+	uint64_t max_idle_ms;   /* blocks that nobody has looked up for so long go; NONE (default): never */
+	uint64_t max_blocks;    /* NONE (default): no bound */
+	uint64_t max_instances; /* NONE (default): no bound */
+	uint64_t high_percent;  /* as a storage's, of the group's capacity */
+	uint64_t low_percent;
+	uint64_t pin_percent; /* of the capacity may be pinned hard, 0..100 (default 50) */
+	enum slabkv_share share;
 };
 
 struct slabkv_group_info {
-	struct slabkv_group spec;
+	const struct slabkv_group *spec; /* all members set */
 	uint64_t used_bytes;
 	uint64_t blocks;
+	uint64_t room_bytes; /* that it may have: its capacity, or its storages', if that is less */
+	uint64_t pinned_bytes;
+	uint64_t soft_pinned_bytes;
+	uint64_t leased_bytes; /* estimate */
+	uint64_t open_bytes;   /* of open sessions */
+	uint64_t evicted_blocks;
+	uint64_t hits; /* keys that lookups found */
 };
 
 /* One part of a block. */
@@ -280,15 +358,19 @@ struct slabkv_spec {
 	uint64_t size; /* exact bytes, 1 .. 4 GiB */
 };
 
-/* One model deployment: the layout of its blocks. Everything but `extra` is fixed once
+/* One model deployment: the layout of its blocks. Everything but `extra`, `weight` and `capacity` is fixed once
  * registered. */
 struct slabkv_instance {
-	const char *id;
-	const char *group;
+	size_t size;
+	const char *id;                   /* needed */
+	const char *group;                /* default "default" */
 	uint32_t block_tokens;            /* tokens in a block, for people; 0 = not told */
-	const struct slabkv_spec *specs; /* parts of a block, in the order of buffers */
+	const struct slabkv_spec *specs; /* parts of a block, in the order of buffers; a new one needs them */
+	size_t spec_size;                 /* from one element to the next: sizeof *specs */
 	uint32_t n_specs;                 /* 1..SLABKV_MAX_SPECS */
-	const char *extra;                /* opaque text, at most 16384 bytes; NULL or "" = none */
+	const char *extra;                /* opaque text, at most 16384 bytes */
+	uint64_t weight;                  /* in a group that shares (default 1) */
+	uint64_t capacity;                /* bytes of its part there; NONE (default): by weight */
 };
 
 /* How slots for a spec lie on the chunks of a storage (type hf3fs): a write of a part of a chunk reads and writes all of
@@ -303,7 +385,7 @@ struct slabkv_placement {
 };
 
 struct slabkv_instance_info {
-	struct slabkv_instance spec;
+	const struct slabkv_instance *spec; /* all members set */
 	uint64_t blocks;
 	uint64_t used_bytes;
 	uint64_t open_sessions;
@@ -311,9 +393,16 @@ struct slabkv_instance_info {
 	uint64_t leased_bytes; /* estimate */
 	const struct slabkv_placement *placements; /* of each spec on each storage of its group that has chunks */
 	uint32_t n_placements;
+	size_t placement_size; /* from one element to the next */
+	uint64_t share_bytes;  /* its part, 0 in a group without parts */
+	uint64_t pinned_bytes;
+	uint64_t soft_pinned_bytes;
+	uint64_t evicted_blocks;
+	uint64_t hits;
 };
 
-/* Registers or updates. The same again is SLABKV_OK. SLABKV_E_CONFLICT names the field that may
+/* Registers or updates: asks what is there, changes what is named and puts that. Two that put one object at the same
+ * time may lose the change of one of them. The same again is SLABKV_OK. SLABKV_E_CONFLICT names the field that may
  * not change. Retried: harmless to repeat. */
 SLABKV_API int slabkv_storage_put(struct slabkv *kv, const struct slabkv_storage *s,
 				    struct slabkv_error *err);
@@ -332,6 +421,23 @@ SLABKV_API int slabkv_instance_get(struct slabkv *kv, const char *id,
 				     const struct slabkv_instance_info **out,
 				     struct slabkv_error *err);
 
+struct slabkv_storages {
+	uint32_t n;
+	const struct slabkv_storage_info *const *v;
+};
+struct slabkv_groups {
+	uint32_t n;
+	const struct slabkv_group_info *const *v;
+};
+struct slabkv_instances {
+	uint32_t n;
+	const struct slabkv_instance_info *const *v;
+};
+/* All of them. Release *out with slabkv_free. */
+SLABKV_API int slabkv_storages(struct slabkv *kv, const struct slabkv_storages **out, struct slabkv_error *err);
+SLABKV_API int slabkv_groups(struct slabkv *kv, const struct slabkv_groups **out, struct slabkv_error *err);
+SLABKV_API int slabkv_instances(struct slabkv *kv, const struct slabkv_instances **out, struct slabkv_error *err);
+
 /* Removes one. An instance goes with all its blocks; a storage or group that is used is
  * SLABKV_E_IN_USE. One that is not there is SLABKV_OK (so that a repeated call is harmless). */
 SLABKV_API int slabkv_storage_delete(struct slabkv *kv, const char *name,
@@ -340,6 +446,35 @@ SLABKV_API int slabkv_group_delete(struct slabkv *kv, const char *name,
 				     struct slabkv_error *err);
 SLABKV_API int slabkv_instance_delete(struct slabkv *kv, const char *id,
 					struct slabkv_error *err);
+
+/* A slab file of a storage. */
+struct slabkv_slab_file {
+	uint32_t file; /* its number, given once */
+	uint64_t length;
+	const char *state;          /* "used", "draining", "removing" (nothing is in it any more), "bad" (its blocks are misses) */
+	const char *why;            /* it drains or is bad: one word, or "" */
+	const char *waits_for;      /* what the drain waits for; "" = nothing */
+	uint64_t assigned_bytes;    /* in slabs */
+	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
+	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
+};
+struct slabkv_slab_files {
+	uint32_t n;
+	const struct slabkv_slab_file *v;
+	size_t v_size; /* from one element to the next */
+};
+/* All slab files of a storage. SLABKV_E_NOT_FOUND. Release *out with slabkv_free. */
+SLABKV_API int slabkv_storage_files(struct slabkv *kv, const char *storage, const struct slabkv_slab_files **out,
+				      struct slabkv_error *err);
+
+enum slabkv_file_wish {
+	SLABKV_FILE_KEEP,   /* ends a drain that was asked for */
+	SLABKV_FILE_DRAIN,  /* nothing new goes there, its blocks are evicted, and it is removed */
+	SLABKV_FILE_FORGET, /* it is bad: given up with its blocks */
+};
+/* What is to become of slab file number `file`. SLABKV_E_NOT_FOUND. Retried: harmless to repeat. */
+SLABKV_API int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file, enum slabkv_file_wish wish,
+					 struct slabkv_error *err);
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -353,39 +488,76 @@ enum slabkv_key_form {
 	SLABKV_KEYS_STRING, /* any text, 1..1024 bytes of UTF-8; the manager hashes it with its secret */
 	SLABKV_KEYS_INT,    /* 64-bit numbers, e.g. block hashes of an engine */
 	SLABKV_KEYS_WIDE,   /* 128-bit */
+	SLABKV_KEYS_BYTES,  /* the same as 16 bytes each, side by side, the most significant first */
+	SLABKV_KEYS_TEXT,   /* as SLABKV_KEYS_STRING, but side by side in one text, which `offsets` cuts up */
 };
 
-/* The keys of one call, all in one form; no key twice. Use the constructors below. */
+/* The keys of one call, all in one form, no key twice, and the block that stands before them in their chain. Use the
+ * functions below, or fill it with zeros and set what is needed. */
 struct slabkv_keys {
+	size_t size;
 	enum slabkv_key_form form;
 	uint32_t n; /* 1..SLABKV_MAX_KEYS */
 	union {
 		const char *const *strings;
 		const uint64_t *ints;
 		const struct slabkv_key *wide;
+		const uint8_t *bytes; /* [16 * n] */
+		const char *text;     /* no NUL needed; none inside a key */
 	} v;
+	const uint64_t *offsets; /* SLABKV_KEYS_TEXT: [n + 1]; key i is text[offsets[i] .. offsets[i + 1] - 1] */
+	/* Puts: the block before the first key in its chain: one key (n = 1) without a parent of its own, a string if those
+	 * are strings, else a number. NULL: the first key begins a chain. */
+	const struct slabkv_keys *parent;
 };
 
 /* Borrow the array; nothing is copied. */
+static inline struct slabkv_keys slabkv_keys_of(enum slabkv_key_form form, uint32_t n)
+{
+	struct slabkv_keys k;
+
+	k.size = sizeof k;
+	k.form = form;
+	k.n = n;
+	k.v.strings = NULL;
+	k.offsets = NULL;
+	k.parent = NULL;
+	return k;
+}
 static inline struct slabkv_keys slabkv_keys_strings(const char *const *v, uint32_t n)
 {
-	struct slabkv_keys k = { SLABKV_KEYS_STRING, n, { 0 } };
+	struct slabkv_keys k = slabkv_keys_of(SLABKV_KEYS_STRING, n);
 
 	k.v.strings = v;
 	return k;
 }
 static inline struct slabkv_keys slabkv_keys_ints(const uint64_t *v, uint32_t n)
 {
-	struct slabkv_keys k = { SLABKV_KEYS_INT, n, { 0 } };
+	struct slabkv_keys k = slabkv_keys_of(SLABKV_KEYS_INT, n);
 
 	k.v.ints = v;
 	return k;
 }
 static inline struct slabkv_keys slabkv_keys_wide(const struct slabkv_key *v, uint32_t n)
 {
-	struct slabkv_keys k = { SLABKV_KEYS_WIDE, n, { 0 } };
+	struct slabkv_keys k = slabkv_keys_of(SLABKV_KEYS_WIDE, n);
 
 	k.v.wide = v;
+	return k;
+}
+static inline struct slabkv_keys slabkv_keys_bytes(const uint8_t *v, uint32_t n)
+{
+	struct slabkv_keys k = slabkv_keys_of(SLABKV_KEYS_BYTES, n);
+
+	k.v.bytes = v;
+	return k;
+}
+static inline struct slabkv_keys slabkv_keys_text(const char *v, const uint64_t *offsets, uint32_t n)
+{
+	struct slabkv_keys k = slabkv_keys_of(SLABKV_KEYS_TEXT, n);
+
+	k.v.text = v;
+	k.offsets = offsets;
 	return k;
 }
 
@@ -394,7 +566,7 @@ static inline struct slabkv_keys slabkv_keys_wide(const struct slabkv_key *v, ui
 /* Memory of one spec of one block. The caller's, untouched after the call returns. */
 struct slabkv_buf {
 	void *data;    /* put only reads it */
-	uint64_t size; /* put: exactly the spec's size; get: at least */
+	uint64_t size; /* bytes; put: exactly the spec's size; get: at least */
 };
 
 enum slabkv_result {
@@ -423,6 +595,7 @@ struct slabkv_block {
 
 /* What a get or put did. */
 struct slabkv_io {
+	size_t size;         /* set by the caller */
 	uint32_t done;       /* hits; blocks written */
 	uint32_t matched;    /* get: hits that the manager named, before reading */
 	uint32_t mismatches; /* get: blocks with a wrong checksum under a running lease */
@@ -447,6 +620,7 @@ enum slabkv_mode {
 };
 
 struct slabkv_lookup_options {
+	size_t size;
 	enum slabkv_mode mode;
 	const char *const *specs; /* which specs, NULL and 0 = all of the instance */
 	uint32_t n_specs;
@@ -454,36 +628,34 @@ struct slabkv_lookup_options {
 	uint32_t window;   /* SLABKV_WINDOW: 1..keys->n */
 };
 
-/* Reads blocks. `blocks` has keys->n elements. `o` NULL: prefix, all specs, default lease. `io` may
+/* Reads blocks. `blocks` has keys->n elements, `block_size` apart: sizeof *blocks. keys->parent is ignored. `o` NULL: prefix, all specs, default lease. `io` may
  * be NULL. SLABKV_OK whenever the manager answered, also when all are misses; *err then tells
  * about the first block with SLABKV_ERROR, if there is one. Otherwise every block is SLABKV_MISS.
  * SLABKV_E_NOT_FOUND: no such instance. */
 SLABKV_API int slabkv_get(struct slabkv *kv, const char *instance,
 			    const struct slabkv_keys *keys, const struct slabkv_lookup_options *o,
-			    struct slabkv_block *blocks, struct slabkv_io *io,
+			    struct slabkv_block *blocks, size_t block_size, struct slabkv_io *io,
 			    struct slabkv_error *err);
 
 struct slabkv_put_options {
-	/* The block before keys[0] in its chain: one key (n = 1), or NULL = keys[0] begins a
-	 * chain. */
-	const struct slabkv_keys *parent;
+	size_t size;
 	const char *const *specs; /* which specs this writer brings, NULL and 0 = all */
 	uint32_t n_specs;
 	uint32_t deadline_ms; /* time for the whole put; 0 = the manager's default */
-	/* The keys are no chain, and there is no parent: each block is evicted by its own use alone, where a chain
+	/* The keys are no chain, and have no parent: each block is evicted by its own use alone, where a chain
 	 * goes from its tail on. For blocks whose neighbours may be missing: states and windows of hybrid models,
 	 * of which the last ones of a prompt are stored and read (SLABKV_WINDOW). */
 	bool independent;
 };
 
-/* Writes blocks, keys as one chain, head first, unless they are `independent`. `blocks` has keys->n elements. `o` and `io` may be
- * NULL. What this returns as SLABKV_WRITTEN is durable and can be found by everyone. SLABKV_OK
+/* Writes blocks, keys as one chain behind keys->parent, head first, unless they are `independent`. `blocks` has keys->n
+ * elements, `block_size` apart: sizeof *blocks. `o` and `io` may be NULL. What this returns as SLABKV_WRITTEN is durable and can be found by everyone. SLABKV_OK
  * whenever the session was brought to its end, also if blocks failed; *err then tells about the
  * first that did. On an error no block is SLABKV_WRITTEN (after SLABKV_E_NETWORK or _TIMEOUT at
  * the end of the session it may be stored all the same, and is then complete). */
 SLABKV_API int slabkv_put(struct slabkv *kv, const char *instance,
 			    const struct slabkv_keys *keys, const struct slabkv_put_options *o,
-			    struct slabkv_block *blocks, struct slabkv_io *io,
+			    struct slabkv_block *blocks, size_t block_size, struct slabkv_io *io,
 			    struct slabkv_error *err);
 
 /* How many leading keys each of several instances has, with all specs. No lease, no effect on
@@ -524,6 +696,7 @@ struct slabkv_pin_info {
 struct slabkv_pins {
 	uint32_t n;
 	const struct slabkv_pin_info *v;
+	size_t v_size; /* from one element to the next */
 	uint64_t next; /* cursor of the next portion; 0 = that was all */
 };
 /* A portion of the instance's pins, in no order. cursor 0 = from the begin. Release *out with
@@ -572,8 +745,10 @@ struct slabkv_locations {
 	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const bool *hit;                    /* [n_keys] */
 	const struct slabkv_location *loc; /* [n_keys * n_specs], valid where hit */
+	size_t loc_size;                    /* from one element of `loc` to the next */
 	uint32_t n_files;
 	const struct slabkv_file *files;
+	size_t file_size; /* from one element of `files` to the next */
 	uint32_t lease_ms; /* granted, counted from before the request was sent */
 	uint64_t valid_until_ms; /* the same as a time of CLOCK_BOOTTIME: slots may be reused */
 };
@@ -598,9 +773,11 @@ struct slabkv_session {
 	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const uint8_t *outcome;             /* [n_keys] enum slabkv_outcome */
 	const struct slabkv_location *loc; /* [n_keys * n_specs], length 0 = do not write it */
+	size_t loc_size;                    /* from one element of `loc` to the next */
 	uint32_t n_write;                   /* keys with SLABKV_START_WRITE */
 	uint32_t n_files;
 	const struct slabkv_file *files;
+	size_t file_size;         /* from one element of `files` to the next */
 	uint32_t deadline_ms;     /* counted from before the request was sent */
 	uint64_t submit_until_ms; /* the same as a time of CLOCK_BOOTTIME: submit nothing later */
 };
@@ -615,6 +792,7 @@ SLABKV_API int slabkv_start(struct slabkv *kv, const char *instance,
 			      struct slabkv_error *err);
 
 struct slabkv_finish_options {
+	size_t size;
 	/* Which of the session's n_write blocks were written, in request order; NULL and 0 =
 	 * all. */
 	const bool *mask;
@@ -628,6 +806,7 @@ struct slabkv_finish_options {
 
 /* Counts of a session that is over. */
 struct slabkv_finished {
+	size_t size; /* set by the caller */
 	uint32_t committed;
 	uint32_t failed;
 };
@@ -646,15 +825,47 @@ SLABKV_API uint64_t slabkv_checksum(const void *data, size_t size);
 
 /* ---- many operations at a time --------------------------------------------------------------- */
 
+enum slabkv_op_kind {
+	SLABKV_OP_PUT,    /* ends as WRITTEN, EXISTS, BUSY or FAILED */
+	SLABKV_OP_GET,    /* HIT, MISS, MISMATCH or ERROR */
+	SLABKV_OP_EXISTS, /* HIT, MISS or ERROR */
+	SLABKV_OP_DELETE, /* GONE or FAILED */
+};
+
+/* One operation on many blocks of an instance, as arrays side by side: for callers to whom each struct costs, such as
+ * other languages. */
+struct slabkv_batch {
+	size_t size;
+	enum slabkv_op_kind kind;
+	uint32_t n_bufs; /* put and get: buffers of a block, one for each spec of the instance, in its order; else 0 */
+	const char *instance;
+	/* In any form; slabkv_keys_bytes and slabkv_keys_text take them side by side. Put: one chain, head first, behind
+	 * its `parent`, unless `independent`; get, exists, delete: each on its own. */
+	const struct slabkv_keys *keys;
+	void *const *data;       /* [keys->n * n_bufs]: block by block */
+	const uint64_t *lengths; /* [keys->n * n_bufs], bytes; put: exactly those of the specs, get: at least */
+	uint8_t *results;        /* [keys->n], out: enum slabkv_result; set whatever is returned, but for SLABKV_E_INVALID */
+	int32_t *whys;           /* [keys->n], out, or NULL: SLABKV_OK or the SLABKV_E_* behind ERROR and FAILED */
+	bool independent;        /* as in slabkv_put_options */
+	uint64_t tag;            /* slabkv_batch_submit: the caller's; comes back with the completion */
+};
+
+/* Does it, on this thread, in one call to the manager and one transfer. SLABKV_OK whenever the manager answered, also
+ * when single blocks failed; *err then tells about the first. */
+SLABKV_API int slabkv_batch(struct slabkv *kv, const struct slabkv_batch *b, struct slabkv_error *err);
+
 /* A queue of operations with one file descriptor that tells when some have completed. Threads of the
  * library do the work; operations that are queued at the same time share calls to the manager:
  * gets, exists and deletes of one instance and one form of keys, puts of one chain. There is no
  * order between operations in flight: wait for a put before the get that wants its bytes.
  *
- * Memory: what iov points to must stay as it is until the operation's completion has been drained;
- * instance, key and iov themselves are copied. Buffers of an attached pool may be given back earlier
- * (slabkv_pool_put): they become free when nothing uses them any more. When a completion arrives,
- * also that of a cancelled or failed operation, nobody touches its buffers any more.
+ * Memory: what the buffers point to must stay as it is until the operation's completion has been drained;
+ * instance, keys and the arrays of buffers themselves are copied. Buffers of an attached pool may be given back earlier
+ * (slabkv_pool_put): they become free when nothing uses them any more.
+ *
+ * A completion is told only when no I/O can touch the operation's buffers any more: also that of one that was cancelled
+ * or failed, whatever time-out has passed meanwhile. The same holds when slabkv_async_stop, _close and slabkv_close
+ * return. So they may take as long as the file system does.
  *
  * Any thread may submit, drain and cancel. */
 struct slabkv_async;
@@ -666,8 +877,8 @@ struct slabkv_async_options {
 	uint32_t batch;         /* operations that one call may carry; default 128, at most 1024 */
 };
 
-/* Fills *o with the defaults. */
-SLABKV_API void slabkv_async_options_init(struct slabkv_async_options *o);
+/* Fills *o, of `size` bytes, with the defaults. */
+SLABKV_API void slabkv_async_options_init(struct slabkv_async_options *o, size_t size);
 
 /* Makes a queue on the handle; `o` NULL = defaults. SLABKV_E_INVALID, SLABKV_E_NOMEM,
  * SLABKV_E_UNAVAILABLE (no thread, no descriptor). */
@@ -678,61 +889,49 @@ SLABKV_API int slabkv_async_open(struct slabkv *kv, const struct slabkv_async_op
  * completions to drain: for poll, epoll, an event loop. */
 SLABKV_API int slabkv_async_fd(const struct slabkv_async *a);
 
-enum slabkv_op_kind {
-	SLABKV_OP_PUT,    /* ends as WRITTEN, EXISTS, BUSY or FAILED */
-	SLABKV_OP_GET,    /* HIT, MISS, MISMATCH or ERROR */
-	SLABKV_OP_EXISTS, /* HIT, MISS or ERROR */
-	SLABKV_OP_DELETE, /* GONE or FAILED */
-};
-
-/* A key in one of the three forms; which one stands beside it. */
-union slabkv_key_value {
-	const char *string;
-	uint64_t number;
-	struct slabkv_key wide;
-};
-
 /* One operation on one block. */
 struct slabkv_op {
 	enum slabkv_op_kind kind;
-	enum slabkv_key_form form;
-	union slabkv_key_value key;
 	const char *instance;
+	const struct slabkv_keys *key; /* one (n = 1); puts: with its parent, if it has one */
 	/* Put and get: one element for each spec of the instance, in its order; put: exactly of its
 	 * size, get: at least. Else NULL and 0. */
-	const struct iovec *iov;
-	uint32_t n_iov;
-	uint64_t length; /* of all elements together, as a check */
+	const struct slabkv_buf *bufs;
+	uint32_t n_bufs;
 	/* Put: the operation before this one in the same submit is the put of this block's
-	 * predecessor in its chain. Chains travel together; puts without it begin a chain each. */
+	 * predecessor in its chain, so its key has no parent of its own. Chains travel together; puts without it begin a
+	 * chain each. */
 	bool chained;
-	/* Put, not with `chained`: the predecessor's key, in the same form. */
-	bool has_parent;
-	union slabkv_key_value parent;
 	uint64_t tag; /* the caller's; comes back with the completion */
 };
 
 /* How an operation ended. */
 struct slabkv_completion {
 	uint64_t tag;
-	uint64_t batch; /* as slabkv_submit named it */
-	uint32_t index; /* of the operation in that submit */
+	uint64_t batch; /* as slabkv_submit or slabkv_batch_submit named it */
+	uint32_t index; /* of the operation in that submit; of a batch 0 */
 	uint32_t left;  /* operations of that submit that have not been drained; 0 = this is the last */
 	enum slabkv_op_kind kind;
+	/* Of a batch: SLABKV_CANCELLED, SLABKV_ERROR (the whole call failed), or that of the kind that means success; its
+	 * `results` tell of each block. */
 	enum slabkv_result result;
 	int why; /* the SLABKV_E_* behind ERROR and FAILED, else SLABKV_OK */
 };
 
-/* Submits n operations, all or none; does not wait for anything. *batch (may be NULL) names them.
- * SLABKV_E_TOO_MANY: fewer than n places are free; drain, then try again. SLABKV_E_INVALID (field
- * names the operation), SLABKV_E_TOO_LARGE (n over max_in_flight), SLABKV_E_NOMEM,
- * SLABKV_E_UNAVAILABLE (stopped). */
-SLABKV_API int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, uint32_t n,
+/* Submits n operations, `op_size` apart (sizeof *ops), all or none; does not wait for anything. *batch (may be NULL)
+ * names them. SLABKV_E_TOO_MANY: fewer than n places are free; drain, then try again. SLABKV_E_INVALID (field
+ * names the member), SLABKV_E_TOO_LARGE (n over max_in_flight), SLABKV_E_UNAVAILABLE (stopped). */
+SLABKV_API int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n,
 			       uint64_t *batch, struct slabkv_error *err);
-/* Takes up to `max` completions without waiting; how many. */
-SLABKV_API uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out,
+/* Submits b as one operation, with one completion. `results` and `whys` are written before that is told, and must stay
+ * until then, as what the buffers point to; all else is copied. *batch (may be NULL) names it. Errors as
+ * slabkv_submit. */
+SLABKV_API int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b, uint64_t *batch,
+				     struct slabkv_error *err);
+/* Takes up to `max` completions, `completion_size` apart (sizeof *out), without waiting; how many. */
+SLABKV_API uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, size_t completion_size,
 				   uint32_t max);
-/* Cancels what has not been begun of a batch (0: of all); each such operation completes as
+/* Cancels what has not been begun of a submit (0: of all); each such operation completes as
  * SLABKV_CANCELLED, the others as they would. How many were cancelled. */
 SLABKV_API uint32_t slabkv_cancel(struct slabkv_async *a, uint64_t batch);
 
@@ -774,8 +973,8 @@ struct slabkv_pool_options {
 	const char *shm_name;
 };
 
-/* Fills *o with the defaults: no bytes, any node, host memory. */
-SLABKV_API void slabkv_pool_options_init(struct slabkv_pool_options *o);
+/* Fills *o, of `size` bytes, with the defaults: no bytes, any node, host memory. */
+SLABKV_API void slabkv_pool_options_init(struct slabkv_pool_options *o, size_t size);
 
 /* Makes a pool; every page is there when it returns. SLABKV_E_INVALID (field names the option),
  * SLABKV_E_NOMEM, SLABKV_E_NO_SPACE (/dev/shm is full), SLABKV_E_IN_USE (this process has a pool
@@ -796,6 +995,7 @@ SLABKV_API int slabkv_pool_put(struct slabkv_pool *pool, void *data);
 
 /* A pool as it is now. */
 struct slabkv_pool_info {
+	size_t size; /* set by the caller */
 	void *base; /* of the first buffer; they lie side by side */
 	uint64_t bytes;
 	uint64_t buffer_bytes;
@@ -807,7 +1007,7 @@ struct slabkv_pool_info {
 	enum slabkv_memory kind;
 	char shm[200]; /* SHARED: name for shm_open(3); else "" */
 };
-SLABKV_API void slabkv_pool_info(struct slabkv_pool *pool, struct slabkv_pool_info *out);
+SLABKV_API int slabkv_pool_info(struct slabkv_pool *pool, struct slabkv_pool_info *out);
 
 /* Removes shared memory of pools whose process is dead (pid and start time; never by age). How many.
  * Objects of other pid namespaces are left alone: whether their process lives cannot be seen. */
@@ -831,18 +1031,57 @@ SLABKV_API int slabkv_memory_unregister(struct slabkv *kv, void *base);
 
 /* ---- the manager and the mounts -------------------------------------------------------------- */
 
-/* The manager's numbers as JSON text (GET /v1/stats). Release with slabkv_free. */
-SLABKV_API int slabkv_stats(struct slabkv *kv, const char **json, struct slabkv_error *err);
-/* One call of the manager's HTTP API that has no function here, in JSON (docs/PROTOCOL.md): `method` "GET", "POST"
- * or "PUT", `path` "/v1/...", `body` a JSON text, or NULL. It may be sent more than once, like all calls. The answer's text is
- * released with slabkv_free. */
+/* The manager's numbers. Those of storages, groups and instances are slabkv_storages and so on. */
+struct slabkv_stats {
+	const char *version; /* of the manager */
+	const char *owner;   /* id of the manager that owns the partition */
+	const char *state;   /* "ready", "standby", "recovering", "stopped" */
+	uint64_t uptime_ms;
+	uint64_t blocks;
+	uint64_t sessions;      /* open */
+	uint64_t journal_bytes; /* since the last checkpoint */
+	uint64_t journal_limit;
+	uint64_t evicted_blocks;
+	uint64_t expired_sessions;
+};
+/* Release *out with slabkv_free. */
+SLABKV_API int slabkv_stats(struct slabkv *kv, const struct slabkv_stats **out, struct slabkv_error *err);
+
+/* One part of a block, for a person. */
+struct slabkv_part_info {
+	const char *spec;
+	const char *state; /* "absent", "writing", "committed", "deleting" */
+	/* Where it lies; length 0: nowhere. */
+	const char *storage;
+	const char *path; /* of the slab file, relative to the storage's root */
+	uint64_t offset;
+	uint64_t length;
+	uint64_t generation;
+	bool has_checksum;
+	uint64_t checksum;
+};
+/* What the manager knows of one block. */
+struct slabkv_block_info {
+	struct slabkv_key key; /* in the manager's own form */
+	bool has_parent;
+	struct slabkv_key parent;
+	uint32_t children;
+	uint64_t created_ms; /* wall time, since 1970 */
+	uint64_t idle_ms;    /* since the last lookup or the commit */
+	uint64_t lease_ms;   /* remaining */
+	uint32_t n_parts;
+	const struct slabkv_part_info *parts; /* of each spec */
+	size_t part_size;                      /* from one element to the next */
+};
+/* keys->n is 1. SLABKV_E_NOT_FOUND. No effect on lease or eviction. Release *out with slabkv_free. */
+SLABKV_API int slabkv_block_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+				  const struct slabkv_block_info **out, struct slabkv_error *err);
+
+/* One call of the manager's HTTP API, in JSON (docs/PROTOCOL.md), for programs that print what it answers or use what
+ * has no function here: `method` "GET", "POST" or "PUT", `path` "/v1/...", `body` a JSON text, or NULL. It may be sent
+ * more than once, like all calls. The answer's text is released with slabkv_free. */
 SLABKV_API int slabkv_call(struct slabkv *kv, const char *method, const char *path, const char *body,
 			     const char **json, struct slabkv_error *err);
-/* What the manager knows of one block (keys->n is 1), for a person, as JSON text. Release with
- * slabkv_free. SLABKV_E_NOT_FOUND. No effect on lease or eviction. */
-SLABKV_API int slabkv_block_info(struct slabkv *kv, const char *instance,
-				   const struct slabkv_keys *keys, const char **json,
-				   struct slabkv_error *err);
 /* SLABKV_OK when a manager is reached and ready to answer (GET /readyz). One try, no waiting. */
 SLABKV_API int slabkv_ready(struct slabkv *kv, struct slabkv_error *err);
 /* Where storage `name` is mounted on this machine, proved by its marker: *path, released with

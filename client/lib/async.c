@@ -19,12 +19,15 @@
 #include <skv/hash.h>
 #include <skv/mem.h>
 
-void slabkv_async_options_init(struct slabkv_async_options *o)
+void slabkv_async_options_init(struct slabkv_async_options *o, size_t size)
 {
-	*o = (struct slabkv_async_options){ .size = sizeof *o,
-					     .max_in_flight = SKV_ASYNC_IN_FLIGHT,
-					     .threads = SKV_ASYNC_THREADS,
-					     .batch = SKV_ASYNC_BATCH };
+	const struct slabkv_async_options own = { .size = size,
+						   .max_in_flight = SKV_ASYNC_IN_FLIGHT,
+						   .threads = SKV_ASYNC_THREADS,
+						   .batch = SKV_ASYNC_BATCH };
+
+	memset(o, 0, size);
+	memcpy(o, &own, size < sizeof own ? size : sizeof own);
 }
 
 void skv_async_append(struct skv_async_list *l, struct skv_async_op *op)
@@ -73,9 +76,8 @@ void skv_async_complete_locked(struct slabkv_async *a, struct skv_async_op *op)
 
 static int check_options(const struct slabkv_async_options *o, struct skv_error *err)
 {
-	if (o->size < sizeof *o)
-		return skv_fail(err, SKV_E_INVALID, "size",
-				"options must come from slabkv_async_options_init");
+	if (!SKV_HAS(o, batch))
+		return skv_size_refuse(err, "slabkv_async_options_init");
 	if (o->max_in_flight < 1 || o->max_in_flight > 1u << 20)
 		return skv_fail(err, SKV_E_INVALID, "max_in_flight", "1..1048576");
 	if (o->threads < 1 || o->threads > 64)
@@ -151,7 +153,7 @@ static int open_queue(struct slabkv *kv, const struct slabkv_async_options *o,
 	struct slabkv_async *a;
 	int rc;
 
-	slabkv_async_options_init(&defaults);
+	slabkv_async_options_init(&defaults, sizeof defaults);
 	if (!o) {
 		defaults.threads = kv->async_threads ? kv->async_threads : defaults.threads;
 		defaults.max_in_flight = kv->async_in_flight ? kv->async_in_flight : defaults.max_in_flight;
@@ -188,109 +190,98 @@ int slabkv_async_open(struct slabkv *kv, const struct slabkv_async_options *o,
 {
 	struct skv_error e = { 0 };
 
-	return skv_result_fail(err, &e, open_queue(kv, o, out, &e));
+	int rc = skv_enter(kv, &e);
+
+	return skv_result_fail(err, &e, rc == SKV_OK ? open_queue(kv, o, out, &e) : rc);
 }
 
 int slabkv_async_fd(const struct slabkv_async *a) { return a->fd; }
 
 /* ---- submit ---------------------------------------------------------------------------------- */
 
+static const struct slabkv_op *op_at(const struct slabkv_op *ops, size_t size, uint32_t i)
+{
+	return SLABKV_AT(struct slabkv_op, ops, size, i);
+}
+
 static int refuse(struct skv_error *err, uint32_t i, const char *member, const char *why)
 {
 	return skv_fail(err, SKV_E_INVALID, member, "operation %u: %s", i, why);
 }
 
-static bool key_fits(enum slabkv_key_form form, const union slabkv_key_value *key)
+/* `before`: the one before it in the submit, or NULL. */
+static int check_op(const struct slabkv_op *op, const struct skv_async_op *before, uint32_t i, struct skv_error *err)
 {
-	if (form != SLABKV_KEYS_STRING)
-		return form == SLABKV_KEYS_INT || form == SLABKV_KEYS_WIDE;
-	return skv_key_string_valid(key->string);
-}
-
-static int check_op(const struct slabkv_op *ops, uint32_t i, struct skv_error *err)
-{
-	const struct slabkv_op *op = &ops[i], *before = i > 0 ? &ops[i - 1] : NULL;
 	bool moves = op->kind == SLABKV_OP_PUT || op->kind == SLABKV_OP_GET;
-	uint64_t sum = 0;
 
 	if ((int)op->kind < SLABKV_OP_PUT || op->kind > SLABKV_OP_DELETE)
 		return refuse(err, i, "kind", "unknown");
 	if (skv_model_name_check(op->instance, "instance", NULL) != SKV_OK)
 		return refuse(err, i, "instance", "no name of an instance");
-	if (!key_fits(op->form, &op->key) ||
-	    (op->has_parent && !key_fits(op->form, &op->parent)))
-		return refuse(err, i, "key", "a number, 128 bits, or a string of 1..1024 bytes, UTF-8");
-	if (moves ? op->n_iov < 1 || op->n_iov > SKV_MAX_SPECS || !op->iov : op->n_iov > 0)
-		return refuse(err, i, "iov", "one element for each spec; none unless bytes move");
-	for (uint32_t k = 0; k < op->n_iov; k++)
-		sum += op->iov[k].iov_len;
-	if (sum != op->length)
-		return refuse(err, i, "length", "not the sum of iov");
-	if ((op->chained || op->has_parent) && op->kind != SLABKV_OP_PUT)
+	if (!op->key || !SKV_HAS(op->key, parent) || op->key->n != 1)
+		return refuse(err, i, "key", "exactly one");
+	if (moves ? op->n_bufs < 1 || op->n_bufs > SKV_MAX_SPECS || !op->bufs : op->n_bufs > 0)
+		return refuse(err, i, "bufs", "one for each spec; none unless bytes move");
+	if ((op->chained || op->key->parent) && op->kind != SLABKV_OP_PUT)
 		return refuse(err, i, "chained", "only puts make a chain");
-	if (op->chained && (op->has_parent || !before || before->kind != SLABKV_OP_PUT ||
-			    before->form != op->form ||
+	if (op->chained && (op->key->parent || !before || before->kind != SLABKV_OP_PUT ||
+			    skv_keys_are_text(&before->key) != skv_keys_are_text(op->key) ||
 			    strcmp(before->instance, op->instance) != 0))
 		return refuse(err, i, "chained", "not after a put of that instance and form");
 	return SKV_OK;
 }
 
-static uint64_t hash_of(const struct slabkv_op *op)
+static uint64_t hash_of(const struct slabkv_keys *key)
 {
-	if (op->form == SLABKV_KEYS_STRING)
-		return skv_checksum(op->key.string, strlen(op->key.string));
-	if (op->form == SLABKV_KEYS_INT)
-		return op->key.number;
-	return op->key.wide.lo ^ (op->key.wide.hi * 0x9e3779b97f4a7c15ull);
-}
-
-static bool copy_key(struct skv_arena *arena, enum slabkv_key_form form,
-		     const union slabkv_key_value *from, union slabkv_key_value *to)
-{
-	*to = *from;
-	if (form == SLABKV_KEYS_STRING)
-		to->string = skv_arena_strndup(arena, from->string, strlen(from->string));
-	return form != SLABKV_KEYS_STRING || to->string;
+	if (key->form == SLABKV_KEYS_STRING)
+		return skv_checksum(key->v.strings[0], strlen(key->v.strings[0]));
+	return key->v.wide[0].lo ^ (key->v.wide[0].hi * 0x9e3779b97f4a7c15ull);
 }
 
 /* One copy of the name for neighbours that have the same. */
-static const char *copy_instance(struct skv_arena *arena, const struct slabkv_op *op,
-				 const struct skv_async_op *before)
+static const char *copy_instance(struct skv_arena *arena, const char *instance, const struct skv_async_op *before)
 {
-	if (before && strcmp(before->instance, op->instance) == 0)
+	if (before && strcmp(before->instance, instance) == 0)
 		return before->instance;
-	return skv_arena_strndup(arena, op->instance, strlen(op->instance));
+	return skv_arena_strndup(arena, instance, strlen(instance));
 }
 
-static bool copy_op(struct skv_async_batch *b, uint32_t i, const struct slabkv_op *from)
+static bool room_for_bufs(struct skv_async_batch *b, struct skv_async_op *op, size_t n)
+{
+	op->n_bufs = (uint32_t)n;
+	if (n == 0)
+		return true;
+	op->bufs = skv_arena_calloc(&b->arena, n, sizeof *op->bufs);
+	op->pins = skv_arena_calloc(&b->arena, n, sizeof(struct skv_region *));
+	return op->bufs && op->pins;
+}
+
+static int copy_op(struct skv_async_batch *b, uint32_t i, const struct slabkv_op *from, struct skv_error *err)
 {
 	struct skv_async_op *op = &b->ops[i], *before = i > 0 ? op - 1 : NULL;
+	int rc = check_op(from, before, i, err);
 
+	if (rc != SKV_OK)
+		return rc;
 	*op = (struct skv_async_op){ .batch = b,
 				     .index = i,
 				     .kind = from->kind,
-				     .form = from->form,
-				     .hash = hash_of(from),
-				     .instance = copy_instance(&b->arena, from, before),
-				     .n_bufs = from->n_iov,
-				     .has_parent = from->has_parent,
+				     .instance = copy_instance(&b->arena, from->instance, before),
 				     .tag = from->tag,
 				     .result = SLABKV_CANCELLED };
-	if (!op->instance || !copy_key(&b->arena, from->form, &from->key, &op->key) ||
-	    (from->has_parent && !copy_key(&b->arena, from->form, &from->parent, &op->parent)))
-		return false;
+	rc = skv_keys_copy(from->key, &b->arena, &op->key, err);
+	if (rc == SKV_E_INVALID)
+		return refuse(err, i, "key", "a number, 128 bits, or a string of 1..1024 bytes, UTF-8");
+	if (rc != SKV_OK || !op->instance || !room_for_bufs(b, op, from->n_bufs))
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	op->hash = hash_of(&op->key);
 	if (from->chained) {
 		op->after = before;
-		op->has_parent = true;
-		op->parent = before->key;
+		op->key.parent = &before->key;
 	}
-	if (from->n_iov == 0)
-		return true;
-	op->bufs = skv_arena_calloc(&b->arena, from->n_iov, sizeof *op->bufs);
-	op->pins = skv_arena_calloc(&b->arena, from->n_iov, sizeof(struct skv_region *));
-	for (uint32_t k = 0; op->bufs && k < from->n_iov; k++)
-		op->bufs[k] = (struct slabkv_buf){ from->iov[k].iov_base, from->iov[k].iov_len };
-	return op->bufs && op->pins;
+	for (uint32_t k = 0; k < from->n_bufs; k++)
+		op->bufs[k] = from->bufs[k];
+	return SKV_OK;
 }
 
 static void free_batch(struct skv_async_batch *b)
@@ -299,23 +290,41 @@ static void free_batch(struct skv_async_batch *b)
 	skv_free(b);
 }
 
-static struct skv_async_batch *copy_batch(const struct slabkv_op *ops, uint32_t n)
+static struct skv_async_batch *new_batch(uint32_t n)
 {
 	struct skv_async_batch *b = skv_calloc(1, sizeof *b);
-	bool ok;
 
 	if (!b)
 		return NULL;
 	skv_arena_init(&b->arena);
 	b->n = b->left = n;
 	b->ops = skv_arena_calloc(&b->arena, n, sizeof *b->ops);
-	ok = b->ops != NULL;
-	for (uint32_t i = 0; ok && i < n; i++)
-		ok = copy_op(b, i, &ops[i]);
-	if (ok)
+	if (b->ops)
 		return b;
 	free_batch(b);
 	return NULL;
+}
+
+/* A whole batch as one operation. */
+static int copy_many(struct skv_async_batch *b, const struct slabkv_batch *from, struct skv_error *err)
+{
+	struct slabkv_batch *many = skv_arena_calloc(&b->arena, 1, sizeof *many);
+	struct skv_async_op *op = &b->ops[0];
+	int rc = many ? skv_batch_copy(from, &b->arena, many, err) : SKV_E_NOMEM;
+
+	if (rc == SKV_OK && !room_for_bufs(b, op, (size_t)many->keys->n * many->n_bufs))
+		rc = SKV_E_NOMEM;
+	if (rc != SKV_OK)
+		return rc == SKV_E_NOMEM ? skv_fail(err, rc, NULL, "out of memory") : rc;
+	op->batch = b;
+	op->kind = many->kind;
+	op->instance = many->instance;
+	op->many = many;
+	op->tag = many->tag;
+	op->result = SLABKV_CANCELLED;
+	for (uint32_t k = 0; k < op->n_bufs; k++)
+		op->bufs[k] = (struct slabkv_buf){ many->data[k], many->lengths[k] };
+	return SKV_OK;
 }
 
 static int reserve(struct slabkv_async *a, uint32_t n, struct skv_error *err)
@@ -359,65 +368,108 @@ static bool enqueue(struct slabkv_async *a, struct skv_async_batch *b, uint64_t 
 	return open;
 }
 
-static int submit(struct slabkv_async *a, const struct slabkv_op *ops, uint32_t n, uint64_t *id,
-		  struct skv_error *err)
+/* Takes a batch that is ready, or releases it. */
+static int submit(struct slabkv_async *a, struct skv_async_batch *b, uint64_t *id, struct skv_error *err)
+{
+	uint32_t n = b->n;
+	int rc = reserve(a, n, err);
+
+	if (rc != SKV_OK) {
+		free_batch(b);
+		return rc;
+	}
+	pin(a, b);
+	if (enqueue(a, b, id))
+		return SKV_OK;
+	for (uint32_t i = 0; i < n; i++)
+		unpin(a, &b->ops[i]);
+	free_batch(b);
+	skv_mutex_lock(&a->lock);
+	a->in_flight -= n;
+	skv_mutex_unlock(&a->lock);
+	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the queue has been stopped");
+}
+
+static int submit_ops(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n, uint64_t *id,
+		      struct skv_error *err)
 {
 	struct skv_async_batch *b;
 	int rc = SKV_OK;
 
-	if (n < 1 || !ops)
-		return skv_fail(err, SKV_E_INVALID, "ops", "at least one operation");
+	if (n < 1 || !ops || op_size < sizeof *ops)
+		return skv_fail(err, SKV_E_INVALID, "ops", "at least one operation, op_size is sizeof(struct slabkv_op)");
 	if (n > a->max_in_flight)
 		return skv_fail(err, SKV_E_TOO_LARGE, "ops", "at most %u operations",
 				a->max_in_flight);
+	b = new_batch(n);
+	if (!b)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (uint32_t i = 0; i < n && rc == SKV_OK; i++)
-		rc = check_op(ops, i, err);
+		rc = copy_op(b, i, op_at(ops, op_size, i), err);
 	if (rc == SKV_OK)
-		rc = reserve(a, n, err);
-	if (rc != SKV_OK)
-		return rc;
-	b = copy_batch(ops, n);
-	if (!b) {
-		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	} else {
-		pin(a, b);
-		if (enqueue(a, b, id))
-			return SKV_OK;
-		for (uint32_t i = 0; i < n; i++)
-			unpin(a, &b->ops[i]);
-		free_batch(b);
-		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the queue has been stopped");
-	}
-	skv_mutex_lock(&a->lock);
-	a->in_flight -= n;
-	skv_mutex_unlock(&a->lock);
+		return submit(a, b, id, err);
+	free_batch(b);
 	return rc;
 }
 
-int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, uint32_t n,
+static int submit_many(struct slabkv_async *a, const struct slabkv_batch *from, uint64_t *id, struct skv_error *err)
+{
+	struct skv_async_batch *b;
+	int rc = skv_batch_check(from, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	b = new_batch(1);
+	if (!b)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = copy_many(b, from, err);
+	if (rc == SKV_OK)
+		return submit(a, b, id, err);
+	free_batch(b);
+	return rc;
+}
+
+int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n,
 		   uint64_t *batch, struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	uint64_t unused;
+	int rc = skv_enter(a->kv, &e);
 
-	return skv_result_fail(err, &e, submit(a, ops, n, batch ? batch : &unused, &e));
+	if (rc == SKV_OK)
+		rc = submit_ops(a, ops, op_size, n, batch ? batch : &unused, &e);
+	return skv_result_fail(err, &e, rc);
+}
+
+int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b, uint64_t *batch, struct slabkv_error *err)
+{
+	struct skv_error e = { 0 };
+	uint64_t unused;
+	int rc = skv_enter(a->kv, &e);
+
+	if (rc == SKV_OK)
+		rc = submit_many(a, b, batch ? batch : &unused, &e);
+	return skv_result_fail(err, &e, rc);
 }
 
 /* ---- drain, cancel, stop --------------------------------------------------------------------- */
 
-uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, uint32_t max)
+uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, size_t completion_size, uint32_t max)
 {
 	struct skv_async_op *op;
 	uint64_t value;
 	uint32_t n = 0;
 
+	if (completion_size < sizeof *out || skv_is_foreign(a->kv->pid, NULL))
+		return 0;
 	skv_mutex_lock(&a->lock);
 	while (n < max && (op = a->done.head) != NULL) {
+		struct slabkv_completion *c = (struct slabkv_completion *)(void *)((char *)out + completion_size * n++);
 		struct skv_async_batch *b = op->batch;
 
 		skv_async_remove(&a->done, op);
 		b->left--;
-		out[n++] = (struct slabkv_completion){ .tag = op->tag,
+		*c = (struct slabkv_completion){ .tag = op->tag,
 							.batch = b->id,
 							.index = op->index,
 							.left = b->left,
@@ -445,6 +497,8 @@ static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch)
 		if (batch && op->batch->id != batch)
 			continue;
 		skv_async_remove(&a->queue, op);
+		if (op->many)
+			skv_batch_tell(op->many, SLABKV_CANCELLED, SLABKV_OK);
 		skv_async_complete_locked(a, op); /* its result says CANCELLED from the beginning */
 		n++;
 	}
@@ -455,6 +509,8 @@ uint32_t slabkv_cancel(struct slabkv_async *a, uint64_t batch)
 {
 	uint32_t n;
 
+	if (skv_is_foreign(a->kv->pid, NULL))
+		return 0;
 	skv_mutex_lock(&a->lock);
 	n = cancel_locked(a, batch);
 	skv_mutex_unlock(&a->lock);
@@ -465,6 +521,8 @@ void slabkv_async_stop(struct slabkv_async *a, bool cancel)
 {
 	bool first;
 
+	if (skv_is_foreign(a->kv->pid, NULL))
+		return;
 	skv_mutex_lock(&a->lock);
 	first = !a->stopping;
 	a->stopping = true;
@@ -490,10 +548,10 @@ void slabkv_async_close(struct slabkv_async *a)
 {
 	struct slabkv_completion unused[64];
 
-	if (!a)
+	if (!a || skv_is_foreign(a->kv->pid, NULL))
 		return;
 	slabkv_async_stop(a, true);
-	while (slabkv_drain(a, unused, 64) > 0)
+	while (slabkv_drain(a, unused, sizeof unused[0], 64) > 0)
 		;
 	skv_mutex_lock(&a->kv->async_lock);
 	for (struct slabkv_async **at = &a->kv->async; *at; at = &(*at)->next_of_handle) {

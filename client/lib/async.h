@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "batch.h"
 #include "client.h"
 
 #define SKV_ASYNC_IN_FLIGHT 4096u
@@ -20,16 +21,14 @@ struct skv_async_op {
 	struct skv_async_batch *batch;
 	uint32_t index;
 	enum slabkv_op_kind kind;
-	enum slabkv_key_form form;
-	union slabkv_key_value key; /* strings: in the batch's arena */
-	uint64_t hash;               /* of the key */
+	struct slabkv_keys key; /* one, in the batch's arena: a string or 128 bits; puts: with its parent */
+	uint64_t hash;           /* of the key */
 	const char *instance;
 	struct slabkv_buf *bufs; /* [n_bufs] */
 	struct skv_region **pins; /* [n_bufs] */
 	uint32_t n_bufs;
 	const struct skv_async_op *after; /* put: the one before in its chain, for comparing only */
-	bool has_parent;
-	union slabkv_key_value parent;
+	const struct slabkv_batch *many; /* a whole batch: then key and bufs are not used, but for pins */
 	uint64_t tag;
 	enum slabkv_result result;
 	int why;
@@ -59,7 +58,6 @@ struct skv_async_worker {
 	struct slabkv_block *blocks; /* [batch] */
 	union skv_async_keys {
 		const char **strings;
-		uint64_t *ints;
 		struct slabkv_key *wide;
 		void *room; /* [batch] of the largest */
 	} keys;

@@ -19,11 +19,9 @@ static bool same_key(const struct skv_async_op *a, const struct skv_async_op *b)
 {
 	if (a->hash != b->hash)
 		return false;
-	if (a->form == SLABKV_KEYS_STRING)
-		return strcmp(a->key.string, b->key.string) == 0;
-	if (a->form == SLABKV_KEYS_INT)
-		return a->key.number == b->key.number;
-	return a->key.wide.hi == b->key.wide.hi && a->key.wide.lo == b->key.wide.lo;
+	if (a->key.form == SLABKV_KEYS_STRING)
+		return strcmp(a->key.v.strings[0], b->key.v.strings[0]) == 0;
+	return a->key.v.wide[0].hi == b->key.v.wide[0].hi && a->key.v.wide[0].lo == b->key.v.wide[0].lo;
 }
 
 /* A call takes no key twice; the second one waits for another call. */
@@ -39,7 +37,7 @@ static bool may_join(const struct skv_async_worker *w, const struct skv_async_op
 {
 	const struct skv_async_op *first = w->ops[0];
 
-	if (op->kind != first->kind || op->form != first->form ||
+	if (op->many || first->many || op->kind != first->kind || op->key.form != first->key.form ||
 	    strcmp(op->instance, first->instance) != 0)
 		return false;
 	if (op->kind == SLABKV_OP_PUT)
@@ -73,21 +71,18 @@ static void take_locked(struct slabkv_async *a, struct skv_async_worker *w)
 
 static struct slabkv_keys keys_of(struct skv_async_worker *w)
 {
-	enum slabkv_key_form form = w->ops[0]->form;
+	bool strings = w->ops[0]->key.form == SLABKV_KEYS_STRING;
+	struct slabkv_keys keys;
 
 	for (uint32_t i = 0; i < w->n; i++) {
-		if (form == SLABKV_KEYS_STRING)
-			w->keys.strings[i] = w->ops[i]->key.string;
-		else if (form == SLABKV_KEYS_INT)
-			w->keys.ints[i] = w->ops[i]->key.number;
+		if (strings)
+			w->keys.strings[i] = w->ops[i]->key.v.strings[0];
 		else
-			w->keys.wide[i] = w->ops[i]->key.wide;
+			w->keys.wide[i] = w->ops[i]->key.v.wide[0];
 	}
-	if (form == SLABKV_KEYS_STRING)
-		return slabkv_keys_strings(w->keys.strings, w->n);
-	if (form == SLABKV_KEYS_INT)
-		return slabkv_keys_ints(w->keys.ints, w->n);
-	return slabkv_keys_wide(w->keys.wide, w->n);
+	keys = strings ? slabkv_keys_strings(w->keys.strings, w->n) : slabkv_keys_wide(w->keys.wide, w->n);
+	keys.parent = w->ops[0]->key.parent;
+	return keys;
 }
 
 static void set_all(struct skv_async_worker *w, enum slabkv_result result, int why)
@@ -115,12 +110,15 @@ static void take_results(struct skv_async_worker *w)
 
 static void do_get(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	static const struct slabkv_lookup_options each = { .mode = SLABKV_BATCH,
+	static const struct slabkv_lookup_options each = { .size = sizeof each,
+							    .mode = SLABKV_BATCH,
 							    .lease_ms = SLABKV_LEASE_DEFAULT };
+	struct slabkv_io io = { .size = sizeof io };
+	struct skv_error e = { 0 };
 	int rc;
 
 	set_blocks(w);
-	rc = slabkv_get(w->async->kv, w->ops[0]->instance, keys, &each, w->blocks, NULL, NULL);
+	rc = skv_get_blocks(w->async->kv, w->ops[0]->instance, keys, &each, w->blocks, sizeof *w->blocks, &io, &e);
 	if (rc == SLABKV_OK)
 		take_results(w);
 	else
@@ -129,52 +127,80 @@ static void do_get(struct skv_async_worker *w, const struct slabkv_keys *keys)
 
 static void do_put(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	const struct skv_async_op *first = w->ops[0];
-	struct slabkv_put_options o = { 0 };
-	struct slabkv_keys parent = { .form = first->form, .n = 1 };
+	struct slabkv_io io = { .size = sizeof io };
+	struct skv_error e = { 0 };
 
-	if (first->form == SLABKV_KEYS_STRING)
-		parent.v.strings = &first->parent.string;
-	else if (first->form == SLABKV_KEYS_INT)
-		parent.v.ints = &first->parent.number;
-	else
-		parent.v.wide = &first->parent.wide;
-	o.parent = first->has_parent ? &parent : NULL;
 	set_blocks(w);
 	/* An error of the call stands in every block that it failed for. */
-	(void)slabkv_put(w->async->kv, first->instance, keys, &o, w->blocks, NULL, NULL);
+	(void)skv_put_blocks(w->async->kv, w->ops[0]->instance, keys, NULL, w->blocks, sizeof *w->blocks, &io, &e);
 	take_results(w);
 }
 
 /* A lookup without a lease: it holds nothing back from eviction. */
 static void do_exists(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	static const struct slabkv_lookup_options each = { .mode = SLABKV_BATCH };
-	const struct slabkv_locations *l;
-	int rc = slabkv_lookup(w->async->kv, w->ops[0]->instance, keys, &each, &l, NULL);
+	struct skv_error e = { 0 };
+	struct skv_arena arena;
+	const bool *hit;
+	int rc;
 
-	if (rc != SLABKV_OK) {
+	skv_arena_init(&arena);
+	rc = skv_blocks_exist(w->async->kv, w->ops[0]->instance, keys, &arena, &hit, &e);
+	if (rc != SLABKV_OK)
 		set_all(w, SLABKV_ERROR, rc);
-		return;
-	}
-	for (uint32_t i = 0; i < w->n; i++) {
-		w->ops[i]->result = l->hit[i] ? SLABKV_HIT : SLABKV_MISS;
+	for (uint32_t i = 0; rc == SLABKV_OK && i < w->n; i++) {
+		w->ops[i]->result = hit[i] ? SLABKV_HIT : SLABKV_MISS;
 		w->ops[i]->why = SLABKV_OK;
 	}
-	slabkv_free(l);
+	skv_arena_destroy(&arena);
 }
 
 static void do_delete(struct skv_async_worker *w, const struct slabkv_keys *keys)
 {
-	int rc = slabkv_delete(w->async->kv, w->ops[0]->instance, keys, NULL, NULL);
+	struct skv_error e = { 0 };
+	int rc = skv_delete_blocks(w->async->kv, w->ops[0]->instance, keys, NULL, &e);
 
 	set_all(w, rc == SLABKV_OK ? SLABKV_GONE : SLABKV_FAILED, rc);
 }
 
+static enum slabkv_result success_of(enum slabkv_op_kind kind)
+{
+	return kind == SLABKV_OP_PUT ? SLABKV_WRITTEN : kind == SLABKV_OP_DELETE ? SLABKV_GONE : SLABKV_HIT;
+}
+
+static void do_many(struct skv_async_worker *w)
+{
+	const struct slabkv_batch *b = w->ops[0]->many;
+	struct skv_error e = { 0 };
+	int rc = skv_batch_do(w->async->kv, b, &e);
+
+	set_all(w, rc == SLABKV_OK ? success_of(b->kind) : SLABKV_ERROR, rc);
+}
+
+static void fail(struct skv_async_worker *w, int rc)
+{
+	enum slabkv_op_kind kind = w->ops[0]->kind;
+	enum slabkv_result result = kind == SLABKV_OP_PUT || kind == SLABKV_OP_DELETE ? SLABKV_FAILED : SLABKV_ERROR;
+
+	if (w->ops[0]->many)
+		skv_batch_tell(w->ops[0]->many, result, rc);
+	set_all(w, result, rc);
+}
+
 static void work(struct skv_async_worker *w)
 {
-	struct slabkv_keys keys = keys_of(w);
+	struct slabkv_keys keys;
+	int rc = skv_enter(w->async->kv, NULL);
 
+	if (rc != SKV_OK) {
+		fail(w, rc);
+		return;
+	}
+	if (w->ops[0]->many) {
+		do_many(w);
+		return;
+	}
+	keys = keys_of(w);
 	switch (w->ops[0]->kind) {
 	case SLABKV_OP_GET:
 		do_get(w, &keys);

@@ -133,10 +133,10 @@ static bool check_create(struct check *c)
 static void check_magic(struct check *c)
 {
 	const char *env = getenv(SKV_USRBIO_LIB_ENV);
-	bool wanted = c->promised || c->o->hf3fs.lib || (env && env[0]);
+	bool wanted = c->promised || c->o->hf3fs_lib || (env && env[0]);
 
 	c->is_3fs = skv_usrbio_is_3fs(c->fd);
-	if (!c->is_3fs && wanted && skv_usrbio_load(c->o->hf3fs.lib, &c->lib, NULL) == SKV_OK)
+	if (!c->is_3fs && wanted && skv_usrbio_load(c->o->hf3fs_lib, &c->lib, NULL) == SKV_OK)
 		c->is_3fs = c->lib->is_hf3fs(c->fd);
 	if (c->is_3fs && strcmp(c->type, "fuse.hf3fs") != 0)
 		say(c, SLABKV_WARNING, "3fs", "mount it as type fuse.hf3fs: the client library looks for that",
@@ -188,7 +188,7 @@ static void check_library(struct check *c)
 	Dl_info where;
 	void *p;
 
-	if (!c->lib && skv_usrbio_load(c->o->hf3fs.lib, &c->lib, &err) != SKV_OK) {
+	if (!c->lib && skv_usrbio_load(c->o->hf3fs_lib, &c->lib, &err) != SKV_OK) {
 		say(c, SLABKV_BAD, "library", "install 3FS's client library, or name it with -o hf3fs_lib= or HF3FS_LIB",
 		    "%s", err.message);
 		return;
@@ -214,9 +214,12 @@ static void check_limit(struct check *c)
 
 static void check_shm(struct check *c)
 {
+	struct skv_hf3fs_options h;
 	struct skv_error err;
-	int rc = skv_usrbio_room(&c->o->hf3fs, skv_usrbio_ground_rings(c->lib, &c->o->hf3fs), &err);
+	int rc;
 
+	skv_hf3fs_of(c->o, &h);
+	rc = skv_usrbio_room(&h, skv_usrbio_ground_rings(c->lib, &h), &err);
 	say(c, rc == SKV_OK ? SLABKV_GOOD : SLABKV_BAD, "/dev/shm",
 	    "make /dev/shm larger (in a container --shm-size), or hf3fs_iov_size smaller", "%s", err.message);
 }
@@ -226,7 +229,7 @@ static void check_shm(struct check *c)
 /* The engine that moves this directory's bytes, or NULL after saying why there is none. */
 static struct skv_engine *make_engine(struct check *c)
 {
-	struct slabkv_hf3fs h = c->o->hf3fs;
+	struct skv_hf3fs_options h;
 	const struct skv_engine_options with = { .depth = SKV_ENGINE_DEPTH, .hf3fs = &h };
 	char mount_point[256];
 	struct skv_engine *e;
@@ -238,6 +241,7 @@ static struct skv_engine *make_engine(struct check *c)
 		return skv_engine_posix.create(&with, &e, &err) == SKV_OK ? e : NULL;
 	if (!c->lib)
 		return NULL; /* said already */
+	skv_hf3fs_of(c->o, &h);
 	h.read_iov_size = h.write_iov_size = PROBE_IOV;
 	if (!h.mount_point) {
 		rc = skv_usrbio_mount_point(c->lib, c->dir, mount_point, sizeof mount_point, &err);
@@ -347,13 +351,12 @@ int slabkv_mount_check(const struct slabkv_options *o, const char *dir,
 {
 	struct check c = { .o = o, .tell = tell, .ctx = ctx, .dirfd = -1, .fd = -1 };
 	struct skv_error e = { 0 };
-	int rc = o && o->size >= sizeof *o && dir && tell
-			 ? skv_options_check(o, &e)
-			 : skv_fail(&e, SKV_E_INVALID, "size", "options must come from slabkv_options_init");
+	int rc = o && SKV_HAS(o, hf3fs_write_timeout_ms) && dir && tell ? skv_options_check(o, &e)
+									: skv_size_refuse(&e, "slabkv_options_init");
 
 	if (rc != SKV_OK)
 		return skv_result_fail(err, &e, rc);
-	c.promised = o->hf3fs.mount_point || (o->engine && strcmp(o->engine, "usrbio") == 0);
+	c.promised = o->hf3fs_mount_point || (o->engine && strcmp(o->engine, "usrbio") == 0);
 	if (check_directory(&c, dir) && check_create(&c)) {
 		check_limit(&c);
 		check_magic(&c);

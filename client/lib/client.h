@@ -8,9 +8,12 @@
 #define SKV_CLIENT_H
 
 #include <stdatomic.h>
+#include <stddef.h>
+#include <sys/types.h>
 
 #include <skv/arena.h>
 #include <skv/bytes.h>
+#include <skv/check.h>
 #include <skv/clock.h>
 #include <skv/http.h>
 #include <skv/lock.h>
@@ -57,7 +60,26 @@ struct slabkv {
 	struct skv_mutex async_lock;  /* protects async */
 	struct slabkv_async *async;  /* open queues */
 	atomic_bool closing;          /* calls give up instead of trying once more */
+	atomic_bool broken;           /* an invariant did not hold: every call is an error */
+	pid_t pid;                    /* that made it; fixed */
 };
+
+/* ---- handle.c: at the entry of every public function ----------------------------------------- */
+
+/* Does the struct that `p` points to, by its size, reach to the end of the member? */
+#define SKV_HAS(p, member) ((p)->size >= offsetof(__typeof__(*(p)), member) + sizeof((p)->member))
+/* SKV_E_INVALID, field "size": `what` names who fills it. */
+int skv_size_refuse(struct skv_error *err, const char *what);
+
+/* May this process use the handle? SKV_E_INVALID after a fork, SKV_E_INTERNAL once an invariant did not hold. Until
+ * the next skv_result_fail on this thread, an invariant that fails takes this handle out of use. */
+int skv_enter(struct slabkv *kv, struct skv_error *err);
+/* Has an invariant failed? Then *err says so. */
+bool skv_is_broken(const struct slabkv *kv, struct skv_error *err);
+/* Was it made by another process, which has forked this one? Then *err says so. */
+bool skv_is_foreign(pid_t pid, struct skv_error *err);
+/* The thread works for `kv`; NULL: for none. */
+void skv_handle_of_thread(struct slabkv *kv);
 
 /* slabkv_open with the two things that tests replace. NULL = system clock, the engine of `o`. */
 int skv_client_open(const struct slabkv_options *o, const struct skv_clock *clock,
@@ -101,8 +123,12 @@ int skv_result_finish(struct slabkv_error *out, const struct skv_error *err, int
 
 /* ---- options.c ------------------------------------------------------------------------------- */
 
+/* The engine's part of `o`; texts are borrowed. */
+void skv_hf3fs_of(const struct slabkv_options *o, struct skv_hf3fs_options *out);
 /* The defaults of the engine "usrbio". */
-void skv_hf3fs_init(struct slabkv_hf3fs *h);
+void skv_hf3fs_init(struct skv_hf3fs_options *h);
+/* The same in *o. */
+void skv_hf3fs_defaults(struct slabkv_options *o);
 /* SKV_E_INVALID naming the first option that is out of its range. */
 int skv_options_check(const struct slabkv_options *o, struct skv_error *err);
 
@@ -111,8 +137,13 @@ int skv_options_check(const struct slabkv_options *o, struct skv_error *err);
 /* Checks `keys` and puts them into the form that travels. `field` names them in errors. */
 int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv_arena *a,
 		   struct skv_key_input *out, struct skv_error *err);
-/* 1..SKV_MAX_KEY_STRING bytes of UTF-8? */
-bool skv_key_string_valid(const char *s);
+/* Block i of a caller's array. */
+static inline struct slabkv_block *skv_block_at(struct slabkv_block *v, size_t size, uint32_t i)
+{
+	return (struct slabkv_block *)(void *)((char *)v + size * i);
+}
+/* In a form whose keys are strings? */
+bool skv_keys_are_text(const struct slabkv_keys *keys);
 /* An answer's columns are in the instance's order, a caller's buffers in that of the specs it asked for.
  * (*out)[i]: which of a block's buffers is column i's; NULL when no specs were asked for, then it is i. False:
  * the columns are not the specs that were asked for, each once. `order` has room for SKV_MAX_SPECS. */
@@ -150,8 +181,27 @@ int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req,
 int skv_session_abort(struct slabkv *kv, const char *session, bool quiesced,
 		      struct skv_error *err);
 
+/* ---- get.c, put.c: with the handle entered ---------------------------------------------------- */
+
+int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		   const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
+		   struct slabkv_io *io, struct skv_error *err);
+int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		   const struct slabkv_put_options *o, struct slabkv_block *blocks, size_t block_size,
+		   struct slabkv_io *io, struct skv_error *err);
+/* query.c */
+int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, uint32_t *deleted,
+		      struct skv_error *err);
+/* A lookup without a lease; hit[keys->n]. */
+int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, struct skv_arena *a,
+		     const bool **hit, struct skv_error *err);
+/* The counts for the caller, as far as its struct goes; it may be NULL. */
+void skv_io_tell(struct slabkv_io *io, const struct slabkv_io *counts);
+/* What a caller's array of blocks and its counts must be. SKV_E_INVALID. */
+int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io, struct skv_error *err);
+
 /* The storage as the manager tells it; result of skv_result_new. */
-int skv_object_storage(struct slabkv *kv, const char *name, struct slabkv_storage_info **out,
+int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
 		       struct skv_error *err);
 
 /* ---- transfer.c: pieces of a get or put ------------------------------------------------------ */

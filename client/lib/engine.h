@@ -79,11 +79,26 @@ struct skv_engine {
 };
 
 /* What an engine is made with. */
-struct slabkv_hf3fs;
+/* The engine "usrbio": the members hf3fs_* of struct slabkv_options. */
+struct skv_hf3fs_options {
+	const char *lib;
+	const char *mount_point;
+	const char *base_path;
+	uint64_t read_iov_size;
+	uint64_t write_iov_size;
+	uint64_t read_io_size;
+	uint64_t write_io_size;
+	uint32_t ior_entries;
+	int32_t io_depth;
+	int32_t numa_id;
+	uint32_t io_thread_num;
+	uint32_t read_timeout_ms;
+	uint32_t write_timeout_ms;
+};
 struct skv_usrbio_lib;
 struct skv_engine_options {
 	uint32_t depth; /* requests in flight in one call, where the engine has such a thing */
-	const struct slabkv_hf3fs *hf3fs;        /* checked; copied. NULL: defaults */
+	const struct skv_hf3fs_options *hf3fs;        /* checked; copied. NULL: defaults */
 	const struct skv_usrbio_lib *usrbio;      /* for tests, in place of 3FS's library */
 };
 #define SKV_ENGINE_DEPTH 64u

@@ -16,7 +16,8 @@ struct get {
 	struct slabkv *kv;
 	const char *instance;
 	const struct slabkv_keys *keys;
-	struct slabkv_block *blocks;
+	struct slabkv_block *blocks; /* the caller's, block_size apart */
+	size_t block_size;
 	struct slabkv_io *io;
 	struct skv_lookup_answer answer;
 	struct skv_transfer t;
@@ -25,6 +26,11 @@ struct get {
 static const struct skv_location *location(const struct get *g, uint32_t block, uint32_t spec)
 {
 	return &g->answer.res.loc[(size_t)block * g->answer.res.n_specs + spec];
+}
+
+static struct slabkv_block *block(const struct get *g, uint32_t i)
+{
+	return skv_block_at(g->blocks, g->block_size, i);
 }
 
 /* Only bytes with a checksum that we look at may arrive after the lease. */
@@ -39,7 +45,7 @@ static void add_pieces(struct get *g)
 
 	for (uint32_t b = 0; b < res->n_keys; b++)
 		for (uint32_t s = 0; res->hit[b] && s < res->n_specs; s++)
-			skv_transfer_add(&g->t, b, s, location(g, b, s), &g->blocks[b], false);
+			skv_transfer_add(&g->t, b, s, location(g, b, s), block(g, b), false);
 }
 
 /* When to stop submitting: at the end of the lease, unless each piece can prove itself. */
@@ -93,7 +99,7 @@ static enum slabkv_result judge(const struct get *g, const struct skv_piece *p)
 /* The worst of its pieces is the block's result. */
 static void settle_piece(struct get *g, const struct skv_piece *p)
 {
-	struct slabkv_block *b = &g->blocks[p->block];
+	struct slabkv_block *b = block(g, p->block);
 	enum slabkv_result r = judge(g, p);
 
 	if (r == SLABKV_MISMATCH)
@@ -110,11 +116,11 @@ static void settle(struct get *g)
 
 	for (uint32_t b = 0; b < res->n_keys; b++)
 		if (res->hit[b])
-			g->blocks[b].result = SLABKV_HIT;
+			block(g, b)->result = SLABKV_HIT;
 	for (uint32_t i = 0; i < g->t.n_pieces; i++)
 		settle_piece(g, &g->t.pieces[i]);
 	for (uint32_t b = 0; b < res->n_keys; b++) {
-		enum slabkv_result r = g->blocks[b].result;
+		enum slabkv_result r = block(g, b)->result;
 
 		g->io->done += r == SLABKV_HIT;
 		g->io->mismatches += r == SLABKV_MISMATCH;
@@ -153,28 +159,52 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 	return rc;
 }
 
-int slabkv_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		const struct slabkv_lookup_options *o, struct slabkv_block *blocks,
-		struct slabkv_io *io, struct slabkv_error *err)
+static void miss_all(struct slabkv_block *blocks, size_t block_size, const struct slabkv_keys *keys)
 {
-	struct slabkv_io unused;
-	struct get g = { .kv = kv, .instance = instance, .keys = keys, .blocks = blocks,
-			 .io = io ? io : &unused };
-	struct skv_error e = { 0 };
+	for (uint32_t b = 0; keys && b < keys->n; b++) {
+		skv_block_at(blocks, block_size, b)->result = SLABKV_MISS;
+		skv_block_at(blocks, block_size, b)->why = SLABKV_OK;
+	}
+}
+
+int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		   const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
+		   struct slabkv_io *io, struct skv_error *err)
+{
+	struct get g = { .kv = kv, .instance = instance, .keys = keys, .blocks = blocks, .block_size = block_size, .io = io };
 	struct skv_arena a;
 	struct skv_pins pins;
 	int rc;
 
-	memset(g.io, 0, sizeof *g.io);
-	for (uint32_t b = 0; keys && b < keys->n; b++) {
-		blocks[b].result = SLABKV_MISS;
-		blocks[b].why = SLABKV_OK;
-	}
+	miss_all(blocks, block_size, keys);
 	skv_arena_init(&a);
-	rc = skv_pins_take(kv->memory, blocks, keys ? keys->n : 0, &a, &pins);
+	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
-		rc = get_blocks(&g, o, &a, &e);
+		rc = get_blocks(&g, o, &a, err);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
+	if (skv_is_broken(kv, err)) { /* whatever was read */
+		miss_all(blocks, block_size, keys);
+		memset(io, 0, sizeof *io);
+		rc = SKV_E_INTERNAL;
+	}
+	return rc;
+}
+
+int slabkv_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
+		struct slabkv_io *io, struct slabkv_error *err)
+{
+	struct slabkv_io counts = { .size = sizeof counts };
+	struct skv_error e = { 0 };
+	int rc = skv_blocks_check(blocks, block_size, io, &e);
+
+	if (rc == SKV_OK) {
+		miss_all(blocks, block_size, keys);
+		rc = skv_enter(kv, &e);
+	}
+	if (rc == SKV_OK)
+		rc = skv_get_blocks(kv, instance, keys, o, blocks, block_size, &counts, &e);
+	skv_io_tell(io, &counts);
 	return skv_result_finish(err, &e, rc);
 }

@@ -14,12 +14,11 @@ int skv_name_check(const char *name, const char *field, struct skv_error *err)
 			"1..%u of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'", SKV_MAX_NAME);
 }
 
-bool skv_key_string_valid(const char *s)
+static bool key_string_valid(const char *s, size_t n)
 {
-	size_t n = s ? strnlen(s, SKV_MAX_KEY_STRING + 1) : 0;
 	uint32_t c;
 
-	if (n < 1 || n > SKV_MAX_KEY_STRING)
+	if (n < 1 || n > SKV_MAX_KEY_STRING || memchr(s, 0, n))
 		return false;
 	for (size_t i = 0, k; i < n; i += k) {
 		k = skv_utf8_next(s + i, n - i, &c);
@@ -90,14 +89,66 @@ static enum skv_key_form form_of_ints(const uint64_t *v, uint32_t n)
 	return SKV_KEYS_INT;
 }
 
+static int bad_string(const char *field, uint32_t i, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_INVALID, field, "key %u: a string of 1..%u bytes, UTF-8", i, SKV_MAX_KEY_STRING);
+}
+
 static int check_strings(const struct slabkv_keys *keys, const char *field, struct skv_error *err)
 {
 	for (uint32_t i = 0; i < keys->n; i++) {
-		if (!skv_key_string_valid(keys->v.strings[i]))
-			return skv_fail(err, SKV_E_INVALID, field,
-					"key %u: a string of 1..%u bytes, UTF-8", i, SKV_MAX_KEY_STRING);
+		const char *s = keys->v.strings[i];
+
+		if (!s || !key_string_valid(s, strnlen(s, SKV_MAX_KEY_STRING + 1)))
+			return bad_string(field, i, err);
 	}
 	return SKV_OK;
+}
+
+/* Keys side by side as strings of their own. */
+static int cut_text(const struct slabkv_keys *keys, const char *field, struct skv_arena *a, const char *const **out,
+		    struct skv_error *err)
+{
+	const char **v = skv_arena_calloc(a, keys->n, sizeof *v);
+
+	if (!v)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	for (uint32_t i = 0; i < keys->n; i++) {
+		uint64_t from = keys->offsets[i], to = keys->offsets[i + 1];
+
+		if (to < from || !key_string_valid(keys->v.text + from, to - from))
+			return bad_string(field, i, err);
+		v[i] = skv_arena_strndup(a, keys->v.text + from, to - from);
+		if (!v[i])
+			return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	}
+	*out = v;
+	return SKV_OK;
+}
+
+static struct skv_key key_of_bytes(const uint8_t *b)
+{
+	struct skv_key k = { 0, 0 };
+
+	for (int i = 0; i < 8; i++) {
+		k.hi = k.hi << 8 | b[i];
+		k.lo = k.lo << 8 | b[8 + i];
+	}
+	return k;
+}
+
+static struct skv_key key_at(const struct slabkv_keys *keys, uint32_t i)
+{
+	if (keys->form == SLABKV_KEYS_INT)
+		return (struct skv_key){ 0, keys->v.ints[i] };
+	if (keys->form == SLABKV_KEYS_WIDE)
+		return (struct skv_key){ keys->v.wide[i].hi, keys->v.wide[i].lo };
+	return key_of_bytes(keys->v.bytes + (size_t)16 * i);
+}
+
+bool skv_keys_are_text(const struct slabkv_keys *keys)
+{
+	return keys->form == SLABKV_KEYS_STRING || keys->form == SLABKV_KEYS_TEXT;
 }
 
 int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv_arena *a,
@@ -107,6 +158,8 @@ int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv
 
 	if (!keys || keys->n == 0 || !keys->v.strings)
 		return skv_fail(err, SKV_E_INVALID, field, "at least one key");
+	if (!SKV_HAS(keys, parent))
+		return skv_size_refuse(err, "slabkv_keys_of");
 	if (keys->n > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, field, "at most %u keys in a call",
 				SKV_MAX_KEYS);
@@ -116,19 +169,20 @@ int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv
 		out->strings = keys->v.strings;
 		return check_strings(keys, field, err);
 	}
-	if (keys->form != SLABKV_KEYS_INT && keys->form != SLABKV_KEYS_WIDE)
+	if (keys->form == SLABKV_KEYS_TEXT) {
+		if (!keys->offsets)
+			return skv_fail(err, SKV_E_INVALID, field, "offsets are missing");
+		out->form = SKV_KEYS_STRING;
+		return cut_text(keys, field, a, &out->strings, err);
+	}
+	if (keys->form != SLABKV_KEYS_INT && keys->form != SLABKV_KEYS_WIDE && keys->form != SLABKV_KEYS_BYTES)
 		return skv_fail(err, SKV_E_INVALID, field, "unknown form of keys");
 	wide = skv_arena_calloc(a, keys->n, sizeof *wide);
 	if (!wide)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	for (uint32_t i = 0; i < keys->n; i++) {
-		if (keys->form == SLABKV_KEYS_INT)
-			wide[i] = (struct skv_key){ 0, keys->v.ints[i] };
-		else
-			wide[i] = (struct skv_key){ keys->v.wide[i].hi, keys->v.wide[i].lo };
-	}
+	for (uint32_t i = 0; i < keys->n; i++)
+		wide[i] = key_at(keys, i);
 	out->keys = wide;
-	out->form = keys->form == SLABKV_KEYS_WIDE ? SKV_KEYS_HEX
-						    : form_of_ints(keys->v.ints, keys->n);
+	out->form = keys->form == SLABKV_KEYS_INT ? form_of_ints(keys->v.ints, keys->n) : SKV_KEYS_HEX;
 	return SKV_OK;
 }

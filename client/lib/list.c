@@ -33,10 +33,13 @@ int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor, const 
 	struct skv_error e = { 0 };
 	char path[SKV_PATH_MAX];
 	struct skv_call c = { .op = "keys", .method = "GET", .path = path };
-	int rc = list ? skv_name_check(instance, "instance", &e) : SKV_E_NOMEM;
+	int rc = list ? skv_enter(kv, &e) : SKV_E_NOMEM;
+
+	if (rc == SKV_OK)
+		rc = skv_model_name_check(instance, "instance", &e);
 
 	if (rc == SKV_OK) {
-		snprintf(path, sizeof path, SKV_PATH_KEYS, instance, cursor, AT_A_TIME);
+		snprintf(path, sizeof path, SKV_PATH_KEYS, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor, AT_A_TIME);
 		do {
 			c.codec = kv->codec;
 			rc = skv_call_do(kv, &c, &answer, &e);

@@ -57,8 +57,10 @@ static int lookup(struct slabkv *kv, const char *instance, const struct slabkv_k
 		.specs = res->specs,
 		.hit = res->hit,
 		.loc = places.loc,
+		.loc_size = sizeof *places.loc,
 		.n_files = res->files.n,
 		.files = places.files,
+		.file_size = sizeof *places.files,
 		.lease_ms = res->lease_ms,
 		.valid_until_ms = answer.valid_until_ms,
 	};
@@ -71,7 +73,12 @@ int slabkv_lookup(struct slabkv *kv, const char *instance, const struct slabkv_k
 {
 	struct slabkv_locations *r = skv_result_new(sizeof *r);
 	struct skv_error e = { 0 };
-	int rc = r ? lookup(kv, instance, keys, o, r, &e) : SKV_E_NOMEM;
+	int rc = r ? skv_enter(kv, &e) : SKV_E_NOMEM;
+
+	if (rc == SKV_OK)
+		rc = lookup(kv, instance, keys, o, r, &e);
+	if (rc == SKV_OK && skv_is_broken(kv, &e))
+		rc = SKV_E_INTERNAL;
 
 	if (rc == SKV_OK)
 		*out = r;
@@ -105,9 +112,11 @@ static int start(struct slabkv *kv, const char *instance, const struct slabkv_ke
 		.specs = res->specs,
 		.outcome = res->outcome,
 		.loc = places.loc,
+		.loc_size = sizeof *places.loc,
 		.n_write = res->n_write,
 		.n_files = res->files.n,
 		.files = places.files,
+		.file_size = sizeof *places.files,
 		.deadline_ms = res->deadline_ms,
 		.submit_until_ms = answer.submit_until_ms,
 	};
@@ -121,8 +130,10 @@ int slabkv_start(struct slabkv *kv, const char *instance, const struct slabkv_ke
 {
 	struct slabkv_session *r = skv_result_new(sizeof *r);
 	struct skv_error e = { 0 };
-	int rc = r ? start(kv, instance, keys, o, request_id, r, &e) : SKV_E_NOMEM;
+	int rc = r ? skv_enter(kv, &e) : SKV_E_NOMEM;
 
+	if (rc == SKV_OK)
+		rc = start(kv, instance, keys, o, request_id, r, &e);
 	if (rc == SKV_OK)
 		*out = r;
 	else

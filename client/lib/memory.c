@@ -107,7 +107,7 @@ static uint32_t n_buffers(const struct slabkv_block *b)
 	return !b->bufs ? 0 : b->n_bufs < SKV_MAX_SPECS ? b->n_bufs : SKV_MAX_SPECS;
 }
 
-int skv_pins_take(struct skv_memory *m, const struct slabkv_block *blocks, uint32_t n, struct skv_arena *a,
+int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t block_size, uint32_t n, struct skv_arena *a,
 		  struct skv_pins *out)
 {
 	size_t most = 0;
@@ -116,13 +116,15 @@ int skv_pins_take(struct skv_memory *m, const struct slabkv_block *blocks, uint3
 	if (atomic_load_explicit(&m->n, memory_order_acquire) == 0)
 		return SKV_OK;
 	for (uint32_t i = 0; i < n; i++)
-		most += n_buffers(&blocks[i]);
+		most += n_buffers(skv_block_at(blocks, block_size, i));
 	out->v = skv_arena_calloc(a, most + 1, sizeof *out->v);
 	if (!out->v)
 		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		for (uint32_t k = 0; k < n_buffers(&blocks[i]); k++) {
-			const struct slabkv_buf *b = &blocks[i].bufs[k];
+		const struct slabkv_block *block = skv_block_at(blocks, block_size, i);
+
+		for (uint32_t k = 0; k < n_buffers(block); k++) {
+			const struct slabkv_buf *b = &block->bufs[k];
 			struct skv_region *r = skv_memory_pin(m, b->data, b->size);
 
 			if (r)
@@ -201,25 +203,36 @@ static int drop(struct skv_memory *m, const void *base, const struct slabkv_pool
 int slabkv_pool_attach(struct slabkv *kv, struct slabkv_pool *pool, struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
+	int rc = skv_enter(kv, &e);
 	size_t length;
 	void *base;
 
+	if (rc == SKV_OK && !pool)
+		rc = skv_fail(&e, SKV_E_INVALID, "pool", "there is none");
+	if (rc != SKV_OK)
+		return skv_result_fail(err, &e, rc);
 	skv_buffers_place(pool, &base, &length);
 	return skv_result_finish(err, &e, add(kv->memory, base, length, pool, &e));
 }
 
 int slabkv_pool_detach(struct slabkv *kv, struct slabkv_pool *pool)
 {
-	return pool ? drop(kv->memory, NULL, pool) : SLABKV_E_NOT_FOUND;
+	int rc = skv_enter(kv, NULL);
+
+	if (rc == SKV_OK)
+		rc = pool ? drop(kv->memory, NULL, pool) : SKV_E_NOT_FOUND;
+	return skv_result_fail(NULL, NULL, rc);
 }
 
 int slabkv_memory_register(struct slabkv *kv, void *base, uint64_t bytes,
 			    enum slabkv_memory kind, struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
-	int rc;
+	int rc = skv_enter(kv, &e);
 
-	if (kind == SLABKV_MEMORY_DEVICE)
+	if (rc != SKV_OK)
+		;
+	else if (kind == SLABKV_MEMORY_DEVICE)
 		rc = skv_fail(&e, SKV_E_UNSUPPORTED, "kind", "no memory of accelerators yet");
 	else if (!base || bytes < 1 || bytes > SIZE_MAX - (uintptr_t)base)
 		rc = skv_fail(&e, SKV_E_INVALID, base ? "bytes" : "base", "no memory");
@@ -232,5 +245,7 @@ int slabkv_memory_register(struct slabkv *kv, void *base, uint64_t bytes,
 
 int slabkv_memory_unregister(struct slabkv *kv, void *base)
 {
-	return drop(kv->memory, base, NULL);
+	int rc = skv_enter(kv, NULL);
+
+	return skv_result_fail(NULL, NULL, rc == SKV_OK ? drop(kv->memory, base, NULL) : rc);
 }

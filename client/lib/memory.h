@@ -41,7 +41,7 @@ struct skv_pins {
 	struct skv_pinned *v;
 };
 /* Memory from `a`, none where the handle knows no memory. SKV_E_NOMEM: nothing is pinned. */
-int skv_pins_take(struct skv_memory *m, const struct slabkv_block *blocks, uint32_t n, struct skv_arena *a,
+int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t block_size, uint32_t n, struct skv_arena *a,
 		  struct skv_pins *out);
 void skv_pins_drop(struct skv_memory *m, const struct skv_pins *p);
 

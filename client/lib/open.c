@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <skv/mem.h>
 
-void slabkv_options_init(struct slabkv_options *o)
+static void fill(struct slabkv_options *o)
 {
 	*o = (struct slabkv_options){
 		.size = sizeof *o,
@@ -20,7 +21,18 @@ void slabkv_options_init(struct slabkv_options *o)
 		.verify = true,
 		.checksum = true,
 	};
-	skv_hf3fs_init(&o->hf3fs);
+	skv_hf3fs_defaults(o);
+}
+
+void slabkv_options_init(struct slabkv_options *o, size_t size)
+{
+	struct slabkv_options own;
+
+	fill(&own);
+	memset(o, 0, size);
+	memcpy(o, &own, size < sizeof own ? size : sizeof own);
+	if (size >= sizeof o->size)
+		o->size = size;
 }
 
 static int check_url(const char *url, struct skv_error *err)
@@ -92,9 +104,11 @@ static int copy_urls(struct slabkv *kv, const struct slabkv_options *o)
 static int make_engine(struct slabkv *kv, const struct slabkv_options *o,
 		       const struct skv_engine_ops *engine, struct skv_error *err)
 {
-	const struct skv_engine_options with = { .depth = o->depth ? o->depth : SKV_ENGINE_DEPTH, .hf3fs = &o->hf3fs };
+	struct skv_hf3fs_options hf3fs;
+	const struct skv_engine_options with = { .depth = o->depth ? o->depth : SKV_ENGINE_DEPTH, .hf3fs = &hf3fs };
 	const char *name = o->engine ? o->engine : getenv("SLABKV_ENGINE");
 
+	skv_hf3fs_of(o, &hf3fs);
 	if (engine)
 		return engine->create(&with, &kv->engine, err);
 	return skv_engine_make(name && name[0] ? name : NULL, &with, &kv->engine, &kv->engine_why,
@@ -105,7 +119,7 @@ static int make_engine(struct slabkv *kv, const struct slabkv_options *o,
 static int make_mounts(struct slabkv *kv, const struct slabkv_options *o, struct skv_error *err)
 {
 	const char *dirs[SKV_MAX_MOUNTS];
-	char *bases = skv_strdup(o->hf3fs.base_path ? o->hf3fs.base_path : ""), *rest = bases, *one;
+	char *bases = skv_strdup(o->hf3fs_base_path ? o->hf3fs_base_path : ""), *rest = bases, *one;
 	uint32_t n = o->n_mounts;
 	int rc = bases ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 
@@ -151,10 +165,12 @@ static const struct skv_v1_codec *codec_of(const struct slabkv_options *o)
 /* The options of a caller that may have been built with an older form of the struct. */
 static int take_options(const struct slabkv_options *from, struct slabkv_options *o, struct skv_error *err)
 {
+	fill(o);
+	if (!from)
+		return SKV_OK;
 	/* The first form of the struct is the smallest that exists; later forms only grow. */
-	if (!from || from->size < offsetof(struct slabkv_options, codec))
-		return skv_fail(err, SKV_E_INVALID, "size", "options must come from slabkv_options_init");
-	slabkv_options_init(o);
+	if (!SKV_HAS(from, hf3fs_write_timeout_ms))
+		return skv_size_refuse(err, "slabkv_options_init");
 	memcpy(o, from, from->size < sizeof *o ? from->size : sizeof *o);
 	return check(o, err);
 }
@@ -177,6 +193,7 @@ int skv_client_open(const struct slabkv_options *from, const struct skv_clock *c
 	if (!kv)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	kv->codec = codec;
+	kv->pid = getpid();
 	skv_mutex_init(&kv->async_lock);
 	kv->clock = clock ? clock : &skv_clock_system;
 	kv->timeout_ms = o->timeout_ms;
@@ -206,7 +223,7 @@ int slabkv_open(const struct slabkv_options *o, struct slabkv **out, struct slab
 
 void slabkv_close(struct slabkv *kv)
 {
-	if (!kv)
+	if (!kv || skv_is_foreign(kv->pid, NULL))
 		return;
 	atomic_store(&kv->closing, true);
 	while (kv->async)

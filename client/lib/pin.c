@@ -49,9 +49,13 @@ static int post(struct slabkv *kv, const char *op, const char *format, const cha
 	return rc;
 }
 
-static int begin(struct exchange *x, const char *instance, const struct slabkv_keys *keys, struct skv_error *err)
+static int begin(struct exchange *x, struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		 struct skv_error *err)
 {
-	int rc = skv_model_name_check(instance, "instance", err);
+	int rc = skv_enter(kv, err);
+
+	if (rc == SKV_OK)
+		rc = skv_model_name_check(instance, "instance", err);
 
 	memset(x, 0, sizeof *x);
 	skv_arena_init(&x->arena);
@@ -76,7 +80,7 @@ int slabkv_pin(struct slabkv *kv, const char *instance, const struct slabkv_keys
 	struct skv_pin_res res = { 0 };
 	struct skv_error e = { 0 };
 	struct exchange x;
-	int rc = begin(&x, instance, keys, &e);
+	int rc = begin(&x, kv, instance, keys, &e);
 
 	x.pin = (struct skv_pin_req){ .kind = (enum skv_pin_kind)kind, .ttl_ms = ttl_ms };
 	if (rc == SKV_OK && kind != SLABKV_PIN_SOFT && kind != SLABKV_PIN_HARD)
@@ -106,7 +110,7 @@ int slabkv_unpin(struct slabkv *kv, const char *instance, const struct slabkv_ke
 	struct skv_unpin_res res = { 0 };
 	struct skv_error e = { 0 };
 	struct exchange x;
-	int rc = begin(&x, instance, keys, &e);
+	int rc = begin(&x, kv, instance, keys, &e);
 
 	if (rc == SKV_OK)
 		rc = post(kv, "unpin", SKV_PATH_UNPIN, instance, &x, write_unpin, &e);
@@ -135,7 +139,7 @@ static int read_pins(struct slabkv_pins *out, const struct skv_answer *answer, s
 	for (uint32_t i = 0; i < res.n; i++)
 		v[i] = (struct slabkv_pin_info){ { res.key[i].hi, res.key[i].lo }, (enum slabkv_pin_kind)res.kind[i],
 						  res.ttl_ms[i] };
-	*out = (struct slabkv_pins){ .n = res.n, .v = v, .next = res.next };
+	*out = (struct slabkv_pins){ .n = res.n, .v = v, .v_size = sizeof *v, .next = res.next };
 	return SKV_OK;
 }
 
@@ -147,7 +151,10 @@ int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor, const 
 	struct skv_error e = { 0 };
 	char path[SKV_PATH_MAX];
 	struct skv_call c = { .op = "pins", .method = "GET", .path = path };
-	int rc = pins ? skv_model_name_check(instance, "instance", &e) : SKV_E_NOMEM;
+	int rc = pins ? skv_enter(kv, &e) : SKV_E_NOMEM;
+
+	if (rc == SKV_OK)
+		rc = skv_model_name_check(instance, "instance", &e);
 
 	if (rc == SKV_OK) {
 		snprintf(path, sizeof path, SKV_PATH_PINS, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor);

@@ -28,6 +28,7 @@ struct buffer {
 
 struct slabkv_pool {
 	struct slabkv_pool_info fixed; /* all but free and leaving */
+	pid_t pid;                      /* that made it; fixed */
 	size_t length;                  /* of the mapping */
 	struct skv_mutex lock;          /* protects what follows */
 	struct skv_cond freed;
@@ -38,9 +39,12 @@ struct slabkv_pool {
 	uint32_t attached; /* handles */
 };
 
-void slabkv_pool_options_init(struct slabkv_pool_options *o)
+void slabkv_pool_options_init(struct slabkv_pool_options *o, size_t size)
 {
-	*o = (struct slabkv_pool_options){ .size = sizeof *o, .numa_node = -1 };
+	const struct slabkv_pool_options own = { .size = size, .numa_node = -1 };
+
+	memset(o, 0, size);
+	memcpy(o, &own, size < sizeof own ? size : sizeof own);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -151,6 +155,7 @@ static int make(const struct slabkv_pool_options *o, uint64_t stride, struct sla
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	skv_mutex_init(&pool->lock);
 	skv_cond_init(&pool->freed);
+	pool->pid = getpid();
 	pool->fixed.n_buffers = (uint32_t)(o->bytes / stride);
 	pool->fixed.bytes = pool->length = pool->fixed.n_buffers * stride;
 	pool->fixed.buffer_bytes = o->buffer_bytes;
@@ -180,10 +185,8 @@ int slabkv_pool_create(const struct slabkv_pool_options *o, struct slabkv_pool *
 	struct skv_error e = { 0 };
 	int rc;
 
-	if (!o || o->size < sizeof *o)
-		return skv_result_fail(err, &e,
-				       skv_fail(&e, SKV_E_INVALID, "size",
-						"options must come from slabkv_pool_options_init"));
+	if (!o || !SKV_HAS(o, shm_name))
+		return skv_result_fail(err, &e, skv_size_refuse(&e, "slabkv_pool_options_init"));
 	stride = (o->buffer_bytes + page - 1) / page * page;
 	rc = check(o, stride, &e);
 	if (rc == SKV_OK)
@@ -197,6 +200,8 @@ int slabkv_pool_destroy(struct slabkv_pool *pool)
 
 	if (!pool)
 		return SLABKV_OK;
+	if (skv_is_foreign(pool->pid, NULL))
+		return SLABKV_E_INVALID;
 	skv_mutex_lock(&pool->lock);
 	used = pool->attached > 0 || pool->n_free < pool->fixed.n_buffers;
 	skv_mutex_unlock(&pool->lock);
@@ -215,6 +220,8 @@ int slabkv_pool_get(struct slabkv_pool *pool, uint32_t timeout_ms, struct slabkv
 	uint64_t end_us = skv_now_us() + (uint64_t)timeout_ms * 1000;
 	int rc = SLABKV_E_TOO_MANY;
 
+	if (skv_is_foreign(pool->pid, NULL))
+		return SLABKV_E_INVALID;
 	skv_mutex_lock(&pool->lock);
 	while (pool->n_free == 0) {
 		uint64_t now = skv_now_us();
@@ -248,7 +255,7 @@ int slabkv_pool_put(struct slabkv_pool *pool, void *data)
 	uint32_t i = (uint32_t)(at / pool->fixed.stride);
 	int rc = SLABKV_E_INVALID;
 
-	if ((uintptr_t)data < (uintptr_t)pool->fixed.base || at >= pool->length ||
+	if (skv_is_foreign(pool->pid, NULL) || (uintptr_t)data < (uintptr_t)pool->fixed.base || at >= pool->length ||
 	    at % pool->fixed.stride)
 		return rc;
 	skv_mutex_lock(&pool->lock);
@@ -317,11 +324,17 @@ void skv_buffers_place(const struct slabkv_pool *pool, void **base, size_t *leng
 	*length = pool->length;
 }
 
-void slabkv_pool_info(struct slabkv_pool *pool, struct slabkv_pool_info *out)
+int slabkv_pool_info(struct slabkv_pool *pool, struct slabkv_pool_info *out)
 {
-	*out = pool->fixed;
+	struct slabkv_pool_info now = pool->fixed;
+
+	if (skv_is_foreign(pool->pid, NULL) || !SKV_HAS(out, shm))
+		return SLABKV_E_INVALID;
+	now.size = out->size;
 	skv_mutex_lock(&pool->lock);
-	out->free = pool->n_free;
-	out->leaving = pool->n_leaving;
+	now.free = pool->n_free;
+	now.leaving = pool->n_leaving;
 	skv_mutex_unlock(&pool->lock);
+	memcpy(out, &now, now.size < sizeof now ? now.size : sizeof now);
+	return SLABKV_OK;
 }

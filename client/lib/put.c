@@ -14,7 +14,8 @@
 
 struct put {
 	struct slabkv *kv;
-	struct slabkv_block *blocks;
+	struct slabkv_block *blocks; /* the caller's, block_size apart */
+	size_t block_size;
 	struct slabkv_io *io;
 	struct skv_start_answer answer;
 	struct skv_transfer t;
@@ -26,6 +27,11 @@ struct put {
 static const struct skv_location *location(const struct put *p, uint32_t block, uint32_t spec)
 {
 	return &p->answer.res.loc[(size_t)block * p->answer.res.n_specs + spec];
+}
+
+static struct slabkv_block *block(const struct put *p, uint32_t i)
+{
+	return skv_block_at(p->blocks, p->block_size, i);
 }
 
 static int allocate(struct put *p, struct skv_arena *a, uint64_t *pieces)
@@ -56,8 +62,7 @@ static void add_pieces(struct put *p)
 		p->mask[row++] = true;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (location(p, b, s)->length > 0)
-				skv_transfer_add(&p->t, b, s, location(p, b, s), &p->blocks[b],
-						 true);
+				skv_transfer_add(&p->t, b, s, location(p, b, s), block(p, b), true);
 	}
 }
 
@@ -83,7 +88,7 @@ static uint32_t settle_pieces(struct put *p)
 		if (piece->status == SKV_OK && piece->done == piece->length)
 			continue;
 		p->mask[p->row[piece->block]] = false;
-		p->blocks[piece->block].why = piece->status ? piece->status : SKV_E_IO;
+		block(p, piece->block)->why = piece->status ? piece->status : SKV_E_IO;
 	}
 	for (uint32_t i = 0; i < p->answer.res.n_write; i++)
 		whole += p->mask[i];
@@ -120,22 +125,22 @@ static void settle_blocks(struct put *p, int rc)
 	const struct skv_start_res *res = &p->answer.res;
 
 	for (uint32_t b = 0; b < res->n_keys; b++) {
-		struct slabkv_block *block = &p->blocks[b];
+		struct slabkv_block *to = block(p, b);
 
 		if (res->outcome[b] == SKV_START_EXISTS) {
-			block->result = SLABKV_EXISTS;
+			to->result = SLABKV_EXISTS;
 			p->io->exists++;
 		} else if (res->outcome[b] == SKV_START_BUSY) {
-			block->result = SLABKV_BUSY;
+			to->result = SLABKV_BUSY;
 			p->io->busy++;
 		} else if (rc == SKV_OK && p->mask[p->row[b]]) {
-			block->result = SLABKV_WRITTEN;
+			to->result = SLABKV_WRITTEN;
 			p->io->done++;
 			for (uint32_t s = 0; s < res->n_specs; s++)
 				p->io->bytes += location(p, b, s)->length;
 		} else {
-			block->result = SLABKV_FAILED;
-			block->why = block->why ? block->why : rc;
+			to->result = SLABKV_FAILED;
+			to->why = to->why ? to->why : rc;
 			p->io->failed++;
 		}
 	}
@@ -162,6 +167,8 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	add_checksums(p);
 	skv_transfer_run(&p->t, true, &by);
 	skv_transfer_sync(&p->t);
+	if (skv_is_broken(p->kv, err)) /* nobody knows what was written: nothing is committed, the slots rest */
+		return SKV_E_INTERNAL;
 	whole = settle_pieces(p);
 	if (whole > 0)
 		return finish(p, whole, err);
@@ -189,30 +196,50 @@ static int put_blocks(struct put *p, const char *instance, const struct slabkv_k
 	return rc;
 }
 
-int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		const struct slabkv_put_options *o, struct slabkv_block *blocks,
-		struct slabkv_io *io, struct slabkv_error *err)
+static void fail_all(struct slabkv_block *blocks, size_t block_size, const struct slabkv_keys *keys, int why)
 {
-	struct slabkv_io unused;
-	struct put p = { .kv = kv, .blocks = blocks, .io = io ? io : &unused };
-	struct skv_error e = { 0 };
+	for (uint32_t b = 0; keys && b < keys->n; b++) {
+		skv_block_at(blocks, block_size, b)->result = SLABKV_FAILED;
+		skv_block_at(blocks, block_size, b)->why = why;
+	}
+}
+
+int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		   const struct slabkv_put_options *o, struct slabkv_block *blocks, size_t block_size,
+		   struct slabkv_io *io, struct skv_error *err)
+{
+	struct put p = { .kv = kv, .blocks = blocks, .block_size = block_size, .io = io };
 	struct skv_arena a;
 	struct skv_pins pins;
 	int rc;
 
-	memset(p.io, 0, sizeof *p.io);
-	for (uint32_t b = 0; keys && b < keys->n; b++) {
-		blocks[b].result = SLABKV_FAILED;
-		blocks[b].why = SLABKV_OK;
-	}
+	fail_all(blocks, block_size, keys, SLABKV_OK);
 	skv_arena_init(&a);
-	rc = skv_pins_take(kv->memory, blocks, keys ? keys->n : 0, &a, &pins);
+	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
-		rc = put_blocks(&p, instance, keys, o, &a, &e);
+		rc = put_blocks(&p, instance, keys, o, &a, err);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	for (uint32_t b = 0; rc != SKV_OK && keys && b < keys->n; b++)
-		if (blocks[b].result == SLABKV_FAILED && !blocks[b].why)
-			blocks[b].why = rc;
+		if (block(&p, b)->result == SLABKV_FAILED && !block(&p, b)->why)
+			block(&p, b)->why = rc;
+	return rc;
+}
+
+int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		const struct slabkv_put_options *o, struct slabkv_block *blocks, size_t block_size,
+		struct slabkv_io *io, struct slabkv_error *err)
+{
+	struct slabkv_io counts = { .size = sizeof counts };
+	struct skv_error e = { 0 };
+	int rc = skv_blocks_check(blocks, block_size, io, &e);
+
+	if (rc == SKV_OK) {
+		rc = skv_enter(kv, &e);
+		fail_all(blocks, block_size, keys, rc);
+	}
+	if (rc == SKV_OK)
+		rc = skv_put_blocks(kv, instance, keys, o, blocks, block_size, &counts, &e);
+	skv_io_tell(io, &counts);
 	return skv_result_finish(err, &e, rc);
 }

@@ -63,9 +63,9 @@ int slabkv_match(struct slabkv *kv, const char *const *instances, uint32_t n_ins
 				     .n_instances = n_instances };
 	struct skv_error e = { 0 };
 	struct skv_arena a;
-	int rc = SKV_OK;
+	int rc = skv_enter(kv, &e);
 
-	if (n_instances < 1 || n_instances > SKV_MAX_INSTANCES_PER_MATCH)
+	if (rc == SKV_OK && (n_instances < 1 || n_instances > SKV_MAX_INSTANCES_PER_MATCH))
 		rc = skv_fail(&e, SKV_E_INVALID, "instances", "1..%u instances",
 			      SKV_MAX_INSTANCES_PER_MATCH);
 	for (uint32_t i = 0; rc == SKV_OK && i < n_instances; i++)
@@ -149,7 +149,9 @@ int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabk
 	int rc = skv_model_name_check(instance, "instance", err);
 
 	memset(out, 0, sizeof *out);
-	if (o) {
+	if (rc == SKV_OK && o && !SKV_HAS(o, window))
+		rc = skv_size_refuse(err, "sizeof(struct slabkv_lookup_options)");
+	if (rc == SKV_OK && o) {
 		req.mode = mode_of(o->mode);
 		req.window = o->mode == SLABKV_WINDOW ? o->window : 0;
 		req.specs = o->specs;
@@ -163,6 +165,20 @@ int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabk
 	if (rc == SKV_OK)
 		rc = skv_keys_input(keys, "keys", a, &input, err);
 	return rc == SKV_OK ? lookup_call(kv, &req, &input, a, out, err) : rc;
+}
+
+int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, struct skv_arena *a,
+		     const bool **hit, struct skv_error *err)
+{
+	static const struct slabkv_lookup_options each = { .size = sizeof each, .mode = SLABKV_BATCH };
+	struct skv_lookup_answer answer;
+	int rc = skv_query_lookup(kv, instance, keys, &each, a, &answer, err);
+
+	if (rc == SKV_OK && skv_is_broken(kv, err))
+		rc = SKV_E_INTERNAL;
+	if (rc == SKV_OK)
+		*hit = answer.res.hit;
+	return rc;
 }
 
 /* ---- delete ---------------------------------------------------------------------------------- */
@@ -198,18 +214,28 @@ static int delete_blocks(struct slabkv *kv, const char *instance, const struct s
 	return rc;
 }
 
-int slabkv_delete(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		   uint32_t *deleted, struct slabkv_error *err)
+int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, uint32_t *deleted,
+		      struct skv_error *err)
 {
 	struct skv_delete_res res = { 0 };
-	struct skv_error e = { 0 };
 	struct skv_arena a;
 	int rc;
 
 	skv_arena_init(&a);
-	rc = delete_blocks(kv, instance, keys, &a, &res, &e);
+	rc = delete_blocks(kv, instance, keys, &a, &res, err);
 	skv_arena_destroy(&a);
 	if (rc == SKV_OK && deleted)
 		*deleted = res.deleted;
+	return rc;
+}
+
+int slabkv_delete(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		   uint32_t *deleted, struct slabkv_error *err)
+{
+	struct skv_error e = { 0 };
+	int rc = skv_enter(kv, &e);
+
+	if (rc == SKV_OK)
+		rc = skv_delete_blocks(kv, instance, keys, deleted, &e);
 	return skv_result_fail(err, &e, rc);
 }

@@ -53,12 +53,21 @@ void slabkv_free(const void *result)
 	skv_free(h);
 }
 
+/* Only what slabkv.h names comes out. */
+static int documented(int status)
+{
+	return SKV_CHECK(status <= SLABKV_OK && status >= SLABKV_E_MISMATCH) ? status : SKV_E_INTERNAL;
+}
+
 int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int status)
 {
-	const char *text = err->message;
+	const char *text;
 
+	status = documented(status);
+	skv_handle_of_thread(NULL);
 	if (!out)
 		return status;
+	text = err->message;
 	memset(out, 0, sizeof *out);
 	out->code = status;
 	if (status == SKV_OK)
@@ -71,6 +80,23 @@ int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int s
 	return status;
 }
 
+int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io, struct skv_error *err)
+{
+	if (!blocks || block_size < sizeof *blocks)
+		return skv_fail(err, SKV_E_INVALID, "blocks", "block_size is sizeof(struct slabkv_block)");
+	return !io || SKV_HAS(io, bytes) ? SKV_OK : skv_size_refuse(err, "sizeof(struct slabkv_io)");
+}
+
+void skv_io_tell(struct slabkv_io *io, const struct slabkv_io *counts)
+{
+	size_t size = io && SKV_HAS(io, bytes) ? io->size : 0;
+
+	if (size == 0)
+		return;
+	memcpy(io, counts, size < sizeof *counts ? size : sizeof *counts);
+	io->size = size;
+}
+
 int skv_result_finish(struct slabkv_error *out, const struct skv_error *err, int status)
 {
 	skv_result_fail(out, err, status != SKV_OK ? status : err->status);
@@ -78,6 +104,8 @@ int skv_result_finish(struct slabkv_error *out, const struct skv_error *err, int
 }
 
 const char *slabkv_version(void) { return SKV_VERSION; }
+
+uint32_t slabkv_version_number(void) { return SLABKV_VERSION_NUMBER; }
 
 const char *slabkv_code(int status) { return skv_status_name(status); }
 

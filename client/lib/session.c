@@ -105,7 +105,8 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 		      const struct slabkv_put_options *o, const char *request_id,
 		      struct skv_arena *a, struct skv_start_answer *out, struct skv_error *err)
 {
-	static const struct slabkv_put_options none;
+	static const struct slabkv_put_options none = { .size = sizeof none };
+	const struct slabkv_keys *before;
 	struct skv_start_req req = { .tenant = "", .instance = instance, .request_id = request_id };
 	struct skv_key_input input, parent;
 	struct skv_key dice;
@@ -119,26 +120,30 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	req.n_specs = o->n_specs;
 	req.deadline_ms = o->deadline_ms;
 	req.independent = o->independent;
-	req.has_parent = o->parent != NULL;
-	if (rc == SKV_OK && (req.n_specs > SKV_MAX_SPECS || (o->parent && o->parent->n != 1)))
-		rc = skv_fail(err, SKV_E_INVALID, o->parent ? "parent" : "specs", "too many");
+	if (rc == SKV_OK && !SKV_HAS(o, independent))
+		rc = skv_size_refuse(err, "sizeof");
+	if (rc == SKV_OK && req.n_specs > SKV_MAX_SPECS)
+		rc = skv_fail(err, SKV_E_INVALID, "specs", "at most %u specs", SKV_MAX_SPECS);
 	if (rc == SKV_OK)
 		rc = skv_keys_input(keys, "keys", a, &input, err);
-	if (rc == SKV_OK && o->parent)
-		rc = skv_keys_input(o->parent, "parent", a, &parent, err);
-	if (rc == SKV_OK && o->parent && (o->parent->form == SLABKV_KEYS_STRING) !=
-						 (keys->form == SLABKV_KEYS_STRING))
+	before = rc == SKV_OK ? keys->parent : NULL;
+	if (before && before->n != 1)
+		rc = skv_fail(err, SKV_E_INVALID, "parent", "exactly one key");
+	if (rc == SKV_OK && before)
+		rc = skv_keys_input(before, "parent", a, &parent, err);
+	if (rc == SKV_OK && before && skv_keys_are_text(before) != skv_keys_are_text(keys))
 		rc = skv_fail(err, SKV_E_INVALID, "parent", "in another form than the keys");
 	if (rc != SKV_OK)
 		return rc;
-	if (o->parent)
+	req.has_parent = before != NULL;
+	if (before)
 		same_form(&input, &parent);
 	if (!request_id) {
 		skv_random(&dice, sizeof dice);
 		skv_key_to_hex(dice, random_id);
 		req.request_id = random_id;
 	}
-	return start_call(kv, &req, &input, o->parent ? &parent : NULL, a, out, err);
+	return start_call(kv, &req, &input, before ? &parent : NULL, a, out, err);
 }
 
 /* One of req and abort is NULL. */
@@ -202,7 +207,7 @@ int skv_session_abort(struct slabkv *kv, const char *session, bool quiesced, str
 int slabkv_finish(struct slabkv *kv, const char *session, const struct slabkv_finish_options *o,
 		   struct slabkv_finished *res, struct slabkv_error *err)
 {
-	static const struct slabkv_finish_options none;
+	static const struct slabkv_finish_options none = { .size = sizeof none };
 	struct skv_finish_req req = { .tenant = "", .session = session };
 	struct skv_finish_res r = { 0 };
 	struct skv_error e = { 0 };
@@ -216,9 +221,15 @@ int slabkv_finish(struct slabkv *kv, const char *session, const struct slabkv_fi
 	req.checksums = o->checksums;
 	req.n_checksums = o->checksums ? o->n_checksums : 0;
 	req.quiesced = o->quiesced;
-	rc = skv_session_finish(kv, &req, &r, &e);
-	if (rc == SKV_OK && res)
-		*res = (struct slabkv_finished){ r.committed, r.failed };
+	rc = skv_enter(kv, &e);
+	if (rc == SKV_OK && (!SKV_HAS(o, quiesced) || (res && !SKV_HAS(res, failed))))
+		rc = skv_size_refuse(&e, "sizeof");
+	if (rc == SKV_OK)
+		rc = skv_session_finish(kv, &req, &r, &e);
+	if (rc == SKV_OK && res) {
+		res->committed = r.committed;
+		res->failed = r.failed;
+	}
 	return skv_result_fail(err, &e, rc);
 }
 
@@ -226,5 +237,7 @@ int slabkv_abort(struct slabkv *kv, const char *session, bool quiesced, struct s
 {
 	struct skv_error e = { 0 };
 
-	return skv_result_fail(err, &e, skv_session_abort(kv, session, quiesced, &e));
+	int rc = skv_enter(kv, &e);
+
+	return skv_result_fail(err, &e, rc == SKV_OK ? skv_session_abort(kv, session, quiesced, &e) : rc);
 }

@@ -59,7 +59,7 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 int skv_transfer_mount(struct slabkv *kv, const char *name, const uint8_t uuid[16],
 		       struct skv_mount **out, struct skv_error *err)
 {
-	struct slabkv_storage_info *info = NULL;
+	const struct slabkv_storage_info *info = NULL;
 	int rc = skv_mount_acquire(kv->mounts, uuid, NULL, out, err);
 
 	if (rc == SKV_OK || skv_mounts_named(kv->mounts))
@@ -67,8 +67,8 @@ int skv_transfer_mount(struct slabkv *kv, const char *name, const uint8_t uuid[1
 	rc = skv_object_storage(kv, name, &info, err);
 	if (rc != SKV_OK)
 		return rc;
-	if (info->spec.root && info->spec.root[0] == '/')
-		rc = skv_mount_acquire(kv->mounts, uuid, info->spec.root, out, err);
+	if (info->spec->root && info->spec->root[0] == '/')
+		rc = skv_mount_acquire(kv->mounts, uuid, info->spec->root, out, err);
 	else
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage %s has no directory", name);
 	slabkv_free(info);

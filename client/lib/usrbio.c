@@ -40,7 +40,7 @@ struct reason {
 struct skv_usrbio {
 	struct skv_engine base;
 	struct skv_engine *plain;    /* the engine behind */
-	struct slabkv_hf3fs o;      /* fixed; texts are ours */
+	struct skv_hf3fs_options o;      /* fixed; texts are ours */
 	const struct skv_usrbio_lib *functions; /* a test's, or NULL */
 	bool named;                  /* asked for by name */
 	atomic_bool warned;
@@ -216,7 +216,7 @@ static void destroy(struct skv_engine *e)
 	skv_free(u);
 }
 
-static int copy_options(struct skv_usrbio *u, const struct slabkv_hf3fs *from)
+static int copy_options(struct skv_usrbio *u, const struct skv_hf3fs_options *from)
 {
 	char *lib = from->lib ? skv_strdup(from->lib) : NULL;
 	char *mount_point = from->mount_point ? skv_strdup(from->mount_point) : NULL;
@@ -263,7 +263,7 @@ static int begin(struct skv_usrbio *u, struct skv_error *err)
 int skv_usrbio_create(const struct skv_engine_options *o, bool named, struct skv_engine **out, struct skv_error *err)
 {
 	struct skv_usrbio *u = skv_calloc(1, sizeof *u);
-	struct slabkv_hf3fs defaults;
+	struct skv_hf3fs_options defaults;
 	struct skv_error why;
 	int rc;
 

@@ -55,7 +55,7 @@ void skv_usrbio_withdraw(struct skv_usrbio_memory *m);
 bool skv_usrbio_shm_of(const void *base, size_t length, char shm[SKV_SHM_NAME]);
 /* SKV_E_NO_SPACE with a sentence that has both numbers, when /dev/shm has less than these settings need;
  * `rings`: bytes of all rings. */
-int skv_usrbio_room(const struct slabkv_hf3fs *o, uint64_t rings, struct skv_error *err);
+int skv_usrbio_room(const struct skv_hf3fs_options *o, uint64_t rings, struct skv_error *err);
 
 /* Buffers of ours, of any length, in one piece of shared memory. */
 struct skv_usrbio_pool {
@@ -114,7 +114,7 @@ struct skv_usrbio_ring {
 	struct skv_usrbio_call *waiting; /* the others */
 };
 
-int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct slabkv_hf3fs *o,
+int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
 			 struct skv_usrbio_ring *out, struct skv_error *err);
 void skv_usrbio_ring_close(struct skv_usrbio_ring *r);
 
@@ -162,7 +162,7 @@ struct skv_usrbio_file {
 /* One call of read or write, on its caller's thread. */
 struct skv_usrbio_call {
 	struct skv_usrbio_ring *ring;
-	const struct slabkv_hf3fs *o;
+	const struct skv_hf3fs_options *o;
 	struct skv_io_run *runs;
 	uint32_t n;
 	const struct skv_deadline *by;
@@ -188,7 +188,7 @@ void skv_usrbio_pump(struct skv_usrbio_ground *g, enum skv_usrbio_way way, struc
 
 struct skv_usrbio_ground {
 	const struct skv_usrbio_lib *lib;
-	const struct slabkv_hf3fs *o; /* the engine's */
+	const struct skv_hf3fs_options *o; /* the engine's */
 	const struct skv_engine_keeper *keeper; /* the engine's */
 	char mount_point[256];
 	char daemon[256];    /* what `submit-ios` leads to: another one for each start of the daemon */
@@ -208,7 +208,7 @@ struct skv_usrbio_ground {
 
 /* Rings and buffers on the 3FS at `mount_point`. SKV_E_UNAVAILABLE (rings refused, no daemon),
  * SKV_E_NO_SPACE (/dev/shm), SKV_E_NOMEM; each with the remedy. One reference, one user. */
-int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct slabkv_hf3fs *o,
+int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
 			   const struct skv_engine_keeper *keeper, const char *mount_point, struct skv_usrbio_ground **out, struct skv_error *err);
 void skv_usrbio_ground_ref(struct skv_usrbio_ground *g);
 void skv_usrbio_ground_unref(struct skv_usrbio_ground *g);
@@ -230,6 +230,6 @@ void skv_usrbio_ground_unmap(struct skv_usrbio_ground *g, const void *base);
 const struct skv_hf3fs_iov *skv_usrbio_ground_find(struct skv_usrbio_ground *g, const void *data, uint64_t length,
 						   uint64_t *n);
 /* Bytes of shared memory of all rings of these settings. */
-uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct slabkv_hf3fs *o);
+uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o);
 
 #endif

@@ -85,7 +85,7 @@ void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_rin
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct slabkv_hf3fs *o)
+uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o)
 {
 	return 2ull * o->io_thread_num * lib->ior_size((int)o->ior_entries);
 }
@@ -186,7 +186,7 @@ void skv_usrbio_ground_unref(struct skv_usrbio_ground *g)
 	skv_free(g);
 }
 
-int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct slabkv_hf3fs *o,
+int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
 			   const struct skv_engine_keeper *keeper, const char *mount_point,
 			   struct skv_usrbio_ground **out, struct skv_error *err)
 {

@@ -84,7 +84,7 @@ bool skv_usrbio_shm_of(const void *base, size_t length, char shm[SKV_SHM_NAME])
 	return true;
 }
 
-int skv_usrbio_room(const struct slabkv_hf3fs *o, uint64_t rings, struct skv_error *err)
+int skv_usrbio_room(const struct skv_hf3fs_options *o, uint64_t rings, struct skv_error *err)
 {
 	const double mib = 1 << 20;
 	uint64_t need = o->read_iov_size + o->write_iov_size + rings, have;
@@ -108,7 +108,7 @@ int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_poi
 {
 	struct slabkv_pool_options o = { .size = sizeof o, .bytes = bytes, .buffer_bytes = bytes, .numa_node = numa,
 					  .kind = SLABKV_MEMORY_SHARED, .shm_name = name };
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof info };
 	struct slabkv_error e;
 	int rc;
 
@@ -120,7 +120,7 @@ int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_poi
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (slabkv_pool_create(&o, &out->pages, &e) != SLABKV_OK)
 		return skv_fail(err, e.code, "hf3fs_iov_size", "%s", e.message);
-	slabkv_pool_info(out->pages, &info);
+	(void)slabkv_pool_info(out->pages, &info);
 	rc = skv_usrbio_publish(lib, mount_point, info.shm, info.base, bytes, &out->memory, err);
 	shm_unlink(info.shm);
 	return rc;

@@ -371,7 +371,7 @@ static void wait_turn(struct skv_usrbio_call *c)
 
 /* Bytes of a request. Reads are large, but a short call is cut into some, so that one is copied while the next
  * are under way. */
-static uint64_t size_of_requests(const struct slabkv_hf3fs *o, enum skv_usrbio_way way, const struct skv_io_run *runs,
+static uint64_t size_of_requests(const struct skv_hf3fs_options *o, enum skv_usrbio_way way, const struct skv_io_run *runs,
 				 uint32_t n)
 {
 	uint64_t total = 0;

@@ -27,7 +27,7 @@ static uint64_t now_ms(void) { return skv_now_us() / 1000; }
 
 /* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly so many or none. A
  * negative one ("at most so many at once") is refused by newer daemons; they take all at once. */
-static int create(struct skv_usrbio_ground *g, bool read, const struct slabkv_hf3fs *o, struct skv_hf3fs_ior *ior)
+static int create(struct skv_usrbio_ground *g, bool read, const struct skv_hf3fs_options *o, struct skv_hf3fs_ior *ior)
 {
 	static atomic_bool told;
 	int depth = o->io_depth > 0 ? -o->io_depth : o->io_depth;
@@ -41,7 +41,7 @@ static int create(struct skv_usrbio_ground *g, bool read, const struct slabkv_hf
 	return g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, 0, 0, 0, o->numa_id);
 }
 
-int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct slabkv_hf3fs *o,
+int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
 			 struct skv_usrbio_ring *out, struct skv_error *err)
 {
 	int rc;

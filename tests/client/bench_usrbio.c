@@ -90,8 +90,8 @@ int main(int argc, char **argv)
 	};
 	uint64_t requests = argc > 2 ? strtoull(argv[2], NULL, 10) : 20000;
 	struct slabkv_pool_options po;
-	struct slabkv_pool_info info;
-	struct slabkv_hf3fs o;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
+	struct skv_hf3fs_options o;
 	const struct skv_engine_options with = { .hf3fs = &o };
 	struct skv_engine_file *f;
 	struct slabkv_pool *pool = NULL;
@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 	close(fd);
 	skv_hf3fs_init(&o);
 	o.mount_point = root;
-	slabkv_pool_options_init(&po);
+	slabkv_pool_options_init(&po, sizeof po);
 	po.bytes = po.buffer_bytes = BUFFER_BYTES;
 	po.kind = SLABKV_MEMORY_SHARED;
 	po.shm_name = "bench";

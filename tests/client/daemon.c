@@ -87,7 +87,7 @@ void daemon_start(struct daemon *d)
 	}
 	assert_true(port > 0);
 	snprintf(d->url, sizeof d->url, "http://127.0.0.1:%d", port);
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	o.urls = &url;
 	o.n_urls = 1;
 	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);

@@ -25,14 +25,14 @@ void fixture_reopen(struct fixture *f, const struct skv_clock *clock,
 int fixture_setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	static const struct slabkv_instance instance = { .id = "m", .group = "g", .specs = &spec,
+	static const struct slabkv_instance instance = { .size = sizeof(struct slabkv_instance), .id = "m", .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec),
 							  .n_specs = 1 };
 	struct fixture *f = calloc(1, sizeof *f);
 	struct slabkv_error err;
 
 	assert_non_null(f);
 	standin_start(&f->s);
-	slabkv_options_init(&f->o);
+	slabkv_options_init(&f->o, sizeof f->o);
 	f->urls[0] = f->s.url;
 	f->o.urls = f->urls;
 	f->o.n_urls = 1;
@@ -69,6 +69,7 @@ void set_init(struct set *b, uint64_t first, uint32_t n)
 		b->blocks[i] = (struct slabkv_block){ .bufs = &b->bufs[i], .n_bufs = 1 };
 	}
 	b->keys = slabkv_keys_ints(b->ids, n);
+	b->io.size = sizeof b->io;
 }
 
 void set_free(struct set *b)
@@ -104,15 +105,15 @@ bool set_right(const struct set *b, uint32_t i)
 int set_put(struct fixture *f, struct set *b)
 {
 	set_fill(b);
-	return slabkv_put(f->kv, "m", &b->keys, NULL, b->blocks, &b->io, &b->err);
+	return slabkv_put(f->kv, "m", &b->keys, NULL, b->blocks, sizeof(struct slabkv_block), &b->io, &b->err);
 }
 
 int set_get(struct fixture *f, struct set *b, enum slabkv_mode mode)
 {
-	const struct slabkv_lookup_options o = { .mode = mode, .lease_ms = SLABKV_LEASE_DEFAULT };
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = mode, .lease_ms = SLABKV_LEASE_DEFAULT };
 
 	set_clear(b);
-	return slabkv_get(f->kv, "m", &b->keys, &o, b->blocks, &b->io, &b->err);
+	return slabkv_get(f->kv, "m", &b->keys, &o, b->blocks, sizeof(struct slabkv_block), &b->io, &b->err);
 }
 
 void put_all(struct fixture *f, uint64_t first, uint32_t n)

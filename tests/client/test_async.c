@@ -43,7 +43,7 @@ static void open_async(struct scene *s, uint32_t in_flight, uint32_t threads)
 {
 	struct slabkv_async_options o;
 
-	slabkv_async_options_init(&o);
+	slabkv_async_options_init(&o, sizeof o);
 	o.max_in_flight = in_flight;
 	o.threads = threads;
 	assert_int_equal(slabkv_async_open(s->kv, &o, &s->a, NULL), SLABKV_OK);
@@ -53,14 +53,14 @@ static int setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", BYTES };
 	static const struct slabkv_instance m = {
-		.id = "m", .group = "default", .specs = &spec, .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = "m", .group = "default", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	struct slabkv_pool_options po;
 	struct scene *s = calloc(1, sizeof *s);
 
 	assert_non_null(s);
 	daemon_start(&s->d);
-	slabkv_options_init(&s->o);
+	slabkv_options_init(&s->o, sizeof s->o);
 	s->url = s->d.url;
 	s->o.urls = &s->url;
 	s->o.n_urls = 1;
@@ -68,7 +68,7 @@ static int setup(void **state)
 	s->o.on_call_ctx = s;
 	assert_int_equal(slabkv_open(&s->o, &s->kv, NULL), SLABKV_OK);
 	assert_int_equal(slabkv_instance_put(s->kv, &m, NULL), SLABKV_OK);
-	slabkv_pool_options_init(&po);
+	slabkv_pool_options_init(&po, sizeof po);
 	po.bytes = POOL_BUFFERS * BYTES;
 	po.buffer_bytes = BYTES;
 	assert_int_equal(slabkv_pool_create(&po, &s->pool, NULL), SLABKV_OK);
@@ -101,7 +101,7 @@ static struct slabkv_completion next(const struct scene *s)
 {
 	struct slabkv_completion c;
 
-	while (slabkv_drain(s->a, &c, 1) == 0)
+	while (slabkv_drain(s->a, &c, sizeof(struct slabkv_completion), 1) == 0)
 		assert_true(readable(s, 60000));
 	return c;
 }
@@ -125,29 +125,61 @@ static bool right(const void *data, uint64_t key, uint32_t version)
 	return true;
 }
 
-static void buffer(const struct scene *s, struct iovec *iov)
+static void buffer(const struct scene *s, struct slabkv_buf *iov)
 {
-	struct slabkv_buf b;
-
-	assert_int_equal(slabkv_pool_get(s->pool, 60000, &b), SLABKV_OK);
-	*iov = (struct iovec){ b.data, b.size };
+	assert_int_equal(slabkv_pool_get(s->pool, 60000, iov), SLABKV_OK);
 }
 
-static struct slabkv_op op_of(enum slabkv_op_kind kind, uint64_t key, const struct iovec *iov)
+/* Keys of operations: a submit copies them, so each is needed for a while only. */
+static _Thread_local struct one {
+	uint64_t number;
+	struct slabkv_key wide;
+	const char *string;
+	struct slabkv_keys keys;
+} ring[512];
+static _Thread_local uint32_t turn;
+
+static struct slabkv_keys *int_key(uint64_t number)
+{
+	struct one *o = &ring[turn++ % 512];
+
+	o->number = number;
+	o->keys = slabkv_keys_ints(&o->number, 1);
+	return &o->keys;
+}
+
+static struct slabkv_keys *wide_key(struct slabkv_key wide)
+{
+	struct one *o = &ring[turn++ % 512];
+
+	o->wide = wide;
+	o->keys = slabkv_keys_wide(&o->wide, 1);
+	return &o->keys;
+}
+
+static struct slabkv_keys *string_key(const char *string, const char *parent)
+{
+	struct one *o = &ring[turn++ % 512];
+
+	o->string = string;
+	o->keys = slabkv_keys_strings(&o->string, 1);
+	o->keys.parent = parent ? string_key(parent, NULL) : NULL;
+	return &o->keys;
+}
+
+static struct slabkv_op op_of(enum slabkv_op_kind kind, uint64_t key, const struct slabkv_buf *iov)
 {
 	return (struct slabkv_op){ .kind = kind,
-				    .form = SLABKV_KEYS_INT,
-				    .key.number = key,
+				    .key = int_key(key),
 				    .instance = "m",
-				    .iov = iov,
-				    .n_iov = iov ? 1 : 0,
-				    .length = iov ? iov->iov_len : 0,
+				    .bufs = iov,
+				    .n_bufs = iov ? 1 : 0,
 				    .tag = key };
 }
 
 static void assert_pool_quiet(const struct scene *s)
 {
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 
 	slabkv_pool_info(s->pool, &info);
 	assert_int_equal(info.leaving, 0);
@@ -162,18 +194,18 @@ static void chains_and_batches_share_calls(void **state)
 {
 	struct scene *s = *state;
 	struct slabkv_op ops[CHAIN];
-	struct iovec iov[CHAIN];
+	struct slabkv_buf iov[CHAIN];
 	struct slabkv_completion c;
 	uint64_t batch, second;
 	bool seen[CHAIN] = { false };
 
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		buffer(s, &iov[i]);
-		fill(iov[i].iov_base, i + 1, 0);
+		fill(iov[i].data, i + 1, 0);
 		ops[i] = op_of(SLABKV_OP_PUT, i + 1, &iov[i]);
 		ops[i].chained = i > 0;
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, &batch, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, &batch, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		c = next(s);
 		assert_int_equal(c.result, SLABKV_WRITTEN);
@@ -186,30 +218,30 @@ static void chains_and_batches_share_calls(void **state)
 	}
 	assert_true(s->starts <= CHAIN / 16 + 1);
 	for (uint32_t i = 0; i < CHAIN; i++) {
-		memset(iov[i].iov_base, 0, BYTES);
+		memset(iov[i].data, 0, BYTES);
 		ops[i] = op_of(i % 2 ? SLABKV_OP_GET : SLABKV_OP_EXISTS, i + 1,
 			       i % 2 ? &iov[i] : NULL);
 	}
-	ops[0].key.number = 4711;
-	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, &second, NULL), SLABKV_OK);
+	ops[0].key = int_key(4711);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, &second, NULL), SLABKV_OK);
 	assert_true(second != batch);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		c = next(s);
 		assert_int_equal(c.result, c.index == 0 ? SLABKV_MISS : SLABKV_HIT);
 		if (c.index % 2)
-			assert_true(right(iov[c.index].iov_base, c.tag, 0));
+			assert_true(right(iov[c.index].data, c.tag, 0));
 	}
 	assert_true(s->lookups <= 2 * (CHAIN / 16 + 1));
 	for (uint32_t i = 0; i < CHAIN; i++)
 		ops[i] = op_of(SLABKV_OP_DELETE, i + 1, NULL);
-	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, NULL, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		assert_int_equal(next(s).result, SLABKV_GONE);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		ops[i] = op_of(SLABKV_OP_GET, i + 1, &iov[i]);
-		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].data), SLABKV_OK);
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, CHAIN, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, NULL, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		assert_int_equal(next(s).result, SLABKV_MISS);
 	assert_pool_quiet(s);
@@ -220,40 +252,33 @@ static void every_form_of_key(void **state)
 	struct scene *s = *state;
 	char names[2][16] = { "a key", "another" };
 	struct slabkv_op ops[4];
-	struct iovec iov[4];
+	struct slabkv_buf iov[4];
 
 	for (uint32_t i = 0; i < 4; i++) {
 		buffer(s, &iov[i]);
-		fill(iov[i].iov_base, i, 7);
+		fill(iov[i].data, i, 7);
 		ops[i] = op_of(SLABKV_OP_PUT, i, &iov[i]);
-		if (i < 2) {
-			ops[i].form = SLABKV_KEYS_STRING;
-			ops[i].key.string = names[i];
-		} else {
-			ops[i].form = SLABKV_KEYS_WIDE;
-			ops[i].key.wide = (struct slabkv_key){ UINT64_MAX, i };
-		}
+		ops[i].key = i < 2 ? string_key(names[i], i == 1 ? names[0] : NULL)
+				   : wide_key((struct slabkv_key){ UINT64_MAX, i });
 	}
-	ops[1].has_parent = true;
-	ops[1].parent.string = names[0];
-	assert_int_equal(slabkv_submit(s->a, &ops[0], 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &ops[0], sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
 	assert_int_equal(next(s).result, SLABKV_WRITTEN);
-	assert_int_equal(slabkv_submit(s->a, &ops[1], 3, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &ops[1], sizeof(struct slabkv_op), 3, NULL, NULL), SLABKV_OK);
 	memset(names, 'x', sizeof names); /* they have been copied */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(next(s).result, SLABKV_WRITTEN);
 	for (uint32_t i = 0; i < 4; i++) {
-		memset(iov[i].iov_base, 0, BYTES);
+		memset(iov[i].data, 0, BYTES);
 		ops[i].kind = SLABKV_OP_GET;
-		ops[i].has_parent = false;
 	}
 	memcpy(names, (char[2][16]){ "a key", "another" }, sizeof names);
-	assert_int_equal(slabkv_submit(s->a, ops, 4, NULL, NULL), SLABKV_OK);
+	ops[1].key = string_key(names[1], NULL);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 4, NULL, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(next(s).result, SLABKV_HIT);
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_true(right(iov[i].iov_base, i, 7));
-		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
+		assert_true(right(iov[i].data, i, 7));
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].data), SLABKV_OK);
 	}
 }
 
@@ -265,31 +290,31 @@ static void the_descriptor_is_readable_while_there_is_something(void **state)
 	uint32_t n = 0;
 
 	assert_false(readable(s, 0));
-	assert_int_equal(slabkv_drain(s->a, c, 16), 0);
+	assert_int_equal(slabkv_drain(s->a, c, sizeof(struct slabkv_completion), 16), 0);
 	for (uint32_t i = 0; i < 10; i++)
 		ops[i] = op_of(SLABKV_OP_EXISTS, i, NULL);
 	for (int round = 0; round < 20; round++) {
-		assert_int_equal(slabkv_submit(s->a, ops, 10, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 10, NULL, NULL), SLABKV_OK);
 		for (n = 0; n < 10;) {
 			uint32_t got;
 
 			assert_true(readable(s, 60000));
 			assert_true(readable(s, 0)); /* looking changes nothing */
-			got = slabkv_drain(s->a, c, 3);
+			got = slabkv_drain(s->a, c, sizeof(struct slabkv_completion), 3);
 			assert_true(got > 0);
 			n += got;
 		}
 		assert_int_equal(n, 10);
 		assert_false(readable(s, 0));
 	}
-	ops[0].key.number = 1ull << 40;
-	assert_int_equal(slabkv_submit(s->a, ops, 1, NULL, NULL), SLABKV_OK);
+	ops[0].key = int_key(1ull << 40);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
 	slabkv_async_stop(s->a, false);
 	assert_true(readable(s, 0));
-	assert_int_equal(slabkv_drain(s->a, c, 16), 1);
+	assert_int_equal(slabkv_drain(s->a, c, sizeof(struct slabkv_completion), 16), 1);
 	assert_int_equal(c[0].result, SLABKV_MISS);
 	assert_false(readable(s, 0));
-	assert_int_equal(slabkv_submit(s->a, ops, 1, NULL, NULL), SLABKV_E_UNAVAILABLE);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_E_UNAVAILABLE);
 	slabkv_async_stop(s->a, true); /* again: nothing */
 	slabkv_async_close(s->a);
 }
@@ -300,43 +325,45 @@ static void bounds_and_refusals(void **state)
 	struct slabkv_async_options o;
 	struct slabkv_async *other;
 	struct slabkv_op ops[9], bad;
+	struct slabkv_keys wrong;
 	struct slabkv_error err;
 	char memory[BYTES];
-	struct iovec iov = { memory, BYTES };
+	struct slabkv_buf iov = { memory, BYTES };
 	uint32_t drained = 0;
 
 	slabkv_async_close(s->a);
 	open_async(s, 8, 1);
 	for (uint32_t i = 0; i < 9; i++)
 		ops[i] = op_of(SLABKV_OP_EXISTS, i, NULL);
-	assert_int_equal(slabkv_submit(s->a, ops, 9, NULL, &err), SLABKV_E_TOO_LARGE);
-	assert_int_equal(slabkv_submit(s->a, ops, 8, NULL, &err), SLABKV_OK);
-	assert_int_equal(slabkv_submit(s->a, ops, 1, NULL, &err), SLABKV_E_TOO_MANY);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 9, NULL, &err), SLABKV_E_TOO_LARGE);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_TOO_MANY);
 	for (; drained < 8; drained++) {
 		(void)next(s);
-		assert_int_equal(slabkv_submit(s->a, ops, drained + 2, NULL, &err),
+		assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), drained + 2, NULL, &err),
 				 drained == 7 ? SLABKV_E_TOO_LARGE : SLABKV_E_TOO_MANY);
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, 8, NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err), SLABKV_OK);
 #define BAD(change, name)                                                                          \
 	do {                                                                                       \
 		bad = op_of(SLABKV_OP_PUT, 1, &iov);                                              \
 		change;                                                                            \
-		assert_int_equal(slabkv_submit(s->a, &bad, 1, NULL, &err), SLABKV_E_INVALID);    \
+		assert_int_equal(slabkv_submit(s->a, &bad, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_INVALID);    \
 		assert_string_equal(err.field, name);                                              \
 	} while (0)
 	BAD(bad.kind = (enum slabkv_op_kind)9, "kind");
 	BAD(bad.instance = "../x", "instance");
-	BAD(bad.form = (enum slabkv_key_form)7, "key");
-	BAD(bad.form = SLABKV_KEYS_STRING; bad.key.string = "", "key");
-	BAD(bad.length--, "length");
-	BAD(bad.n_iov = 0, "iov");
-	BAD(bad.kind = SLABKV_OP_DELETE, "iov");
+	BAD(wrong = *bad.key; wrong.form = (enum slabkv_key_form)7; bad.key = &wrong, "key");
+	BAD(wrong = *bad.key; wrong.n = 2; bad.key = &wrong, "key");
+	BAD(bad.key = NULL, "key");
+	BAD(bad.key = string_key("", NULL), "key");
+	BAD(bad.n_bufs = 0, "bufs");
+	BAD(bad.kind = SLABKV_OP_DELETE, "bufs");
 	BAD(bad.chained = true, "chained");
-	BAD(bad.kind = SLABKV_OP_GET; bad.has_parent = true, "chained");
+	BAD(bad.kind = SLABKV_OP_GET; bad.key = string_key("a", "b"), "chained");
 #undef BAD
-	assert_int_equal(slabkv_submit(s->a, ops, 0, NULL, &err), SLABKV_E_INVALID);
-	slabkv_async_options_init(&o);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 0, NULL, &err), SLABKV_E_INVALID);
+	slabkv_async_options_init(&o, sizeof o);
 	o.threads = 65;
 	assert_int_equal(slabkv_async_open(s->kv, &o, &other, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "threads");
@@ -351,33 +378,30 @@ static void a_key_that_is_not_utf8_is_refused_at_submit(void **state)
 	struct slabkv_op op = op_of(SLABKV_OP_EXISTS, 1, NULL), put = op;
 	struct slabkv_keys keys = slabkv_keys_strings(&bad[0], 1);
 	struct slabkv_error err;
-	struct iovec iov;
+	struct slabkv_buf iov;
 
 	buffer(s, &iov);
-	op.form = SLABKV_KEYS_STRING;
 	put = op_of(SLABKV_OP_PUT, 1, &iov);
-	put.form = SLABKV_KEYS_STRING;
-	put.key.string = "\xc3\xa4";
-	put.has_parent = true;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		op.key.string = put.parent.string = bad[i];
-		assert_int_equal(slabkv_submit(s->a, &op, 1, NULL, &err), SLABKV_E_INVALID);
+		op.key = string_key(bad[i], NULL);
+		put.key = string_key("\xc3\xa4", bad[i]);
+		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_INVALID);
 		assert_string_equal(err.field, "key");
-		assert_int_equal(slabkv_submit(s->a, &put, 1, NULL, &err), SLABKV_E_INVALID);
+		assert_int_equal(slabkv_submit(s->a, &put, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_INVALID);
 	}
 	assert_int_equal(slabkv_delete(s->kv, "m", &keys, NULL, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "keys");
-	put.has_parent = false;
-	assert_int_equal(slabkv_submit(s->a, &put, 1, NULL, NULL), SLABKV_OK);
+	put.key = string_key("\xc3\xa4", NULL);
+	assert_int_equal(slabkv_submit(s->a, &put, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
 	assert_int_equal(next(s).result, SLABKV_WRITTEN);
-	assert_int_equal(slabkv_pool_put(s->pool, iov.iov_base), SLABKV_OK);
+	assert_int_equal(slabkv_pool_put(s->pool, iov.data), SLABKV_OK);
 }
 
 static void single_operations_fail_alone(void **state)
 {
 	struct scene *s = *state;
 	char memory[2 * BYTES];
-	struct iovec iov[2] = { { memory, BYTES }, { memory + BYTES, BYTES - 1 } };
+	struct slabkv_buf iov[2] = { { memory, BYTES }, { memory + BYTES, BYTES - 1 } };
 	struct slabkv_op ops[4];
 
 	memset(memory, 1, sizeof memory);
@@ -388,7 +412,7 @@ static void single_operations_fail_alone(void **state)
 	ops[2].instance = "unknown";
 	ops[3] = op_of(SLABKV_OP_EXISTS, 3, NULL);
 	ops[3].instance = "unknown";
-	assert_int_equal(slabkv_submit(s->a, ops, 4, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 4, NULL, NULL), SLABKV_OK);
 	for (int i = 0; i < 4; i++) {
 		struct slabkv_completion c = next(s);
 
@@ -420,7 +444,7 @@ struct key {
 	uint32_t version;
 	uint64_t number;
 	enum slabkv_op_kind kind;
-	struct iovec iov;
+	struct slabkv_buf iov;
 };
 
 struct submitter {
@@ -454,17 +478,17 @@ static void *submit_many(void *ctx)
 		if (k->kind == SLABKV_OP_PUT && !k->present)
 			k->version++;
 		if (k->kind == SLABKV_OP_PUT)
-			fill(k->iov.iov_base, k->number, k->version);
+			fill(k->iov.data, k->number, k->version);
 		op = op_of(k->kind, k->number, k->kind <= SLABKV_OP_GET ? &k->iov : NULL);
 		op.tag = (uint64_t)(uintptr_t)k;
 		atomic_store(&k->busy, true);
-		while ((rc = slabkv_submit(t->s->a, &op, 1, NULL, NULL)) == SLABKV_E_TOO_MANY)
+		while ((rc = slabkv_submit(t->s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL)) == SLABKV_E_TOO_MANY)
 			poll(NULL, 0, 1);
 		if (rc != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 		/* A put's buffer is given back at once: nobody gets it before the put is over. */
 		if (k->kind == SLABKV_OP_PUT &&
-		    slabkv_pool_put(t->s->pool, op.iov->iov_base) != SLABKV_OK)
+		    slabkv_pool_put(t->s->pool, op.bufs->data) != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 	}
 	return NULL;
@@ -481,9 +505,9 @@ static bool as_expected(struct scene *s, struct key *k, const struct slabkv_comp
 		break;
 	case SLABKV_OP_GET:
 		fine = c->result == (k->present ? SLABKV_HIT : SLABKV_MISS);
-		if (k->present && !right(k->iov.iov_base, k->number, k->version))
+		if (k->present && !right(k->iov.data, k->number, k->version))
 			fine = false;
-		fine &= slabkv_pool_put(s->pool, k->iov.iov_base) == SLABKV_OK;
+		fine &= slabkv_pool_put(s->pool, k->iov.data) == SLABKV_OK;
 		break;
 	case SLABKV_OP_EXISTS:
 		fine = c->result == (k->present ? SLABKV_HIT : SLABKV_MISS);
@@ -518,7 +542,7 @@ static void thousands_from_four_threads(void **state)
 		assert_int_equal(pthread_create(&t[i].thread, NULL, submit_many, &t[i]), 0);
 	}
 	while (n < THREADS * OPS) {
-		uint32_t got = slabkv_drain(s->a, c, 32);
+		uint32_t got = slabkv_drain(s->a, c, sizeof(struct slabkv_completion), 32);
 
 		if (got == 0)
 			assert_true(readable(s, 60000));
@@ -547,18 +571,18 @@ static void thousands_from_four_threads(void **state)
 static uint64_t submit_puts(const struct scene *s, uint64_t first, uint32_t n)
 {
 	struct slabkv_op *ops = calloc(n, sizeof *ops);
-	struct iovec *iov = calloc(n, sizeof *iov);
+	struct slabkv_buf *iov = calloc(n, sizeof *iov);
 	uint64_t batch;
 
 	assert_true(ops && iov);
 	for (uint32_t i = 0; i < n; i++) {
 		buffer(s, &iov[i]);
-		fill(iov[i].iov_base, first + i, 0);
+		fill(iov[i].data, first + i, 0);
 		ops[i] = op_of(SLABKV_OP_PUT, first + i, &iov[i]);
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, n, &batch, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), n, &batch, NULL), SLABKV_OK);
 	for (uint32_t i = 0; i < n; i++)
-		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].data), SLABKV_OK);
 	free(ops);
 	free(iov);
 	return batch;
@@ -592,7 +616,7 @@ static void stop_ends_what_is_in_flight(void **state)
 
 	submit_puts(s, 1, 300);
 	slabkv_async_stop(s->a, false);
-	n = slabkv_drain(s->a, c, MANY);
+	n = slabkv_drain(s->a, c, sizeof(struct slabkv_completion), MANY);
 	assert_int_equal(n, 300);
 	for (uint32_t i = 0; i < n; i++)
 		written += c[i].result == SLABKV_WRITTEN;
@@ -602,7 +626,7 @@ static void stop_ends_what_is_in_flight(void **state)
 	submit_puts(s, 1001, 400);
 	slabkv_async_stop(s->a, true);
 	assert_pool_quiet(s); /* before anything is drained */
-	n = slabkv_drain(s->a, c, MANY);
+	n = slabkv_drain(s->a, c, sizeof(struct slabkv_completion), MANY);
 	assert_int_equal(n, 400);
 	for (uint32_t i = 0; i < n; i++)
 		cancelled += c[i].result == SLABKV_CANCELLED;
@@ -659,13 +683,13 @@ static void the_manager_dies_in_the_middle(void **state)
 	assert_true(errors > 0);
 	assert_false(readable(s, 0));
 	assert_pool_quiet(s);
-	assert_int_equal(slabkv_submit(s->a, &op, 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
 	assert_int_equal(next(s).result, SLABKV_ERROR);
 	daemon_again(&s->d);
 	daemon_wait(s->kv);
 	for (uint32_t i = 0; i < n_written; i++) { /* what was acknowledged is there */
 		op = op_of(SLABKV_OP_EXISTS, written[i], NULL);
-		assert_int_equal(slabkv_submit(s->a, &op, 1, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
 		assert_int_equal(next(s).result, SLABKV_HIT);
 	}
 }

@@ -25,10 +25,10 @@ static const char *codec;
 static void make_model(struct hybrid *h, uint32_t blocks)
 {
 	static const char *const storages[] = { "default" }, *const names[] = { "kv", "states" };
-	const struct slabkv_group g = { .name = "g", .capacity = (uint64_t)blocks * BLOCK, .storages = storages,
+	const struct slabkv_group g = { .size = sizeof(struct slabkv_group), .name = "g", .capacity = (uint64_t)blocks * BLOCK, .storages = storages,
 					.n_storages = 1 };
 	const struct slabkv_spec spec = { "all", BLOCK };
-	struct slabkv_instance i = { .group = "g", .specs = &spec, .n_specs = 1 };
+	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
 
 	assert_int_equal(slabkv_group_put(h->kv, &g, NULL), SLABKV_OK);
 	for (uint32_t n = 0; n < 2; n++) {
@@ -45,7 +45,7 @@ static int setup(void **state)
 
 	assert_non_null(h);
 	daemon_start(&h->d);
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	o.urls = &url;
 	o.n_urls = 1;
 	o.codec = codec;
@@ -89,24 +89,24 @@ static void put(struct hybrid *h, const char *instance, uint64_t number, uint32_
 {
 	struct slabkv_error err = { 0 };
 	struct slabkv_keys keys;
-	struct slabkv_io io;
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	struct prompt p;
 
 	prompt_init(&p, number);
 	keys = slabkv_keys_ints(p.id + from, LONG - from);
-	if (slabkv_put(h->kv, instance, &keys, o, p.block + from, &io, &err) != SLABKV_OK)
+	if (slabkv_put(h->kv, instance, &keys, o, p.block + from, sizeof(struct slabkv_block), &io, &err) != SLABKV_OK)
 		fail_msg("%s at %s", err.message, err.field);
 	assert_int_equal(io.done, LONG - from);
 }
 
-static const struct slabkv_put_options independent = { .independent = true };
+static const struct slabkv_put_options independent = { .size = sizeof(struct slabkv_put_options), .independent = true };
 
 static void put_states(struct hybrid *h, uint64_t number) { put(h, "states", number, LONG - 2, &independent); }
 
 /* Bit i: block i is a hit, with the right bytes. */
 static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enum slabkv_mode mode, uint32_t window)
 {
-	const struct slabkv_lookup_options o = { .mode = mode, .window = window }; /* no lease: it would keep them */
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = mode, .window = window }; /* no lease: it would keep them */
 	struct slabkv_error err = { 0 };
 	struct prompt want, got;
 	struct slabkv_keys keys = slabkv_keys_ints(got.id, LONG);
@@ -115,7 +115,7 @@ static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enu
 	prompt_init(&want, number);
 	prompt_init(&got, number);
 	memset(got.bytes, 0, sizeof got.bytes);
-	if (slabkv_get(h->kv, instance, &keys, &o, got.block, NULL, &err) != SLABKV_OK)
+	if (slabkv_get(h->kv, instance, &keys, &o, got.block, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		fail_msg("%s at %s", err.message, err.field);
 	for (uint32_t i = 0; i < LONG; i++)
 		if (got.block[i].result == SLABKV_HIT) {
@@ -134,7 +134,7 @@ static void the_last_blocks_without_the_first(void **state)
 {
 	struct hybrid *h = *state;
 	const struct slabkv_locations *l;
-	struct slabkv_lookup_options o = { .mode = SLABKV_TRAILING, .lease_ms = 10000 };
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_TRAILING, .lease_ms = 10000 };
 	struct slabkv_error err;
 	struct slabkv_keys keys;
 	struct prompt p;
@@ -154,7 +154,7 @@ static void the_last_blocks_without_the_first(void **state)
 	assert_int_equal(l->lease_ms, 10000);
 	slabkv_free(l);
 	for (uint32_t w = 0; w <= LONG + 1; w += LONG + 1) {
-		o = (struct slabkv_lookup_options){ .mode = SLABKV_WINDOW, .window = w };
+		o = (struct slabkv_lookup_options){ .size = sizeof o, .mode = SLABKV_WINDOW, .window = w };
 		assert_int_equal(slabkv_lookup(h->kv, "states", &keys, &o, &l, &err), SLABKV_E_INVALID);
 		assert_string_equal(err.field, "window");
 	}
@@ -166,11 +166,12 @@ static void independent_blocks_have_no_parent(void **state)
 	const struct slabkv_session *s;
 	struct slabkv_error err;
 	struct prompt p;
-	struct slabkv_keys keys = slabkv_keys_ints(p.id + 1, 2), parent = slabkv_keys_ints(p.id, 1);
-	const struct slabkv_put_options o = { .parent = &parent, .independent = true };
+	struct slabkv_keys parent = slabkv_keys_ints(p.id, 1), keys = slabkv_keys_ints(p.id + 1, 2);
+	const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .independent = true };
 
 	make_model(h, 40);
 	prompt_init(&p, 1);
+	keys.parent = &parent;
 	assert_int_equal(slabkv_start(h->kv, "states", &keys, &o, NULL, &s, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "parent");
 }

@@ -80,7 +80,7 @@ static bool fine(int rc)
 }
 
 static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-static const struct slabkv_instance m = { .id = "m", .group = "g", .specs = &spec, .n_specs = 1 };
+static const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = "m", .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
 
 /* A pool, a queue, gets through both. False at the first failure. */
 static bool play_async(struct scene *s)
@@ -91,39 +91,39 @@ static bool play_async(struct scene *s)
 	struct slabkv_async *a;
 	struct slabkv_buf buf;
 	struct slabkv_op ops[2];
-	struct iovec iov[2];
+	struct slabkv_buf iov[2];
+	struct slabkv_keys keys[2];
 	bool hits;
 
-	slabkv_pool_options_init(&po);
+	slabkv_pool_options_init(&po, sizeof po);
 	po.bytes = 2 * FIX_BYTES;
 	po.buffer_bytes = FIX_BYTES;
 	if (!fine(slabkv_pool_create(&po, &s->pool, NULL)) ||
 	    !fine(slabkv_pool_attach(s->kv, s->pool, NULL)))
 		return false;
-	slabkv_async_options_init(&o);
+	slabkv_async_options_init(&o, sizeof o);
 	o.threads = 1;
 	if (!fine(slabkv_async_open(s->kv, &o, &a, NULL)))
 		return false;
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_int_equal(slabkv_pool_get(s->pool, 0, &buf), SLABKV_OK);
-		iov[i] = (struct iovec){ buf.data, buf.size };
+		iov[i] = buf;
+		keys[i] = slabkv_keys_ints(&s->b.ids[i], 1);
 		ops[i] = (struct slabkv_op){ .kind = SLABKV_OP_GET,
-					      .form = SLABKV_KEYS_INT,
-					      .key.number = s->b.ids[i],
+					      .key = &keys[i],
 					      .instance = "m",
-					      .iov = &iov[i],
-					      .n_iov = 1,
-					      .length = FIX_BYTES };
+					      .bufs = &iov[i],
+					      .n_bufs = 1 };
 	}
-	hits = fine(slabkv_submit(a, ops, 2, NULL, NULL));
+	hits = fine(slabkv_submit(a, ops, sizeof(struct slabkv_op), 2, NULL, NULL));
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(slabkv_pool_put(s->pool, iov[i].iov_base), SLABKV_OK);
+		assert_int_equal(slabkv_pool_put(s->pool, iov[i].data), SLABKV_OK);
 	if (!hits) {
 		slabkv_async_close(a);
 		return false;
 	}
 	slabkv_async_stop(a, false);
-	assert_int_equal(slabkv_drain(a, c, 2), 2);
+	assert_int_equal(slabkv_drain(a, c, sizeof(struct slabkv_completion), 2), 2);
 	for (int i = 0; i < 2; i++) {
 		assert_true(c[i].result == SLABKV_HIT || c[i].why == SLABKV_E_NOMEM);
 		hits = hits && c[i].result == SLABKV_HIT;
@@ -135,14 +135,15 @@ static bool play_async(struct scene *s)
 /* Open, register, put, lookup, get, match, delete. Ends at the first failure. */
 static void play(struct scene *s)
 {
-	const char *instance = "m", *url = remote.url, *mount = remote.root, *text;
+	const char *instance = "m", *url = remote.url, *mount = remote.root;
 	const struct slabkv_locations *l;
+	const struct slabkv_stats *stats;
 	const struct slabkv_instance_info *info;
 	struct slabkv_options o;
 	uint32_t matched;
 	int rc;
 
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	o.urls = &url;
 	o.n_urls = 1;
 	o.mounts = &mount;
@@ -154,14 +155,14 @@ static void play(struct scene *s)
 		return;
 	slabkv_free(info);
 	set_fill(&s->b);
-	rc = slabkv_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, &s->b.io, NULL);
+	rc = slabkv_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block), &s->b.io, NULL);
 	if (!fine(rc) || s->b.io.done != s->b.n)
 		return;
 	if (!fine(slabkv_lookup(s->kv, "m", &s->b.keys, NULL, &l, NULL)))
 		return;
 	slabkv_free(l);
 	set_clear(&s->b);
-	if (!fine(slabkv_get(s->kv, "m", &s->b.keys, NULL, s->b.blocks, &s->b.io, NULL)))
+	if (!fine(slabkv_get(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block), &s->b.io, NULL)))
 		return;
 	for (uint32_t i = 0; i < s->b.n; i++)
 		if (s->b.blocks[i].result == SLABKV_HIT)
@@ -171,9 +172,9 @@ static void play(struct scene *s)
 		return;
 	if (!play_async(s))
 		return;
-	if (!fine(slabkv_stats(s->kv, &text, NULL)))
+	if (!fine(slabkv_stats(s->kv, &stats, NULL)))
 		return;
-	slabkv_free(text);
+	slabkv_free(stats);
 	if (!fine(slabkv_delete(s->kv, "m", &s->b.keys, NULL, NULL)))
 		return;
 	s->done = true;
@@ -200,7 +201,7 @@ static void each_allocation_may_fail(void **state)
 			assert_int_equal(slabkv_delete(s.kv, "m", &keys, NULL, NULL), SLABKV_OK);
 			set_fill(&s.b);
 			assert_int_equal(
-				slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks, &s.b.io, NULL),
+				slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks, sizeof(struct slabkv_block), &s.b.io, NULL),
 				SLABKV_OK);
 			/* a session that could not be ended may still hold them */
 			assert_int_equal(s.b.io.failed, 0);

@@ -51,21 +51,21 @@ static void one_block(struct scene *s, uint64_t key, bool put)
 	struct slabkv *kv = s->f->kv;
 
 	if (put)
-		assert_int_equal(slabkv_put(kv, "m", &keys, NULL, &block, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_put(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
 	else
-		assert_int_equal(slabkv_get(kv, "m", &keys, NULL, &block, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_get(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
 	assert_int_equal(block.result, put ? SLABKV_WRITTEN : SLABKV_HIT);
 }
 
 static void a_pools_buffer_is_the_calls_until_it_ends(void **state)
 {
 	struct slabkv_pool_options o;
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	struct fixture *f = *state;
 	struct scene s;
 
 	open_with(f, &s);
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = o.buffer_bytes = FIX_BYTES;
 	assert_int_equal(slabkv_pool_create(&o, &s.pool, NULL), SLABKV_OK);
 	assert_int_equal(slabkv_pool_attach(f->kv, s.pool, NULL), SLABKV_OK);
@@ -112,8 +112,8 @@ static void a_failed_call_lets_go(void **state)
 	buf = (struct slabkv_buf){ region, FIX_BYTES };
 	block = (struct slabkv_block){ .bufs = &buf, .n_bufs = 1 };
 	assert_int_equal(slabkv_memory_register(f->kv, region, FIX_BYTES, SLABKV_MEMORY_HOST, NULL), SLABKV_OK);
-	assert_int_equal(slabkv_put(f->kv, "m", &none, NULL, &block, NULL, NULL), SLABKV_E_INVALID);
-	assert_int_equal(slabkv_get(f->kv, "m", &none, NULL, &block, NULL, NULL), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_put(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_get(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_E_INVALID);
 	assert_int_equal(slabkv_memory_unregister(f->kv, region), SLABKV_OK);
 	free(region);
 }

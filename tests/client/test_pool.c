@@ -27,7 +27,7 @@ static struct slabkv_pool *make(uint64_t bytes, uint64_t buffer, const char *shm
 	struct slabkv_pool *pool;
 	struct slabkv_error err;
 
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = bytes;
 	o.buffer_bytes = buffer;
 	o.numa_node = 0;
@@ -45,7 +45,7 @@ static struct slabkv *open_handle(const char *engine)
 	struct slabkv_options o;
 	struct slabkv *kv;
 
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	o.engine = engine;
 	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
 	return kv;
@@ -63,7 +63,7 @@ static bool there(const char *shm)
 static void a_pool_has_what_it_says(void **state)
 {
 	struct slabkv_pool *pool = make(10 * 8192 + 4096, 5000, NULL);
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	struct slabkv_buf b[11];
 
 	(void)state;
@@ -107,7 +107,7 @@ static void options_are_checked(void **state)
 		assert_int_equal(slabkv_pool_create(&o, &pool, &err), status);                    \
 		assert_string_equal(err.field, name);                                              \
 	} while (0)
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = 1 << 20;
 	REFUSED(SLABKV_E_INVALID, "buffer_bytes");
 	o.buffer_bytes = UINT64_MAX;
@@ -140,7 +140,7 @@ static void pinned_buffers_come_back_later(void **state)
 {
 	struct slabkv *kv = open_handle("auto");
 	struct slabkv_pool *pool = make(2 * 4096, 4096, NULL);
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	struct slabkv_buf a, b, c;
 	struct skv_region *r, *other;
 
@@ -244,7 +244,7 @@ static void shared_pools_are_seen_by_name(void **state)
 {
 	struct slabkv_pool *pool = make(2 * 4096, 4096, "test-pool.1");
 	struct slabkv_pool_options o;
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	struct slabkv_pool *twin;
 	struct slabkv_buf b;
 	const char *seen;
@@ -261,7 +261,7 @@ static void shared_pools_are_seen_by_name(void **state)
 	assert_true(seen != MAP_FAILED);
 	assert_string_equal(seen + ((char *)b.data - (char *)info.base), "hello");
 	munmap((void *)(uintptr_t)seen, info.bytes);
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = o.buffer_bytes = 4096;
 	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = "test-pool.1";
@@ -284,7 +284,7 @@ static void what_a_crash_leaves_is_swept(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0) {
-		struct slabkv_pool_info info;
+		struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		slabkv_pool_info(make(1 << 20, 4096, "crash"), &info);
@@ -334,7 +334,7 @@ static void *outlive(void *arg)
 /* Its main thread has ended, so the kernel calls it a zombie; but another thread goes on using the pool. */
 static void a_process_without_its_main_thread_lives(void **state)
 {
-	static struct slabkv_pool_info info;
+	static struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	pthread_t thread;
 	char name[200];
 	int status;
@@ -379,7 +379,7 @@ static void only_the_owner_counts(void **state)
 	struct slabkv_pool *pool = make(4096, 4096, "mine");
 	const struct timespec old[2] = { { 1000, 0 }, { 1000, 0 } };
 	unsigned long long space, pid, start;
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	char other[200], foreign[200], strange[200];
 	int fd;
 

@@ -36,13 +36,13 @@ static int setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
 	static const struct slabkv_instance m = {
-		.id = "m", .group = "default", .specs = &spec, .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = "m", .group = "default", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	struct real *r = calloc(1, sizeof *r);
 
 	assert_non_null(r);
 	daemon_start(&r->d);
-	slabkv_options_init(&r->f.o);
+	slabkv_options_init(&r->f.o, sizeof r->f.o);
 	r->f.o.codec = codec;
 	r->f.urls[0] = r->d.url;
 	r->f.o.urls = r->f.urls;
@@ -96,10 +96,10 @@ static void blocks_come_back_from_hf3fs(void **state)
 {
 	static const char *const names[] = { "three" };
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	const struct slabkv_group g = { .name = "g3", .storages = names, .n_storages = 1 };
-	const struct slabkv_instance m = { .id = "m", .group = "g3", .specs = &spec, .n_specs = 1 };
+	const struct slabkv_group g = { .size = sizeof(struct slabkv_group), .name = "g3", .storages = names, .n_storages = 1 };
+	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = "m", .group = "g3", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
 	struct real *r = *state;
-	struct slabkv_storage s = { .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
+	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage), .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
 				     .unit = 1 << 20, .enabled = true, .any_mount = true };
 	const struct slabkv_instance_info *info;
 	struct slabkv_error err;
@@ -181,7 +181,7 @@ static void string_and_wide_keys(void **state)
 
 	for (int i = 0; i < 2; i++) {
 		const struct slabkv_session *s;
-		struct slabkv_finished done;
+		struct slabkv_finished done = { .size = sizeof(struct slabkv_finished) };
 
 		if (slabkv_start(r->f.kv, "m", &sets[i], NULL, NULL, &s, &err) != SLABKV_OK)
 			fail_msg("%s at %s", err.message, err.field);
@@ -203,12 +203,12 @@ static void objects_come_back(void **state)
 	static const struct slabkv_spec specs[] = { { "tp0", 64 }, { "tp1", 128 } };
 	const char *storages[] = { "default" };
 	const struct slabkv_group g = {
-		.name = "g", .capacity = 1 << 20, .storages = storages, .n_storages = 1
+		.size = sizeof(struct slabkv_group), .name = "g", .capacity = 1 << 20, .storages = storages, .n_storages = 1
 	};
-	struct slabkv_instance i = { .id = "two",
+	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .id = "two",
 				      .group = "g",
 				      .block_tokens = 16,
-				      .specs = specs,
+				      .specs = specs, .spec_size = sizeof(struct slabkv_spec),
 				      .n_specs = 2,
 				      .extra = "x\"y" };
 	const struct slabkv_storage_info *s;
@@ -224,19 +224,19 @@ static void objects_come_back(void **state)
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, &err), SLABKV_E_CONFLICT);
 	assert_string_equal(err.field, "block_tokens");
 	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &s, &err), SLABKV_OK);
-	assert_true(s->healthy && s->spec.enabled);
-	assert_string_equal(s->spec.root, r->d.root);
-	assert_int_equal(s->spec.capacity, 64 << 20);
+	assert_true(s->healthy && s->spec->enabled == SLABKV_YES);
+	assert_string_equal(s->spec->root, r->d.root);
+	assert_int_equal(s->spec->capacity, 64 << 20);
 	slabkv_free(s);
 	assert_int_equal(slabkv_group_get(r->f.kv, "g", &gi, &err), SLABKV_OK);
-	assert_int_equal(gi->spec.capacity, 1 << 20);
-	assert_string_equal(gi->spec.storages[0], "default");
+	assert_int_equal(gi->spec->capacity, 1 << 20);
+	assert_string_equal(gi->spec->storages[0], "default");
 	slabkv_free(gi);
 	assert_int_equal(slabkv_instance_get(r->f.kv, "two", &ii, &err), SLABKV_OK);
-	assert_int_equal(ii->spec.n_specs, 2);
-	assert_string_equal(ii->spec.specs[1].name, "tp1");
-	assert_string_equal(ii->spec.extra, "x\"y");
-	assert_int_equal(ii->spec.block_tokens, 16);
+	assert_int_equal(ii->spec->n_specs, 2);
+	assert_string_equal(ii->spec->specs[1].name, "tp1");
+	assert_string_equal(ii->spec->extra, "x\"y");
+	assert_int_equal(ii->spec->block_tokens, 16);
 	slabkv_free(ii);
 	assert_int_equal(slabkv_group_delete(r->f.kv, "g", &err), SLABKV_E_IN_USE);
 	assert_int_equal(slabkv_instance_delete(r->f.kv, "two", &err), SLABKV_OK);
@@ -252,7 +252,7 @@ static void one_spec_after_the_other(void **state)
 	struct real *r = *state;
 	static const struct slabkv_spec specs[] = { { "a", 100 }, { "b", 200 } };
 	static const struct slabkv_instance i = {
-		.id = "ab", .group = "default", .specs = specs, .n_specs = 2
+		.size = sizeof(struct slabkv_instance), .id = "ab", .group = "default", .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = 2
 	};
 	const char *name[] = { "a", "b" };
 	char data[2][200], back[2][200];
@@ -265,17 +265,17 @@ static void one_spec_after_the_other(void **state)
 	memset(data[1], 'b', 200);
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, NULL), SLABKV_OK);
 	for (int s = 0; s < 2; s++) {
-		const struct slabkv_put_options o = { .specs = &name[s], .n_specs = 1 };
+		const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .specs = &name[s], .n_specs = 1 };
 
 		block.bufs = &bufs[s];
-		assert_int_equal(slabkv_put(r->f.kv, "ab", &keys, &o, &block, NULL, NULL),
+		assert_int_equal(slabkv_put(r->f.kv, "ab", &keys, &o, &block, sizeof(struct slabkv_block), NULL, NULL),
 				 SLABKV_OK);
 		assert_int_equal(block.result, SLABKV_WRITTEN);
 	}
 	bufs[0].data = back[0];
 	bufs[1].data = back[1];
 	block = (struct slabkv_block){ .bufs = bufs, .n_bufs = 2 };
-	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_HIT);
 	assert_memory_equal(back[0], data[0], 100);
 	assert_memory_equal(back[1], data[1], 200);
@@ -303,7 +303,7 @@ static void open_sessions_survive_kill_9(void **state)
 {
 	struct real *r = *state;
 	const struct slabkv_session *s, *same;
-	struct slabkv_finished done;
+	struct slabkv_finished done = { .size = sizeof(struct slabkv_finished) };
 	struct slabkv_error err;
 	struct set b;
 
@@ -411,21 +411,31 @@ static void the_manager_tells_people(void **state)
 	const char *name = "some/key with spaces \xc3\xa4";
 	struct slabkv_keys key = slabkv_keys_strings(&name, 1);
 	struct slabkv_error err;
-	const char *text;
+	const struct slabkv_block_info *block;
+	const struct slabkv_stats *stats;
 	struct set b;
 
 	set_init(&b, 1, 1);
 	set_fill(&b);
-	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, &b.io, &err), SLABKV_OK);
+	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, sizeof(struct slabkv_block), &b.io, &err), SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
-	assert_int_equal(slabkv_block_info(r->f.kv, "m", &key, &text, &err), SLABKV_OK);
-	assert_non_null(strstr(text, "\"committed\""));
-	slabkv_free(text);
-	assert_int_equal(slabkv_block_info(r->f.kv, "m", &b.keys, &text, &err),
+	assert_int_equal(slabkv_block_get(r->f.kv, "m", &key, &block, &err), SLABKV_OK);
+	assert_int_equal(block->n_parts, 1);
+	assert_string_equal(block->parts[0].state, "committed");
+	assert_string_equal(block->parts[0].spec, "kv");
+	assert_string_equal(block->parts[0].storage, "default");
+	assert_int_equal(block->parts[0].length, FIX_BYTES);
+	assert_true(block->parts[0].has_checksum && block->parts[0].generation > 0);
+	assert_int_equal(block->parts[0].checksum, skv_checksum(b.memory, FIX_BYTES));
+	assert_false(block->has_parent);
+	slabkv_free(block);
+	assert_int_equal(slabkv_block_get(r->f.kv, "m", &b.keys, &block, &err),
 			 SLABKV_E_NOT_FOUND);
-	assert_int_equal(slabkv_stats(r->f.kv, &text, &err), SLABKV_OK);
-	assert_non_null(strstr(text, "\"storages\""));
-	slabkv_free(text);
+	assert_int_equal(slabkv_stats(r->f.kv, &stats, &err), SLABKV_OK);
+	assert_string_equal(stats->state, "ready");
+	assert_string_equal(stats->version, slabkv_version());
+	assert_true(stats->blocks >= 1 && stats->journal_limit > 0 && stats->owner[0]);
+	slabkv_free(stats);
 	set_free(&b);
 }
 

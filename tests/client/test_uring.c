@@ -763,7 +763,7 @@ static int fall_back(const char *name, int error, const char *word)
 
 		if (!forbid(error))
 			_exit(77);
-		slabkv_options_init(&o);
+		slabkv_options_init(&o, sizeof o);
 		o.engine = name;
 		if (slabkv_open(&o, &kv, NULL) != SLABKV_OK)
 			_exit(1);
@@ -799,7 +799,7 @@ static void options_choose(void **state)
 	const char *why;
 
 	(void)state;
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	unsetenv("SLABKV_ENGINE");
 	assert_int_equal(slabkv_open(&o, &kv, NULL), SLABKV_OK);
 	assert_string_equal(slabkv_engine(kv, NULL), can ? "uring" : "posix");

@@ -172,7 +172,7 @@ static void test_deadline(void **state)
 static void test_direct(void **state)
 {
 	struct slabkv_pool_options o;
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 	struct place *p = *state;
 	struct slabkv_pool *pool;
 	struct slabkv_error e;
@@ -181,7 +181,7 @@ static void test_direct(void **state)
 	struct skv_io_run run[2];
 	uint8_t *base;
 
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = 16 * MIB;
 	o.buffer_bytes = 4 * MIB;
 	o.kind = SLABKV_MEMORY_SHARED;
@@ -312,7 +312,7 @@ static void test_no_memory(void **state)
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static void expect_refusal(struct slabkv_hf3fs *o, int status, const char *field, const char *word)
+static void expect_refusal(struct skv_hf3fs_options *o, int status, const char *field, const char *word)
 {
 	const struct skv_engine_options with = { .hf3fs = o };
 	struct skv_engine *engine;
@@ -327,7 +327,7 @@ static void expect_refusal(struct slabkv_hf3fs *o, int status, const char *field
 static void test_refusals(void **state)
 {
 	struct place *p = *state;
-	struct slabkv_hf3fs o = p->o;
+	struct skv_hf3fs_options o = p->o;
 
 	o.mount_point = "/nowhere/3fs";
 	expect_refusal(&o, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "/nowhere/3fs: No such file");

@@ -121,9 +121,9 @@ static void let_go(void *ctx, void *kept, void *data, size_t length)
 static uint8_t *shared_pool(const char *name, struct slabkv_pool **pool)
 {
 	struct slabkv_pool_options o;
-	struct slabkv_pool_info info;
+	struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };
 
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.bytes = o.buffer_bytes = 2 * MIB;
 	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = name;

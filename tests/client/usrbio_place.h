@@ -19,7 +19,7 @@ extern char root[64]; /* the mount */
 extern int rootfd;
 
 struct place {
-	struct slabkv_hf3fs o;
+	struct skv_hf3fs_options o;
 	struct skv_engine_options with;
 	struct skv_engine *engine;
 	struct skv_engine_file *r, *w;

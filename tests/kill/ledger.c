@@ -52,7 +52,7 @@ static uint64_t evicted_blocks(struct slabkv *kv)
 	const char *json, *at;
 	uint64_t n;
 
-	MUST(slabkv_stats(kv, &json, &err) == SLABKV_OK, "%s", err.message);
+	MUST(slabkv_call(kv, "GET", "/v1/stats", NULL, &json, &err) == SLABKV_OK, "%s", err.message);
 	at = strstr(json, name);
 	MUST(at, "%s", json);
 	n = strtoull(at + sizeof name - 1, NULL, 10);
@@ -143,7 +143,8 @@ static void begin(struct run *r, bool evicts)
 	manager_start(&r->m);
 	r->kv = manager_connect(&r->m);
 	for (unsigned i = 0; i < MODELS; i++) {
-		struct slabkv_instance in = { models[i].id, "default", 0, models[i].spec, models[i].n_specs, NULL };
+		struct slabkv_instance in = { .size = sizeof in, .id = models[i].id, .group = "default", .specs = models[i].spec,
+						.spec_size = sizeof models[i].spec[0], .n_specs = models[i].n_specs };
 
 		MUST(slabkv_instance_put(r->kv, &in, &err) == SLABKV_OK, "%s", err.message);
 	}

@@ -148,7 +148,7 @@ static bool begin(struct put *p)
 	const struct model *m = p->c.model;
 	uint64_t ints[CHAIN];
 	struct slabkv_keys keys = chain_keys(&p->c, ints);
-	struct slabkv_put_options o = { .deadline_ms = deadline_of(p) };
+	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .deadline_ms = deadline_of(p) };
 	struct slabkv_error err;
 	int rc = slabkv_start(l->kv, m->id, &keys, &o, NULL, &p->s, &err);
 
@@ -204,8 +204,8 @@ static void finish(struct put *p, const uint64_t *sums)
 {
 	struct load *l = p->w->load;
 	bool mask[CHAIN];
-	struct slabkv_finish_options o = { mask, CHAIN, sums, CHAIN * p->c.model->n_specs, p->quiesced };
-	struct slabkv_finished done, again;
+	struct slabkv_finish_options o = { sizeof o, mask, CHAIN, sums, CHAIN * p->c.model->n_specs, p->quiesced };
+	struct slabkv_finished done = { .size = sizeof done }, again = { .size = sizeof again };
 	struct slabkv_error err;
 	uint32_t good = 0;
 	int rc;
@@ -384,7 +384,7 @@ static bool read_chain(struct load *l, const struct chain *c, uint32_t lease_ms,
 {
 	uint64_t ints[CHAIN];
 	struct slabkv_keys keys = chain_keys(c, ints);
-	struct slabkv_lookup_options o = { .mode = SLABKV_BATCH, .lease_ms = lease_ms };
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH, .lease_ms = lease_ms };
 	const struct slabkv_locations *r;
 
 	if (slabkv_lookup(l->kv, c->model->id, &keys, &o, &r, NULL) != SLABKV_OK) {

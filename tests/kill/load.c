@@ -49,7 +49,7 @@ static void put_chain(struct writer *w, struct io *io, struct chain *c)
 	prepare(io, w->next);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		fill(io->ints[i], io->bytes[i]);
-	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block, NULL, &err) != SLABKV_OK)
+	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		atomic_fetch_add(&w->load->refused, 1);
 	else
 		for (uint32_t i = 0; i < CHAIN; i++)
@@ -95,12 +95,12 @@ static void *write_on(void *arg)
 static uint32_t read_chain(struct load *l, struct io *io, uint64_t first, bool must)
 {
 	struct slabkv_error err;
-	struct slabkv_io n = { 0 };
+	struct slabkv_io n = { .size = sizeof(struct slabkv_io) };
 	uint32_t hits = 0;
 	int rc;
 
 	prepare(io, first);
-	rc = slabkv_get(l->kv, "kill9", &io->keys, NULL, io->block, &n, &err);
+	rc = slabkv_get(l->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), &n, &err);
 	if (rc != SLABKV_OK) {
 		atomic_fetch_add(&l->refused, 1);
 		return 0;

@@ -203,7 +203,7 @@ struct slabkv *manager_connect(const struct manager *m)
 	struct slabkv *kv;
 
 	snprintf(url, sizeof url, "http://127.0.0.1:%s", m->port);
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	o.urls = urls;
 	o.n_urls = 1;
 	o.timeout_ms = 60000; /* restarts are slow under the sanitizers */

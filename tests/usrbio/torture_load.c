@@ -69,7 +69,7 @@ struct slabkv *load_open(const char *mount, const char *url, const char *timeout
 	struct slabkv_error err;
 	struct slabkv *kv;
 
-	slabkv_options_init(&o);
+	slabkv_options_init(&o, sizeof o);
 	o.urls = &url;
 	o.n_urls = 1;
 	o.timeout_ms = 30000;
@@ -91,7 +91,7 @@ void load_attach(struct load *l)
 	struct slabkv_pool_options o;
 	struct slabkv_error err;
 
-	slabkv_pool_options_init(&o);
+	slabkv_pool_options_init(&o, sizeof o);
 	o.kind = SLABKV_MEMORY_SHARED;
 	o.shm_name = "torture";
 	o.buffer_bytes = CHAIN * model_bytes[BIG];
@@ -144,12 +144,12 @@ static void progress(const struct load *l)
 static uint32_t put(struct load *l, struct chain *c)
 {
 	const char *name = model_name[c->model];
-	const struct slabkv_put_options o = { .deadline_ms = 3000 };
+	const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .deadline_ms = 3000 };
 	uint32_t there = 0;
 
 	for (uint32_t i = 0; i < c->keys.n; i++)
 		fill(c->bufs[i].data, c->bufs[i].size, seed_of(name, c->ids[i]));
-	if (slabkv_put(l->kv, name, &c->keys, &o, c->blocks, NULL, NULL) != SLABKV_OK) {
+	if (slabkv_put(l->kv, name, &c->keys, &o, c->blocks, sizeof(struct slabkv_block), NULL, NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->failed, c->keys.n);
 		return 0;
 	}
@@ -180,7 +180,7 @@ static uint32_t get(struct load *l, struct chain *c)
 	const char *name = model_name[c->model];
 	uint32_t hits = 0;
 
-	if (slabkv_get(l->kv, name, &c->keys, NULL, c->blocks, NULL, NULL) != SLABKV_OK) {
+	if (slabkv_get(l->kv, name, &c->keys, NULL, c->blocks, sizeof(struct slabkv_block), NULL, NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->errors, c->keys.n);
 		return 0;
 	}
@@ -290,14 +290,14 @@ void load_settle(struct load *l)
 uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes, uint32_t n)
 {
 	struct slabkv_spec spec = { "kv", bytes };
-	const struct slabkv_instance m = { .id = instance, .group = "g", .specs = &spec, .n_specs = 1 };
+	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = instance, .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
 	uint64_t *ids = calloc(n, sizeof *ids), before, ios;
 	struct slabkv_buf *bufs = calloc(n, sizeof *bufs);
 	struct slabkv_block *blocks = calloc(n, sizeof *blocks);
 	uint8_t *memory = aligned_alloc(4096, n * bytes);
 	struct slabkv_keys keys = slabkv_keys_ints(ids, n);
 	struct slabkv_error err;
-	struct slabkv_io io;
+	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 
 	MUST(ids && bufs && blocks && memory, "no memory");
 	MUST(slabkv_instance_put(l->kv, &m, &err) == SLABKV_OK, "%s", err.message);
@@ -307,11 +307,11 @@ uint64_t load_prefix(struct load *l, const char *mount, const char *instance, ui
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		fill(bufs[i].data, bytes, seed_of(instance, i));
 	}
-	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, &io, &err) == SLABKV_OK && io.done == n,
+	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK && io.done == n,
 	     "%u of %u written: %s", io.done, n, err.message);
 	memset(memory, 0, n * bytes);
 	before = standin_count(mount, COUNT_read_ios);
-	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, &io, &err) == SLABKV_OK && io.done == n,
+	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK && io.done == n,
 	     "%u of %u read: %s", io.done, n, err.message);
 	ios = standin_count(mount, COUNT_read_ios) - before;
 	for (uint32_t i = 0; i < n; i++)

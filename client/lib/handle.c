@@ -1,0 +1,68 @@
+/*
+ * handle.c - who may use a handle, and how one goes out of use: at the entry of every public function.
+ *
+ * skv_check_failed of the library stands here: an invariant that does not hold never ends the process of the engine
+ * that has loaded us (docs/decisions/0030). It breaks the handle that this thread works for, or, where that is not
+ * known (pools have no handle), all of them.
+ *
+ * State: which handle a thread works for; whether all are broken. Any thread, whatever locks it holds.
+ */
+#include "client.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include <skv/log.h>
+
+static _Thread_local struct slabkv *current;
+static atomic_bool all_broken;
+
+void (*skv_check_hook)(const char *expr, const char *file, int line);
+
+void skv_handle_of_thread(struct slabkv *kv) { current = kv; }
+
+bool skv_check_failed(const char *expr, const char *file, int line)
+{
+	if (skv_check_hook)
+		skv_check_hook(expr, file, line);
+	if (current)
+		atomic_store(&current->broken, true);
+	else
+		atomic_store(&all_broken, true);
+	skv_log(SKV_LOG_ERROR, "client", "%s:%d: this is not true: %s; %s", file, line, expr,
+		current ? "the handle is out of use" : "all handles of this process are out of use");
+	return false;
+}
+
+bool skv_is_broken(const struct slabkv *kv, struct skv_error *err)
+{
+	if (!atomic_load_explicit(&kv->broken, memory_order_relaxed) &&
+	    !atomic_load_explicit(&all_broken, memory_order_relaxed))
+		return false;
+	skv_fail(err, SKV_E_INTERNAL, "handle", "an error in libslabkv was noticed (the log names it): this handle is out of use");
+	return true;
+}
+
+bool skv_is_foreign(pid_t pid, struct skv_error *err)
+{
+	if (pid == getpid())
+		return false;
+	skv_fail(err, SKV_E_INVALID, "handle", "belongs to process %d, which has forked this one: open another one here",
+		 (int)pid);
+	return true;
+}
+
+int skv_size_refuse(struct skv_error *err, const char *what)
+{
+	return skv_fail(err, SKV_E_INVALID, "size", "the struct's `size` is too small: set it to sizeof, or begin with %s", what);
+}
+
+int skv_enter(struct slabkv *kv, struct skv_error *err)
+{
+	if (!kv)
+		return skv_fail(err, SKV_E_INVALID, "handle", "there is none");
+	if (skv_is_foreign(kv->pid, err))
+		return SKV_E_INVALID;
+	skv_handle_of_thread(kv);
+	return skv_is_broken(kv, err) ? SKV_E_INTERNAL : SKV_OK;
+}
