@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "replay.h"
-#include "record.h"
 
 static struct env e;
 

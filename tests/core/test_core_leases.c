@@ -9,8 +9,7 @@
 
 #include <skv/mem.h>
 
-#include "record.h"
-#include "replay.h"
+#include "../../server/core/model/internal.h"
 
 #define PAGES 20000u
 #define BATCH 128u

@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-#include "commit.h"
-#include "replay.h"
+#include "../../server/core/model/internal.h"
 
 #define N 600u /* blocks: three chunks */
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "replay.h"
-#include "record.h"
 
 struct saved {
 	struct skv_buf b; /* all slices and batches, one after another */

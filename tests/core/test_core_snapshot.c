@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#include "commit.h"
-#include "evict.h"
+#include "../../server/core/model/internal.h"
 
 #define N 600u /* blocks: three chunks */
 

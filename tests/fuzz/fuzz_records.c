@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "replay.h"
-#include "record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,9 +2,6 @@
  * admin.c - the administrators' turn, and groups: made, changed and deleted. Views are in stats.c.
  */
 #include "admin.h"
-#include "ops.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * and by `slabkvd fsck` on a store that nobody runs.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,11 +5,6 @@
  * (checkpoint.c), one per storage (device.c). turn_lock only guards their stop and wake flags.
  */
 #include "internal.h"
-#include "evict.h"
-#include "journal.h"
-#include "ops.h"
-#include "records.h"
-#include "replay.h"
 #include "format.h"
 
 #include <stdio.h>

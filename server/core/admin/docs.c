@@ -6,8 +6,6 @@
  * where it is to be found.
  */
 #include "internal.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,9 +4,6 @@
  * What an administrator wants of a file is in its document, so it survives whoever heard it; drain.c does the work.
  */
 #include "admin.h"
-#include "evict.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,10 +6,6 @@
  * know what they are about. The name is free at once.
  */
 #include "admin.h"
-#include "evict.h"
-#include "journal.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

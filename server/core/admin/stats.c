@@ -2,7 +2,6 @@
  * stats.c - views of storages, groups and instances, and the totals, copied out under the read lock.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

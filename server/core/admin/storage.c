@@ -6,9 +6,6 @@
  * documents go, and its files. A failure on the way enables it again.
  */
 #include "admin.h"
-#include "evict.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,6 @@
  * lock, nothing that blocks.
  */
 #include "internal.h"
-#include "evict.h"
-#include "ops.h"
 
 #define TICK_MS 20u
 #define TICK_PORTION 512u /* storages, groups, instances: others have their turn at the next ticks, and wait for the lock */

@@ -11,8 +11,6 @@
  * record is on its way (not `cleared`). All calls under the write lock but where said.
  */
 #include "internal.h"
-#include "evict.h"
-#include "record.h"
 #include "replay.h"
 
 #include <string.h>

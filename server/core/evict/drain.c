@@ -12,8 +12,6 @@
  * where there is no way back. All of it runs under the write lock (ticker).
  */
 #include "internal.h"
-#include "replay.h"
-#include "victims.h"
 
 #include <string.h>
 

@@ -22,8 +22,6 @@
  * are: a search puts the members of a set in that order, and keeps it. What is pinned soft is looked at only when the caller says so, and goes last.
  */
 #include "internal.h"
-#include "finish.h"
-#include "victims.h"
 #include "mark.h"
 
 #include <string.h>

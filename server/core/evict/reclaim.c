@@ -8,7 +8,6 @@
  * pinned soft stays. All calls under the write lock; evict.c picks the victims.
  */
 #include "internal.h"
-#include "victims.h"
 
 #include <string.h>
 

@@ -6,8 +6,6 @@
  * are COMMITTED again. All calls under the write lock.
  */
 #include "internal.h"
-#include "evict.h"
-#include "record.h"
 #include "replay.h"
 
 #include <string.h>

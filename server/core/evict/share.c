@@ -2,7 +2,6 @@
  * share.c - which instances have more than their part of a group, when victims are looked for.
  */
 #include "internal.h"
-#include "victims.h"
 
 void shares_refresh(struct partition *p, uint32_t space)
 {

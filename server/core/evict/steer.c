@@ -15,7 +15,6 @@
  * All calls under the write lock.
  */
 #include "internal.h"
-#include "victims.h"
 #include "mark.h"
 
 #include <string.h>

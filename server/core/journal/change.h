@@ -12,7 +12,7 @@
 #ifndef SKV_CORE_CHANGE_H
 #define SKV_CORE_CHANGE_H
 
-#include "internal.h"
+#include "state.h"
 
 struct replay;
 

@@ -13,8 +13,6 @@
  * Locks: the partition's write lock, then commit.lock; neither is held while appending.
  */
 #include "internal.h"
-#include "commit.h"
-#include "replay.h"
 
 #include <sched.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  * document.c - the form of the registry's documents.
  */
 #include "document.h"
-#include "replay.h"
 
 #include <string.h>
 

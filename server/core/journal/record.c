@@ -6,8 +6,6 @@
  * replay.c decodes. No state; the caller holds the partition's lock. Failures stick in out->failed.
  */
 #include "internal.h"
-#include "record.h"
-#include "replay.h"
 #include "mark.h"
 #include "format.h"
 

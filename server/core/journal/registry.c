@@ -10,8 +10,6 @@
  * that is not known here is refused.
  */
 #include "internal.h"
-#include "registry.h"
-#include "replay.h"
 #include "document.h"
 
 #include <stdio.h>

@@ -9,8 +9,6 @@
  * No state. Blocks for the store; no lock is held.
  */
 #include "internal.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

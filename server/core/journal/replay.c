@@ -6,7 +6,6 @@
  * happen as long as registrations outlive the records, and recover.c distrusts all free slots then.
  */
 #include "replay.h"
-#include "record.h"
 #include "format.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef SKV_CORE_REPLAY_H
 #define SKV_CORE_REPLAY_H
 
-#include "change.h"
+#include "internal.h"
 
 /* What is gathered beside the state itself. */
 struct replay {
@@ -24,8 +24,6 @@ struct replay {
 
 /* Applies a sequence of records (a journal batch or a checkpoint slice), each by its type's operations in core->records. */
 int replay_records(struct replay *r, const void *bytes, size_t n, struct skv_error *err);
-
-#define HORIZON_AHEAD_MS 20000u /* no horizon is farther beyond the longest lease */
 
 static inline struct skv_key get_key(struct skv_rd *r)
 {

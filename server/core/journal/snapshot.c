@@ -8,8 +8,6 @@
  * are left to the journal, for a clear that is queued before them takes nothing of theirs.
  */
 #include "internal.h"
-#include "commit.h"
-#include "record.h"
 
 static void copy_chunk(struct partition *p, uint32_t no)
 {

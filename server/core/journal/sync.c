@@ -10,7 +10,6 @@
  * State: commit.behind. Called by the committer alone, and by whoever drops the part while no round runs.
  */
 #include "internal.h"
-#include "commit.h"
 
 #define PORTION 512u /* removals applied in one hold of the lock */
 

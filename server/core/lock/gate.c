@@ -5,7 +5,6 @@
  * the partition is to be loaded again.
  */
 #include "internal.h"
-#include "replay.h"
 
 bool owner_valid(const struct skv_core *c)
 {

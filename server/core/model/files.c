@@ -6,7 +6,6 @@
  * touches the store or a file system.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <string.h>
 

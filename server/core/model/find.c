@@ -4,7 +4,6 @@
  * Hashes of the names lie side by side, so that one is found among thousands without a look at each. Under the read lock.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

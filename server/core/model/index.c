@@ -9,7 +9,6 @@
  * partition's lock for reading, writers for writing.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <string.h>
 

@@ -17,6 +17,7 @@
 #define SKV_CORE_INTERNAL_H
 
 #include "state.h"
+#include "change.h"
 #include "geometry.h"
 
 /* ---- lock.c ----------------------------------------------------------------------------------------- */
@@ -271,58 +272,72 @@ void policy_unset(struct group *g);
 /* A portion of that. True when there is more to do at once. */
 bool policy_go_on(struct partition *p, struct portion groups);
 
-/* ---- slots and their blocks ----------------------------------------------------------------------------- */
+/* ---- evict.c ------------------------------------------------------------------------------------- */
 
-/* Blocks with a committed slot; those of a ghost are nobody else's. */
-void blocks_count(struct partition *p, struct instance *inst, int64_t by);
-void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum);
-/* The use of a block now: grows with each call. */
-uint64_t use_now(struct partition *p, uint64_t now);
-/* A use without a lease; one that runs goes on. */
-void block_use(struct block *b, uint64_t use);
+/* For whom something is evicted. */
+struct evict_for {
+	const struct instance *whose; /* its start asks for it; NULL = nobody's: ahead of need */
+	uint64_t bytes; /* that the start brings: they count for it already */
+	bool soft; /* also what is pinned soft, when nothing else is left */
+	bool over; /* evict_steal only: nothing but of instances that have more than their part */
+};
+/* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
+ * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
+uint64_t evict_slots(struct partition *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w);
+/* Same for a group, by bytes; on storages of this type only (NULL = any). */
+uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w);
+/* Same of one instance; of a storage, whoever's. */
+uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes, bool soft);
+uint64_t evict_space_bytes(struct partition *p, uint32_t space, uint64_t bytes);
+/* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
+bool reclaim_group(struct partition *p, struct group *g);
+/* The same for the watermarks of a storage. */
+bool reclaim_space(struct partition *p, uint32_t space);
+/* Same for a group, by blocks. */
+uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks);
+/* At most so many blocks of the group that were not used since then (a time as marks have it), nor any that hang below
+ * them. True: there may be more. */
+bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks);
+/* The same for blocks whose generation is below this one, of a policy that goes by birth. */
+bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks);
+/* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL). */
+uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type, uint64_t *removing);
+/* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
+ * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
+bool evict_ahead(struct partition *p, struct portion spaces, struct portion groups);
+bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b, uint64_t now);
 
-/* How the slots of an instance's spec lie in the storage's files. */
-struct geometry space_geometry(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
-/* What slots whose instance is not known (holds) begin at multiples of, where there are no chunks. */
-uint64_t stride_align(uint64_t stride, bool numbered);
-/* Does a slot of the spec fit into the storage's slab files, with what its alignment may cost? */
-bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
-/* The class of each spec of the instance in a space, NULL: it has had no slot there. */
-static inline uint32_t *instance_classes(const struct instance *inst, uint32_t space)
-{
-	uint32_t *row = row_find(inst->classes, (1 + inst->spec.n_specs) * sizeof *row, inst->n_classes, space);
+/* One more that was evicted, of this instance. */
+void evict_count(struct partition *p, struct instance *inst);
 
-	return row ? row + 1 : NULL;
-}
-/* The class of a spec in a space where it has had a slot. */
-static inline uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
-{
-	return instance_classes(inst, space)[spec];
-}
-/* What the group has there, NULL: nothing ever. */
-struct group_space *group_in(const struct group *g, uint32_t space);
-/* Bytes of a slot that is given (or, negative, released): counted for instance, group and space. */
-void used_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
-/* The same of those on their way out, which stay used. */
-void removing_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
+/* ---- share.c ------------------------------------------------------------------------------------------------ */
 
-/* ---- find.c --------------------------------------------------------------------------------------------- */
+/* Before a search for victims: rooms of groups that have parts, for the two below. */
+void shares_refresh(struct partition *p, uint32_t space);
+/* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
+ * way out does not count, what is asked for does. */
+#define SHARE_PART (1u << 20)
+uint64_t share_ratio(const struct instance *inst, const struct evict_for *w);
+/* May its blocks be evicted for that? */
+bool share_allows(const struct evict_for *w, const struct instance *inst);
 
-/* Looks an instance up; fails with SKV_E_NOT_FOUND naming `field`. */
-struct instance *instance_find(const struct partition *p, const char *tenant, const char *id);
-int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,
-		  struct instance **out, struct skv_error *err);
-int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
-		  struct skv_error *err);
-/* Names of the specs in `mask`, in the instance's order, copied into the arena. */
-int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
-		uint32_t *n);
-/* Tells names apart before their bytes are compared; `more` may be "". */
-uint32_t name_hash(const char *name, const char *more);
-struct group *group_find(const struct partition *p, const char *name);
-int space_find(const struct partition *p, const char *name); /* index or -1 */
+/* ---- steer.c: where evicted blocks lie ----------------------------------------------------------------- */
 
-/* ---- share.c: parts of a group ------------------------------------------------------------------------- */
+/* Empties slabs of other classes for `class_id`. True when something is on its way. */
+bool evict_steal(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+/* The same where leases run in every window: its slots come free when they end. One window at a time: true while that is
+ * waited for. */
+bool evict_steal_leased(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+/* A block was evicted for slots of the class. */
+void steer_note(struct partition *p, uint32_t space, uint32_t class_id, const struct block *b);
+/* After evictions for slots of the class: perhaps others should give it space. */
+void steer(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w);
+/* The block was picked: so are those without which its slots of the class do not come free. Returns how many come free. */
+uint64_t steer_segments(struct partition *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
+			const struct evict_for *w);
+uint64_t block_idle_ms(const struct partition *p, const struct block *b);
+/* The mean of some blocks of the slab. */
+uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, uint32_t slab);
 
 /* ---- pin.c ---------------------------------------------------------------------------------------------- */
 
@@ -339,6 +354,45 @@ bool pin_keeps_bytes(const struct instance *inst, const struct block *b);
 /* Bytes of blocks that are pinned hard, or (`hard` false) soft. */
 uint64_t pinned_bytes(const struct instance *inst, bool hard);
 void pins_destroy(struct instance *inst);
+/* ops/pin.c: ends those whose time is over, a portion of them at a time. True when there is more to do at once. */
+bool pins_expire(struct partition *p, struct portion instances);
+
+/* ---- remove.c ------------------------------------------------------------------------------------- */
+
+int remove_mark(struct partition *p, struct picks *k, struct block *b);
+/* Blocks with a committed slot; those of a ghost are nobody else's. */
+void blocks_count(struct partition *p, struct instance *inst, int64_t by);
+int remove_queue(struct partition *p, struct picks *k, struct change **out);
+void remove_cancel(struct partition *p, struct picks *k);
+/* They are gone: what a record of them does when it is durable. */
+void removals_apply(struct partition *p, const struct removal *v, size_t n);
+
+/* ---- clear.c -------------------------------------------------------------------------------------- */
+
+/* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. SKV_E_NOMEM changes nothing. */
+int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out);
+/* How many its instance had. `ch`: of clear_queue. */
+uint64_t clear_blocks(const struct change *ch);
+/* Sweeps about so many blocks of cleared ghosts: of the group's (NULL = all), of those that had slots in the space.
+ * Returns how many. */
+#define ANY_SPACE UINT32_MAX
+uint32_t ghosts_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks);
+/* Are there any that are not swept yet, or whose record is on its way? */
+bool ghosts_left(const struct partition *p, const struct group *g, uint32_t space);
+/* A portion. True when there is more to do at once. */
+bool ghosts_go_on(struct partition *p);
+/* Those that are swept, for ghosts_free, which needs no lock. */
+struct instance *ghosts_take_swept(struct partition *p);
+void ghosts_free(struct instance *ghosts);
+/* Sweeps all whose record is durable, with others' calls in between. No lock. */
+void ghosts_finish(struct skv_core *c);
+
+/* ---- trim.c --------------------------------------------------------------------------------------- */
+
+/* A portion of each trim that waits for no record. True when there is more to do at once. */
+bool trim_go_on(struct partition *p);
+/* Those that wait for no record fail; the others with their records. */
+void trim_fail_all(struct partition *p, int status, const char *text);
 
 /* ---- session.c ------------------------------------------------------------------------------------ */
 
@@ -370,6 +424,177 @@ void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]);
 struct skv_key tenant_hash(const char *tenant);
 bool session_id_parse(const char *hex, struct skv_key *out);
 
+/* ---- start.c, finish.c ------------------------------------------------------------------------------- */
+
+struct plan;
+
+/* The answer of a session as it is now; of a start that has nothing to write. SKV_E_NOMEM. */
+int start_fill(struct waiter *w, struct partition *p, const struct session *s);
+int start_fill_none(const struct partition *p, struct waiter *w, const struct plan *plan);
+/* Serves the lines of waiting starts as far as space goes. */
+void start_serve_waiters(struct partition *p);
+void start_fail_line(struct partition *p, struct group *g, int status, const char *text);
+void start_fail_waiters(struct partition *p, int status, const char *text);
+/* One slot handed to a session's block. */
+struct grant {
+	uint32_t space;
+	uint32_t slab;
+	uint32_t index;
+};
+/* v[spec][i] belongs to the i-th written block that takes this spec. */
+struct grants {
+	struct grant *v[SKV_MAX_SPECS];
+	uint32_t n[SKV_MAX_SPECS];
+};
+void grants_free(struct partition *p, struct grants *g); /* the slots, not the arrays */
+/* Makes the session's entries and gives them their slots, and names[i] to the block of keys[i] (NULL = none). On
+ * SKV_E_NOMEM all slots granted are free again and nothing is linked. Used by start and by replay.
+ * `have`: the entries of all keys, NULL = to be looked for. */
+int start_link(struct partition *p, struct session *s, struct grants *g, const struct skv_bytes *names,
+	       struct block *const *have);
+/* SKV_E_CONFLICT: keys[*at] is the same as keys[*first]. SKV_E_NOMEM. */
+int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
+/* The reverse, for a start that never became durable: slots are free at once. */
+void start_unlink(struct partition *p, struct session *s);
+/* Ends it: what was written becomes visible, or is given up; these slots are free when hold_until has passed. `sums`: as
+ * record_finish. Used by finish and by replay. */
+void session_finish(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
+		    uint64_t hold_until);
+void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum);
+/* The use of a block now: grows with each call. */
+uint64_t use_now(struct partition *p, uint64_t now);
+/* A use without a lease; one that runs goes on. */
+void block_use(struct block *b, uint64_t use);
+
+/* ---- end.c: sessions that end without a finish ------------------------------------------------------------ */
+
+/* NULL: out of memory. */
+struct change *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced);
+void session_expire_due(struct partition *p, uint64_t now);
+/* Aborted, or expired: everything that it writes is given up. Used by end and by replay. */
+void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until);
+
+/* ---- settle.c --------------------------------------------------------------------------------------- */
+
+/* So many writes, which are marked as SETTLING, are committed or given up. */
+struct settle {
+	struct change change;
+	struct settled *v;
+	uint32_t n;
+	uint32_t committed; /* once it is applied */
+	uint32_t given_up;
+};
+/* NULL: out of memory. */
+struct settle *settle_make(void);
+/* Writes its record. SKV_E_NOMEM. */
+int settle_record(struct settle *s);
+/* It is not queued after all: the marks go, and it is destroyed. NULL is fine. */
+void settle_drop(struct partition *p, struct settle *s);
+
+/* ---- revoke.c --------------------------------------------------------------------------------------- */
+
+/* The change (to be queued) that gives up what sessions of the instance are writing of these keys; *out NULL: nothing
+ * is written, or (*behind) that is decided by a change on its way, and has to be asked again after it. */
+int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct settle **out,
+		struct change **behind);
+/* Of a write that is not settled: is a record on its way that settles it? */
+bool revoke_is_settling(struct partition *p, const struct session_write *w);
+void revoke_unmark(struct partition *p, const struct session_write *w);
+
+/* ---- search.c, lookup.c ----------------------------------------------------------------------------- */
+
+/* What cannot be read now: spaces as a whole, and files of others. */
+struct unread {
+	const struct partition *p;
+	uint32_t *gone; /* [n_gone] spaces; in the arena of the call */
+	uint32_t n_gone;
+	bool any; /* else all can be: no slot needs a look */
+};
+/* Does the slot lie in a file that can be read? */
+bool slot_readable(const struct partition *p, const struct slot *s);
+bool slot_unread(const struct unread *u, const struct slot *s);
+
+/* Is the spec committed, and where it can be read? */
+static inline bool spec_there(const struct block *b, uint32_t spec, const struct unread *u)
+{
+	return b->slot[spec].state == SLOT_COMMITTED && !(u->any && slot_unread(u, &b->slot[spec]));
+}
+
+/* What one lookup found. */
+struct search {
+	struct instance *inst;
+	uint32_t mask;      /* specs asked for */
+	struct unread gone; /* what cannot be read, or shall not be */
+	struct block **hit; /* of the first n_seen keys; NULL = miss */
+	uint32_t n_seen;
+	uint32_t matched;
+	uint64_t lease_until; /* lookup.c */
+	bool denied;          /* by the cap on leases; */
+	uint32_t hidden;      /* so many hits became misses for that */
+	size_t era;           /* of the hit before (era_next) */
+};
+/* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
+int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
+	       struct skv_error *err);
+/* Looks an instance up; fails with SKV_E_NOT_FOUND naming `field`. */
+struct instance *instance_find(const struct partition *p, const char *tenant, const char *id);
+int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,
+		  struct instance **out, struct skv_error *err);
+int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
+		  struct skv_error *err);
+/* Names of the specs in `mask`, in the instance's order, copied into the arena. */
+int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
+		uint32_t *n);
+/* Tells names apart before their bytes are compared; `more` may be "". */
+uint32_t name_hash(const char *name, const char *more);
+struct group *group_find(const struct partition *p, const char *name);
+int space_find(const struct partition *p, const char *name); /* index or -1 */
+
+/* ---- room.c ------------------------------------------------------------------------------------------- */
+
+enum { TRY_WAIT = 2, TRY_WAIT_QUOTA }; /* not now: slots are on their way, or room in the group's quota */
+
+/* What one try finds out. */
+struct plan {
+	struct instance *inst;
+	uint32_t specs;                      /* asked for, of any key */
+	uint32_t n_keys;
+	struct block **have;                 /* [n_keys] entries, NULL = none */
+	uint8_t *outcome;                    /* [n_keys] */
+	uint32_t *missing;                   /* [n_keys] specs to write */
+	uint32_t n_write;
+	uint32_t need[SKV_MAX_SPECS];        /* slots per spec */
+	uint64_t bytes;
+	uint64_t since; /* when the start came (boot time ms) */
+	bool keeps;     /* what exists already is not evicted for the rest */
+	bool hasty;     /* takes what there is, rather than wait for leases and grace times to end */
+	struct grants grants;
+};
+
+/* plan.c: fills what the request asks of plan->inst and what is left to write. SKV_E_INVALID, SKV_E_TOO_LARGE,
+ * SKV_E_TOO_MANY, SKV_E_NOMEM. */
+int plan_make(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a, struct plan *plan,
+	      struct skv_error *err);
+/* Leaves the first n writes; the others have no room. `whole`: n or none, and none where a key is BUSY. */
+void plan_cut(struct plan *plan, uint64_t n, bool whole);
+/* n_write, need and bytes by the outcomes. */
+void plan_count(struct plan *plan);
+/* What open sessions may hold: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
+int room_limits(const struct partition *p, const struct plan *plan, struct skv_error *err);
+/* The group's quota, the instance's part of it, and how many blocks one instance holds: SKV_OK, TRY_WAIT_QUOTA (eviction within
+ * the group is on its way), SKV_E_QUOTA. */
+int room_quota(struct partition *p, const struct plan *plan, struct skv_error *err);
+/* Takes the plan's slots, all in one storage. SKV_OK, TRY_WAIT, SKV_E_NO_SPACE, SKV_E_UNAVAILABLE,
+ * SKV_E_NOMEM. */
+int room_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err);
+/* The slots that the request names, of those that are free; the other keys have no room. As room_take. */
+int room_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+		     struct skv_error *err);
+/* For plans of one spec. How many of its blocks the bounds of open sessions and blocks allow: */
+uint64_t room_bound(const struct partition *p, const struct plan *plan);
+/* how many could be taken at once, without any eviction. */
+uint64_t room_now(struct partition *p, const struct plan *plan);
+
 /* ---- files.c: slab files of a space ------------------------------------------------------------------- */
 
 /* Gone ones included; NULL: no such number was given, or nothing of it is left. */
@@ -396,8 +621,14 @@ void file_lose(struct space *s, struct space_file *f);
 /* The space was not well: what was found before counts from the next look on. */
 void files_doubt(struct space *s);
 void files_free(struct space *s);
-/* Does the slot lie in a file that can be read? */
-bool slot_readable(const struct partition *p, const struct slot *s);
+
+/* ---- drain.c: files that go ---------------------------------------------------------------------------- */
+
+/* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
+ * what was made. True when there is more to do at once. */
+bool drains_go_on(struct partition *p, struct portion spaces);
+/* What a file waits for, for people; "" = nothing. */
+const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info);
 
 /* ---- share.c: parts of a group ------------------------------------------------------------------------- */
 
@@ -418,9 +649,122 @@ uint64_t group_storages_room(const struct partition *p, const struct group *g);
  * parts. */
 uint64_t share_of(const struct instance *inst, uint64_t room);
 
+/* ---- record.c: durable records ---------------------------------------------------------------------- */
+
+void record_start(struct skv_buf *out, const struct partition *p, const struct session *s);
+/* `sums`: [n_write * specs of the session], or NULL. */
+void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success, const uint64_t *sums,
+		   uint64_t hold_until, uint64_t now);
+void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state, uint64_t hold_until,
+		uint64_t now);
+/* As many of the n removals as belong to the first one's instance; returns how many. */
+size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r, size_t n,
+		     uint64_t now);
+/* Of the reign; `clean`: an orderly shutdown follows. */
+void record_horizon(struct skv_buf *out, const struct partition *p, bool clean);
+void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);
+void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
+void record_settle(struct skv_buf *out, const struct settled *v, uint32_t n);
+void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
+/* All pins of the instance, for a checkpoint. */
+void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now);
+/* Pieces of a checkpoint. */
+void record_chunk(struct skv_buf *out, const struct partition *p, const struct chunk *c);
+/* Ends of the leases on its blocks. */
+void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
+/* Its slots that are leased, as holds. */
+void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
+void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
+void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms);
+void record_counters(struct skv_buf *out, const struct partition *p);
+void record_eras(struct skv_buf *out, const struct partition *p);
+/* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
+size_t record_length(const void *bytes, size_t n);
+/* How the slots of an instance's spec lie in the storage's files. */
+struct geometry space_geometry(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
+/* What slots whose instance is not known (holds) begin at multiples of, where there are no chunks. */
+uint64_t stride_align(uint64_t stride, bool numbered);
+/* Does a slot of the spec fit into the storage's slab files, with what its alignment may cost? */
+bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec);
+/* The class of each spec of the instance in a space, NULL: it has had no slot there. */
+static inline uint32_t *instance_classes(const struct instance *inst, uint32_t space)
+{
+	uint32_t *row = row_find(inst->classes, (1 + inst->spec.n_specs) * sizeof *row, inst->n_classes, space);
+
+	return row ? row + 1 : NULL;
+}
+/* The class of a spec in a space where it has had a slot. */
+static inline uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
+{
+	return instance_classes(inst, space)[spec];
+}
+/* What the group has there, NULL: nothing ever. */
+struct group_space *group_in(const struct group *g, uint32_t space);
+/* Bytes of a slot that is given (or, negative, released): counted for instance, group and space. */
+void used_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
+/* The same of those on their way out, which stay used. */
+void removing_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes);
+
+/* The kinds of changes, and other records. */
+extern const struct change_ops start_ops, finish_ops, end_ops, settle_ops, horizon_ops, pin_ops, remove_ops, clear_ops, drop_ops;
+extern const struct record_ops blocks_record, named_blocks_record, ended_record, hold_record, reign_record, leases_record,
+	counters_record, eras_record;
+/* start_replay.c */
+int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err);
+
+/* ---- commit.c ---------------------------------------------------------------------------------------- */
+
+void commit_init(struct skv_core *c);
+void commit_destroy(struct skv_core *c);
+int commit_start_thread(struct skv_core *c);
+void commit_stop_thread(struct skv_core *c);
+/* One round: appends what is queued, applies it, begins a wanted snapshot. True if it did anything. */
+bool commit_round(struct skv_core *c);
+/* Under the write lock: fails everything queued; in-flight work is failed by its round. */
+void commit_drain(struct skv_core *c, int status);
+/* Waits until no round runs. No lock held. */
+void commit_wait_idle(struct skv_core *c);
+/* Has the committer begin a snapshot (threads), or begins it here (manual). */
+void commit_ask_snapshot(struct skv_core *c);
+uint64_t commit_appended(struct skv_core *c);
+/* Under the write lock: the late half, then its waiters. */
+void commit_apply(struct skv_core *c, struct change *ch);
+/* Completes those who wait for it; `fill`: with what it has come to. */
+void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill);
+/* Under the write lock: what is in memory is no longer the truth: everybody is refused until it is loaded again. `batch`
+ * (may be NULL) and all that is queued fail. */
+void commit_stop_part(struct skv_core *c, struct change *batch, int status);
+
+/* ---- sync.c ------------------------------------------------------------------------------------------ */
+
+#define SYNC_BEHIND_MS 50u /* what was appended without a sync gets one after this */
+
+int sync_start_thread(struct skv_core *c);
+void sync_stop_thread(struct skv_core *c);
+/* Something was appended without a sync; or with one, which covers all before it. */
+void sync_is_behind(struct skv_core *c);
+void sync_covers_all(struct skv_core *c);
+/* Its late half waits for a sync. */
+void sync_defer(struct skv_core *c, struct change *ch);
+/* `hurry`: somebody waits for slots. */
+bool sync_is_due(const struct skv_core *c, bool hurry);
+/* Has the thread sync (manual: does it here). */
+bool sync_ask(struct skv_core *c);
+/* Syncs here. False: it has failed, and the part is stopped. */
+bool sync_now(struct skv_core *c);
+/* Takes in what the thread has done, if it has: true, unless it has failed. */
+bool sync_collect(struct skv_core *c);
+/* Late halves that a sync covers: a portion of them, in between others have the lock; or all. No lock held. */
+void sync_apply(struct skv_core *c, bool all);
+/* Under the write lock, when no round runs: what waited for a sync is forgotten with the part. */
+void sync_forget(struct skv_core *c, int status);
+
 /* ---- checkpoint.c, recover.c, owner.c, device.c, admin.c, tick.c ------------------------------------- */
 
-int registry_load(struct partition *p, struct skv_error *err);
+void snapshot_abort(struct partition *p);
+/* Under the write lock, by the committer between two batches. */
+void snapshot_begin(struct partition *p, uint64_t barrier);
+void snapshot_end(struct partition *p);
 /* Writes one checkpoint of the current part. `clean`: the last one of an orderly shutdown. */
 int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
 
@@ -519,6 +863,35 @@ void claim_give_back(struct device *d);
 /* fsck: does the store know all who went on there? */
 int claim_check(struct device *d, struct skv_error *err);
 
+/* Registry documents (registry.c), used by recovery and administration. */
+struct storage_doc {
+	struct skv_storage_spec spec;
+	uint32_t id;
+	uint8_t uuid[16];
+};
+int registry_load(struct partition *p, struct skv_error *err);
+void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
+void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
+void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
+/* registry_write.c. `fence`: of the part that the write was decided on. SKV_E_NOT_OWNER, SKV_E_NOT_READY: that part is not
+ * the newest any more, and nothing was changed; SKV_E_CONFLICT, SKV_E_NOT_FOUND: another version is there, or none. */
+int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect, const struct skv_buf *doc,
+		 uint64_t *version, struct skv_error *err);
+int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version, struct skv_error *err);
+int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);
+int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
+void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
+void registry_put_file(struct skv_buf *out, const struct space_file *f);
+/* False: malformed, or from a newer version. Fills length, asked, state. */
+bool registry_get_file(const void *bytes, size_t n, struct space_file *out);
+void registry_instance_key(char out[300], const char *tenant, const char *id);
+/* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document, of *version; gets the
+ * new one's. */
+int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
+			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
+/* The same for all instances of a part that was just loaded and is nobody else's yet. */
+int registry_finish_drops(struct partition *p, struct skv_error *err);
+int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err);
 /* Adds to the part; strings are copied. */
 int part_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
 int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version);
@@ -542,6 +915,18 @@ int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g);
 
 /* Whatever time has made due. Returns ms to wait until the next one. */
 uint32_t tick_once(struct skv_core *c);
+/* ---- horizon.c: how late leases may end, for recovery ------------------------------------------------- */
+
+#define HORIZON_AHEAD_MS 20000u /* no horizon is farther beyond the longest lease */
+
+/* Under the write lock: a lease of `ms` is asked for that ends after the instance's horizon. Queues a longer one, or
+ * finds one on its way; `again`: for one that was too late when it was durable. */
+int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct change **out);
+/* Records of those that run, for a checkpoint or a reign; `exact`: what this reign has given is told otherwise. */
+void horizons_put(struct skv_buf *out, struct partition *p, bool exact);
+/* Extends ahead of need those of instances that were asked for leases lately. */
+void horizons_keep(struct partition *p, uint64_t now);
+
 /* ---- leases.c: how much is leased ----------------------------------------------------------------------- */
 
 /* What one lookup adds: ends are in the milliseconds of uses, as marks have them. */

@@ -6,7 +6,6 @@
  * the old one left it. All calls under the write lock, but policy_check.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <string.h>
 

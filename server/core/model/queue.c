@@ -13,7 +13,6 @@
  * All calls under the write lock, but evict_destroy_queues of a ghost that is swept.
  */
 #include "internal.h"
-#include "replay.h"
 #include "mark.h"
 
 #include <string.h>

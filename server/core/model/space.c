@@ -5,7 +5,6 @@
  * where something changes. Files are made by the device's thread (device.c), never here.
  */
 #include "internal.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

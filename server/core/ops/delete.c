@@ -5,9 +5,6 @@
  * What is deleted is a miss at once (remove.c, clear.c), and the call is answered when that is durable.
  */
 #include "internal.h"
-#include "evict.h"
-#include "finish.h"
-#include "replay.h"
 
 struct delete_op {
 	struct waiter w;

@@ -5,9 +5,6 @@
  * the grace, at once when quiesced. Undo: an expired session is looked at again a little later. All under the write lock.
  */
 #include "internal.h"
-#include "finish.h"
-#include "ops.h"
-#include "record.h"
 #include "replay.h"
 
 #define RETRY_MS 1000u /* an end that could not be journaled */
@@ -20,8 +17,7 @@ struct end {
 	uint64_t hold_until; /* of its slots */
 };
 
-/* Aborted, or expired: everything that it writes is given up. */
-static void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until)
+void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
 	assert(s->inst && state != SKV_SESSION_OPEN);

@@ -6,7 +6,6 @@
  * id means then is not known. Runs under the read lock and writes nothing.
  */
 #include "internal.h"
-#include "replay.h"
 #include "mark.h"
 
 #include <string.h>

@@ -6,9 +6,6 @@
  * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
  */
 #include "internal.h"
-#include "finish.h"
-#include "ops.h"
-#include "record.h"
 #include "replay.h"
 #include "mark.h"
 
@@ -64,8 +61,7 @@ static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
 	return hash ? hash : 1;
 }
 
-/* What was written becomes visible, or is given up; these slots are free when hold_until has passed. */
-static void session_finish(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
+void session_finish(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
 		    uint64_t hold_until)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));

@@ -11,9 +11,6 @@
  * Horizons never shrink in a reign. All calls under the write lock; lookups read `horizon` under the read lock.
  */
 #include "internal.h"
-#include "lookup.h"
-#include "ops.h"
-#include "record.h"
 #include "replay.h"
 
 #define LOOK_MS 100u         /* the ticker looks so often */

@@ -8,8 +8,6 @@
  * A lease that would end after the instance's durable horizon (horizon.c) waits for a longer one to be journaled.
  */
 #include "internal.h"
-#include "lookup.h"
-#include "replay.h"
 #include "mark.h"
 
 #include <stdio.h>

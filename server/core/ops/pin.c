@@ -6,8 +6,6 @@
  * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
  */
 #include "internal.h"
-#include "ops.h"
-#include "record.h"
 #include "replay.h"
 
 #define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */

@@ -5,8 +5,6 @@
  * Reads the index only; under the write lock, with what it allocates in the request's arena.
  */
 #include "internal.h"
-#include "replay.h"
-#include "start.h"
 #include "probe.h"
 
 #include <stdio.h>

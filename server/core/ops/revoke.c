@@ -7,7 +7,6 @@
  * half and undo are these writes' as well. All under the write lock.
  */
 #include "internal.h"
-#include "finish.h"
 
 #include <skv/key_set.h>
 
@@ -51,8 +50,7 @@ static struct slot *marked_slot(struct partition *p, const struct session_write 
 	return &block_get(p, w->block)->slot[__builtin_ctz(w->specs)];
 }
 
-/* Of a write that is not settled: is a record on its way that settles it? */
-static bool is_settling(struct partition *p, const struct session_write *w)
+bool revoke_is_settling(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);
 	return marked_slot(p, w)->checksum & SETTLING;
@@ -92,7 +90,7 @@ static int take_session(struct partition *p, struct session *s, const struct wan
 			continue;
 		write++;
 		if (!s->write[at].specs || !*skv_key_set_find(&q->set, q->keys, s->keys[i]) ||
-		    is_settling(p, &s->write[at]))
+		    revoke_is_settling(p, &s->write[at]))
 			continue;
 		if (s->pending) {
 			*behind = s->pending;

@@ -6,9 +6,6 @@
  * its way is reported as TRY_WAIT. All calls under the write lock.
  */
 #include "internal.h"
-#include "evict.h"
-#include "replay.h"
-#include "start.h"
 
 #include <string.h>
 

@@ -5,8 +5,6 @@
  * fetched some keys ahead, in the order in which the mode looks at the keys.
  */
 #include "internal.h"
-#include "lookup.h"
-#include "replay.h"
 #include "probe.h"
 
 #include <stdio.h>

@@ -10,9 +10,6 @@
  * waits behind that, with a record that names nothing. All under the write lock.
  */
 #include "internal.h"
-#include "finish.h"
-#include "ops.h"
-#include "record.h"
 #include "replay.h"
 
 #define AHEAD 16u /* entries that are fetched ahead of use */

@@ -8,9 +8,6 @@
  * do not wait for each other. All work under the write lock; no I/O here.
  */
 #include "internal.h"
-#include "ops.h"
-#include "record.h"
-#include "start.h"
 #include "replay.h"
 
 #include <stdio.h>
@@ -79,20 +76,6 @@ static struct block *parent_entry(struct partition *p, const struct session *s)
 	return b ? b : block_make(p, s->inst, s->parent);
 }
 
-/* The reverse of start_link, for a start that never became durable: slots are free at once. */
-static void start_unlink(struct partition *p, struct session *s)
-{
-	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = s->n_write; i-- > 0;)
-		session_release(p, s, i, 0);
-	if (s->has_parent) {
-		struct block *b = index_find(p, s->inst, s->parent);
-
-		if (b)
-			block_maybe_free(p, b);
-	}
-}
-
 int start_link(struct partition *p, struct session *s, struct grants *g, const struct skv_bytes *names,
 	       struct block *const *have)
 {
@@ -146,6 +129,19 @@ int start_link(struct partition *p, struct session *s, struct grants *g, const s
 	s->n_write = done;
 	start_unlink(p, s);
 	return SKV_E_NOMEM;
+}
+
+void start_unlink(struct partition *p, struct session *s)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = s->n_write; i-- > 0;)
+		session_release(p, s, i, 0);
+	if (s->has_parent) {
+		struct block *b = index_find(p, s->inst, s->parent);
+
+		if (b)
+			block_maybe_free(p, b);
+	}
 }
 
 /* ---- its session ------------------------------------------------------------------------------- */

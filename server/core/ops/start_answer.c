@@ -4,7 +4,6 @@
  * No state. Under the write lock: some of it when the start's record is durable, what has nothing to write at once.
  */
 #include "internal.h"
-#include "start.h"
 
 #include <string.h>
 

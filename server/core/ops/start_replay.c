@@ -2,7 +2,6 @@
  * start_replay.c - the record of a start, decoded and applied. See replay.h.
  */
 #include "replay.h"
-#include "start.h"
 #include "format.h"
 
 static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint32_t spec, struct grants *g,

@@ -5,7 +5,6 @@
  * is still being written or on its way out; nobody may read those.
  */
 #include "internal.h"
-#include "replay.h"
 #include "mark.h"
 
 #include <string.h>

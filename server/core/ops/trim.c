@@ -7,9 +7,6 @@
  * part->trims. What was started after the call is not looked at, so it ends.
  */
 #include "internal.h"
-#include "evict.h"
-#include "ops.h"
-#include "replay.h"
 
 #define PORTION_ENTRIES 32768u /* looked at in one portion: well below a millisecond */
 #define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */

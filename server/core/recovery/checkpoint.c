@@ -5,10 +5,6 @@
  * all that was queued when the snapshot began is durable (barrier); if an append fails meanwhile, it is given up.
  */
 #include "internal.h"
-#include "journal.h"
-#include "record.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <string.h>
 

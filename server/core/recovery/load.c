@@ -2,8 +2,6 @@
  * load.c - documents of the registry, made into the objects of a partition.
  */
 #include "document.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,11 +8,6 @@
  * on the part before can reach the store.
  */
 #include "internal.h"
-#include "evict.h"
-#include "journal.h"
-#include "record.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

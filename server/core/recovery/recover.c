@@ -13,8 +13,6 @@
  * - a store that went back in time (--adopt) knows neither what was written since, nor where: as after both of these.
  */
 #include "internal.h"
-#include "evict.h"
-#include "registry.h"
 #include "replay.h"
 #include "mark.h"
 

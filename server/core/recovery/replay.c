@@ -2,7 +2,6 @@
  * replay.c - records that only a checkpoint has, and those of a reign, decoded and applied. Those of a change are with its kind.
  */
 #include "replay.h"
-#include "records.h"
 #include "format.h"
 
 #include <string.h>

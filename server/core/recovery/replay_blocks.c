@@ -2,7 +2,6 @@
  * replay_blocks.c - blocks of a checkpoint, decoded and applied.
  */
 #include "replay.h"
-#include "records.h"
 #include "mark.h"
 
 #include <string.h>

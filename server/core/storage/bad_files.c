@@ -13,8 +13,6 @@
  * By the device's thread; takes core->lock for short looks, never across a call into the file system.
  */
 #include "internal.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <string.h>
 

@@ -15,8 +15,6 @@
  * incarnation. No lock is held while store or file system are asked.
  */
 #include "internal.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,8 +8,6 @@
  */
 
 #include "internal.h"
-#include "registry.h"
-#include "replay.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,6 @@
  * a crash.
  */
 #include "internal.h"
-#include "registry.h"
 
 static const struct space_file *first_step(const struct space *s)
 {
