@@ -6,6 +6,7 @@
  */
 #include "serve.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,6 +53,7 @@ static void put_storages(struct service *s, struct skv_buf *out)
 			       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
 			       v[i].healthy ? "" : ", not usable now");
 	}
+	assert(told + spaces == n);
 	if (spaces)
 		skv_buf_printf(out, "%s%u page spaces", told ? ", " : "", spaces);
 	skv_put_u8(out, '\0');
@@ -111,6 +113,7 @@ static bool is_follower(struct service *s)
 
 static int make_objects(struct service *s, struct skv_error *err)
 {
+	assert(skv_thread_locks == 0); /* a storage's directory may hang */
 	return skv_compat_has_objects(s->compat) ? skv_compat_make(s->compat, s->core, err)
 						  : skv_defaults_make(s->p, s->compat, s->core, err);
 }

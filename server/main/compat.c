@@ -7,6 +7,7 @@
  */
 #include "compat.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +69,7 @@ static void set_model(struct skv_compat *c)
 	c->private_id[0] = KVCM_PRIVATE_FIRST;
 	for (size_t i = 0; i < sizeof random; i++)
 		snprintf(c->private_id + 1 + 2 * i, 3, "%02x", random[i]);
+	assert(strlen(c->private_id) == ID_DIGITS + 1);
 	skv_owner_name(c->owner);
 	c->model.id = c->private_id;
 	c->model.owner = c->owner;
@@ -140,6 +142,7 @@ static int give_tokens(struct skv_compat *c, struct skv_service *s, struct skv_e
 					AUTH_GIVEN_MAX);
 		list[n++] = t;
 	}
+	assert(n <= AUTH_GIVEN_MAX);
 	return n ? skv_auth_give(&s->auth, "default", list, n, err) : SKV_OK;
 }
 
@@ -154,6 +157,7 @@ static void set_endpoint(struct skv_compat *c, uint16_t http_port, uint16_t grpc
 		snprintf(c->host, sizeof c->host, "%s", p->kvcm_advertised_host);
 	else
 		skv_endpoint_host(listen, c->host, sizeof c->host);
+	assert(c->host[0] != '\0');
 	e->host = c->host;
 	e->meta_rpc_port = c->on ? skv_ports_number(&c->ports, PORT_META_RPC) : grpc_port;
 	e->meta_http_port = c->on ? skv_ports_number(&c->ports, PORT_META_HTTP) : http_port;
@@ -173,6 +177,7 @@ int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_p
 {
 	int rc = give_tokens(c, s, err);
 
+	assert(!c->started && !c->closing);
 	if (rc == SKV_OK && c->on)
 		rc = skv_ports_bind(&c->ports, c->p, s, kvcm_api(c->kvcm), err);
 	if (rc != SKV_OK)
@@ -212,6 +217,7 @@ int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1], st
 		return skv_fail(err, SKV_E_INVALID, "storage_root", "the path of storage_root is over %u characters",
 				SKV_MAX_ROOT);
 	snprintf(root + n, SKV_MAX_ROOT + 1 - n, ".%s", c->private_id);
+	assert(strlen(root) <= SKV_MAX_ROOT);
 	return kvcm_private_mark(root, c->private_id, c->owner, err);
 }
 
@@ -235,6 +241,7 @@ static void remember_roots(struct skv_compat *c, struct skv_core *core)
 	struct skv_error ignored;
 	uint32_t n;
 
+	assert(c->in_memory && c->n_roots == 0);
 	skv_arena_init(&a);
 	if (skv_core_storages(core, NULL, &a, &v, &n, &ignored) == SKV_OK)
 		c->roots = skv_calloc(n + 1, sizeof *c->roots);
@@ -267,6 +274,7 @@ uint32_t skv_compat_drain(struct skv_compat *c, uint32_t timeout_ms)
 
 bool skv_compat_quiet(struct skv_compat *c, uint32_t timeout_ms)
 {
+	assert(c->closing);
 	return !c->started || skv_ports_quiet(&c->ports, timeout_ms); /* `closing` has settled it */
 }
 

@@ -5,6 +5,9 @@
  */
 #include "daemon.h"
 
+#include <skv/lock.h>
+
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -37,6 +40,7 @@ int skv_daemon_begin(int *ready_fd, struct skv_error *err)
 	int pipe_fd[2];
 	pid_t pid;
 
+	assert(skv_thread_locks == 0); /* the child would hold them, too */
 	if (pipe2(pipe_fd, O_CLOEXEC) != 0)
 		return skv_fail(err, SKV_E_INTERNAL, NULL, "cannot make a pipe: %s", strerror(errno));
 	fflush(NULL);

@@ -6,6 +6,7 @@
  */
 #include "main.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,6 +44,7 @@ static int absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
 	if (n < 0 || n > (int)SKV_MAX_ROOT)
 		return skv_fail(err, SKV_E_INVALID, "storage_root",
 				"the path of storage_root is over %u characters", SKV_MAX_ROOT);
+	assert(out[0] == '/');
 	return SKV_OK;
 }
 
@@ -66,6 +68,7 @@ static int create_storage(const struct skv_params *p, const struct skv_compat *c
 		rc = skv_compat_place(compat, root, err);
 	if (rc != SKV_OK)
 		return rc;
+	assert(spec.capacity % spec.unit == 0 && root[0] == '/');
 	rc = skv_core_storage_create(core, &spec, &cause);
 	if (rc == SKV_E_CONFLICT && strcmp(cause.field, "name") == 0)
 		return SKV_OK; /* somebody was faster */
@@ -90,6 +93,7 @@ static int grow_storage(const struct skv_params *p, struct skv_core *core,
 			"storage_root is %s, but the storage '" DEFAULT_STORAGE "' of this store "
 			"lies in %s and stays there",
 			root, spec.root);
+	assert(unit > 0);
 	spec.capacity = p->storage_capacity - p->storage_capacity % unit;
 	if (!is_given(p, SKV_PARAM_storage_capacity) || spec.capacity <= have->spec.capacity)
 		return SKV_OK;
@@ -105,7 +109,10 @@ static int make_storage(const struct skv_params *p, const struct skv_compat *com
 
 	if (rc == SKV_E_NOT_FOUND)
 		return create_storage(p, compat, core, err);
-	return rc == SKV_OK ? grow_storage(p, core, &v[0], err) : rc;
+	if (rc != SKV_OK)
+		return rc;
+	assert(n == 1);
+	return grow_storage(p, core, &v[0], err);
 }
 
 static int make_group(const struct skv_params *p, struct skv_core *core, struct skv_arena *a,

@@ -6,6 +6,7 @@
 #include "endpoint.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -64,6 +65,7 @@ void skv_endpoint_url(const char *advertise, const char *bound, char *out, size_
 		snprintf(out, n, "%s%s", strstr(advertise, "://") ? "" : "http://", advertise);
 		return;
 	}
+	assert(port >= host);
 	snprintf(any, sizeof any, "%.*s", (int)(port - host), host);
 	if (strcmp(any, "0.0.0.0") != 0 && strcmp(any, "[::]") != 0) {
 		snprintf(out, n, "%s", bound);

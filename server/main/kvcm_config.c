@@ -5,6 +5,7 @@
  */
 #include "kvcm_internal.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
@@ -40,6 +41,7 @@ static char *trim(char *s)
 	end = s + strlen(s);
 	while (end > s && isspace((unsigned char)end[-1]))
 		end--;
+	assert(end >= s);
 	*end = '\0';
 	return s;
 }
@@ -117,6 +119,7 @@ static int read_args(struct kvcm_command *c, struct arguments *a, int argc, char
 			a->log_file = optarg;
 			break;
 		case 'e':
+			assert(a->n_env < (size_t)argc);
 			a->env[a->n_env++] = optarg;
 			break;
 		case 'd':

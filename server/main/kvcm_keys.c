@@ -6,6 +6,7 @@
 #include "kvcm_keys.h"
 #include "kvcm_internal.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ static int set_uri(struct kvcm_reading *r, const char *key, const char *value, s
 		return keep(&r->uris.coordination, value, err);
 	if (strcmp(key, "kvcm.distributed_lock.uri") == 0)
 		return keep(&r->uris.lock, value, err);
+	assert(strcmp(key, "kvcm.registry_storage.uri") == 0); /* the rows of KIND_URI are these three */
 	return keep(&r->uris.registry, value, err);
 }
 
@@ -115,6 +117,7 @@ static int set_lease(struct kvcm_reading *r, const struct row *row, const char *
 
 	if (*value < '0' || *value > '9' || *end || (ms >= param->min && ms <= param->max))
 		return skv_param_set(r->p, row->param, value, source, where, err);
+	assert(param->min <= param->max);
 	snprintf(bound, sizeof bound, "%llu",
 		 (unsigned long long)(ms < param->min ? param->min : param->max));
 	rc = kvcm_note(r->notes, err, "%s: %s=%s is taken as %s", where, row->key, value, bound);

@@ -6,6 +6,7 @@
  */
 #include <skv/kvcm_config.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,6 +193,8 @@ static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *
 		if (rc == SKV_OK)
 			rc = keep(j, a, &out->groups[out->n_groups++], err);
 	}
+	assert(rc != SKV_OK ||
+	       (out->n_storages == json_array_size(storages) && out->n_groups == json_array_size(groups)));
 	json_decref(storages);
 	json_decref(groups);
 	return rc;

@@ -6,6 +6,7 @@
  */
 #include "kvcm_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,6 +50,7 @@ static int set_store(struct skv_params *p, const char *key, const char *dir, str
 	char path[PATH_ROOM + 16];
 	size_t n = strlen(dir);
 
+	assert(n > 0 && n < PATH_ROOM);
 	while (n > 1 && dir[n - 1] == '/')
 		n--;
 	snprintf(path, sizeof path, "%.*s/" STORE_FILE, (int)n, dir);
@@ -63,6 +65,7 @@ static bool is_directory(const char *path)
 	struct stat st;
 	size_t n = strlen(path);
 
+	assert(n > 0);
 	return path[n - 1] == '/' || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
 }
 

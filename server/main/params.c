@@ -6,6 +6,7 @@
  */
 #include "params_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,11 +23,13 @@ const struct param skv_param_rows[SKV_PARAM_COUNT] = {
 
 static char **text_of(struct skv_params *p, const struct param *row)
 {
+	assert(row->type == PARAM_TEXT || row->type == PARAM_CHOICE);
 	return (char **)((char *)p + row->offset);
 }
 
 static uint64_t *number_of(struct skv_params *p, const struct param *row)
 {
+	assert(row->type == PARAM_NUMBER || row->type == PARAM_BYTES || row->type == PARAM_PORT);
 	return (uint64_t *)((char *)p + row->offset);
 }
 
@@ -50,6 +53,7 @@ void skv_param_render(const struct skv_params *p, enum skv_param i, char *out)
 	const struct param *row = &skv_param_rows[i];
 	const char *at = (const char *)p + row->offset;
 
+	assert(i < SKV_PARAM_COUNT);
 	switch (row->type) {
 	case PARAM_TEXT:
 	case PARAM_CHOICE:
@@ -111,6 +115,7 @@ static int suffix_power(const char *s)
 		return -1;
 	if (s[1] != '\0' && strcmp(s + 1, "B") != 0 && strcmp(s + 1, "iB") != 0)
 		return -1;
+	assert(at < units + sizeof units - 1);
 	return (int)(at - units) + 1;
 }
 
@@ -201,6 +206,7 @@ int skv_param_set(struct skv_params *p, enum skv_param i, const char *text,
 	bool good = false;
 	int rc = SKV_OK;
 
+	assert(i < SKV_PARAM_COUNT);
 	switch (row->type) {
 	case PARAM_TEXT:
 	case PARAM_CHOICE:

@@ -5,6 +5,7 @@
  */
 #include "params_internal.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ static void dashed(const char *name, char out[64])
 
 	for (; name[i] && i < 63; i++)
 		out[i] = name[i] == '_' ? '-' : name[i];
+	assert(name[i] == '\0');
 	out[i] = '\0';
 }
 
@@ -76,6 +78,7 @@ void skv_params_dump(const struct skv_params *p, FILE *out)
 
 		if (i == SKV_PARAM_config)
 			continue; /* a file cannot name another */
+		assert((size_t)p->source[i] < sizeof from / sizeof from[0]);
 		skv_param_range(row, range);
 		skv_param_render(p, (enum skv_param)i, value);
 		fputc('\n', out);

@@ -8,6 +8,7 @@
  */
 #include "params_internal.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -76,6 +77,7 @@ static int read_line(struct skv_params *p, char *line, const char *where, struct
 	if (i == SKV_PARAM_config)
 		return skv_fail(err, SKV_E_INVALID, "config", "%s: a file cannot name another file",
 				where);
+	assert(i < SKV_PARAM_COUNT);
 	return skv_param_set(p, i, trim(equals + 1), SKV_FROM_FILE, where, err);
 }
 

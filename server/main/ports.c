@@ -5,6 +5,7 @@
  */
 #include "ports.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static bool is_shared(const struct skv_params *p, enum skv_port which)
 {
 	const uint64_t number = asked(p, which);
 
+	assert(rows[rows[which].shared].shared == rows[which].shared); /* no chains */
 	return rows[which].shared != which &&
 	       (number == SKV_PORT_OFF || (number != 0 && number == asked(p, rows[which].shared)));
 }
@@ -99,6 +101,7 @@ static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct
 {
 	struct skv_front_options o;
 
+	assert(!rows[which].rpc && asked(p, which) < SKV_PORT_OFF);
 	skv_front_options_init(&o);
 	o.apis = *apis;
 	o.listen = listen_address(p);
@@ -118,6 +121,7 @@ static int bind_rpc(struct skv_ports *ports, const struct skv_params *p, struct 
 {
 	struct skv_grpc_options o;
 
+	assert(rows[which].rpc && asked(p, which) < SKV_PORT_OFF);
 	skv_grpc_options_init(&o);
 	o.apis = *apis;
 	o.listen = listen_address(p);
@@ -155,6 +159,7 @@ uint16_t skv_ports_number(const struct skv_ports *ports, enum skv_port which)
 {
 	const enum skv_port at = ports->http[which] || ports->grpc[which] ? which : rows[which].shared;
 
+	assert(!ports->http[at] || !ports->grpc[at]);
 	if (ports->http[at])
 		return skv_front_port(ports->http[at]);
 	return ports->grpc[at] ? skv_grpc_port(ports->grpc[at]) : 0;
@@ -165,11 +170,13 @@ static int write_file(struct skv_ports *ports, const char *path, struct skv_erro
 {
 	char temporary[4200];
 	bool good;
+	int n;
 	FILE *f;
 
 	if (!*path)
 		return SKV_OK;
-	snprintf(temporary, sizeof temporary, "%s.new", path);
+	n = snprintf(temporary, sizeof temporary, "%s.new", path);
+	assert(n > 0 && (size_t)n < sizeof temporary);
 	f = fopen(temporary, "we");
 	good = f != NULL;
 	for (enum skv_port i = 0; good && i < PORT_COUNT; i++)
@@ -188,6 +195,7 @@ int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct 
 {
 	int rc = SKV_OK;
 
+	assert(!ports->has_file);
 	for (enum skv_port i = 0; rc == SKV_OK && i < PORT_COUNT; i++) {
 		if (ports->http[i])
 			rc = skv_front_start(ports->http[i], err);

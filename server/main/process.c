@@ -5,6 +5,7 @@
  */
 #include "main.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +16,12 @@ int skv_write_port_file(const char *path, unsigned port, const char *param, bool
 	char temporary[4200];
 	FILE *f;
 	bool good;
+	int n;
 
 	if (!*path)
 		return SKV_OK;
-	snprintf(temporary, sizeof temporary, "%s.new", path);
+	n = snprintf(temporary, sizeof temporary, "%s.new", path);
+	assert(n > 0 && (size_t)n < sizeof temporary && port > 0 && port <= UINT16_MAX);
 	f = fopen(temporary, "we");
 	good = f && fprintf(f, "%u\n", port) > 0;
 	if (f && fclose(f) != 0)

@@ -10,6 +10,7 @@
  */
 #include "main.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
@@ -72,7 +73,10 @@ static uint32_t relaxed_ms(const struct skv_params *p)
 {
 	uint64_t grace = p->pages_grace_ms > p->grace_ms ? p->pages_grace_ms : p->grace_ms;
 
-	return p->pages && pages_options(p).relaxed ? (uint32_t)(p->pages_reserve_ms + grace) : 0;
+	if (!p->pages || !pages_options(p).relaxed)
+		return 0;
+	assert(p->pages_reserve_ms + grace <= UINT32_MAX);
+	return (uint32_t)(p->pages_reserve_ms + grace);
 }
 
 /* Everything is on our own ports; faults only if they are asked for. */
@@ -94,6 +98,7 @@ static struct skv_front_options front_options(const struct service *s)
 	o.apis = all_apis(s);
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
+	assert(p->http_port <= UINT16_MAX);
 	limit_front(p, &o);
 	o.hold_ms = HOLD_MS;
 	return o;
@@ -108,6 +113,7 @@ static struct skv_grpc_options grpc_options(const struct service *s)
 	o.apis = all_apis(s);
 	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
+	assert(p->grpc_port <= UINT16_MAX || p->grpc_port == SKV_PORT_OFF);
 	limit_grpc(p, &o);
 	return o;
 }
@@ -129,6 +135,7 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	o.grace_ms = (uint32_t)p->grace_ms;
 	o.grace_max_ms = (uint32_t)longest(p->pages_grace_ms, p->kvcm_transfer_ms); /* what calls themselves ask for */
 	o.relaxed_ms = relaxed_ms(p);
+	assert(p->leased_percent <= 100 && p->open_percent <= 100 && p->free_percent <= 100);
 	o.max_sessions = (uint32_t)p->max_sessions;
 	o.leased_percent = (uint32_t)p->leased_percent;
 	o.open_percent = (uint32_t)p->open_percent;
@@ -220,8 +227,10 @@ static int bind_ports(struct service *s, struct skv_error *err)
 
 static int start_fronts(struct service *s, struct skv_error *err)
 {
-	int rc = skv_service_start(s->service, s->core, err);
+	int rc;
 
+	assert(s->service && s->front);
+	rc = skv_service_start(s->service, s->core, err);
 	if (rc == SKV_OK && s->pages)
 		rc = skv_pages_start(s->pages, s->core, err);
 	if (rc == SKV_OK)
@@ -321,6 +330,7 @@ static void stop(struct service *s)
 	uint32_t left;
 
 	skv_log(SKV_LOG_INFO, "main", "stopping: running requests may end");
+	assert(!atomic_load(&s->stopping));
 	atomic_store(&s->stopping, true);
 	if (s->has_port_file)
 		unlink(s->p->port_file);

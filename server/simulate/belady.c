@@ -4,6 +4,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/mem.h>
@@ -36,9 +37,11 @@ static void push(struct belady *s, uint32_t next, uint32_t block)
 
 static void pop(struct belady *s)
 {
-	struct entry last = s->heap[--s->n_heap];
+	struct entry last;
 	uint32_t i = 0;
 
+	assert(s->n_heap > 0);
+	last = s->heap[--s->n_heap];
 	for (uint32_t c = 1; c < s->n_heap; c = 2 * i + 1) {
 		if (c + 1 < s->n_heap && s->heap[c + 1].next > s->heap[c].next)
 			c++;
@@ -75,6 +78,7 @@ static bool make_room(struct run *r, struct belady *s, uint32_t next)
 		pop(s); /* out of date */
 	if (s->heap[0].next <= next)
 		return false;
+	assert(s->n > 0);
 	s->next[s->heap[0].block] = 0;
 	pop(s);
 	s->n--;
@@ -95,6 +99,7 @@ static void request(struct run *r, struct belady *s, uint32_t q)
 		h.prefix += leading;
 		h.behind += hit && !leading;
 		if (hit && s->next_of[i] == NEVER) {
+			assert(s->n > 0);
 			s->next[t->ref[i]] = 0; /* of no use any more */
 			s->n--;
 		} else if (hit) {
@@ -110,6 +115,7 @@ static void request(struct run *r, struct belady *s, uint32_t q)
 		s->n++;
 		h.written++;
 	}
+	assert(s->n <= r->blocks);
 	run_note(r, q, h);
 }
 

@@ -9,6 +9,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ static void on_done(void *ctx, int status)
 {
 	struct answer *a = ctx;
 
+	assert(!a->over && status != SKV_PENDING);
 	a->over = true;
 	a->status = status;
 }
@@ -84,6 +86,7 @@ static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 	struct skv_done done = { on_done, &a };
 	int rc = wait_for(f, &a, skv_core_lookup(f->core, &req, &res, &f->arena, &f->r->err, &done));
 
+	assert(res.matched <= n);
 	*matched = res.matched;
 	return rc;
 }
@@ -113,6 +116,7 @@ static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request
 	struct skv_done done = { on_done, &a };
 	int rc;
 
+	assert(first < n);
 	if (first)
 		req.parent = f->keys[first - 1];
 	rc = wait_for(f, &a, skv_core_start(f->core, &req, &res, &f->arena, &f->r->err, &done));
@@ -122,6 +126,7 @@ static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request
 		skv_error_clear(&f->r->err);
 		return SKV_OK;
 	}
+	assert(res.n_write <= res.n_keys && h->behind + res.n_write <= n - first);
 	return rc == SKV_OK && res.n_write ? finish(f, res.session, &h->written) : rc;
 }
 

@@ -1,6 +1,7 @@
 /* model.c - shapes of models and what their KV caches take. See skv/model.h. No state. */
 #include <skv/model.h>
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -61,8 +62,10 @@ static int check_shape(const struct skv_model *m, struct skv_error *err)
 static int heads_bytes(const struct skv_model *m, uint32_t number, uint32_t tp, struct skv_model_bytes *out,
 		       struct skv_error *err)
 {
-	uint32_t split = tp < m->kv_heads ? tp : m->kv_heads;
+	uint32_t split;
 
+	assert(m->kv_heads > 0 && tp > 0);
+	split = tp < m->kv_heads ? tp : m->kv_heads;
 	if (m->kv_heads % split || tp % split)
 		return skv_fail(err, SKV_E_INVALID, "tp", "%u KV heads cannot be shared evenly by %u ranks", m->kv_heads, tp);
 	/* At most 2 * 2^60 * 4 = 2^63: check_shape. */
@@ -94,6 +97,7 @@ int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp, s
 		rc = skv_fail(err, SKV_E_INVALID, m->kv_heads ? "kv-heads" : "mla-rank",
 			      "a token takes %llu bytes of a rank, more than the %llu that a block may have",
 			      (unsigned long long)out->rank, (unsigned long long)SKV_MAX_SPEC_SIZE);
+	assert(rc != SKV_OK || out->rank <= UINT64_MAX / out->ranks);
 	out->whole = out->rank * out->ranks;
 	return rc;
 }

@@ -5,6 +5,7 @@
  */
 #include "options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stddef.h>
@@ -165,6 +166,7 @@ static int set_number(struct options *o, const struct number *n, bool size, cons
 		 (unsigned long long)n->max);
 	if (!(size ? parse_size(text, end, &v) : parse_number(text, end, &v)) || v < n->min || v > n->max)
 		return bad(n->name, range, text);
+	assert(n->wide || v <= UINT32_MAX);
 	if (n->wide)
 		*(uint64_t *)((char *)o + n->field) = v;
 	else
@@ -286,7 +288,9 @@ static void complete(struct options *o)
 		o->gen.conversations = given.conversations;
 }
 
-static void make_table(struct option table[])
+#define TABLE_SIZE (N_NUMBERS + N_SIZES + 16)
+
+static void make_table(struct option table[TABLE_SIZE])
 {
 	static const struct option others[] = {
 		{ "policy", required_argument, NULL, 'p' },   { "blocks", required_argument, NULL, 'b' },
@@ -305,12 +309,13 @@ static void make_table(struct option table[])
 		table[at++] = (struct option){ numbers[i].name, required_argument, NULL, NUMBERS + (int)i };
 	for (size_t i = 0; i < N_SIZES; i++)
 		table[at++] = (struct option){ sizes[i].name, required_argument, NULL, SIZES + (int)i };
+	assert(at + sizeof others / sizeof others[0] <= TABLE_SIZE);
 	memcpy(&table[at], others, sizeof others);
 }
 
 int options_parse(struct options *o, int argc, char **argv)
 {
-	struct option table[N_NUMBERS + N_SIZES + 16];
+	struct option table[TABLE_SIZE];
 	int opt, rc = OPTIONS_RUN;
 
 	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000,

@@ -8,6 +8,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/heap.h>
@@ -59,12 +60,14 @@ static void enqueue(struct cache *c, uint32_t id)
 {
 	struct skv_policy_place at = c->ops->place(c->state, &c->cell[id].b);
 
+	assert(at.queue < c->ops->n_queues && !(at.key & SKV_POLICY_INNER));
 	c->n.queued[at.queue]++;
 	skv_heap_push(&c->heaps, at.queue, at.key | inner_bit(c, id), id);
 }
 
 static void dequeue(struct cache *c, uint32_t id)
 {
+	assert(c->cell[id].place != 0 && c->n.queued[skv_heap_which(c->cell[id].place)] > 0);
 	c->n.queued[skv_heap_which(c->cell[id].place)]--;
 	skv_heap_remove(&c->heaps, id);
 }
@@ -117,6 +120,7 @@ static void remove_block(struct cache *c, uint32_t id)
 	uint32_t parent = c->t->parent[id];
 	bool linked = c->cell[id].linked;
 
+	assert(c->n.blocks > 0 && (!linked || c->cell[parent].below > 0));
 	dequeue(c, id);
 	c->n.blocks--;
 	c->r->counts.evicted++;
@@ -131,6 +135,7 @@ static void evict_one(struct cache *c)
 {
 	struct top t = first_top(c);
 
+	assert(t.id != NO_BLOCK);
 	for (; !may_go(c, &t); t = first_top(c)) {
 		dequeue(c, t.id);
 		enqueue(c, t.id);
@@ -160,6 +165,7 @@ static void link_up(struct cache *c, uint32_t id)
 {
 	struct cell *cell = &c->cell[id];
 
+	assert(cell->place == 0);
 	if (!cell->below)
 		cell->linked = c->t->parent[id] != NO_BLOCK;
 	if (cell->linked)
@@ -170,6 +176,7 @@ static void insert(struct cache *c, uint32_t id, uint64_t born, uint32_t how)
 {
 	struct cell *cell = &c->cell[id];
 
+	assert(cell->place == 0 && c->n.blocks < c->r->blocks);
 	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = born };
 	c->n.blocks++;
 	if (c->ops->born)
@@ -236,6 +243,7 @@ static void write_together(struct cache *c, uint32_t first, uint32_t end, struct
 	for (uint32_t i = end; i-- > first;)
 		if (!c->cell[ref[i]].place)
 			insert(c, ref[i], c->births - h->written + n--, birth(h, i, last));
+	assert(n == 0);
 }
 
 static void request(struct cache *c, uint32_t q)

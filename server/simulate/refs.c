@@ -1,6 +1,7 @@
 /* refs.c - numbers the blocks of a trace. See refs.h. No state. */
 #include "refs.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static int add_request(const struct skv_trace_request *q, uint32_t at, struct re
 		uint32_t *cell = cell_of(n, r, q->ids[i]), block;
 
 		if (!*cell) {
+			assert(r->n_blocks < r->n_refs);
 			r->id[r->n_blocks] = q->ids[i];
 			r->parent[r->n_blocks] = before;
 			*cell = ++r->n_blocks;
@@ -70,6 +72,7 @@ static int add_request(const struct skv_trace_request *q, uint32_t at, struct re
 		seen[block] = (uint8_t)(seen[block] + (seen[block] < 2));
 		r->ref[end++] = before = block;
 	}
+	assert(end <= r->n_refs);
 	r->first[at + 1] = end;
 	r->input_tokens += q->input_length;
 	return SKV_OK;
@@ -88,6 +91,7 @@ static int add_time(const struct skv_trace *t, uint32_t i, struct refs *out, str
 				out->name, i + 1, (unsigned long long)((at - before) / DAY_MS),
 				(unsigned long long)(MAX_GAP_MS / DAY_MS));
 	out->at_ms[i] = at < before ? before : at;
+	assert(out->at_ms[i] >= before);
 	return SKV_OK;
 }
 
@@ -109,6 +113,7 @@ int refs_make(const struct skv_trace *t, const char *name, struct refs *out, str
 	}
 	for (uint32_t b = 0; rc == SKV_OK && b < out->n_blocks; b++)
 		out->n_once += seen[b] == 1;
+	assert(rc != SKV_OK || (out->first[out->n_requests] == out->n_refs && out->n_once <= out->n_blocks));
 	skv_free(seen);
 	skv_free(n.cell);
 	return rc;

@@ -1,6 +1,7 @@
 /* report.c - tables, CSV and JSON of simulations. See report.h. No state. */
 #include "report.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ static uint64_t bytes_of(const struct report *r, uint64_t per_token, uint64_t bl
 
 static uint64_t tokens_saved(const struct report *r, const struct run *run)
 {
+	assert(run->counts.prefix_hits <= run->counts.block_hits);
 	return run->counts.prefix_hits * r->trace_tokens;
 }
 
@@ -64,6 +66,7 @@ static void about_trace(const struct refs *t, FILE *out)
 {
 	uint64_t span = t->n_requests ? t->at_ms[t->n_requests - 1] : 0;
 
+	assert(t->n_once <= t->n_blocks && t->n_blocks <= t->n_refs);
 	fprintf(out, "%s: %u requests over %" PRIu64 " s, %u references to %u blocks, %.1f %% of these once; hit rate without limit %.4f\n",
 		t->name, t->n_requests, span / 1000, t->n_refs, t->n_blocks,
 		t->n_blocks ? 100.0 * t->n_once / t->n_blocks : 0, report_rate(t->n_refs - t->n_blocks, t));
@@ -168,6 +171,7 @@ static void field_rate(struct skv_buf *b, const char *name, double rate)
 	char text[16];
 	int n = snprintf(text, sizeof text, "%.6f", rate);
 
+	assert(n > 0 && (size_t)n < sizeof text);
 	skv_jout_name(b, name);
 	skv_jout_plain(b, text, (size_t)n);
 }

@@ -2,6 +2,7 @@
 #ifndef SKV_SIMULATE_REPORT_H
 #define SKV_SIMULATE_REPORT_H
 
+#include <assert.h>
 #include <stdio.h>
 
 #include <skv/model.h>
@@ -31,6 +32,7 @@ struct report {
 
 static inline const struct run *report_run(const struct report *r, uint32_t trace, uint32_t policy, uint32_t blocks)
 {
+	assert(trace < r->n_refs && policy < r->n_policies && blocks < r->n_blocks);
 	return &r->runs[((size_t)trace * r->n_policies + policy) * r->n_blocks + blocks];
 }
 

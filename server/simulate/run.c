@@ -5,6 +5,7 @@
  */
 #include "run.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -36,6 +37,8 @@ bool run_goes_on(struct run *r)
 
 void run_note(struct run *r, uint32_t request, struct request_hits hits)
 {
+	assert(request < r->refs->n_requests);
+	assert(hits.prefix + hits.behind <= r->refs->first[request + 1] - r->refs->first[request]);
 	r->counts.prefix_hits += hits.prefix;
 	r->counts.block_hits += (uint64_t)hits.prefix + hits.behind;
 	r->counts.inserted += hits.written;
@@ -45,6 +48,7 @@ void run_note(struct run *r, uint32_t request, struct request_hits hits)
 
 static void run_one(struct run *r)
 {
+	assert(!r->full || !r->one_by_one);
 	if (r->full)
 		r->status = run_full(r);
 	else
@@ -65,6 +69,7 @@ static void *work(void *arg)
 			atomic_store(&run_stop, true);
 	}
 	skv_mutex_lock(&c->lock);
+	assert(c->working > 0);
 	c->working--;
 	skv_cond_signal(&c->ended);
 	skv_mutex_unlock(&c->lock);

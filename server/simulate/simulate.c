@@ -5,6 +5,7 @@
  */
 #include <skv/simulate.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -132,6 +133,7 @@ static int choose_policies(struct job *j)
 			 j->o.full ? "" : ", belady");
 		return complain(EXIT_USAGE, text);
 	}
+	assert(j->n_policies <= MAX_LIST);
 	if (j->n_policies)
 		return EXIT_DONE;
 	for (const struct skv_policy_ops *const *p = skv_policy_all(); *p; p++)
@@ -153,6 +155,7 @@ static void choose_blocks(struct job *j)
 		for (size_t i = 0; i < 3; i++)
 			if (decade * in_decade[i] >= SMALLEST && decade * in_decade[i] < most)
 				j->blocks[j->n_blocks++] = decade * in_decade[i];
+	assert(j->n_blocks < MAX_LIST);
 	j->blocks[j->n_blocks++] = most;
 }
 
@@ -221,6 +224,7 @@ static int make_runs(struct job *j)
 					.storage_unit = j->o.unit, .storage_file = j->o.file_size,
 					.storage_bytes = j->o.n_capacity && !j->o.sizing ? j->o.capacity[b] : 0,
 				};
+	assert(at == n);
 	if (j->o.hits && !(j->runs[0].hits = skv_calloc(j->refs[0].n_requests, sizeof *j->runs[0].hits)))
 		return complain(EXIT_PROBLEM, "out of memory");
 	return EXIT_DONE;
@@ -238,6 +242,7 @@ static void progress(uint64_t done, uint64_t all)
 {
 	int filled = all ? (int)(done * 30 / all) : 30;
 
+	assert(filled >= 0 && filled <= 30);
 	fprintf(stderr, "\r[%.*s%*s] %3.0f %%", filled, "##############################", 30 - filled, "",
 		all ? 100.0 * (double)done / (double)all : 100.0);
 	fflush(stderr);
