@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include <skv/lock.h>
 #include <skv/mem.h>
@@ -25,6 +26,7 @@ struct connection {
 
 struct skv_http {
 	struct curl_slist *headers[SKV_HTTP_FORMS]; /* fixed */
+	char *ca_file;         /* fixed; NULL: what libcurl was built with */
 	struct skv_mutex lock; /* protects idle */
 	struct connection *idle;
 };
@@ -68,10 +70,43 @@ static bool add_headers(struct skv_http *h, const char *auth)
 	return ok;
 }
 
+/* A libcurl that was built elsewhere, as in a wheel, does not know where this system keeps its certificates. */
+static const char *usual_ca_file(void)
+{
+	static const char *const usual[] = {
+		"/etc/ssl/certs/ca-certificates.crt",                /* Debian, Ubuntu, Alpine */
+		"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", /* RHEL and its kin */
+		"/etc/pki/tls/certs/ca-bundle.crt",                  /* older ones */
+		"/etc/ssl/ca-bundle.pem",                            /* SUSE */
+		"/etc/ssl/cert.pem",
+	};
+	const char *named = getenv("SSL_CERT_FILE");
+
+	if (named && named[0])
+		return named;
+	for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
+		if (access(usual[i], R_OK) == 0)
+			return usual[i];
+	return NULL;
+}
+
+int skv_http_trust(struct skv_http *h, const char *ca_file, struct skv_error *err)
+{
+	char *copy = skv_strdup(ca_file);
+
+	assert(!h->idle);
+	if (!copy)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	skv_free(h->ca_file);
+	h->ca_file = copy;
+	return SKV_OK;
+}
+
 int skv_http_create(const char *token, struct skv_http **out, struct skv_error *err)
 {
 	struct skv_http *h = skv_calloc(1, sizeof *h);
 	struct skv_buf auth = { 0 };
+	const char *ca_file = usual_ca_file();
 	bool ok;
 
 	if (!h)
@@ -84,7 +119,7 @@ int skv_http_create(const char *token, struct skv_http **out, struct skv_error *
 	}
 	ok = !auth.failed && add_headers(h, (const char *)auth.data);
 	skv_buf_destroy(&auth);
-	if (!ok) {
+	if (!ok || (ca_file && skv_http_trust(h, ca_file, NULL) != SKV_OK)) {
 		skv_http_destroy(h);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
@@ -105,6 +140,7 @@ void skv_http_destroy(struct skv_http *h)
 	}
 	for (int i = 0; i < SKV_HTTP_FORMS; i++)
 		curl_slist_free_all(h->headers[i]);
+	skv_free(h->ca_file);
 	skv_mutex_destroy(&h->lock);
 	skv_free(h);
 }
@@ -186,6 +222,8 @@ static void set_options(struct connection *c, const struct skv_http *h, const st
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* managers are named directly */
+	if (h->ca_file)
+		curl_easy_setopt(curl, CURLOPT_CAINFO, h->ca_file);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, h->headers[r->form]);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, milliseconds(r->timeout_ms));
 	if (r->connect_ms)
@@ -215,6 +253,9 @@ static int explain(CURLcode code, const struct answer *a, const char *url, struc
 		return skv_fail(err, SKV_E_TOO_LARGE, NULL, "%s: the answer is too large", url);
 	if (code == CURLE_OUT_OF_MEMORY || a->body->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
+		return skv_fail(err, SKV_E_NETWORK, "ca_file", "%s: %s (ca_file or SSL_CERT_FILE says which certificates to trust)",
+				url, curl_easy_strerror(code));
 	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
 }
 

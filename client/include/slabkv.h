@@ -213,6 +213,8 @@ struct slabkv_options {
 	 * straight into memory of the caller's is waited for until it is, or the daemon's process has ended. */
 	uint32_t hf3fs_read_timeout_ms;
 	uint32_t hf3fs_write_timeout_ms;
+	/* Certificates to trust for https, in PEM. NULL: $SSL_CERT_FILE, else where systems have them. */
+	const char *ca_file;
 };
 
 /* Fills *o, of `size` bytes, with the defaults. */

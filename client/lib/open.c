@@ -145,6 +145,8 @@ static int build(struct slabkv *kv, const struct slabkv_options *o,
 	if (rc != SKV_OK)
 		return skv_fail(err, rc, NULL, "out of memory");
 	rc = skv_http_create(o->token, &kv->http, err);
+	if (rc == SKV_OK && o->ca_file)
+		rc = skv_http_trust(kv->http, o->ca_file, err);
 	if (rc == SKV_OK)
 		rc = make_engine(kv, o, engine, err);
 	if (rc == SKV_OK)

@@ -45,6 +45,8 @@ static const struct row rows[] = {
 	FREE("engine", WORD, "auto, posix, uring or usrbio", "auto", AT(engine), "how bytes are moved"),
 	ROW("depth", NUMBER, "0", "1024", "0", AT(depth), NONE, true, "requests that uring keeps in flight in a call; 0: 64"),
 	FREE("codec", WORD, "protobuf or json", "protobuf", AT(codec), "how requests travel"),
+	FREE("ca_file", PATH, "a path", "", AT(ca_file),
+	     "certificates to trust for https; else $SSL_CERT_FILE, else where systems have them"),
 	/* LMCache's and SGLang's */
 	FREE("hf3fs_mount_point", PATH, "a path", "", AT(hf3fs_mount_point),
 	     "where 3FS is mounted; else the first file on 3FS tells"),

@@ -35,8 +35,11 @@ struct skv_http_request {
 
 #define SKV_HTTP_ANSWER_MAX ((size_t)512 << 20)
 
-/* `token` (may be NULL) is copied and sent as bearer token. */
+/* `token` (may be NULL) is copied and sent as bearer token. For https the certificates in $SSL_CERT_FILE are trusted, else those
+ * where systems have them. */
 int skv_http_create(const char *token, struct skv_http **out, struct skv_error *err);
+/* Those in `ca_file` (PEM; copied) instead. Before the first request. SKV_E_NOMEM. */
+int skv_http_trust(struct skv_http *h, const char *ca_file, struct skv_error *err);
 void skv_http_destroy(struct skv_http *h); /* NULL is fine */
 
 /* Does one request. SKV_OK with any HTTP status in *http_status and the answer in `body`
