@@ -54,7 +54,7 @@ for version in 9 10 11 12 13 14; do
 	done
 	[ -n "$python" ] || continue
 	"$python" -m venv "$work/venv-$version" && "$work/venv-$version/bin/pip" install -q --no-index "$wheel"
-	for test in units client; do
+	for test in units client lmcache; do
 		"$work/venv-$version/bin/python" "$here/test_$test.py" >"$work/log" 2>&1 || { tail -n 60 "$work/log"; exit 1; }
 	done
 	echo "python 3.$version: passed"
