@@ -4,6 +4,8 @@ An edge is a symbol that an object of one component needs and one of another def
 circle. What points up does so by a pointer: a field of a struct that a lower component declares, into which a higher one
 puts a function (tables of operations, callbacks). These edges are found in the sources, checked against the symbols of
 the file's object, and reported: they are how the lower one is meant to reach the higher one.
+
+No object keeps a variable: partitions share what a struct names, and nothing else.
 """
 
 import os
@@ -18,6 +20,7 @@ LAYERS = ("lock", "model", "journal", "storage", "evict", "ops", "recovery", "ad
 MAX_CIRCLE = 5  # .c files of one component that need each other
 
 FIELD = re.compile(r"\(\*(\w+)\)\s*\(")  # a pointer to a function, as a header declares it
+WRITABLE = re.compile(r"\.(data(?!\.rel\.ro)|bss|tdata|tbss)")  # sections
 GIVEN = re.compile(r"(?:\.|->)(\w+) = (\w+)\b")
 
 
@@ -57,6 +60,13 @@ def callbacks(root, objs):
     return found
 
 
+def variables(obj):
+    """Bytes that an object keeps outside of functions and constants."""
+    out = subprocess.run(["size", "-A", obj], capture_output=True, text=True, check=True).stdout
+    rows = (line.split() for line in out.splitlines())
+    return sum(int(row[1]) for row in rows if len(row) == 3 and WRITABLE.match(row[0]))
+
+
 def rule_core(args):
     """The components of the core need only what is below them; circles of files within one stay small."""
     objs = {  # a build folder may have some of files that were moved since
@@ -71,6 +81,7 @@ def rule_core(args):
     if breaches:
         print("\n".join(breaches))
         return 1
+    breaches += [f"{path}:0: keeps {n} bytes of variables" for path, obj in objs.items() if (n := variables(obj))]
     needs = measure.needs(objs)
     edges = {}
     for path, wanted in sorted(needs.items()):

@@ -147,6 +147,15 @@ class Rules(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("a circle of 6 files, 5 at most", said)
 
+    def test_core_keeps_no_variables(self):
+        self.compile_core(lock_a="static const char *const names[] = { \"a\" };\nconst char *a(int i);\n"
+                                 "const char *a(int i)\n{\n\treturn names[i];\n}")
+        self.clean("core")
+        self.compile_core(lock_a="static int n;\nint a(void);\nint a(void)\n{\n\treturn n++;\n}")
+        code, said = self.run_rule("core")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/lock/a.c:0: keeps 4 bytes of variables", said)
+
     def test_core_file_that_is_not_built(self):
         self.write("server/core/lock/a.c", "/* a.c - x. */\n")
         code, said = self.run_rule("core")
