@@ -156,6 +156,16 @@ class Rules(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("server/core/lock/a.c:0: keeps 4 bytes of variables", said)
 
+    def test_core_lends_what_is_named(self):
+        body = ("struct c {\n\tint clock, secret;\n};\nstruct p {\n\tstruct c *core;\n};\nint a(struct p *p);\n"
+                "int a(struct p *p)\n{\n\treturn p->core->%s;\n}")
+        self.compile_core(lock_a=body % "clock")
+        self.clean("core")
+        self.compile_core(lock_a=body % "secret")
+        code, said = self.run_rule("core")
+        self.assertEqual(code, 1)
+        self.assertIn("server/core/lock/a.c:0: a partition uses core->secret, which is not lent to it", said)
+
     def test_core_file_that_is_not_built(self):
         self.write("server/core/lock/a.c", "/* a.c - x. */\n")
         code, said = self.run_rule("core")
