@@ -60,7 +60,11 @@ class Daemon:
         return f"http://127.0.0.1:{self.port}"
 
     def signal(self, number):
+        """SIGSTOP: returns when every thread stands still."""
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+            wait_for(lambda: all((t / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for t in tasks.iterdir()))
 
     def kill(self):
         self.signal(signal.SIGKILL)

@@ -83,7 +83,7 @@ class L2Client:
         self._layout = f"lmcache-{s.lmcache_version or _lmcache_version()}"
         # One descriptor for both queues and for what ends without either.
         self._poll = select.epoll()
-        self._event = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._event, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         for fd in (self._loads.fileno(), self._stores.fileno(), self._event):
             self._poll.register(fd, select.EPOLLIN)
         # What waits for the manager (an instance to be registered, sizes to be asked for) runs here, not in a submit.
@@ -125,7 +125,7 @@ class L2Client:
         with self._lock:
             finished, self._finished = self._finished, []
             try:
-                os.eventfd_read(self._event)
+                os.read(self._event, 65536)
             except BlockingIOError:
                 pass
         for queue in (self._loads, self._stores):
@@ -162,6 +162,7 @@ class L2Client:
         self._client.close()
         self._poll.close()
         os.close(self._event)
+        os.close(self._wake)
 
     # ---- how ----
 
@@ -175,7 +176,10 @@ class L2Client:
         with self._lock:
             future.error = future.error or error
             self._finished.append(future)
-            os.eventfd_write(self._event, 1)
+            try:
+                os.write(self._wake, b"!")
+            except BlockingIOError:
+                pass  # full: it is readable
         return future.number
 
     def _leave(self, future: _Future) -> bool:
