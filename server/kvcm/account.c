@@ -6,6 +6,7 @@
  */
 #include "account.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 
 #include <skv/json.h>
 #include <skv/json_out.h>
+#include <skv/lock.h>
 #include <skv/ops.h>
 
 #define PREFIX "account/"
@@ -24,6 +26,7 @@ static int document_name(const char *name, char out[sizeof PREFIX + SKV_MAX_NAME
 		return skv_fail(err, SKV_E_INVALID, "user_name",
 				"user_name must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _",
 				SKV_MAX_NAME);
+	assert(strlen(name) <= SKV_MAX_NAME);
 	snprintf(out, sizeof PREFIX + SKV_MAX_NAME, PREFIX "%s", name);
 	return SKV_OK;
 }
@@ -82,6 +85,7 @@ int kvcm_account_add(struct skv_core *core, const char *name, const char *passwo
 		return rc;
 	if (n == 0 || n > KVCM_PASSWORD_MAX)
 		return skv_fail(err, SKV_E_INVALID, "password", "a password has 1..%d bytes", KVCM_PASSWORD_MAX);
+	assert(skv_thread_locks == 0); /* it takes a tenth of a second */
 	if (crypto_pwhash_str(hash, password, n, crypto_pwhash_OPSLIMIT_INTERACTIVE,
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -116,6 +120,7 @@ static bool parse(struct skv_arena *a, const struct skv_doc *doc, struct kvcm_ac
 	if (!role || role->type != SKV_JSON_INTEGER || role->i < 0 || role->i >= ROLES || !hash ||
 	    hash->type != SKV_JSON_STRING)
 		return false;
+	assert(strncmp(doc->name, PREFIX, strlen(PREFIX)) == 0);
 	out->name = doc->name + strlen(PREFIX);
 	out->role = (int)role->i;
 	out->hash = skv_arena_strndup(a, hash->s, hash->n);

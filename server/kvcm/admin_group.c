@@ -6,6 +6,7 @@
  */
 #include "op_list.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Path of a required field that is missing. */
@@ -37,6 +38,7 @@ static int find(struct kvcm_call *k, const char *name, struct skv_group_view **o
 	uint32_t n;
 	int rc = skv_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
 
+	assert(rc != SKV_OK || n == 1);
 	return rc == SKV_E_NOT_FOUND ? no_such_group(k, name) : rc;
 }
 

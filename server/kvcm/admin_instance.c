@@ -5,6 +5,7 @@
  */
 #include "op_list.h"
 
+#include <assert.h>
 #include <string.h>
 
 static int no_such_instance(struct kvcm_call *k, const char *id)
@@ -17,6 +18,7 @@ static int find(struct kvcm_call *k, const char *id, struct skv_instance_view **
 	uint32_t n;
 	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n, &k->c->err);
 
+	assert(rc != SKV_OK || n == 1);
 	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;
 }
 

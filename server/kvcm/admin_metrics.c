@@ -9,6 +9,8 @@
 
 #include "metrics.h"
 
+#include <assert.h>
+
 #define FIRST_ROOM 64
 
 struct list {
@@ -55,6 +57,7 @@ static KvcmAdmin__MetricsData *make_entry(struct list *l, const struct kvcm_metr
 
 	if (!d || !v || !tags)
 		return NULL;
+	assert(m->n_tags <= sizeof m->tag / sizeof m->tag[0]);
 	kvcm_admin__metrics_data__init(d);
 	kvcm_admin__metric_value__init(v);
 	v->value_case = m->is_real ? KVCM_ADMIN__METRIC_VALUE__VALUE_FLOAT_VALUE
@@ -79,6 +82,7 @@ static void add(void *ctx, const struct kvcm_metric *m)
 	struct list *l = ctx;
 	KvcmAdmin__MetricsData *d = !l->failed && grow(l) ? make_entry(l, m) : NULL;
 
+	assert(!d || l->res->n_metrics < l->room);
 	if (d)
 		l->res->metrics[l->res->n_metrics++] = d;
 	else

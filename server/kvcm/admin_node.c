@@ -5,6 +5,7 @@
  */
 #include "op_list.h"
 
+#include <assert.h>
 #include <strings.h>
 
 #include <skv/clock.h>
@@ -137,6 +138,7 @@ int kvcm_run_admin_listAdminAuthTokens(struct kvcm_call *k)
 	size_t n;
 
 	res->enforcing = skv_auth_given(&k->c->s->auth, &k->c->arena, &prints, &n);
+	assert(n <= AUTH_GIVEN_MAX);
 	res->fingerprints = skv_arena_calloc(&k->c->arena, n + 1, sizeof(char *));
 	for (; res->fingerprints && res->n_fingerprints < n; res->n_fingerprints++) {
 		res->fingerprints[res->n_fingerprints] = kvcm_text(k, "%08x", prints[res->n_fingerprints]);

@@ -6,6 +6,7 @@
  */
 #include "op_list.h"
 
+#include <assert.h>
 #include <string.h>
 
 static const struct kvcm_model *model(const struct kvcm_call *k) { return &kvcm_of(k)->model; }
@@ -19,6 +20,7 @@ static int find(struct kvcm_call *k, const char *name, struct skv_storage_spec *
 
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
+	assert(rc != SKV_OK || n == 1);
 	if (rc == SKV_OK)
 		*out = v[0].spec;
 	return rc;

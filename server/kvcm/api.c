@@ -7,6 +7,7 @@
  */
 #include "op_list.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include <skv/clock.h>
@@ -81,8 +82,10 @@ static int run(struct skv_call *c)
 {
 	struct kvcm_call *k = c->state;
 	ProtobufCMessage *m;
-	int rc = read_message(k, &m);
+	int rc;
 
+	assert(!k->req && !k->res);
+	rc = read_message(k, &m);
 	if (rc != SKV_OK) {
 		k->unread = rc != SKV_E_NOMEM;
 		if (k->unread)
@@ -109,8 +112,10 @@ static void encode(struct kvcm_call *k)
 static void answer_failure(struct kvcm_call *k, int status)
 {
 	struct skv_call *c = k->c;
-	int code = kvcm_answer_code(k, status);
+	int code;
 
+	assert(status != SKV_OK && status != SKV_PENDING);
+	code = kvcm_answer_code(k, status);
 	k->res = skv_proto_make(k->op->response, &c->arena);
 	k->splice[0].field = 0;
 	if (k->res && kvcm_put_header(k, code, kvcm_answer_message(k, status)))
@@ -180,6 +185,7 @@ static unsigned fail(struct skv_call *c)
 	struct kvcm_call *k = c->state;
 	unsigned status = 200;
 
+	assert(c->status != SKV_OK);
 	if (c->wire == WIRE_GRPC && (!c->dispatched || !k || k->unread))
 		return (unsigned)skv_status_grpc(c->status);
 	if (k && k->unread) {

@@ -7,6 +7,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- portions ---------------------------------------------------------------------------------- */
@@ -15,9 +16,12 @@
  * a shorter prefix is as true. */
 static bool goes_on(struct kvcm_ask *own)
 {
-	const struct skv_lookup_res *res = own->part[own->n_parts - 1];
+	const struct skv_lookup_res *res;
 	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
 
+	assert(own->n_parts > 0);
+	res = own->part[own->n_parts - 1];
+	assert(res->n_keys <= own->req.n_keys && res->matched <= res->n_keys);
 	own->rows += prefix ? res->matched : res->n_keys;
 	if (own->at == own->keys.n || (prefix && res->matched < res->n_keys))
 		return false;
@@ -34,6 +38,7 @@ static int ask_on(struct kvcm_ask *own)
 		res = skv_arena_calloc(&k->c->arena, 1, sizeof *res);
 		if (!res)
 			return kvcm_nomem(k);
+		assert(own->n_parts < sizeof own->part / sizeof own->part[0] && own->at <= own->keys.n);
 		own->part[own->n_parts++] = res;
 		own->req.keys = own->keys.v + own->at;
 		own->req.n_keys = kvcm_portion(own->keys.n - own->at);
@@ -110,6 +115,7 @@ int kvcm_ask_join(struct kvcm_ask *own)
 
 		if (part->n_specs != own->res.n_specs) /* registered anew in between */
 			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+		assert(own->res.n_keys + (prefix ? part->matched : part->n_keys) <= own->rows);
 		append_rows(&own->res, part, prefix ? part->matched : part->n_keys);
 	}
 	return SKV_OK;
@@ -120,6 +126,7 @@ int kvcm_ask_place(struct kvcm_ask *own, uint32_t at, uint32_t n)
 	struct skv_lookup_res part = own->res;
 	struct skv_lookup_res *all = &own->res;
 
+	assert(at <= n && part.n_keys <= n - at);
 	own->rows = n;
 	if (!room_for_all(own->k, own, all))
 		return kvcm_nomem(own->k);
@@ -138,10 +145,15 @@ int kvcm_ask_place(struct kvcm_ask *own, uint32_t at, uint32_t n)
 static int length(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, uint32_t begin, uint32_t end,
 		  uint32_t *matched)
 {
+	int rc;
+
+	assert(begin <= end && end <= keys->n);
 	*matched = 0;
 	req->keys = keys->v + begin;
 	req->n_keys = end - begin;
-	return skv_core_lookup_length(kvcm_core(k), req, matched, &k->c->arena, &k->c->err);
+	rc = skv_core_lookup_length(kvcm_core(k), req, matched, &k->c->arena, &k->c->err);
+	assert(*matched <= end - begin);
+	return rc;
 }
 
 int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum)
@@ -167,6 +179,7 @@ int kvcm_find_window(struct kvcm_call *k, const struct kvcm_keys *keys, const st
 	uint32_t end = keys->n, matched;
 	int rc;
 
+	assert(req.window > 0);
 	do {
 		*begin = end - kvcm_portion(end);
 		*n = end - *begin;

@@ -7,6 +7,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ static uint64_t proof(struct kvcm_call *k, const char *instance, uint64_t first)
 	int n = snprintf(text, sizeof text, "kvcm session/%s/%.*s/%016llx", k->c->caller.tenant, (int)SKV_MAX_NAME,
 			 instance, (unsigned long long)first);
 
+	assert(n > 0 && (size_t)n < sizeof text);
 	return skv_key_from_string(skv_core_secret(kvcm_core(k)), text, (size_t)n).lo;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "faults.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ void kvcm_faults_destroy(struct kvcm_faults *f) { skv_mutex_destroy(&f->lock); }
 
 static struct kvcm_fault *find_locked(struct kvcm_faults *f, const char *api)
 {
+	assert(skv_mutex_held(&f->lock) && atomic_load(&f->n) <= KVCM_FAULTS_MAX);
 	for (unsigned i = 0; i < atomic_load(&f->n); i++)
 		if (strcmp(f->v[i].api, api) == 0)
 			return &f->v[i];
@@ -36,6 +38,7 @@ int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, st
 	at = find_locked(f, fault->api);
 	if (!at && atomic_load(&f->n) < KVCM_FAULTS_MAX)
 		at = &f->v[atomic_fetch_add(&f->n, 1)];
+	assert(!at || (at >= f->v && at < f->v + KVCM_FAULTS_MAX));
 	if (at)
 		*at = *fault;
 	else

@@ -14,6 +14,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include <skv/clock.h>
@@ -28,6 +29,7 @@ _Static_assert(LEASE_LIMIT >= SKV_MAX_LEASE_MS, "every lease fits");
 
 static uint64_t word_of(uint64_t hash, uint64_t second, uint32_t facts)
 {
+	assert(facts <= (LEASE_LIMIT | WINDOWS));
 	return hash >> (FACT_BITS + SECOND_BITS) << (FACT_BITS + SECOND_BITS) |
 	       (second & ((1u << SECOND_BITS) - 1)) << FACT_BITS | facts;
 }
@@ -51,6 +53,7 @@ static uint32_t ask(struct kvcm_call *k, const char *instance)
 	if (kvcm_take_instance(k, instance, &spec) != SKV_OK ||
 	    skv_core_groups(kvcm_core(k), spec->group, &k->c->arena, &v, &n, &ignored) != SKV_OK)
 		return least;
+	assert(n == 1);
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	lease = m ? kvcm_group_lease_ms(m) : 0;
 	info = kvcm_instance_message(spec, &k->c->arena);
@@ -62,10 +65,14 @@ static uint32_t facts(struct kvcm_call *k, const char *instance)
 {
 	char name[2 * SKV_MAX_NAME + 2];
 	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME, instance);
-	uint64_t hash = skv_checksum(name, (size_t)n);
-	uint64_t second = skv_now_ms(&skv_clock_system) / 1000;
-	atomic_uint_fast64_t *at = &kvcm_of(k)->leases[hash % KVCM_LEASES];
-	uint64_t word = atomic_load_explicit(at, memory_order_relaxed);
+	uint64_t hash, second, word;
+	atomic_uint_fast64_t *at;
+
+	assert(n > 0 && (size_t)n < sizeof name);
+	hash = skv_checksum(name, (size_t)n);
+	second = skv_now_ms(&skv_clock_system) / 1000;
+	at = &kvcm_of(k)->leases[hash % KVCM_LEASES];
+	word = atomic_load_explicit(at, memory_order_relaxed);
 
 	if (!is_fresh(word, hash, second)) {
 		word = word_of(hash, second, ask(k, instance));

@@ -3,6 +3,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out)
@@ -11,6 +12,7 @@ int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct s
 	uint32_t n;
 	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v, &n, &k->c->err);
 
+	assert(rc != SKV_OK || n == 1);
 	if (rc == SKV_OK)
 		*out = &v[0].spec;
 	return rc;
@@ -71,6 +73,7 @@ int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *blo
 		return kvcm_nomem(k);
 	for (size_t i = 0; i < n; i++)
 		out->v[i] = kvcm_core_key(keys[i]);
+	assert(n <= KVCM_MAX_KEYS);
 	out->n = (uint32_t)n;
 	return SKV_OK;
 }
@@ -161,6 +164,7 @@ int kvcm_states(struct kvcm_call *k, const struct skv_states_req *req, struct sk
 			*res = part;
 			rc = room_for_states(k, req, res) ? SKV_OK : kvcm_nomem(k);
 		}
+		assert(rc != SKV_OK || part.n_keys == part_req.n_keys);
 		if (rc == SKV_OK && part.n_specs != res->n_specs)
 			rc = skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
 		if (rc == SKV_OK && !append_states(k, res, &part))
@@ -182,5 +186,6 @@ const char *const *kvcm_roots(struct kvcm_call *k, const struct skv_files *files
 
 void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l)
 {
+	assert(at < sizeof k->splice / sizeof k->splice[0] && l->field != 0);
 	k->splice[at] = (struct skv_proto_splice){ l->field, kvcm_locations_json, kvcm_locations_binary, l, NULL };
 }

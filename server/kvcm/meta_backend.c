@@ -6,6 +6,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct by_backend {
@@ -42,6 +43,7 @@ static int take_selectors(struct kvcm_call *k, const KvcmMeta__GetCacheLocations
 		if (!is_type(type) || own->types >> type & 1 ||
 		    !is_strategy((int)req->backend_selectors[i]->strategy, type))
 			return kvcm_missing(k, "backend_selectors");
+		assert(type < 64);
 		own->types |= (uint64_t)1 << type;
 	}
 	return own->types ? SKV_OK : kvcm_missing(k, "backend_selectors");
@@ -102,6 +104,7 @@ static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest 
 	const struct skv_lookup_res *res = &own->ask.res;
 	uint32_t asked = 0;
 
+	assert(i < res->n_keys && res->n_specs <= SKV_MAX_SPECS);
 	for (uint32_t s = 0; s < res->n_specs; s++) {
 		const struct skv_location *loc = &res->loc[(size_t)i * res->n_specs + s];
 
@@ -126,6 +129,7 @@ int kvcm_write_by_backend(struct kvcm_call *k)
 	columns = skv_arena_calloc(&k->c->arena, res->n_keys + 1, sizeof *columns);
 	if (!columns)
 		return kvcm_nomem(k);
+	assert(res->n_keys <= own->ask.keys.n);
 	for (uint32_t i = 0; i < res->n_keys; i++) {
 		if (res->hit[i] && !kvcm_mask_skips(&own->mask, i))
 			columns[i] = asked_columns(k->req, own, i);

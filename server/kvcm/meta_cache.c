@@ -5,6 +5,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 struct states {
@@ -52,6 +53,7 @@ static enum kvcm_status settle(struct skv_states_res *res, uint32_t row)
 	const uint8_t *state = res->state + (size_t)row * res->n_specs;
 	struct skv_location *loc = res->loc + (size_t)row * res->n_specs;
 
+	assert(row < res->n_keys);
 	for (unsigned i = 0; i < sizeof order / sizeof order[0]; i++) {
 		uint32_t found = 0;
 
@@ -89,6 +91,7 @@ int kvcm_write_cache_meta(struct kvcm_call *k)
 	struct states *own = k->own;
 	struct skv_states_res *res = &own->res;
 
+	assert(res->n_keys == own->req.n_keys);
 	out->metas = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1, sizeof *out->metas);
 	own->status = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1, 1);
 	if (!out->metas || !own->status)

@@ -6,6 +6,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 struct detail {
@@ -72,6 +73,7 @@ static bool add_spec(struct kvcm_call *k, const struct skv_states_res *res, uint
 	char id[KVCM_LOCATION_ID];
 	struct skv_buf uri;
 
+	assert(loc->file < res->files.n && spec < res->n_specs);
 	if (!s)
 		return false;
 	skv_buf_init(&uri);
@@ -113,6 +115,7 @@ static bool add_location(struct kvcm_call *k, const struct skv_states_res *res, 
 	at->status = status;
 	at->spec_size = (int32_t)at->n_location_specs;
 	at->create_time = (int64_t)res->created_ms[row] * 1000;
+	assert(item->n_locations < 3); /* states */
 	item->locations[item->n_locations++] = at;
 	return true;
 }
@@ -161,6 +164,7 @@ int kvcm_write_cache_meta_detail(struct kvcm_call *k)
 	KvcmMeta__GetCacheMetaDetailResponse *out = k->res;
 	const struct detail *own = k->own;
 
+	assert(own->res.n_keys == own->req.n_keys);
 	out->items = skv_arena_calloc(&k->c->arena, own->req.n_keys + 1u, sizeof *out->items);
 	if (!out->items)
 		return kvcm_nomem(k);

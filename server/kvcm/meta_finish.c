@@ -7,6 +7,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 struct finish {
@@ -61,6 +62,7 @@ static void take_part(struct finish *own)
 	const struct skv_finish_req *req = &own->req;
 	uint32_t left = req->mask_count > own->at ? req->mask_count - own->at : 0;
 
+	assert(req->mask_kind != SKV_MASK_BITS || part->n_blocks <= left);
 	own->part_req = *req;
 	own->part_req.session = part->id;
 	own->part_req.mask_count = req->mask_kind == SKV_MASK_BITS || left > part->n_blocks ? part->n_blocks : left;
@@ -70,6 +72,7 @@ static void take_part(struct finish *own)
 
 static void note_part(struct kvcm_call *k, struct finish *own, int status)
 {
+	assert(status != SKV_PENDING);
 	if (status == SKV_OK) {
 		own->committed += own->res.committed;
 	} else if (own->status == SKV_OK) {
@@ -82,6 +85,7 @@ static int finish_on(struct kvcm_call *k)
 {
 	struct finish *own = k->own;
 
+	assert(own->n_parts <= KVCM_MAX_PORTIONS && own->next <= own->n_parts);
 	while (own->next < own->n_parts) {
 		int rc;
 

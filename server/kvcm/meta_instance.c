@@ -5,6 +5,8 @@
  */
 #include "meta.h"
 
+#include <assert.h>
+
 /* ---- registerInstance -------------------------------------------------------------------------- */
 
 static const char *missing_field(const KvcmMeta__RegisterInstanceRequest *m)
@@ -72,6 +74,7 @@ static int tell_storages(struct kvcm_call *k, const char *group, char **out)
 		rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &storages, &n_storages, &k->c->err);
 	if (rc != SKV_OK)
 		return rc;
+	assert(n == 1);
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	if (!m)
 		return kvcm_nomem(k);

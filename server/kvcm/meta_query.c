@@ -6,6 +6,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* What both requests say. */
@@ -118,6 +119,7 @@ static int narrow(struct kvcm_call *k, struct query *own, struct kvcm_keys *keys
 		return SKV_OK;
 	if (req->mode == SKV_LOOKUP_WINDOW) {
 		rc = kvcm_find_window(k, keys, req, &own->at, &n);
+		assert(rc != SKV_OK || (own->at <= keys->n && n <= keys->n - own->at));
 		*keys = (struct kvcm_keys){ keys->v + own->at, n };
 	} else if (req->mode == SKV_LOOKUP_HYBRID) {
 		rc = kvcm_find_states(k, keys, req, &n);
@@ -133,6 +135,7 @@ static int narrow(struct kvcm_call *k, struct query *own, struct kvcm_keys *keys
 
 static bool row_has(const struct skv_lookup_res *res, uint32_t row, uint32_t specs)
 {
+	assert(row < res->n_keys);
 	for (uint32_t s = 0; s < res->n_specs; s++)
 		if (specs >> s & 1 && !res->loc[(size_t)row * res->n_specs + s].length)
 			return false;
@@ -215,6 +218,7 @@ int kvcm_write_locations(struct kvcm_call *k)
 	};
 	if (!own->locations.roots)
 		return kvcm_nomem(k);
+	assert(own->locations.n <= res->n_keys);
 	kvcm_splice(k, 0, &own->locations);
 	return SKV_OK;
 }

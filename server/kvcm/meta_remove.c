@@ -6,6 +6,8 @@
  */
 #include "meta.h"
 
+#include <assert.h>
+
 struct removal {
 	struct skv_delete_req req;
 	struct skv_delete_res res;
@@ -20,6 +22,7 @@ static int remove_on(struct kvcm_call *k)
 	struct removal *r = k->own;
 	int rc = SKV_OK;
 
+	assert(r->at <= r->keys.n);
 	while (rc == SKV_OK && r->at < r->keys.n) {
 		r->req.keys = r->keys.v + r->at;
 		r->req.n_keys = kvcm_portion(r->keys.n - r->at);

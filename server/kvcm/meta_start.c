@@ -13,6 +13,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/clock.h>
@@ -73,6 +74,7 @@ static int take_once(struct kvcm_call *k, struct start *own, struct kvcm_keys *k
 		own->once = once;
 		own->again = again;
 	}
+	assert(n <= keys->n);
 	keys->n = n;
 	return SKV_OK;
 }
@@ -117,6 +119,7 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 		if (found == 0)
 			return skv_fail(&k->c->err, SKV_E_INVALID, "location_spec_group_names",
 					"location_spec_group_names: the instance has no group '%.64s'", name);
+		assert((own->once ? own->once[i] : i) < own->keys.n);
 		if (!own->again || !own->again[i])
 			columns[own->once ? own->once[i] : i] = found;
 	}
@@ -157,6 +160,7 @@ static int skip_leading(struct kvcm_call *k, const char *instance, const struct 
 
 	if (keys->n > SKV_MAX_KEYS)
 		rc = kvcm_lengths(k, keys, &req, &leading);
+	assert(leading >= 0 && leading <= keys->n);
 	*at = (uint32_t)leading;
 	return rc;
 }
@@ -164,10 +168,13 @@ static int skip_leading(struct kvcm_call *k, const char *instance, const struct 
 /* What the newest portion answered. True: the next one is to be asked for. */
 static bool goes_on(struct start *own)
 {
-	uint32_t next = own->at + own->req.n_keys, more = kvcm_portion(own->keys.n - next);
+	uint32_t next = own->at + own->req.n_keys, more;
 
+	assert(next <= own->keys.n && own->res.n_keys == own->req.n_keys && own->res.n_write <= own->res.n_keys);
+	more = kvcm_portion(own->keys.n - next);
 	memcpy(own->outcome + own->at, own->res.outcome, own->req.n_keys);
 	if (own->res.n_write > 0) {
+		assert(own->n_portions < KVCM_MAX_PORTIONS);
 		own->portion[own->n_portions++] = (struct portion){ own->res, own->at };
 		own->n_write += own->res.n_write;
 	}
@@ -325,6 +332,7 @@ static int take_locations(struct kvcm_call *k, struct start *own)
 	rc = take_rows(k, own, files, loc);
 	if (rc != SKV_OK)
 		return rc;
+	assert(files->n == n_files);
 	own->locations = (struct kvcm_locations){
 		.field = 4,
 		.miss = KVCM_MISS_EMPTY,

@@ -5,6 +5,7 @@
  */
 #include "metrics.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -173,6 +174,7 @@ static void put_line(void *ctx, const struct kvcm_metric *m)
 {
 	struct text *t = ctx;
 
+	assert(m->n_tags <= sizeof m->tag / sizeof m->tag[0]);
 	if (t->family != m->name) {
 		skv_buf_printf(t->out, "# HELP ");
 		put_name(t->out, m->name);

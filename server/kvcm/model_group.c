@@ -7,11 +7,13 @@
  */
 #include "model_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <skv/core.h>
 #include <skv/kvcm.h>
+#include <skv/lock.h>
 
 typedef KvcmAdmin__InstanceGroup group;
 typedef KvcmAdmin__CacheReclaimStrategy reclaim;
@@ -179,6 +181,7 @@ static int order_storages(const group *m, const struct skv_storage_view *storage
 				names[s->n_storages++] = name;
 		}
 	}
+	assert(s->n_storages <= m->n_storage_candidates);
 	return SKV_OK;
 }
 
@@ -219,6 +222,7 @@ static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, stru
 			.reclaim = line((uint64_t)c->capacity, share),
 		};
 	}
+	assert(s->n_quotas <= q->n_quota_config);
 	return SKV_OK;
 }
 
@@ -387,6 +391,7 @@ int kvcm_groups_refit(struct skv_core *core, struct skv_error *err)
 	struct skv_arena a;
 	int rc;
 
+	assert(skv_thread_locks == 0);
 	skv_arena_init(&a);
 	rc = skv_core_storages(core, NULL, &a, &storages, &n_storages, err);
 	if (rc == SKV_OK)

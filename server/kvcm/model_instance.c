@@ -5,6 +5,7 @@
  */
 #include "model_internal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,7 @@ int kvcm_instance_spec(const registration *m, const char *tenant, struct skv_are
 	if (strlen(text) > SKV_MAX_EXTRA)
 		return skv_fail(err, SKV_E_TOO_LARGE, "model_deployment",
 				"the registration is over %u bytes of JSON", SKV_MAX_EXTRA);
+	assert(m->n_location_spec_infos <= SKV_MAX_SPECS && m->block_size > 0);
 	for (size_t i = 0; i < m->n_location_spec_infos; i++) {
 		specs[i].name = spec_name(m, i);
 		specs[i].size = (uint64_t)m->location_spec_infos[i]->size;
@@ -261,5 +263,6 @@ const char *kvcm_instance_differs(const info *have, const info *asked, struct sk
 	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
 		if (!fields[i].same)
 			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", fields[i].name);
+	assert(n < sizeof text);
 	return skv_arena_strndup(a, text, n);
 }

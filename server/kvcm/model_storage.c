@@ -6,6 +6,7 @@
  */
 #include "model_internal.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #include <skv/core.h>
 #include <skv/kvcm.h>
+#include <skv/lock.h>
 
 typedef KvcmAdmin__StorageConfig config;
 
@@ -38,10 +40,12 @@ static int join(const char *head, size_t n, const char *tail, struct skv_arena *
 {
 	size_t room = n + strlen(tail) + 2;
 	char *path = skv_arena_alloc(a, room);
+	int written;
 
 	if (!path)
 		return kvcm_model_nomem(err);
-	snprintf(path, room, "%.*s/%s", (int)n, head, tail);
+	written = snprintf(path, room, "%.*s/%s", (int)n, head, tail);
+	assert(written > 0 && (size_t)written < room);
 	*out = path;
 	return SKV_OK;
 }
@@ -86,6 +90,7 @@ static int here(const char *path, const char *mounts, struct skv_arena *a, const
 		return SKV_OK;
 	while (best_len > 1 && best[best_len - 1] == '/')
 		best_len--;
+	assert(best_n <= strlen(path));
 	rest = path + best_n; /* behind "/" nothing is skipped */
 	while (*rest == '/')
 		rest++;
@@ -186,7 +191,8 @@ static int set_places(const config *m, const struct kvcm_model *o, const char *i
 		rc = here(clients, o->mounts, a, &ours, err);
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(dir, sizeof dir, "%s.%.64s", s->name, id);
+	rc = snprintf(dir, sizeof dir, "%s.%.64s", s->name, id);
+	assert(rc > 0 && (size_t)rc < sizeof dir);
 	rc = join(clients, strlen(clients), dir, a, &s->client_root, err);
 	if (rc == SKV_OK)
 		rc = join(ours, strlen(ours), dir, a, &s->root, err);
@@ -207,6 +213,7 @@ int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *i
 		rc = set_places(m, o, id, a, &s, err);
 	if (rc != SKV_OK)
 		return rc;
+	assert(o->storage_unit > 0);
 	s.capacity = o->storage_capacity - o->storage_capacity % o->storage_unit;
 	s.file_size = o->storage_file_size ? o->storage_file_size : KVCM_MAX_FILE_SIZE;
 	s.file_size = at_most(at_most(s.file_size, KVCM_MAX_FILE_SIZE), s.capacity);
@@ -254,6 +261,7 @@ static int make_parent(const config *m, const char *root, struct skv_error *err)
 			levels += *s != '\0';
 		}
 	}
+	assert(root[0] == '/' && strlen(root) <= SKV_MAX_ROOT);
 	snprintf(parent, sizeof parent, "%s", root);
 	slash = strrchr(parent, '/');
 	if (slash == parent)
@@ -309,6 +317,7 @@ int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvc
 	struct skv_arena a;
 	int rc;
 
+	assert(skv_thread_locks == 0);
 	skv_arena_init(&a);
 	rc = spec_here(core, m, o, &a, &s, err);
 	if (rc == SKV_OK && *s.root)
@@ -336,6 +345,7 @@ int kvcm_storage_change(struct skv_core *core, const config *m, const struct kvc
 	if (rc == SKV_OK)
 		rc = skv_core_storages(core, s.name, &a, &v, &n, err);
 	if (rc == SKV_OK) {
+		assert(n == 1);
 		keep_fixed(&s, &v[0].spec);
 		rc = skv_core_storage_change(core, &s, err);
 	}

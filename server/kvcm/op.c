@@ -7,6 +7,7 @@
  */
 #include "op.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,12 +54,14 @@ int kvcm_nomem(struct kvcm_call *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, N
 
 int kvcm_with_code(struct kvcm_call *k, int rc, int code)
 {
+	assert(rc != SKV_OK && code != KVCM_META__ERROR_CODE__OK);
 	k->code = code;
 	return rc;
 }
 
 int kvcm_code(int status)
 {
+	assert(status != SKV_PENDING);
 	switch (status) {
 	case SKV_OK:
 		return KVCM_META__ERROR_CODE__OK;
@@ -100,8 +103,10 @@ const char *kvcm_field(const struct kvcm_call *k, const char *name)
 
 int kvcm_op_run(struct kvcm_call *k)
 {
-	int rc = k->op->flags & KVCM_LEADER ? skv_call_check_core(k->c) : SKV_OK;
+	int rc;
 
+	assert(k->op == k->c->route->own && (!(k->op->flags & KVCM_WORKER) || k->c->route->flags & ROUTE_BLOCKS));
+	rc = k->op->flags & KVCM_LEADER ? skv_call_check_core(k->c) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;
 	if (k->op->flags & KVCM_FAULTS && kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {

@@ -7,6 +7,7 @@
  */
 #include "meta.h"
 
+#include <assert.h>
 #include <string.h>
 
 char *kvcm_sessions_text(struct kvcm_call *k, const struct kvcm_session *v, uint32_t n)
@@ -14,9 +15,12 @@ char *kvcm_sessions_text(struct kvcm_call *k, const struct kvcm_session *v, uint
 	struct skv_buf text;
 	char *out;
 
+	assert(n > 0 && n <= KVCM_MAX_PORTIONS);
 	skv_buf_init(&text);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
+		assert(v[i].n_blocks > 0 && v[i].n_blocks <= SKV_MAX_KEYS); /* what kvcm_sessions_read takes */
 		skv_buf_printf(&text, n > 1 ? "%s%s-%u" : "%s%s", i ? "." : "", v[i].id, v[i].n_blocks);
+	}
 	out = text.failed ? NULL : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
 	skv_buf_destroy(&text);
 	return out;

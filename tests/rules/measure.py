@@ -24,7 +24,7 @@ import tree
 
 # component: (least asserts per 1,000 lines, most files of a circle)
 BARS = {
-    "total": (7.0, 23),
+    "total": (8.0, 23),
     "allocator": (19.0, 2),
     "api/base": (10.0, 1),
     "backends/fsmaster": (12.0, 1),
@@ -35,6 +35,7 @@ BARS = {
     "server/front": (10.0, 2),
     "server/fsmaster": (10.0, 2),
     "server/grpc": (14.5, 7),
+    "server/kvcm": (10.0, 1),
     "server/main": (10.5, 1),
     "server/pages": (10.5, 11),
     "server/policy": (9.5, 1),
