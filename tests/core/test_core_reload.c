@@ -70,7 +70,7 @@ static void load_again(void *ctx, const char *call)
 	assert_ptr_equal(e.core->part, &place);
 	core_lock(e.core);
 	if (mid.snapshot)
-		snapshot_begin(&place, e.core->commit.queued);
+		snapshot_begin(&place, e.core->commit->queued);
 	mid.journal_bytes = place.journal_bytes;
 	core_unlock(e.core);
 	assert_true(mid.journal_bytes > 0);

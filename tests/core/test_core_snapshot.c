@@ -32,7 +32,7 @@ static int teardown(void **state)
 static void begin_snapshot(void)
 {
 	core_lock(e.core);
-	snapshot_begin(e.core->part, e.core->commit.queued);
+	snapshot_begin(e.core->part, e.core->commit->queued);
 	core_unlock(e.core);
 }
 
@@ -273,7 +273,7 @@ static void test_put_back_is_not_appended(void **state)
 	env_crash(&e);
 	e.faulty = true;
 	env_open(&e);
-	q = &e.core->commit;
+	q = e.core->commit;
 	env_keys(k, 2, 77, 1);
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = k, .n = 1 }, &started), SKV_OK);
 	memcpy(session, started.session, sizeof session);

@@ -169,9 +169,12 @@ int skv_core_create(const struct skv_core_options *o, struct skv_core **out, str
 	skv_rwlock_init(&c->lock);
 	skv_mutex_init(&c->turn_lock);
 	skv_cond_init(&c->turn_wake);
-	commit_init(c);
 	atomic_init(&c->state, SKV_CORE_STANDBY);
 	atomic_init(&c->demote_ms, DEMOTE_NONE);
+	if (commit_init(c) != SKV_OK) {
+		skv_core_destroy(c);
+		return SKV_E_NOMEM;
+	}
 	if (!o->manual && start_threads(c) != SKV_OK) {
 		skv_core_destroy(c);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start threads");
@@ -192,30 +195,18 @@ void skv_core_tick(struct skv_core *c)
 		;
 }
 
-static bool drained(struct skv_core *c)
-{
-	bool empty;
-
-	skv_mutex_lock(&c->commit.lock);
-	empty = !c->commit.head && !c->commit.busy && !c->commit.behind.head;
-	skv_mutex_unlock(&c->commit.lock);
-	return empty;
-}
-
 /* What is queued becomes durable; the time is bounded, a store that hangs does not hold us. */
 static void drain(struct skv_core *c)
 {
 	uint64_t until = skv_now_us() + 5000000;
 
-	while (!drained(c) && skv_now_us() < until) {
+	while (!commit_is_done(c) && skv_now_us() < until) {
 		if (c->o.manual) {
 			if (!commit_round(c))
 				return;
 			continue;
 		}
-		skv_mutex_lock(&c->commit.lock);
-		skv_cond_wait_ms(&c->commit.idle, &c->commit.lock, 10);
-		skv_mutex_unlock(&c->commit.lock);
+		commit_wait_round(c, 10);
 	}
 }
 

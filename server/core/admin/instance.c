@@ -279,7 +279,7 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 		struct skv_buf *doc, struct skv_error *err)
 {
 	struct latch latch = { .over = false };
-	struct waiter w = { .done = { latch_open, &latch }, .err = err };
+	struct waiter w = { .completion.done = { latch_open, &latch }, .err = err };
 	struct instance *inst;
 	int rc = SKV_OK;
 	struct partition *p = admin_lock(c, &rc, err);

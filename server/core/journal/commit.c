@@ -54,7 +54,7 @@ void change_wait(struct change *ch, struct waiter *w)
 
 void change_queue(struct partition *p, struct change *ch)
 {
-	struct commit *q = &p->core->commit;
+	struct commit *q = p->core->commit;
 
 	ASSERT_EXCLUSIVE(p);
 	skv_mutex_lock(&q->lock);
@@ -73,9 +73,9 @@ uint64_t commit_appended(struct skv_core *c)
 {
 	uint64_t n;
 
-	skv_mutex_lock(&c->commit.lock);
-	n = c->commit.appended;
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
+	n = c->commit->appended;
+	skv_mutex_unlock(&c->commit->lock);
 	return n;
 }
 
@@ -94,7 +94,7 @@ void commit_complete(struct skv_core *c, struct change *ch, int status, bool fil
 			continue;
 		if (rc != SKV_OK && w->err && w->err->status == SKV_OK)
 			skv_fail(w->err, rc, NULL, "%s", skv_status_text(rc));
-		core_complete(c, w, rc);
+		core_complete(c, &w->completion, rc);
 	}
 }
 
@@ -149,16 +149,16 @@ static struct change *take_queue(struct skv_core *c)
 {
 	struct change *ch;
 
-	skv_mutex_lock(&c->commit.lock);
-	ch = c->commit.head;
-	c->commit.head = c->commit.tail = NULL;
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
+	ch = c->commit->head;
+	c->commit->head = c->commit->tail = NULL;
+	skv_mutex_unlock(&c->commit->lock);
 	return ch;
 }
 
 static void put_back(struct skv_core *c, struct change *ch)
 {
-	struct commit *q = &c->commit;
+	struct commit *q = c->commit;
 
 	skv_mutex_lock(&q->lock);
 	q->head = join(ch, q->head);
@@ -257,7 +257,7 @@ struct round {
 
 static void take_batch(struct skv_core *c, struct round *r)
 {
-	struct commit *q = &c->commit;
+	struct commit *q = c->commit;
 	struct change *last = NULL;
 
 	*r = (struct round){ .batch = q->head, .urgent = true, .relaxed = true };
@@ -310,7 +310,7 @@ static void append_done(struct skv_core *c, const struct round *r)
 	while (batch) {
 		struct change *next = batch->next;
 
-		if (frees_slots(batch) && (!synced || c->commit.behind.head)) /* in the order of the journal */
+		if (frees_slots(batch) && (!synced || c->commit->behind.head)) /* in the order of the journal */
 			sync_defer(c, batch);
 		else
 			commit_apply(c, batch);
@@ -326,7 +326,7 @@ static void append_done(struct skv_core *c, const struct round *r)
 /* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */
 static void note_settled(struct skv_core *c)
 {
-	struct commit *q = &c->commit;
+	struct commit *q = c->commit;
 	uint64_t settled;
 
 	skv_mutex_lock(&q->lock);
@@ -343,16 +343,16 @@ static bool append_round(struct skv_core *c)
 	int rc;
 
 	/* Those who came together come together again. Where they wait for this processor, they queue for the same append. */
-	if (c->commit.several)
+	if (c->commit->several)
 		sched_yield();
-	skv_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
 	take_batch(c, &r);
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit->lock);
 	if (!r.batch)
 		return false;
 	for (const struct change *ch = r.batch; ch; ch = ch->next)
 		last = ch->number;
-	c->commit.several = last != r.batch->number;
+	c->commit->several = last != r.batch->number;
 	rc = append(c, &r);
 	core_lock(c);
 	if (rc == SKV_OK)
@@ -368,7 +368,7 @@ static bool append_round(struct skv_core *c)
 
 static void begin_snapshot(struct skv_core *c)
 {
-	bool synced = !c->commit.behind.head || sync_now(c);
+	bool synced = !c->commit->behind.head || sync_now(c);
 
 	if (synced)
 		sync_apply(c, true); /* what the journal says is in memory */
@@ -376,9 +376,9 @@ static void begin_snapshot(struct skv_core *c)
 	if (c->part && synced && atomic_load(&c->state) == SKV_CORE_READY) {
 		uint64_t barrier;
 
-		skv_mutex_lock(&c->commit.lock);
-		barrier = c->commit.queued;
-		skv_mutex_unlock(&c->commit.lock);
+		skv_mutex_lock(&c->commit->lock);
+		barrier = c->commit->queued;
+		skv_mutex_unlock(&c->commit->lock);
 		snapshot_begin(c->part, barrier);
 	}
 	core_unlock(c);
@@ -386,7 +386,7 @@ static void begin_snapshot(struct skv_core *c)
 
 bool commit_round(struct skv_core *c)
 {
-	struct commit *q = &c->commit;
+	struct commit *q = c->commit;
 	bool did = false, snapshot, hurry = false, ready;
 
 	skv_mutex_lock(&q->lock);
@@ -440,7 +440,7 @@ static void wait_for_work(struct commit *q)
 static void *committer(void *arg)
 {
 	struct skv_core *c = arg;
-	struct commit *q = &c->commit;
+	struct commit *q = c->commit;
 
 	skv_mutex_lock(&q->lock);
 	while (!q->stop) {
@@ -453,28 +453,36 @@ static void *committer(void *arg)
 	return NULL;
 }
 
-void commit_init(struct skv_core *c)
+int commit_init(struct skv_core *c)
 {
-	skv_mutex_init(&c->commit.lock);
-	skv_cond_init(&c->commit.wake);
-	skv_cond_init(&c->commit.idle);
-	skv_cond_init(&c->commit.behind.wake);
+	c->commit = skv_calloc(1, sizeof *c->commit);
+	if (!c->commit)
+		return SKV_E_NOMEM;
+	skv_mutex_init(&c->commit->lock);
+	skv_cond_init(&c->commit->wake);
+	skv_cond_init(&c->commit->idle);
+	skv_cond_init(&c->commit->behind.wake);
+	return SKV_OK;
 }
 
 void commit_destroy(struct skv_core *c)
 {
+	if (!c->commit)
+		return;
 	sync_forget(c, SKV_E_NOT_READY);
-	skv_cond_destroy(&c->commit.behind.wake);
-	skv_mutex_destroy(&c->commit.lock);
-	skv_cond_destroy(&c->commit.wake);
-	skv_cond_destroy(&c->commit.idle);
+	skv_cond_destroy(&c->commit->behind.wake);
+	skv_mutex_destroy(&c->commit->lock);
+	skv_cond_destroy(&c->commit->wake);
+	skv_cond_destroy(&c->commit->idle);
+	skv_free(c->commit);
+	c->commit = NULL;
 }
 
 int commit_start_thread(struct skv_core *c)
 {
 	int rc = sync_start_thread(c);
 
-	if (rc == SKV_OK && pthread_create(&c->commit.thread, NULL, committer, c) != 0) {
+	if (rc == SKV_OK && pthread_create(&c->commit->thread, NULL, committer, c) != 0) {
 		sync_stop_thread(c);
 		rc = SKV_E_NOMEM;
 	}
@@ -483,25 +491,25 @@ int commit_start_thread(struct skv_core *c)
 
 void commit_stop_thread(struct skv_core *c)
 {
-	skv_mutex_lock(&c->commit.lock);
-	c->commit.stop = true;
-	skv_cond_signal(&c->commit.wake);
-	skv_mutex_unlock(&c->commit.lock);
-	pthread_join(c->commit.thread, NULL);
+	skv_mutex_lock(&c->commit->lock);
+	c->commit->stop = true;
+	skv_cond_signal(&c->commit->wake);
+	skv_mutex_unlock(&c->commit->lock);
+	pthread_join(c->commit->thread, NULL);
 	sync_stop_thread(c);
 }
 
 void commit_wait_idle(struct skv_core *c)
 {
-	skv_mutex_lock(&c->commit.lock);
-	while (c->commit.busy)
-		skv_cond_wait(&c->commit.idle, &c->commit.lock);
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
+	while (c->commit->busy)
+		skv_cond_wait(&c->commit->idle, &c->commit->lock);
+	skv_mutex_unlock(&c->commit->lock);
 }
 
 void commit_ask_snapshot(struct skv_core *c)
 {
-	struct commit *q = &c->commit;
+	struct commit *q = c->commit;
 
 	skv_mutex_lock(&q->lock);
 	q->snapshot_wanted = true;
@@ -511,4 +519,38 @@ void commit_ask_snapshot(struct skv_core *c)
 	skv_mutex_unlock(&q->lock);
 	if (c->o.manual)
 		commit_round(c);
+}
+
+bool commit_is_done(struct skv_core *c)
+{
+	const struct commit *q = c->commit;
+	bool done;
+
+	skv_mutex_lock(&c->commit->lock);
+	done = !q->head && !q->busy && !q->behind.head;
+	skv_mutex_unlock(&c->commit->lock);
+	return done;
+}
+
+void commit_wait_round(struct skv_core *c, uint32_t ms)
+{
+	skv_mutex_lock(&c->commit->lock);
+	skv_cond_wait_ms(&c->commit->idle, &c->commit->lock, ms);
+	skv_mutex_unlock(&c->commit->lock);
+}
+
+bool commit_wait_appended(struct skv_core *c, uint64_t number)
+{
+	struct commit *q = c->commit;
+	bool appended;
+
+	if (c->o.manual)
+		while (commit_appended(c) < number && commit_round(c))
+			;
+	skv_mutex_lock(&q->lock);
+	while (!c->o.manual && q->appended < number && !q->stop && atomic_load(&c->state) == SKV_CORE_READY)
+		skv_cond_wait_ms(&q->idle, &q->lock, 100);
+	appended = q->appended >= number;
+	skv_mutex_unlock(&q->lock);
+	return appended;
 }

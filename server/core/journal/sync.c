@@ -15,7 +15,7 @@
 
 void sync_is_behind(struct skv_core *c)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 
 	if (!b->dirty)
 		b->dirty_since = skv_now_ms(c->clock);
@@ -24,13 +24,13 @@ void sync_is_behind(struct skv_core *c)
 
 void sync_covers_all(struct skv_core *c)
 {
-	c->commit.behind.covered = c->commit.behind.deferred;
-	c->commit.behind.dirty = false;
+	c->commit->behind.covered = c->commit->behind.deferred;
+	c->commit->behind.dirty = false;
 }
 
 void sync_defer(struct skv_core *c, struct change *ch)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 
 	ch->next = NULL;
 	if (b->tail)
@@ -43,7 +43,7 @@ void sync_defer(struct skv_core *c, struct change *ch)
 
 bool sync_is_due(const struct skv_core *c, bool hurry)
 {
-	const struct behind *b = &c->commit.behind;
+	const struct behind *b = &c->commit->behind;
 
 	if (!b->dirty || b->asked)
 		return false;
@@ -57,15 +57,15 @@ bool sync_is_due(const struct skv_core *c, bool hurry)
 
 void sync_forget(struct skv_core *c, int status)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 	struct change *ch;
 
-	skv_mutex_lock(&c->commit.lock); /* the committer may be looking whether it has some, before it sleeps */
+	skv_mutex_lock(&c->commit->lock); /* the committer may be looking whether it has some, before it sleeps */
 	ch = b->head;
 	b->head = b->tail = NULL;
 	b->covered = b->applied = b->deferred;
 	b->dirty = false;
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit->lock);
 	while (ch) {
 		struct change *next = ch->next;
 
@@ -77,7 +77,7 @@ void sync_forget(struct skv_core *c, int status)
 
 void sync_apply(struct skv_core *c, bool all)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 	size_t blocks = 0;
 
 	if (b->applied == b->covered)
@@ -113,7 +113,7 @@ static int sync_store(struct skv_core *c)
 /* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
 static bool ended(struct skv_core *c, int status, uint64_t upto)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 
 	if (status == SKV_OK) {
 		if (b->covered < upto) /* else a later one was faster, or all of it is forgotten */
@@ -130,38 +130,38 @@ static bool ended(struct skv_core *c, int status, uint64_t upto)
 
 bool sync_now(struct skv_core *c)
 {
-	c->commit.behind.dirty = false;
-	return ended(c, sync_store(c), c->commit.behind.deferred);
+	c->commit->behind.dirty = false;
+	return ended(c, sync_store(c), c->commit->behind.deferred);
 }
 
 bool sync_ask(struct skv_core *c)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 
 	if (c->o.manual)
 		return sync_now(c);
-	skv_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
 	b->dirty = false;
 	b->upto = b->deferred;
 	b->asked = true;
 	b->done = false;
 	skv_cond_signal(&b->wake);
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit->lock);
 	return true;
 }
 
 bool sync_collect(struct skv_core *c)
 {
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 	int status;
 	bool done;
 
-	skv_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
 	done = b->done;
 	status = b->status;
 	if (done)
 		b->asked = b->done = false;
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit->lock);
 	return done && ended(c, status, b->upto);
 }
 
@@ -170,37 +170,37 @@ bool sync_collect(struct skv_core *c)
 static void *syncer(void *arg)
 {
 	struct skv_core *c = arg;
-	struct behind *b = &c->commit.behind;
+	struct behind *b = &c->commit->behind;
 
-	skv_mutex_lock(&c->commit.lock);
+	skv_mutex_lock(&c->commit->lock);
 	while (!b->stop) {
 		int rc;
 
 		if (!b->asked || b->done) {
-			skv_cond_wait(&b->wake, &c->commit.lock);
+			skv_cond_wait(&b->wake, &c->commit->lock);
 			continue;
 		}
-		skv_mutex_unlock(&c->commit.lock);
+		skv_mutex_unlock(&c->commit->lock);
 		rc = sync_store(c);
-		skv_mutex_lock(&c->commit.lock);
+		skv_mutex_lock(&c->commit->lock);
 		b->status = rc;
 		b->done = true;
-		skv_cond_signal(&c->commit.wake);
+		skv_cond_signal(&c->commit->wake);
 	}
-	skv_mutex_unlock(&c->commit.lock);
+	skv_mutex_unlock(&c->commit->lock);
 	return NULL;
 }
 
 int sync_start_thread(struct skv_core *c)
 {
-	return pthread_create(&c->commit.behind.thread, NULL, syncer, c) == 0 ? SKV_OK : SKV_E_NOMEM;
+	return pthread_create(&c->commit->behind.thread, NULL, syncer, c) == 0 ? SKV_OK : SKV_E_NOMEM;
 }
 
 void sync_stop_thread(struct skv_core *c)
 {
-	skv_mutex_lock(&c->commit.lock);
-	c->commit.behind.stop = true;
-	skv_cond_signal(&c->commit.behind.wake);
-	skv_mutex_unlock(&c->commit.lock);
-	pthread_join(c->commit.behind.thread, NULL);
+	skv_mutex_lock(&c->commit->lock);
+	c->commit->behind.stop = true;
+	skv_cond_signal(&c->commit->behind.wake);
+	skv_mutex_unlock(&c->commit->lock);
+	pthread_join(c->commit->behind.thread, NULL);
 }

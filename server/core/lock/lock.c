@@ -7,11 +7,11 @@ void core_lock(struct skv_core *c) { skv_rwlock_write(&c->lock); }
 
 void core_unlock(struct skv_core *c)
 {
-	struct waiter *w = c->completions, *first = NULL;
+	struct completion *w = c->completions, *first = NULL;
 
 	c->completions = NULL;
 	while (w) { /* oldest first */
-		struct waiter *next = w->next;
+		struct completion *next = w->next;
 
 		w->next = first;
 		first = w;
@@ -19,14 +19,14 @@ void core_unlock(struct skv_core *c)
 	}
 	skv_rwlock_write_unlock(&c->lock);
 	while (first) {
-		struct waiter *next = first->next; /* done may release its memory */
+		struct completion *next = first->next; /* done may release its memory */
 
 		first->done.fn(first->done.ctx, first->status);
 		first = next;
 	}
 }
 
-void core_complete(struct skv_core *c, struct waiter *w, int status)
+void core_complete(struct skv_core *c, struct completion *w, int status)
 {
 	w->status = status;
 	w->next = c->completions;

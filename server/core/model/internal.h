@@ -25,8 +25,8 @@
 void core_lock(struct skv_core *c);
 /* Releases the write lock, then calls what became complete under it. */
 void core_unlock(struct skv_core *c);
-/* Under the write lock: the waiter's done is called with w->status after the unlock. */
-void core_complete(struct skv_core *c, struct waiter *w, int status);
+/* Under the write lock: w->done is called with the status after the unlock. */
+void core_complete(struct skv_core *c, struct completion *w, int status);
 
 /* Who may change the part, and who may look into it. Before the core has it, and when it has it no longer, it is the
  * thread's that loads it or takes it down. What is called for each block and slot of a call leaves it to its callers. */
@@ -714,7 +714,7 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err);
 
 /* ---- commit.c ---------------------------------------------------------------------------------------- */
 
-void commit_init(struct skv_core *c);
+int commit_init(struct skv_core *c); /* SKV_E_NOMEM */
 void commit_destroy(struct skv_core *c);
 int commit_start_thread(struct skv_core *c);
 void commit_stop_thread(struct skv_core *c);
@@ -727,6 +727,12 @@ void commit_wait_idle(struct skv_core *c);
 /* Has the committer begin a snapshot (threads), or begins it here (manual). */
 void commit_ask_snapshot(struct skv_core *c);
 uint64_t commit_appended(struct skv_core *c);
+/* Nothing is queued, on its way, or waits for a sync. */
+bool commit_is_done(struct skv_core *c);
+/* Until a round is over, so many ms at most. */
+void commit_wait_round(struct skv_core *c, uint32_t ms);
+/* Until the change of this number is durable; false: it is not going to be. Manual mode does the rounds. */
+bool commit_wait_appended(struct skv_core *c, uint64_t number);
 /* Under the write lock: the late half, then its waiters. */
 void commit_apply(struct skv_core *c, struct change *ch);
 /* Completes those who wait for it; `fill`: with what it has come to. */

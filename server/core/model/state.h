@@ -573,10 +573,17 @@ struct repin {
 	struct pin from, to;
 };
 
+/* Somebody who is called once the lock is released. */
+struct completion {
+	struct completion *next;
+	struct skv_done done;
+	int status;
+};
+
 /* Someone who waits for a change. Lives in the request's arena. */
 struct waiter {
-	struct waiter *next;
-	struct skv_done done;
+	struct completion completion;
+	struct waiter *next; /* of the same change */
 	/* Called under the write lock after the change was applied, or undone, to fill the answer; may be
 	 * NULL. `status` is the change's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
 	int (*fill)(struct waiter *w, struct partition *p, const struct change *ch, int status);
@@ -584,7 +591,6 @@ struct waiter {
 	void *res;
 	struct skv_arena *arena;
 	struct skv_error *err;
-	int status;
 };
 
 /* Syncs behind the committer (sync.c): its own, and others' under the core's lock while no round runs, but for what
@@ -658,7 +664,7 @@ struct skv_core {
 	_Atomic bool reload_asked; /* what is in memory is not the truth any more: the keeper begins anew */
 	_Atomic bool fenced;       /* the store told that somebody else owns the partition */
 
-	struct commit commit;
+	struct commit *commit;
 	struct skv_mutex turn_lock; /* keeper, ticker, checkpointer: stop and wake */
 	struct skv_cond turn_wake;
 	bool stop;
@@ -688,7 +694,7 @@ struct skv_core {
 	struct device **device;
 	uint32_t n_device; /* both guarded by `lock` */
 	size_t cap_device;
-	struct waiter *completions; /* under `lock`: to be called once it is released */
+	struct completion *completions; /* under `lock`: to be called once it is released */
 
 	struct {
 #define CORE_COUNTER_ATOMIC(name, help) _Atomic uint64_t name;

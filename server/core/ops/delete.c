@@ -112,7 +112,7 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct
 	if (!op)
 		return SKV_E_NOMEM;
 	*res = (struct skv_delete_res){ 0 };
-	op->w = (struct waiter){ .done = *done, .fill = fill_delete, .req = req, .res = res, .arena = a, .err = err };
+	op->w = (struct waiter){ .completion.done = *done, .fill = fill_delete, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? delete_locked(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
@@ -162,7 +162,7 @@ int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct s
 	if (!w)
 		return SKV_E_NOMEM;
 	*res = (struct skv_clear_res){ 0 };
-	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? clear_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);

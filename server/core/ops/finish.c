@@ -395,7 +395,7 @@ static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *
 
 	if (!call)
 		return NULL;
-	call->w = (struct waiter){ .done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
+	call->w = (struct waiter){ .completion.done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
 	return &call->w;
 }
 

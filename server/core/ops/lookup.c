@@ -291,7 +291,7 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct
 	w = skv_arena_calloc(a, 1, sizeof *w);
 	if (!w)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? wait_for_horizon(c->part, w, false) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);

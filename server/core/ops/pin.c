@@ -275,7 +275,7 @@ int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_p
 	*res = (struct skv_pin_res){ .missing = skv_arena_calloc(a, req->n_keys, sizeof *res->missing) };
 	if (!w || !res->missing)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? pin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
@@ -295,7 +295,7 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 		return skv_fail(err, SKV_E_INVALID, "keys", "%u at most", SKV_MAX_KEYS);
 	if (!w)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .done = *done, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? unpin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);

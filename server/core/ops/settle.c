@@ -259,7 +259,7 @@ int skv_core_settle(struct skv_core *c, const struct skv_settle_req *req, struct
 		return skv_fail(err, SKV_E_TOO_LARGE, "give_up", "at most %u", SKV_MAX_KEYS);
 	if (!w)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .done = *done, .fill = fill_settle, .req = req, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .fill = fill_settle, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? settle_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);

@@ -413,7 +413,7 @@ static int serve_line(struct partition *p, struct group *g)
 			return rc;
 		leave_line(p, g);
 		if (rc != SKV_PENDING)
-			core_complete(p->core, &op->w, rc);
+			core_complete(p->core, &op->w.completion, rc);
 		COUNT(p->core, quota_refused, rc == SKV_E_QUOTA);
 	}
 	return SKV_OK;
@@ -438,7 +438,7 @@ static void expire_line(struct partition *p, struct group *g)
 	while (g->wait_head && too_late(p, g->wait_head)) {
 		struct start_op *op = leave_line(p, g);
 
-		core_complete(p->core, &op->w, give_up(op));
+		core_complete(p->core, &op->w.completion, give_up(op));
 	}
 }
 
@@ -486,7 +486,7 @@ void start_fail_line(struct partition *p, struct group *g, int status, const cha
 	while (g->wait_head) {
 		struct start_op *op = leave_line(p, g);
 
-		core_complete(p->core, &op->w, skv_fail(op->w.err, status, NULL, "%s", text));
+		core_complete(p->core, &op->w.completion, skv_fail(op->w.err, status, NULL, "%s", text));
 	}
 }
 
@@ -647,7 +647,7 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 		rc = refuse_long_name(req, err);
 	if (rc != SKV_OK)
 		return rc;
-	op->w = (struct waiter){ .done = *done, .req = req, .res = res, .arena = a, .err = err };
+	op->w = (struct waiter){ .completion.done = *done, .req = req, .res = res, .arena = a, .err = err };
 	op->since = skv_now_ms(c->clock);
 	hash_request(op);
 	core_lock(c);

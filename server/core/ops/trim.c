@@ -141,7 +141,7 @@ bool trim_go_on(struct partition *p)
 		if (rc != SKV_OK && rc != SKV_PENDING && op->w.err->status == SKV_OK)
 			skv_fail(op->w.err, rc, NULL, "%s", skv_status_text(rc));
 		if (rc != SKV_PENDING)
-			core_complete(p->core, &op->w, rc);
+			core_complete(p->core, &op->w.completion, rc);
 		op = next;
 	}
 	return p->trimmed_at && now - p->trimmed_at < HURRY_MS;
@@ -156,7 +156,7 @@ void trim_fail_all(struct partition *p, int status, const char *text)
 	while (op) {
 		struct trim_op *next = op->next;
 
-		core_complete(p->core, &op->w, skv_fail(op->w.err, status, NULL, "%s", text));
+		core_complete(p->core, &op->w.completion, skv_fail(op->w.err, status, NULL, "%s", text));
 		op = next;
 	}
 }
@@ -190,7 +190,7 @@ int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv
 		return SKV_E_NOMEM;
 	if (req->from_ms > req->to_ms)
 		return skv_fail(err, SKV_E_INVALID, "from_ms", "it lies after to_ms");
-	op->w = (struct waiter){ .done = *done, .fill = go_on_later, .req = req, .res = res, .arena = a, .err = err };
+	op->w = (struct waiter){ .completion.done = *done, .fill = go_on_later, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->part ? begin(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);

@@ -120,16 +120,7 @@ static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 /* Everything that was queued when the snapshot began must be durable. */
 static int wait_barrier(struct writer *w, uint64_t barrier, struct skv_error *err)
 {
-	struct commit *q = &w->c->commit;
-
-	if (w->c->o.manual)
-		while (commit_appended(w->c) < barrier && commit_round(w->c))
-			;
-	skv_mutex_lock(&q->lock);
-	while (!w->c->o.manual && q->appended < barrier && !q->stop && atomic_load(&w->c->state) == SKV_CORE_READY)
-		skv_cond_wait_ms(&q->idle, &q->lock, 100);
-	skv_mutex_unlock(&q->lock);
-	return commit_appended(w->c) >= barrier
+	return commit_wait_appended(w->c, barrier)
 		       ? SKV_OK
 		       : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "what the snapshot holds did not become durable");
 }
