@@ -6,7 +6,11 @@
 
 #include <stdlib.h>
 
-#include "../../server/core/model/internal.h"
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <model/era.h>
+#include <model/partition.h>
 
 #define SAMPLES 4000u
 

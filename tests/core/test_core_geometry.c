@@ -13,7 +13,7 @@
 
 #include <skv/superblock.h>
 
-#include "../../server/core/model/geometry.h"
+#include <model/geometry.h>
 
 #define KIB ((uint64_t)1024)
 #define MIB (1024 * KIB)

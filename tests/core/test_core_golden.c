@@ -7,7 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "replay.h"
+#include <lock/lock.h>
+#include <model/leases.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <journal/record.h>
+#include <journal/replay.h>
+#include <recovery/load.h>
+#include <recovery/recover.h>
 
 static struct env e;
 

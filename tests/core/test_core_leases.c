@@ -9,7 +9,11 @@
 
 #include <skv/mem.h>
 
-#include "../../server/core/model/internal.h"
+#include <lock/lock.h>
+#include <model/leases.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <journal/record.h>
 
 #define PAGES 20000u
 #define BATCH 128u

@@ -13,7 +13,11 @@
 
 #include <skv/bytes.h>
 
-#include "../../server/core/model/internal.h"
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/find.h>
+#include <model/objects.h>
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)

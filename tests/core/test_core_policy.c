@@ -11,7 +11,7 @@
 
 #include <skv/mem.h>
 
-#include "../../server/core/model/mark.h"
+#include <model/mark.h>
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)

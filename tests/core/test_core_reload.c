@@ -9,7 +9,11 @@
 
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include <lock/lock.h>
+#include <model/partition.h>
+#include <journal/commit.h>
+#include <journal/snapshot.h>
+#include <recovery/checkpoint.h>
 
 #define N 600u /* blocks: three chunks */
 

@@ -9,7 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay.h"
+#include <model/partition.h>
+#include <journal/record.h>
+#include <journal/replay.h>
+#include <recovery/checkpoint.h>
+#include <recovery/load.h>
+#include <recovery/recover.h>
+#include <admin/check.h>
 
 struct saved {
 	struct skv_buf b; /* all slices and batches, one after another */

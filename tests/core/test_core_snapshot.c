@@ -6,7 +6,14 @@
 
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include <lock/lock.h>
+#include <model/find.h>
+#include <model/partition.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/commit.h>
+#include <journal/snapshot.h>
+#include <evict/clear.h>
 
 #define N 600u /* blocks: three chunks */
 

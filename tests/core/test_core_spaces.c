@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../server/core/model/internal.h"
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/partition.h>
 
 #define SPACES 700u /* slots once named their storage in 8 bits */
 #define PAGES 8u

@@ -14,7 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replay.h"
+#include <journal/record.h>
+#include <journal/replay.h>
+#include <recovery/checkpoint.h>
+#include <recovery/load.h>
+#include <recovery/recover.h>
+#include <admin/check.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 
+import core
 import tree
 
 # Folder: (symbols it must not need, headers it must not include). The longest folder wins. Symbols are
@@ -93,6 +94,11 @@ LAYERS = {
                ["skv/pool.h", "skv/store.h", "skv/storage.h", "skv/core.h", "skv/front.h", "sqlite3.h",
                 "microhttpd.h", "curl/"]),
 }
+
+# The core's own components, whose order core.py has: none includes the headers of one above it.
+for i, layer in enumerate(core.LAYERS):
+    above = [f"{name}/" for name in core.LAYERS[i + 1:]]
+    LAYERS[os.path.join(core.CORE, layer)] = (LAYERS[core.CORE][0], LAYERS[core.CORE][1] + above)
 
 
 def layer_of(path):

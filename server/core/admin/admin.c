@@ -6,6 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
+#include <model/device.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/policy.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <ops/start.h>
+
 /* ---- turn ----------------------------------------------------------------------------------------- */
 
 int admin_leave(struct skv_core *c, int rc)

@@ -6,10 +6,15 @@
  * loaded again at any moment between: what a call found before it blocked is looked up anew afterwards. What it writes
  * bears the fence that was there when its turn began (turn_fence), so after a demotion or a reload it writes nothing more.
  */
-#ifndef SKV_CORE_ADMIN_H
-#define SKV_CORE_ADMIN_H
+#ifndef SKV_CORE_ADMIN_ADMIN_H
+#define SKV_CORE_ADMIN_ADMIN_H
 
-#include "internal.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct partition;
+struct skv_core;
+struct skv_error;
 
 /* Takes the turn and passes the gate; leave() gives the turn back and returns rc. */
 int admin_enter(struct skv_core *c, struct skv_error *err);

@@ -2,11 +2,31 @@
  * check.c - verifies that what the partition believes fits together. Used by tests on a running core
  * and by `slabkvd fsck` on a store that nobody runs.
  */
-#include "internal.h"
+#include <admin/check.h>
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/queue.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <storage/bad_files.h>
+#include <storage/claim.h>
+#include <storage/device.h>
+#include <recovery/recover.h>
 
 /* What a group has, counted block by block. */
 struct group_sum {

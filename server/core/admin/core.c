@@ -4,11 +4,38 @@
  * Threads: committer (commit.c), keeper (owner.c), ticker (tick.c, owner_load), checkpointer
  * (checkpoint.c), one per storage (device.c). turn_lock only guards their stop and wake flags.
  */
-#include "internal.h"
-#include "format.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
+#include <model/partition.h>
+#include <journal/change.h>
+#include <journal/commit.h>
+#include <journal/format.h>
+#include <journal/registry_write.h>
+#include <storage/device.h>
+#include <storage/growth.h>
+#include <evict/clear.h>
+#include <evict/remove.h>
+#include <ops/end.h>
+#include <ops/finish.h>
+#include <ops/horizon.h>
+#include <ops/pin.h>
+#include <ops/settle.h>
+#include <ops/start.h>
+#include <ops/trim.h>
+#include <recovery/checkpoint.h>
+#include <recovery/owner.h>
+#include <recovery/replay.h>
+#include <recovery/replay_blocks.h>
+#include "tick.h"
 
 void skv_core_options_init(struct skv_core_options *o)
 {

@@ -5,10 +5,14 @@
  * as all that the managers of a store have in common. What a manager publishes of itself does not: so a standby tells
  * where it is to be found.
  */
-#include "internal.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <journal/registry_write.h>
 
 #define PREFIX "doc/"
 

@@ -3,10 +3,22 @@
  *
  * What an administrator wants of a file is in its document, so it survives whoever heard it; drain.c does the work.
  */
-#include "admin.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/find.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <storage/device.h>
+#include <evict/drain.h>
+#include "admin.h"
 
 static int no_file(struct skv_error *err, const char *storage, uint32_t number)
 {

@@ -5,10 +5,27 @@
  * "dropped/<id>": the journal still has records of it, and until a checkpoint has replaced them a load must
  * know what they are about. The name is free at once.
  */
-#include "admin.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/device.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/share.h>
+#include <model/space.h>
+#include <journal/change.h>
+#include <journal/commit.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <evict/clear.h>
+#include "admin.h"
 
 static int conflict(struct skv_error *err, const char *field, const char *id)
 {

@@ -1,10 +1,22 @@
 /*
  * stats.c - views of storages, groups and instances, and the totals, copied out under the read lock.
  */
-#include "internal.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/find.h>
+#include <model/geometry.h>
+#include <model/leases.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/share.h>
+#include <model/space.h>
+#include <storage/device.h>
 
 static char *dup_text(struct skv_arena *a, const char *s) { return skv_arena_strndup(a, s, strlen(s)); }
 

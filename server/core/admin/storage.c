@@ -5,10 +5,29 @@
  * nobody takes slots there, a reload in between or not; a checkpoint without it replaces the journal; then its
  * documents go, and its files. A failure on the way enables it again.
  */
-#include "admin.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <storage/claim.h>
+#include <storage/device.h>
+#include <evict/clear.h>
+#include <recovery/checkpoint.h>
+#include "admin.h"
 
 #define DEFAULT_UNIT (64ull << 20)
 #define DEFAULT_FILE (1ull << 30) /* KVCM's local SDK maps whole files */

@@ -4,7 +4,26 @@
  * The ticker thread runs it every TICK_MS; in manual mode the test does. Short pieces under the write
  * lock, nothing that blocks.
  */
-#include "internal.h"
+#include "tick.h"
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
+#include <model/era.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/policy.h>
+#include <model/session.h>
+#include <evict/clear.h>
+#include <evict/drain.h>
+#include <evict/evict.h>
+#include <ops/end.h>
+#include <ops/horizon.h>
+#include <ops/pin.h>
+#include <ops/start.h>
+#include <ops/trim.h>
+#include <recovery/owner.h>
 
 #define TICK_MS 20u
 #define TICK_PORTION 512u /* storages, groups, instances: others have their turn at the next ticks, and wait for the lock */

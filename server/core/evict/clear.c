@@ -10,10 +10,25 @@
  * A call thus costs as much as its instance has sessions open. In p->ghosts are those not yet swept, and those whose
  * record is on its way (not `cleared`). All calls under the write lock but where said.
  */
-#include "internal.h"
-#include "replay.h"
+#include <evict/clear.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
+#include <model/block.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
 
 #define PORTION_BLOCKS 1024u /* others wait for the lock */
 

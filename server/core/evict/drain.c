@@ -11,9 +11,26 @@
  * An empty file is still named by older records of the journal, so a checkpoint is written first. Then it is GOING, from
  * where there is no way back. All of it runs under the write lock (ticker).
  */
-#include "internal.h"
+#include <evict/drain.h>
 
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/turn.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <storage/device.h>
+#include <evict/evict.h>
+#include <evict/remove.h>
+#include <evict/steer.h>
 
 #define LOOKS 4096u     /* slots that one call looks at */
 #define PORTION 512u    /* blocks that it picks */

@@ -21,10 +21,28 @@
  * In a group whose instances have parts (share.c) the instance that has most for its part loses blocks first, whichever they
  * are: a search puts the members of a set in that order, and keeps it. What is pinned soft is looked at only when the caller says so, and goes last.
  */
-#include "internal.h"
-#include "mark.h"
+#include <evict/evict.h>
 
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/queue.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <storage/growth.h>
+#include <evict/clear.h>
+#include <evict/reclaim.h>
+#include <evict/remove.h>
+#include "share.h"
+#include <evict/steer.h>
 
 #define MAX_AHEAD_PERCENT 10u /* of a storage, for demand */
 #define DEMAND_MS 20u

@@ -7,9 +7,17 @@
  * storage take the place of that share: nothing goes up to the high one, and above it all down to the low one. What is
  * pinned soft stays. All calls under the write lock; evict.c picks the victims.
  */
-#include "internal.h"
+#include <evict/reclaim.h>
 
 #include <string.h>
+
+#include <model/device.h>
+#include <model/era.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/share.h>
+#include <model/space.h>
+#include <evict/evict.h>
 
 #define PORTION_BLOCKS 1024u /* in one call */
 

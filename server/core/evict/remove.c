@@ -5,10 +5,23 @@
  * record is durable: slots become free, or are held until the lease that runs on them ends. Undo: they
  * are COMMITTED again. All calls under the write lock.
  */
-#include "internal.h"
-#include "replay.h"
+#include <evict/remove.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
 
 #define AHEAD 8u /* turns of a loop between a prefetch and its use */
 

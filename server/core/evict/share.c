@@ -1,7 +1,13 @@
 /*
  * share.c - which instances have more than their part of a group, when victims are looked for.
  */
-#include "internal.h"
+#include "share.h"
+
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/share.h>
+#include <evict/evict.h>
 
 void shares_refresh(struct partition *p, uint32_t space)
 {

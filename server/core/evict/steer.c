@@ -14,10 +14,22 @@
  *
  * All calls under the write lock.
  */
-#include "internal.h"
-#include "mark.h"
+#include <evict/steer.h>
 
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <model/block.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <evict/evict.h>
+#include <evict/remove.h>
+#include "share.h"
 
 #define SAMPLES 32u /* slots looked at to tell how long a slab has been idle */
 #define STEER_RATIO 2u

@@ -12,10 +12,24 @@
  *
  * Locks: the partition's write lock, then commit.lock; neither is held while appending.
  */
-#include "internal.h"
+#include <journal/commit.h>
 
+#include <assert.h>
 #include <sched.h>
 #include <string.h>
+
+#include <skv/json_out.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/partition.h>
+#include <journal/change.h>
+#include <journal/snapshot.h>
+#include <journal/sync.h>
 
 #define BATCH_BYTES ((size_t)8 << 20)
 #define STORE_FULL_MS 1000u /* starts are refused this long before one tries again */

@@ -1,9 +1,13 @@
 /*
  * document.c - the form of the registry's documents.
  */
-#include "document.h"
+#include <journal/document.h>
 
 #include <string.h>
+
+#include <skv/bytes.h>
+#include <skv/mem.h>
+#include <skv/status.h>
 
 void doc_put_text(struct skv_buf *out, const char *s) { skv_put_string(out, s, strlen(s)); }
 

@@ -5,12 +5,25 @@
  * u64 XXH3-64 of type..payload. Little-endian; "varint" is LEB128; keys are hi then lo, 8 bytes each.
  * replay.c decodes. No state; the caller holds the partition's lock. Failures stick in out->failed.
  */
-#include "internal.h"
-#include "mark.h"
-#include "format.h"
+#include <journal/record.h>
 
 #include <stddef.h>
 #include <string.h>
+
+#include <skv/json_out.h>
+
+#include <model/block.h>
+#include <model/device.h>
+#include <model/era.h>
+#include <model/mark.h>
+#include <model/names.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/format.h>
 
 #define PINS_PER_RECORD 16384u /* so that slices of a checkpoint stay small */
 

@@ -9,10 +9,14 @@
  * ones need no new version; what says nothing is not written. A document with fields is version 4; one with a tag
  * that is not known here is refused.
  */
-#include "internal.h"
-#include "document.h"
+#include <journal/registry.h>
 
 #include <stdio.h>
+
+#include <skv/bytes.h>
+
+#include <model/files.h>
+#include <journal/document.h>
 
 void registry_put_storage(struct skv_buf *out, const struct storage_doc *d)
 {

@@ -8,10 +8,19 @@
  *
  * No state. Blocks for the store; no lock is held.
  */
-#include "internal.h"
+#include <journal/registry_write.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <journal/registry.h>
 
 static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *err)
 {

@@ -5,10 +5,19 @@
  * a known session's start is skipped. Records of an instance that nobody knows are skipped too; that does not
  * happen as long as registrations outlive the records, and recover.c distrusts all free slots then.
  */
-#include "replay.h"
-#include "format.h"
+#include <journal/replay.h>
 
 #include <string.h>
+
+#include <model/device.h>
+#include <model/files.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/session.h>
+#include <journal/change.h>
+#include <journal/format.h>
+#include <journal/record.h>
 
 /* ---- what records refer to -------------------------------------------------------------------------- */
 

@@ -7,7 +7,16 @@
  * What was queued when the snapshot began has its early half in it, as links and removals that are none yet; but starts
  * are left to the journal, for a clear that is queued before them takes nothing of theirs.
  */
-#include "internal.h"
+#include <journal/snapshot.h>
+
+#include <assert.h>
+
+#include <model/block.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <journal/record.h>
 
 static void copy_chunk(struct partition *p, uint32_t no)
 {
@@ -115,6 +124,8 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 
 void snapshot_end(struct partition *p)
 {
+	ASSERT_EXCLUSIVE(p);
+	assert(p->snap.active);
 	p->snap.active = false;
 	skv_buf_destroy(&p->snap.out);
 	skv_buf_destroy(&p->snap.tail);

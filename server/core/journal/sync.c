@@ -9,7 +9,15 @@
  *
  * State: commit.behind. Called by the committer alone, and by whoever drops the part while no round runs.
  */
-#include "internal.h"
+#include <journal/sync.h>
+
+#include <skv/log.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <journal/change.h>
+#include <journal/commit.h>
 
 #define PORTION 512u /* removals applied in one hold of the lock */
 

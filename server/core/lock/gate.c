@@ -4,7 +4,9 @@
  * Atomics alone, so that everybody may ask at any time. Only owner.c sets the lease; others may say that it is lost, or that
  * the partition is to be loaded again.
  */
-#include "internal.h"
+#include <lock/gate.h>
+
+#include <lock/core.h>
 
 bool owner_valid(const struct skv_core *c)
 {

@@ -1,7 +1,11 @@
 /*
  * lock.c - the core's lock, and what is called once it is released.
  */
-#include "internal.h"
+#include <lock/lock.h>
+
+#include <assert.h>
+
+#include <lock/core.h>
 
 void core_lock(struct skv_core *c) { skv_rwlock_write(&c->lock); }
 
@@ -9,6 +13,7 @@ void core_unlock(struct skv_core *c)
 {
 	struct completion *w = c->completions, *first = NULL;
 
+	assert(skv_rwlock_write_held(&c->lock));
 	c->completions = NULL;
 	while (w) { /* oldest first */
 		struct completion *next = w->next;
@@ -28,6 +33,7 @@ void core_unlock(struct skv_core *c)
 
 void core_complete(struct skv_core *c, struct completion *w, int status)
 {
+	assert(skv_rwlock_write_held(&c->lock));
 	w->status = status;
 	w->next = c->completions;
 	c->completions = w;

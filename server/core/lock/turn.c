@@ -1,7 +1,11 @@
 /*
  * turn.c - the core's threads wait and are woken, and take turns: administrators one by one.
  */
-#include "internal.h"
+#include <lock/turn.h>
+
+#include <assert.h>
+
+#include <lock/core.h>
 
 bool core_wait(struct skv_core *c, uint32_t ms, const bool *wake)
 {
@@ -34,6 +38,7 @@ void checkpoint_ask(struct skv_core *c)
 void turn_leave(struct skv_core *c)
 {
 	skv_mutex_lock(&c->turn_lock);
+	assert(c->admin_busy);
 	c->admin_busy = false;
 	skv_cond_broadcast(&c->turn_wake);
 	skv_mutex_unlock(&c->turn_lock);

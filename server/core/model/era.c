@@ -12,7 +12,13 @@
  *
  * For people, and for trims by time. Under the partition's write lock; era_of and era_after under the read lock.
  */
-#include "internal.h"
+#include <model/era.h>
+
+#include <assert.h>
+
+#include <skv/mem.h>
+
+#include <model/partition.h>
 
 #define MAX_ERAS 8192u
 #define FINENESS 150u

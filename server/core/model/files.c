@@ -5,9 +5,16 @@
  * others; the pool has those that are there, the registry a document for each. Numbers may have holes. Called while loading, when nobody else sees the part, and under the write lock. Nothing here
  * touches the store or a file system.
  */
-#include "internal.h"
+#include <model/files.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/partition.h>
+#include <model/space.h>
 
 static size_t place_of(const struct space *s, uint32_t number)
 {

@@ -3,10 +3,14 @@
  *
  * Hashes of the names lie side by side, so that one is found among thousands without a look at each. Under the read lock.
  */
-#include "internal.h"
+#include <model/find.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#include <model/device.h>
+#include <model/objects.h>
+#include <model/partition.h>
 
 uint32_t name_hash(const char *name, const char *more)
 {

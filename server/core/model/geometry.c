@@ -2,7 +2,7 @@
  * geometry.c - see geometry.h. Facts of 3FS behind it: a write of a part of a chunk copies all of it, but one that begins
  * where the chunk's bytes end is written behind them.
  */
-#include "geometry.h"
+#include <model/geometry.h>
 
 #define PAGE 4096u
 #define ROUNDING 8u  /* a slot may waste so much of its size: 1 / ROUNDING */

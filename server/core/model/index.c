@@ -8,9 +8,17 @@
  * and tables may be nine tenths full. Removal shifts back; there are no tombstones. Readers hold the
  * partition's lock for reading, writers for writing.
  */
-#include "internal.h"
+#include <model/index.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/table.h>
 
 #define SLACK 64u /* cells behind the last home, so that no run wraps around */
 

@@ -9,7 +9,10 @@
  * later. A thread that was stopped in between may find its window gone: then the sum is off by that until the lease ends.
  * leases_copy under the write lock.
  */
-#include "internal.h"
+#include <model/leases.h>
+
+#include <model/objects.h>
+#include <model/partition.h>
 
 uint32_t lease_shift(uint32_t longest_ms)
 {

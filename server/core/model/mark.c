@@ -1,8 +1,10 @@
 /*
  * mark.c - the use of a block as its mark has it.
  */
-#include "internal.h"
-#include "mark.h"
+#include <model/mark.h>
+
+#include <model/block.h>
+#include <model/partition.h>
 
 /* Never less than before, never ahead of the clock: of one millisecond those past the last order are equal. */
 uint64_t use_now(struct partition *p, uint64_t now)

@@ -5,9 +5,13 @@
  * see them. It is set when a start gives a block its first slot, and goes with the entry. Under the write lock; reads
  * under the read lock.
  */
-#include "internal.h"
+#include <model/names.h>
 
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
 
 /* An allocation of its own, of just that size. */
 struct name {

@@ -4,10 +4,24 @@
  * Owns their strings. Called while loading, when nobody else sees the part, and by administrators under the
  * write lock. Nothing here touches the store (registry.c does).
  */
-#include "internal.h"
+#include <model/objects.h>
 
-#include <skv/hash.h>
+#include <assert.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/device.h>
+#include <model/find.h>
+#include <model/index.h>
+#include <model/leases.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/policy.h>
+#include <model/queue.h>
+#include <model/share.h>
+#include <model/space.h>
 
 /* Room for one more. */
 static int spaces_reserve(struct partition *p)

@@ -6,7 +6,14 @@
  * that is pinned soft in a queue that is looked at last (evict.c). A pin goes with the last committed slot of its block.
  * All calls under the write lock.
  */
-#include "internal.h"
+#include <model/pin.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
 
 static uint32_t home(const struct pins *pins, uint32_t block) { return (block * 2654435761u) & (pins->cells - 1); }
 
@@ -77,6 +84,7 @@ void pin_set(struct partition *p, struct block *b, struct pin to)
 	struct pins *pins = &block_instance(b)->pins;
 	struct pin *cell;
 
+	ASSERT_EXCLUSIVE(p);
 	if (b->pinned)
 		take_out(pins, cell_of(pins, block_id(b)));
 	b->pinned = to.kind != SKV_PIN_NONE;

@@ -5,9 +5,17 @@
  * says. The ticker goes through all blocks of the group in portions and queues them again, so that nothing waits where
  * the old one left it. All calls under the write lock, but policy_check.
  */
-#include "internal.h"
+#include <model/policy.h>
 
 #include <string.h>
+
+#include <skv/log.h>
+
+#include <model/block.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/table.h>
 
 #define PORTION_BLOCKS 1024u /* others wait for the lock */
 

@@ -12,10 +12,20 @@
  *
  * All calls under the write lock, but evict_destroy_queues of a ghost that is swept.
  */
-#include "internal.h"
-#include "mark.h"
+#include <model/queue.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/rows.h>
+#include <model/table.h>
 
 static struct evict_queue *queue_find(const struct instance *inst, uint32_t space, uint32_t class_id)
 {

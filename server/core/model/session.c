@@ -5,9 +5,18 @@
  * its id and outcome until deadline + REMEMBER_MS (bounded in number), so that repeated calls get the
  * same answer. All calls under the write lock, finds under the read lock.
  */
-#include "internal.h"
+#include <model/session.h>
 
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/mark.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/space.h>
+#include <model/table.h>
 
 static size_t bucket(struct skv_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }
 
@@ -106,6 +115,7 @@ uint32_t *session_due_place(void *ctx, uint32_t number)
 
 void session_set_due(struct partition *p, struct session *s, uint64_t at)
 {
+	assert(s->state == SKV_SESSION_OPEN);
 	if (s->due)
 		skv_heap_remove(&p->deadlines, s->number);
 	skv_heap_push(&p->deadlines, 0, at, s->number);

@@ -6,7 +6,11 @@
  * reclaim.c brings down what has more than its part for it was larger. All calls under the partition's lock, for
  * writing where something changes.
  */
-#include "internal.h"
+#include <model/share.h>
+
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
 
 uint64_t spec_block_bytes(const struct skv_instance_spec *i)
 {

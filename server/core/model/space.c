@@ -4,10 +4,23 @@
  * Bridges blocks and the allocator (skv/pool.h). All calls under the partition's lock, for writing
  * where something changes. Files are made by the device's thread (device.c), never here.
  */
-#include "internal.h"
+#include <model/space.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/device.h>
+#include <model/find.h>
+#include <model/geometry.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/rows.h>
+#include <model/table.h>
 
 uint64_t stride_align(uint64_t stride, bool numbered) { return geometry_of(stride, numbered, 0, 0).align; }
 

@@ -7,11 +7,21 @@
  * of dropped instances by the next ones. All calls under the partition's write lock, reads of entries under
  * the read lock.
  */
-#include "internal.h"
-#include "mark.h"
+#include <model/table.h>
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/index.h>
+#include <model/mark.h>
+#include <model/names.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
 
 #define REGION_CHUNKS (SKV_REGION_BYTES / CHUNK_BYTES)
 

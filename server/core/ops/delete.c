@@ -4,7 +4,22 @@
  *
  * What is deleted is a miss at once (remove.c, clear.c), and the call is answered when that is durable.
  */
-#include "internal.h"
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/find.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <evict/clear.h>
+#include <evict/remove.h>
+#include "revoke.h"
+#include <ops/settle.h>
 
 struct delete_op {
 	struct waiter w;

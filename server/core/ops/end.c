@@ -4,8 +4,16 @@
  * Early half: the session is marked as ending. Late half: everything that it writes is given up; the slots are free after
  * the grace, at once when quiesced. Undo: an expired session is looked at again a little later. All under the write lock.
  */
-#include "internal.h"
-#include "replay.h"
+#include <ops/end.h>
+
+#include <assert.h>
+
+#include <lock/core.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
 
 #define RETRY_MS 1000u /* an end that could not be journaled */
 #define NAMED_MS 100u  /* a session whose end has to wait */

@@ -5,10 +5,18 @@
  * once. A cursor is the id of the entry that comes next, under a number that is another one after each load: what an
  * id means then is not known. Runs under the read lock and writes nothing.
  */
-#include "internal.h"
-#include "mark.h"
-
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <model/block.h>
+#include <model/find.h>
+#include <model/mark.h>
+#include <model/names.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <model/table.h>
 
 #define PORTION_ENTRIES 32768u /* looked at in one portion */
 #define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */

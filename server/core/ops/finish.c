@@ -5,11 +5,29 @@
  * become visible, failed slots are given up (free after the grace, at once when quiesced). A call that
  * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
  */
-#include "internal.h"
-#include "replay.h"
-#include "mark.h"
+#include <ops/finish.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/find.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
+#include <ops/end.h>
 
 struct finish {
 	struct change change;

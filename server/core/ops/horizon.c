@@ -10,8 +10,15 @@
  *
  * Horizons never shrink in a reign. All calls under the write lock; lookups read `horizon` under the read lock.
  */
-#include "internal.h"
-#include "replay.h"
+#include <ops/horizon.h>
+
+#include <skv/mem.h>
+
+#include <model/objects.h>
+#include <model/partition.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
 
 #define LOOK_MS 100u         /* the ticker looks so often */
 #define LEAST_AHEAD_MS 1000u /* a horizon is extended when so little of it would be left after the longest lease, */

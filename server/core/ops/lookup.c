@@ -7,11 +7,25 @@
  *
  * A lease that would end after the instance's durable horizon (horizon.c) waits for a longer one to be journaled.
  */
-#include "internal.h"
-#include "mark.h"
-
 #include <stdio.h>
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/era.h>
+#include <model/find.h>
+#include <model/leases.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/share.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <ops/horizon.h>
+#include "search.h"
 
 /* ---- leases ----------------------------------------------------------------------------------------- */
 

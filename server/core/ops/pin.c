@@ -5,8 +5,24 @@
  * by themselves are found by the ticker, which goes through the tables in portions, and are unpinned by a record, too:
  * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
  */
-#include "internal.h"
-#include "replay.h"
+#include <ops/pin.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/find.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/pin.h>
+#include <model/share.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
 
 #define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */
 #define TURNS 64u           /* in so many ticks all of a table is looked at */

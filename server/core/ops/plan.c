@@ -4,11 +4,17 @@
  * Each (key, spec) has a slot with a state of its own, so each has one writer, and a key may have several at a time.
  * Reads the index only; under the write lock, with what it allocates in the request's arena.
  */
-#include "internal.h"
-#include "probe.h"
+#include "plan.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include <model/block.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/probe.h>
+#include <model/space.h>
 
 #define MAX_SLOTS 131072u /* of one session: bounds its record */
 

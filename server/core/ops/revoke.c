@@ -6,9 +6,20 @@
  * counts the revoked ones as failed, whatever it says of them. The record is a SETTLE (settle.c), whose early half, late
  * half and undo are these writes' as well. All under the write lock.
  */
-#include "internal.h"
+#include "revoke.h"
 
 #include <skv/key_set.h>
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <ops/settle.h>
 
 /* Keys of the request whose blocks are being written. */
 struct wanted {

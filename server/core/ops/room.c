@@ -5,9 +5,27 @@
  * none has either, eviction of blocks of the same size class, whole slabs of other classes. Nothing here waits: what is on
  * its way is reported as TRY_WAIT. All calls under the write lock.
  */
-#include "internal.h"
+#include "room.h"
 
 #include <string.h>
+
+#include <model/block.h>
+#include <model/device.h>
+#include <model/find.h>
+#include <model/geometry.h>
+#include <model/leases.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/share.h>
+#include <model/space.h>
+#include <storage/growth.h>
+#include <evict/clear.h>
+#include <evict/evict.h>
+#include <evict/reclaim.h>
+#include <evict/steer.h>
+#include "plan.h"
+#include <ops/start.h>
 
 #define MAX_SWEEP 16384u       /* blocks that one try sweeps */
 #define GROW_PATIENCE_MS 1000u   /* a storage that fails to grow for so long evicts instead */

@@ -4,11 +4,22 @@
  * Runs under the read lock and writes nothing to blocks: leases and uses are lookup.c's. Index cells and entries are
  * fetched some keys ahead, in the order in which the mode looks at the keys.
  */
-#include "internal.h"
-#include "probe.h"
+#include "search.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <model/block.h>
+#include <model/files.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/probe.h>
+#include <model/queue.h>
+#include <model/space.h>
+#include <storage/device.h>
 
 static inline bool has_all(const struct block *b, uint32_t mask, const struct unread *gone)
 {

@@ -9,8 +9,27 @@
  * expire meanwhile. Late half: they are committed or given up. Undo: the marks go. A call that repeats one on its way
  * waits behind that, with a record that names nothing. All under the write lock.
  */
-#include "internal.h"
-#include "replay.h"
+#include <ops/settle.h>
+
+#include <assert.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/find.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include <journal/replay.h>
+#include "revoke.h"
 
 #define AHEAD 16u /* entries that are fetched ahead of use */
 

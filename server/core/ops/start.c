@@ -7,13 +7,37 @@
  * free: first come, first served, also between groups that share a storage; groups that do not share one
  * do not wait for each other. All work under the write lock; no I/O here.
  */
-#include "internal.h"
-#include "replay.h"
+#include <ops/start.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <skv/key_set.h>
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/era.h>
+#include <model/find.h>
+#include <model/index.h>
+#include <model/mark.h>
+#include <model/names.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/record.h>
+#include "plan.h"
+#include "room.h"
+#include "start_answer.h"
+#include "start_replay.h"
 
 #define MAX_WAIT_MS 15000u  /* before a start that waits for room gives up */
 

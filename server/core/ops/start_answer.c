@@ -3,9 +3,20 @@
  *
  * No state. Under the write lock: some of it when the start's record is durable, what has nothing to write at once.
  */
-#include "internal.h"
+#include "start_answer.h"
 
 #include <string.h>
+
+#include <model/block.h>
+#include <model/find.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include "plan.h"
 
 /* The locations of `fill`, in the columns of `specs`. */
 static int fill_row(struct file_table *files, const struct partition *p, const struct block *b, uint32_t specs, uint32_t fill,

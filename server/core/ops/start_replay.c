@@ -1,8 +1,19 @@
 /*
  * start_replay.c - the record of a start, decoded and applied. See replay.h.
  */
-#include "replay.h"
-#include "format.h"
+#include "start_replay.h"
+
+#include <skv/mem.h>
+
+#include <model/block.h>
+#include <model/era.h>
+#include <model/index.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <journal/format.h>
+#include <journal/replay.h>
+#include <ops/start.h>
 
 static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint32_t spec, struct grants *g,
 		    struct skv_error *err)

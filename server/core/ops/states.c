@@ -4,10 +4,19 @@
  * Runs under the read lock and changes nothing: no lease, no use. Whatever has a slot is told with its place, also what
  * is still being written or on its way out; nobody may read those.
  */
-#include "internal.h"
-#include "mark.h"
-
 #include <string.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <model/block.h>
+#include <model/era.h>
+#include <model/find.h>
+#include <model/index.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <model/table.h>
 
 /* ---- one block, for a person --------------------------------------------------------------------------- */
 

@@ -6,7 +6,21 @@
  * the trim is known to that record alone, so whatever becomes of the record ends it or lets it go on; else it is in
  * part->trims. What was started after the call is not looked at, so it ends.
  */
-#include "internal.h"
+#include <ops/trim.h>
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/block.h>
+#include <model/era.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <evict/remove.h>
 
 #define PORTION_ENTRIES 32768u /* looked at in one portion: well below a millisecond */
 #define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */

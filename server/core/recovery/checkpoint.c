@@ -4,9 +4,22 @@
  * A snapshot (journal/snapshot.c) is cut into slices, which are written outside the lock. The checkpoint counts only when
  * all that was queued when the snapshot began is durable (barrier); if an append fails meanwhile, it is given up.
  */
-#include "internal.h"
+#include <recovery/checkpoint.h>
 
+#include <assert.h>
 #include <string.h>
+
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/table.h>
+#include <journal/commit.h>
+#include <journal/record.h>
+#include <journal/registry_write.h>
+#include <journal/snapshot.h>
 
 #define CHUNKS_AT_A_TIME 8u
 

@@ -1,11 +1,25 @@
 /*
  * load.c - documents of the registry, made into the objects of a partition.
  */
-#include "document.h"
+#include <recovery/load.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <journal/document.h>
+#include <journal/registry.h>
+#include <storage/device.h>
 
 struct loader {
 	struct partition *p;

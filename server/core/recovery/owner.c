@@ -7,10 +7,29 @@
  * Before the partition is loaded again it is acquired again: no two loads have the same fence, so nothing that was decided
  * on the part before can reach the store.
  */
-#include "internal.h"
+#include <recovery/owner.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
+#include <model/device.h>
+#include <model/partition.h>
+#include <journal/commit.h>
+#include <journal/record.h>
+#include <journal/registry_write.h>
+#include <journal/snapshot.h>
+#include <journal/sync.h>
+#include <storage/claim.h>
+#include <storage/device.h>
+#include <evict/remove.h>
+#include <recovery/recover.h>
 
 #define PROBE_WAIT_MS 2000u
 #define LOST_AT_A_TIME 65536u /* removals in one batch */

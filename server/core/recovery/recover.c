@@ -12,12 +12,35 @@
  * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped;
  * - a store that went back in time (--adopt) knows neither what was written since, nor where: as after both of these.
  */
-#include "internal.h"
-#include "replay.h"
-#include "mark.h"
+#include <recovery/recover.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/era.h>
+#include <model/files.h>
+#include <model/index.h>
+#include <model/leases.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/registry_write.h>
+#include <journal/replay.h>
+#include <storage/claim.h>
+#include <evict/clear.h>
+#include <evict/remove.h>
+#include <recovery/load.h>
 
 struct partition *part_make(struct skv_core *c)
 {

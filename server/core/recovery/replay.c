@@ -1,10 +1,19 @@
 /*
  * replay.c - records that only a checkpoint has, and those of a reign, decoded and applied. Those of a change are with its kind.
  */
-#include "replay.h"
-#include "format.h"
+#include <recovery/replay.h>
 
 #include <string.h>
+
+#include <skv/mem.h>
+
+#include <model/era.h>
+#include <model/leases.h>
+#include <model/session.h>
+#include <model/space.h>
+#include <journal/change.h>
+#include <journal/format.h>
+#include <journal/replay.h>
 
 static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {

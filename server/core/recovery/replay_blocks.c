@@ -1,10 +1,20 @@
 /*
  * replay_blocks.c - blocks of a checkpoint, decoded and applied.
  */
-#include "replay.h"
-#include "mark.h"
+#include <recovery/replay_blocks.h>
 
 #include <string.h>
+
+#include <model/block.h>
+#include <model/index.h>
+#include <model/mark.h>
+#include <model/names.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <model/table.h>
+#include <journal/change.h>
+#include <journal/replay.h>
 
 static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uint32_t spec, struct skv_error *err)
 {

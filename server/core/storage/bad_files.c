@@ -12,9 +12,21 @@
  *
  * By the device's thread; takes core->lock for short looks, never across a call into the file system.
  */
-#include "internal.h"
+#include <storage/bad_files.h>
 
 #include <string.h>
+
+#include <skv/log.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <storage/device.h>
 
 #define GIVE_UP_MS 60000u
 

@@ -14,11 +14,18 @@
  * By the thread of the device, or whoever makes one. d->lock guards `claim`, turn_lock what the core knows of its
  * incarnation. No lock is held while store or file system are asked.
  */
-#include "internal.h"
+#include <storage/claim.h>
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <model/device.h>
+#include <journal/registry_write.h>
 
 #define LATE_MS 5000u /* a look that is overdue by this ends granting */
 #define CLAIM_TRIES 8

@@ -6,11 +6,31 @@
  * while it calls the file system. d->lock guards the requests to the thread and `problem`.
  * Slab files are made and removed by a second thread (device_hand.c): that may take long in a file system that is well.
  */
-
-#include "internal.h"
+#include <storage/device.h>
 
 #include <stdio.h>
 #include <string.h>
+
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/space.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <storage/bad_files.h>
+#include <storage/claim.h>
+#include "device_hand.h"
+#include "remove_files.h"
 
 #define PROBE_MS 1000u
 #define STEADY_MS 60000u

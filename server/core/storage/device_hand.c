@@ -6,7 +6,14 @@
  * is there only while there is something to do, and takes no lock while it is in the file system. In manual mode, and where no
  * thread can be had, the first does its work.
  */
-#include "internal.h"
+#include "device_hand.h"
+
+#include <skv/mem.h>
+
+#include <lock/core.h>
+#include <model/device.h>
+#include <storage/device.h>
+#include "remove_files.h"
 
 struct errand {
 	struct device *d;

@@ -1,7 +1,12 @@
 /*
  * growth.c - may a space be used, and may it grow: what its device and its capacity say.
  */
-#include "internal.h"
+#include <storage/growth.h>
+
+#include <model/device.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <storage/device.h>
 
 bool space_usable(const struct space *s)
 {

@@ -5,7 +5,22 @@
  * goes. The document stays until a greater number was given, so that none is given twice. Each step may be repeated after
  * a crash.
  */
-#include "internal.h"
+#include "remove_files.h"
+
+#include <assert.h>
+
+#include <skv/log.h>
+
+#include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <model/device.h>
+#include <model/files.h>
+#include <model/partition.h>
+#include <model/space.h>
+#include <journal/registry.h>
+#include <journal/registry_write.h>
+#include <storage/device.h>
 
 static const struct space_file *first_step(const struct space *s)
 {
@@ -71,6 +86,7 @@ static int tell_gone(struct device *d, uint64_t fence, const struct space_file *
 	char key[64];
 	int rc;
 
+	assert(f->state == FILE_GOING);
 	gone.state = FILE_GONE;
 	registry_file_key(key, d->id, f->number);
 	registry_put_file(&doc, &gone);
@@ -93,6 +109,7 @@ static int remove_gone(struct device *d, uint64_t fence, const struct space_file
 	char key[64];
 	int rc;
 
+	assert(f->state == FILE_GONE);
 	if (!f->removed) {
 		rc = device_remove_file(d, f->number, &err);
 		if (f->lost && (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)) {

@@ -4,11 +4,11 @@
  * There may be very many spaces, and an instance or a group uses few of them. A row is of any size; its first member is
  * the space's number, a uint32_t. Pure; no state.
  */
-#ifndef SKV_CORE_ROWS_H
-#define SKV_CORE_ROWS_H
+#ifndef SKV_CORE_MODEL_ROWS_H
+#define SKV_CORE_MODEL_ROWS_H
 
-#include <stddef.h>
 #include <stdint.h>
+#include <stddef.h>
 #include <string.h>
 
 static inline uint32_t row_space(const void *rows, size_t size, uint32_t at)

@@ -1,10 +1,15 @@
 /*
  * document.h - the form of the registry's documents, for those who write (registry.c) and read them (recovery/load.c).
  */
-#ifndef SKV_CORE_DOCUMENT_H
-#define SKV_CORE_DOCUMENT_H
+#ifndef SKV_CORE_JOURNAL_DOCUMENT_H
+#define SKV_CORE_JOURNAL_DOCUMENT_H
 
-#include "internal.h"
+#include <stdint.h>
+#include <stddef.h>
+
+struct skv_buf;
+struct skv_error;
+struct skv_rd;
 
 #define DOC_VERSION 2u /* of what is written; 1 lacks the fields after the last one it had */
 #define DOC_NAMED 3u   /* of an instance that keeps names, with a byte that says so */

@@ -4,8 +4,8 @@
  * The one place where this is decided. It must give the same answer for ever: journal and checkpoints name slots by their
  * numbers. Pure; no state.
  */
-#ifndef SKV_CORE_GEOMETRY_H
-#define SKV_CORE_GEOMETRY_H
+#ifndef SKV_CORE_MODEL_GEOMETRY_H
+#define SKV_CORE_MODEL_GEOMETRY_H
 
 #include <stdbool.h>
 #include <stdint.h>

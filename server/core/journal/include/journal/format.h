@@ -1,6 +1,6 @@
 /* format.h - numbers of the durable record format, for those that write and read them. */
-#ifndef SKV_CORE_FORMAT_H
-#define SKV_CORE_FORMAT_H
+#ifndef SKV_CORE_JOURNAL_FORMAT_H
+#define SKV_CORE_JOURNAL_FORMAT_H
 
 #define RECORD_VERSION 1u
 #define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it, */

@@ -3,10 +3,18 @@
  *
  * Under the partition's lock, for reading at least. The index stays as it is meanwhile.
  */
-#ifndef SKV_CORE_PROBE_H
-#define SKV_CORE_PROBE_H
+#ifndef SKV_CORE_MODEL_PROBE_H
+#define SKV_CORE_MODEL_PROBE_H
 
-#include "internal.h"
+#include <stdint.h>
+
+#include <skv/hash.h>
+
+#include <model/block.h>
+#include <model/index.h>
+
+struct instance;
+struct partition;
 
 #define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
 #define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */

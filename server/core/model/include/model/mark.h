@@ -8,10 +8,18 @@
  * uses of one millisecond. freq counts uses since birth, and stays at its maximum. The lease is what was left of it at
  * that use, from one multiple of 8 ms to another, rounded up: the same end again is the same end. Pure; no state.
  */
-#ifndef SKV_CORE_MARK_H
-#define SKV_CORE_MARK_H
+#ifndef SKV_CORE_MODEL_MARK_H
+#define SKV_CORE_MODEL_MARK_H
 
 #include <stdint.h>
+
+struct block;
+struct partition;
+
+/* The use of a block now: grows with each call. */
+uint64_t use_now(struct partition *p, uint64_t now);
+/* A use without a lease; one that runs goes on. */
+void block_use(struct block *b, uint64_t use);
 
 #define MARK_LEASE_BITS 17u
 #define MARK_LEASE_UNIT 8u /* ms */

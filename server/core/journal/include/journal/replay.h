@@ -5,10 +5,24 @@
  * reference is looked up, every slot must be free to be taken. A record that does not fit is SKV_E_CORRUPT; nothing
  * aborts. The partition is the loader's alone, nobody else sees it yet.
  */
-#ifndef SKV_CORE_REPLAY_H
-#define SKV_CORE_REPLAY_H
+#ifndef SKV_CORE_JOURNAL_REPLAY_H
+#define SKV_CORE_JOURNAL_REPLAY_H
 
-#include "internal.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+
+#include <skv/bytes.h>
+#include <skv/hash.h>
+#include <skv/limits.h>
+#include <skv/pool.h>
+#include <skv/status.h>
+
+#include <model/block.h>
+#include <model/partition.h>
+
+struct session;
+struct skv_bytes;
 
 /* What is gathered beside the state itself. */
 struct replay {

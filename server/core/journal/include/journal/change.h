@@ -1,6 +1,10 @@
 /*
  * change.h - a journaled change: what the journal knows of it, and the operations that its kind brings along.
  *
+ * A change of state has two halves. The *early* half happens under the lock when the request is accepted and its record is
+ * queued (slots taken, blocks marked); the *late* half when the record is durable (blocks visible, slots free). If the append
+ * fails, the early half is undone, newest first. So nothing is visible, answered or reused before it is durable.
+ *
  * Who changes something in memory makes a change of its kind, does the early half, writes its record and queues it. The
  * journal appends the record and calls the kind's operations: it knows no kind by name. A kind is a struct that begins
  * with a struct change, and one constant table, both in the file that owns it.
@@ -9,12 +13,36 @@
  * the record is durable; undo, newest first, when it will never be; neither, when what is in memory is not the truth any
  * more and the partition goes. Then its waiters are answered, and it is destroyed.
  */
-#ifndef SKV_CORE_CHANGE_H
-#define SKV_CORE_CHANGE_H
+#ifndef SKV_CORE_JOURNAL_CHANGE_H
+#define SKV_CORE_JOURNAL_CHANGE_H
 
-#include "state.h"
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
 
+#include <skv/bytes.h>
+
+#include <lock/lock.h>
+
+struct change;
+struct partition;
 struct replay;
+struct skv_arena;
+struct skv_error;
+
+/* Someone who waits for a change. Lives in the request's arena. */
+struct waiter {
+	struct completion completion;
+	struct waiter *next; /* of the same change */
+	/* Called under the write lock after the change was applied, or undone, to fill the answer; may be
+	 * NULL. `status` is the change's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
+	int (*fill)(struct waiter *w, struct partition *p, const struct change *ch, int status);
+	const void *req;
+	void *res;
+	struct skv_arena *arena;
+	struct skv_error *err;
+};
 
 /* What the loader knows of a record type (replay.h). */
 struct record_ops {

@@ -1,0 +1,23 @@
+/*
+ * share.h - which instances have more than their part of a group, when victims are looked for.
+ */
+#ifndef SKV_CORE_EVICT_SHARE_H
+#define SKV_CORE_EVICT_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct evict_for;
+struct instance;
+struct partition;
+
+/* Before a search for victims: rooms of groups that have parts, for the two below. */
+void shares_refresh(struct partition *p, uint32_t space);
+/* What the instance has for its part, in 1/SHARE_PART: above it, it has more. 0 in a group without parts. What is on its
+ * way out does not count, what is asked for does. */
+#define SHARE_PART (1u << 20)
+uint64_t share_ratio(const struct instance *inst, const struct evict_for *w);
+/* May its blocks be evicted for that? */
+bool share_allows(const struct evict_for *w, const struct instance *inst);
+
+#endif

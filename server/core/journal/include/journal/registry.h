@@ -1,0 +1,30 @@
+/*
+ * registry.h - documents of the metadata store's registry.
+ */
+#ifndef SKV_CORE_JOURNAL_REGISTRY_H
+#define SKV_CORE_JOURNAL_REGISTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+
+#include <skv/ops.h>
+
+struct skv_buf;
+struct space_file;
+
+/* Registry documents (registry.c), used by recovery and administration. */
+struct storage_doc {
+	struct skv_storage_spec spec;
+	uint32_t id;
+	uint8_t uuid[16];
+};
+void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
+void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
+void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
+void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
+void registry_put_file(struct skv_buf *out, const struct space_file *f);
+/* False: malformed, or from a newer version. Fills length, asked, state. */
+bool registry_get_file(const void *bytes, size_t n, struct space_file *out);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * block.h - blocks, their slots, and the chunks that they lie in.
+ */
+#ifndef SKV_CORE_MODEL_BLOCK_H
+#define SKV_CORE_MODEL_BLOCK_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+
+#include <skv/hash.h>
+#include <skv/heap.h>
+#include <skv/limits.h>
+#include <skv/pool.h>
+
+struct instance;
+struct name;
+
+#define NO_BLOCK 0u
+
+enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
+
+/* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
+struct slot {
+	uint64_t checksum; /* while WRITING: for an anonymous session its number + 1, and SETTLING; else 0 */
+	uint64_t generation : 47; /* MAX_GENERATION */
+	uint64_t space : 17;      /* index into part->space: MAX_SPACES */
+	uint32_t slab : 26;       /* handle in the space's pool: SKV_POOL_SLABS */
+	uint32_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (skv/policy.h) */
+	uint32_t has_checksum : 1;
+	uint32_t index : 30; /* SKV_SLAB_SLOTS */
+	uint32_t state : 2;  /* enum slot_state */
+	uint32_t queued; /* place in the eviction queue of its class (queue.c); 0 = none, or another slot has it */
+} __attribute__((packed, aligned(4)));
+
+#define MAX_SPACES (1u << 17)
+
+#define SETTLING (1ull << 32) /* a record is on its way that commits the slot or gives it up */
+
+#define MAX_GENERATION (1ull << 47) /* at a million blocks a second, four years */
+
+/* A block's entry stays while any of its slots is not ABSENT or another block names it as parent
+ * (then it is a miss for everybody, but keeps the chain linked). */
+struct block {
+	struct skv_key key;
+	_Atomic uint64_t mark; /* last use and end of lease (mark.h); the only thing that readers write */
+	uint32_t parent;       /* id; while free: next free entry */
+	uint32_t children : 30; /* entries whose parent this is */
+	uint32_t pinned : 1;    /* in the instance's pins (pin.c) */
+	uint32_t used : 1;      /* 0 = the entry is free */
+	uint32_t live_children : 30; /* of the children: those with a slot that is WRITING or COMMITTED */
+	uint32_t live : 1;           /* counted in the parent's live_children */
+	uint32_t kept : 1;           /* out of eviction's sight while room is made for the rest of its start */
+	struct slot slot[];          /* one per spec of the instance */
+};
+
+/* Entries come in aligned chunks, so that a pointer to one leads to its id and instance (table.c). An id is
+ * chunk number << CHUNK_SHIFT | place. */
+#define CHUNK_SHIFT 8u
+#define CHUNK_PLACES (1u << CHUNK_SHIFT)
+#define CHUNK_BYTES 16384u
+#define CHUNK_HEAD 64u
+#define MAX_ENTRIES (SKV_HEAP_IDS - CHUNK_PLACES) /* of an instance: its eviction queues hold no more */
+
+struct chunk {
+	struct instance *inst;
+	struct name **names; /* [places] of a `named` instance's blocks, NULL = none, or an empty one (names.c) */
+	struct chunk *next; /* of the same instance, or of none */
+	uint64_t snapshot;  /* number of the newest snapshot that has this chunk already */
+	uint32_t number;
+	uint32_t stride; /* bytes of one entry */
+	uint32_t places; /* entries that fit */
+	uint32_t fresh;  /* places from here on were never used */
+};
+
+static inline struct chunk *block_chunk(const struct block *b)
+{
+	return (struct chunk *)((uintptr_t)b & ~(uintptr_t)(CHUNK_BYTES - 1));
+}
+
+static inline struct block *chunk_place(const struct chunk *c, uint32_t place)
+{
+	return (struct block *)((char *)c + CHUNK_HEAD + (size_t)c->stride * place);
+}
+
+static inline struct instance *block_instance(const struct block *b) { return block_chunk(b)->inst; }
+
+static inline uint32_t block_id(const struct block *b)
+{
+	const struct chunk *c = block_chunk(b);
+
+	return c->number << CHUNK_SHIFT | (uint32_t)((uintptr_t)b - (uintptr_t)c - CHUNK_HEAD) / c->stride;
+}
+
+/* Is any spec of the mask at `spec` or above? For loops over a mask: a mask of 32 cannot be shifted by 32. */
+static inline bool specs_left(uint32_t mask, uint32_t spec) { return spec < SKV_MAX_SPECS && mask >> spec; }
+/* All changes of a slot's state: asserts that this one is legal. Counts nothing. COMMITTED to ABSENT: what was cleared, and
+ * replays, which see a removal only when it is durable. */
+static inline void slot_set_state(struct slot *s, enum slot_state to)
+{
+#define CHANGE(from, to) (1u << ((from) * 4 + (to)))
+	const uint32_t legal = CHANGE(SLOT_ABSENT, SLOT_WRITING) | CHANGE(SLOT_WRITING, SLOT_COMMITTED) |
+			       CHANGE(SLOT_WRITING, SLOT_ABSENT) | CHANGE(SLOT_COMMITTED, SLOT_REMOVING) |
+			       CHANGE(SLOT_COMMITTED, SLOT_ABSENT) | CHANGE(SLOT_REMOVING, SLOT_COMMITTED) |
+			       CHANGE(SLOT_REMOVING, SLOT_ABSENT);
+
+	assert(legal & CHANGE(s->state, to));
+	s->state = to;
+#undef CHANGE
+}
+
+#endif

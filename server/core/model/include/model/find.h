@@ -1,0 +1,29 @@
+/*
+ * find.h - storages, groups, instances and specs by their names.
+ */
+#ifndef SKV_CORE_MODEL_FIND_H
+#define SKV_CORE_MODEL_FIND_H
+
+#include <stdint.h>
+
+struct group;
+struct instance;
+struct partition;
+struct skv_arena;
+struct skv_error;
+
+/* Looks an instance up; fails with SKV_E_NOT_FOUND naming `field`. */
+struct instance *instance_find(const struct partition *p, const char *tenant, const char *id);
+int instance_need(const struct partition *p, const char *tenant, const char *id, const char *field,
+		  struct instance **out, struct skv_error *err);
+int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
+		  struct skv_error *err);
+/* Names of the specs in `mask`, in the instance's order, copied into the arena. */
+int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
+		uint32_t *n);
+/* Tells names apart before their bytes are compared; `more` may be "". */
+uint32_t name_hash(const char *name, const char *more);
+struct group *group_find(const struct partition *p, const char *name);
+int space_find(const struct partition *p, const char *name); /* index or -1 */
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * end.h - sessions that end without a finish: aborted by their clients, or expired.
+ */
+#ifndef SKV_CORE_OPS_END_H
+#define SKV_CORE_OPS_END_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <skv/ops.h>
+
+#include <journal/change.h>
+
+struct partition;
+struct session;
+
+/* NULL: out of memory. */
+struct change *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced);
+void session_expire_due(struct partition *p, uint64_t now);
+/* Aborted, or expired: everything that it writes is given up. Used by end and by replay. */
+void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until);
+
+extern const struct change_ops end_ops;
+
+#endif

@@ -1,0 +1,14 @@
+/*
+ * start_replay.h - the record of a start, decoded and applied.
+ */
+#ifndef SKV_CORE_OPS_START_REPLAY_H
+#define SKV_CORE_OPS_START_REPLAY_H
+
+struct replay;
+struct skv_error;
+struct skv_rd;
+
+/* start_replay.c */
+int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err);
+
+#endif

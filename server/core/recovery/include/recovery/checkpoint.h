@@ -1,0 +1,17 @@
+/*
+ * checkpoint.h - the compact state that the journal is replayed over, taken while everything goes on.
+ */
+#ifndef SKV_CORE_RECOVERY_CHECKPOINT_H
+#define SKV_CORE_RECOVERY_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct skv_core;
+struct skv_error;
+
+#define SLICE_BYTES ((size_t)1 << 20)
+/* Writes one checkpoint of the current part. `clean`: the last one of an orderly shutdown. */
+int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
+
+#endif
