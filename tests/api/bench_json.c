@@ -1,5 +1,5 @@
 /*
- * bench_json.c - CPU time per hot message: the codec and the reference on jansson, in one run.
+ * bench_json.c - CPU time per hot message.
  *
  * usage: bench_json [keys [rounds]]. The best of five runs, in nanoseconds of this thread's CPU time.
  * The message is read into an arena that is reset each time and written into a buffer that is kept, as a
@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "messages.h"
-#include "reference/reference.h"
 
 static uint32_t n_keys = 512, rounds = 400;
 static struct skv_arena arena, made; /* of a read; of the messages */
@@ -81,21 +80,14 @@ static void must(int status)
 	exit(1);
 }
 
-/* Defines fast_NAME and slow_NAME: the same step by the codec and by the reference. */
 #define READ_STEP(message, type, i)                                                                  \
-	static void fast_read_##message(void)                                                        \
+	static void read_##message(void)                                                             \
 	{                                                                                            \
 		struct type m;                                                                       \
 		must(skv_v1_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL));        \
-	}                                                                                            \
-	static void slow_read_##message(void)                                                        \
-	{                                                                                            \
-		struct type m;                                                                       \
-		must(ref_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL));           \
 	}
 #define WRITE_STEP(message, value)                                                                   \
-	static void fast_write_##message(void) { skv_v1_write_##message(&out, &(value)); }           \
-	static void slow_write_##message(void) { ref_write_##message(&out, &(value)); }
+	static void write_##message(void) { skv_v1_write_##message(&out, &(value)); }
 
 READ_STEP(lookup_req, skv_lookup_req, 0)
 READ_STEP(match_req, skv_match_req, 1)
@@ -124,13 +116,13 @@ static double best(void (*step)(void))
 	return least;
 }
 
-#define ROW(name) { #name, fast_##name, slow_##name }
+#define ROW(name) { #name, name }
 
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		void (*fast)(void), (*slow)(void);
+		void (*step)(void);
 	} rows[] = { ROW(read_lookup_req), ROW(write_lookup_res), ROW(read_match_req), ROW(read_start_req),
 		     ROW(write_start_res), ROW(read_finish_req),  ROW(write_finish_res),
 		     ROW(read_lookup_res) };
@@ -142,9 +134,9 @@ int main(int argc, char **argv)
 	if (n_keys == 0 || n_keys > SKV_MAX_KEYS || rounds == 0)
 		return 2;
 	make_messages();
-	printf("%u keys, ns per message   %12s %12s\n", n_keys, "reference", "codec");
+	printf("%u keys, ns per message\n", n_keys);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-		printf("%-25s %12.0f %12.0f\n", rows[i].name, best(rows[i].slow), best(rows[i].fast));
+		printf("%-25s %12.0f\n", rows[i].name, best(rows[i].step));
 	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
 		skv_buf_destroy(&text[i]);
 	skv_buf_destroy(&out);

@@ -1,23 +1,16 @@
 /*
  * messages.c - the table of messages.h. Requests come back with their keys as keys_hex, since that is
- * what they are once read. Compiled a second time with SKV_REFERENCE for the reference codec. No state.
+ * what they are once read. No state.
  */
 #include "messages.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef SKV_REFERENCE
-#include "reference/reference.h"
-#define READ(message) ref_read_##message
-#define WRITE(message) ref_write_##message
-#define messages reference_messages
-#else
 #define READ(message) skv_v1_read_##message
 #define WRITE(message) skv_v1_write_##message
 
 const struct skv_secret test_secret = { .bytes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16 } };
-#endif
 
 #define ECHO(message, type, write_it)                                                                \
 	static int echo_##message(const struct skv_v1_in *in, const char *text, size_t n,            \
@@ -143,7 +136,6 @@ const struct message messages[] = {
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\",\"detail\":{\"field\":\"keys\"}},"
 	  "\"request_id\":\"r-1\"}" },
 };
-#ifndef SKV_REFERENCE
 const size_t n_messages = sizeof messages / sizeof messages[0];
 
 const struct message *message_find(const char *name)
@@ -153,4 +145,3 @@ const struct message *message_find(const char *name)
 			return &messages[i];
 	abort();
 }
-#endif

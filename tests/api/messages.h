@@ -17,8 +17,6 @@ struct message {
 
 extern const struct message messages[];
 extern const size_t n_messages;
-/* The same in the same order, by the codec in reference/ (target api_reference). */
-extern const struct message reference_messages[];
 
 /* Aborts the test when there is none. */
 const struct message *message_find(const char *name);
