@@ -245,6 +245,7 @@ static void set_options(struct connection *c, const struct skv_http *h, const st
 
 static int explain(CURLcode code, const struct answer *a, const char *url, struct skv_error *err)
 {
+	assert(code != CURLE_OK);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no answer in time", url);
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)

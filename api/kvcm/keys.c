@@ -3,10 +3,13 @@
  */
 #include <skv/kvcm.h>
 
+#include <assert.h>
+
 void kvcm_token_keys(const int64_t *tokens, size_t n, uint32_t block_size, int64_t *keys)
 {
 	uint64_t h = 0;
 
+	assert(block_size > 0);
 	for (size_t i = 0; i < n / block_size; i++) {
 		for (uint32_t j = 0; j < block_size; j++) {
 			/* The state is a signed number there, so its right shift copies the sign. */

@@ -8,6 +8,7 @@
  */
 #include <skv/kvcm.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,6 +61,7 @@ static bool look(const struct kvcm_locations *l, uint32_t i, struct row *out)
 {
 	uint32_t at = row_of(l, i), columns = columns_of(l, at);
 
+	assert(i < l->n && l->n_specs <= SKV_MAX_SPECS);
 	out->n = 0;
 	out->first = NULL;
 	if (l->hit && !l->hit[at])
@@ -137,6 +139,7 @@ static inline const struct piece *uri_of(struct writer *w, uint32_t file, uint32
 {
 	struct piece *uri = &w->uris[(size_t)file * w->l->n_specs + column];
 
+	assert(file < w->l->files->n && column < w->l->n_specs);
 	if (!uri->p)
 		*uri = make_uri(w, file, column);
 	return uri;
@@ -161,6 +164,7 @@ static inline const struct piece *size_of(struct writer *w, uint32_t column, uin
 
 static inline int type_of(struct writer *w, uint32_t file)
 {
+	assert(file < w->l->files->n);
 	if (w->types[file] < 0)
 		w->types[file] = kvcm_storage_type(w->l->files->v[file].type);
 	return w->types[file];
@@ -280,6 +284,7 @@ static void hit_json(struct writer *w, const struct row *row)
 	p = skv_jraw_text(p, "\",\"create_time\":");
 	p = skv_jraw_u64_string(p, row->created_us);
 	*p++ = '}';
+	assert((const uint8_t *)p <= w->out->data + w->out->cap);
 	skv_jraw_end(w->out, p);
 }
 

@@ -64,6 +64,7 @@ int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct s
 		req->mask_count = (uint32_t)mask->offset;
 		return SKV_OK;
 	}
+	assert(mask->kind != KVCM_MASK_UNSET || mask->n == 0);
 	if (mask->n > UINT32_MAX)
 		return skv_fail(err, SKV_E_TOO_LARGE, "success_blocks.bool_masks", "has %zu values", mask->n);
 	bits = skv_arena_alloc(a, mask->n);
@@ -88,6 +89,7 @@ void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct skv_arena *a)
 		first++;
 	for (last = first; last < n && outcome[last] == SKV_START_WRITE;)
 		last++;
+	assert(first <= last && last <= n);
 	if (last == n) {
 		m->info_case = KVCM_META__BLOCK_MASK__INFO_OFFSET;
 		m->offset = (int32_t)first;

@@ -3,6 +3,7 @@
  */
 #include <skv/kvcm.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <kvcm/meta.pb-c.h>
@@ -63,6 +64,7 @@ void kvcm_location_id(uint64_t generation, char out[KVCM_LOCATION_ID])
 	for (int i = 0; i < KVCM_LOCATION_ID / 2; i++) {
 		uint64_t a = (uint64_t)high * 36, b = (uint64_t)low * 36;
 
+		assert(a >> 32 < 36 && b >> 32 < 36);
 		out[i] = digits[a >> 32];
 		out[i + KVCM_LOCATION_ID / 2] = digits[b >> 32];
 		high = (uint32_t)a;
@@ -74,6 +76,7 @@ uint32_t kvcm_columns(const char *const *want, size_t n_want, const char *const 
 {
 	uint32_t columns = 0;
 
+	assert(n_specs <= SKV_MAX_SPECS);
 	if (n_want == 0)
 		return KVCM_ALL_COLUMNS;
 	for (size_t i = 0; i < n_want; i++)

@@ -10,6 +10,7 @@
  */
 #include "message.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
@@ -293,6 +294,7 @@ static bool read_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor 
 	size_t size = skv_proto_value_size(d->type);
 	enum wire wire = wire_of(d->type);
 
+	assert(wire != BYTES && (wire != FIXED64 || f->n % 8 == 0) && (wire != FIXED32 || f->n % 4 == 0));
 	if (wire == VARINT && (d->type == PROTOBUF_C_TYPE_INT64 || d->type == PROTOBUF_C_TYPE_UINT64)) {
 		uint64_t *numbers = (uint64_t *)(void *)out;
 
@@ -316,8 +318,10 @@ static bool store_repeated(struct skv_proto_in *in, const ProtobufCFieldDescript
 	size_t *n = skv_proto_count(m, d), size = skv_proto_value_size(d->type);
 	char *all = *(char **)skv_proto_member(m, d);
 
+	assert(skv_proto_repeated(d));
 	if (packed)
 		return read_packed(in, d, f, all, n);
+	assert(all);
 	at->index = (uint32_t)*n;
 	if (!read_value(in, d, f, NULL, all + *n * size, depth))
 		return false;
@@ -331,6 +335,7 @@ static bool store_single(struct skv_proto_in *in, const ProtobufCFieldDescriptor
 	bool in_oneof = skv_proto_in_oneof(d), same = !in_oneof || *skv_proto_case(m, d) == d->id;
 	ProtobufCMessage *old = NULL;
 
+	assert(!skv_proto_repeated(d));
 	if (d->type == PROTOBUF_C_TYPE_MESSAGE && same)
 		old = *(ProtobufCMessage **)skv_proto_member(m, d);
 	if (!read_value(in, d, f, old, skv_proto_member(m, d), depth))
@@ -367,6 +372,7 @@ static bool make_room(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage
 		field = f.wire == GROUP_END ? NULL : find(d, f.number);
 		if (!field || !skv_proto_repeated(field) || !wire_fits(field, &f, &packed))
 			continue;
+		assert(field - d->fields < SKV_PROTO_FIELDS);
 		n = &more[field - d->fields];
 		if (!packed)
 			++*n;
@@ -431,6 +437,7 @@ static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMess
 			ok = store_repeated(in, field, &f, m, &at, packed, depth);
 		else
 			ok = store_single(in, field, &f, m, depth);
+		assert(in->at == &at);
 		in->at = at.up;
 	}
 	for (unsigned i = 0; ok && i < d->n_fields; i++)

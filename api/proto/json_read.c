@@ -5,6 +5,8 @@
  */
 #include "message.h"
 
+#include <assert.h>
+
 #include <skv/json.h>
 
 static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCMessage *m);
@@ -42,6 +44,7 @@ static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 	for (unsigned i = 0; i < d->n_fields; i++) {
 		unsigned at = *next + i < d->n_fields ? *next + i : *next + i - d->n_fields;
 
+		assert(at < d->n_fields);
 		if (is_name(name, d->fields[at].name)) {
 			*next = at + 1 < d->n_fields ? at + 1 : 0;
 			return &d->fields[at];
@@ -119,6 +122,7 @@ static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m, const Proto
 	if (f->type == PROTOBUF_C_TYPE_INT64)
 		n = i = plain_int64(&v, array->n, (int64_t *)(void *)all);
 	for (; i < array->n; i++, v = next_value(v)) {
+		assert(n <= i);
 		at->index = (uint32_t)i;
 		if (v->type == SKV_JSON_NULL)
 			return skv_proto_fail(in, SKV_E_INVALID, "null is no element of an array");
@@ -156,6 +160,7 @@ static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m, const Protobu
 	for (uint32_t i = 0; i < object->n; i++, key = skv_json_next(key + 1)) {
 		enum skv_proto_got got;
 
+		assert(n <= i);
 		at->index = i;
 		all[n] = skv_proto_new(in, d);
 		if (!all[n])
@@ -220,6 +225,7 @@ static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v,
 			f = find_alias(in, d, name);
 		if (!f)
 			skv_proto_note_field(in, name->s, name->n);
+		assert(!f || f - d->fields < SKV_PROTO_FIELDS);
 		bit = f ? (uint64_t)1 << (f - d->fields) : 0;
 		if (!f || name[1].type == SKV_JSON_NULL)
 			continue;
@@ -234,6 +240,7 @@ static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v,
 		else
 			ok = read_single(in, m, f, name + 1);
 		seen |= bit;
+		assert(in->at == &at);
 		in->at = at.up;
 	}
 	return ok;

@@ -5,6 +5,7 @@
  */
 #include "message.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -78,6 +79,7 @@ static bool decimal(const char *s, size_t n, struct decimal *out)
 			return false;
 		s = end;
 	}
+	assert(fraction >= 0 && (size_t)fraction <= n);
 	out->zeros += e - fraction;
 	return s == end;
 }
@@ -133,6 +135,7 @@ static bool read_signed(struct skv_proto_in *in, const struct skv_json_node *v, 
 	bool minus;
 	enum whole w = whole(v, &minus, &u);
 
+	assert(bits == 32 || bits == 64);
 	if (w == WHOLE && u > max + minus)
 		w = TOO_LARGE;
 	if (w != WHOLE)
@@ -275,6 +278,7 @@ static bool read_bytes(struct skv_proto_in *in, const struct skv_json_node *v, P
 		have += 6;
 		if (have >= 8) {
 			have -= 8;
+			assert(have < 8 && out->len < n);
 			out->data[out->len++] = (uint8_t)(bits >> have);
 		}
 	}

@@ -6,6 +6,7 @@
  */
 #include "message.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 struct entry {
@@ -50,6 +51,7 @@ bool skv_proto_end_map(struct skv_proto_in *in, ProtobufCMessage *m, const Proto
 	size_t *count = skv_proto_count(m, f), n = *count, kept = 0;
 	struct entry *sorted;
 
+	assert(skv_proto_is_map(m->descriptor, f));
 	for (size_t i = 0; i < n; i++)
 		if (!complete(in, all[i]))
 			return false;
@@ -67,6 +69,7 @@ bool skv_proto_end_map(struct skv_proto_in *in, ProtobufCMessage *m, const Proto
 	for (size_t i = 0; i < n; i++)
 		if (all[i])
 			all[kept++] = all[i];
+	assert(kept > 0 && kept <= n);
 	*count = kept;
 	return true;
 }

@@ -27,6 +27,7 @@ static size_t render(const struct skv_proto_at *at, char *out, size_t size)
 		more = snprintf(step, sizeof step, "%s%s[%u]", n ? "." : "", at->name, at->index);
 	if (more < 0 || n + (size_t)more >= size)
 		return n;
+	assert(n + (size_t)more < size);
 	memcpy(out + n, step, (size_t)more + 1);
 	return n + (size_t)more;
 }
@@ -86,6 +87,7 @@ static bool charge(struct skv_proto_in *in, size_t bytes)
 {
 	size_t whole = (bytes + 15) & ~(size_t)15;
 
+	assert(whole >= bytes);
 	if (whole > in->budget)
 		return skv_proto_fail(in, SKV_E_TOO_LARGE, "would take far more memory than it has bytes");
 	in->budget -= whole;
@@ -174,6 +176,7 @@ bool skv_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldD
 	n = strlen(d->name);
 	if (strncmp(entry->name, d->name, n) != 0 || entry->name[n] != '.')
 		return false;
+	assert(strlen(entry->name) > n);
 	s = entry->name + n + 1; /* the field's name in CamelCase, then Entry */
 	for (const char *p = f->name; *p; p++) {
 		if (*p == '_') {

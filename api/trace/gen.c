@@ -1,6 +1,7 @@
 /* gen.c - makes conversations, documents and scans. See skv/trace_gen.h. No state beside one generation. */
 #include <skv/trace_gen.h>
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,11 @@ bool skv_gen_kind_parse(const char *text, enum skv_gen_kind *out)
 	return false;
 }
 
-const char *skv_gen_kind_name(enum skv_gen_kind kind) { return kind_names[kind]; }
+const char *skv_gen_kind_name(enum skv_gen_kind kind)
+{
+	assert((unsigned)kind < sizeof kind_names / sizeof kind_names[0]);
+	return kind_names[kind];
+}
 
 void skv_gen_options_init(struct skv_gen_options *o, enum skv_gen_kind kind)
 {
@@ -61,6 +66,7 @@ void skv_gen_options_init(struct skv_gen_options *o, enum skv_gen_kind kind)
 		[SKV_GEN_MIX] = { .conversations = 100, .turns = 1, .systems = 1 },
 	};
 
+	assert((unsigned)kind < sizeof settings / sizeof settings[0]);
 	*o = settings[kind];
 	o->kind = kind;
 	o->seed = 1;
@@ -97,6 +103,7 @@ static int grow(struct gen *g, struct talk *t, uint64_t tokens)
 		whole = SKV_MAX_KEYS;
 	if (room_for(t, whole) != 0)
 		return -1;
+	assert(t->n <= SKV_MAX_KEYS && whole < t->cap);
 	while (t->n < whole)
 		t->ids[t->n++] = g->next_id++;
 	t->tokens = tokens;
@@ -123,6 +130,7 @@ static int add_document(struct gen *g, struct talk *t)
 	for (uint64_t i = 0; i < blocks && t->n < SKV_MAX_KEYS; i++) {
 		uint64_t before = t->n ? t->ids[t->n - 1] : 0;
 
+		assert(t->n < t->cap);
 		t->ids[t->n++] = DOCUMENT_ID | (mix(3 * mix(before + g->o->seed) + seed + i) & (DOCUMENT_ID - 1));
 	}
 	t->tokens += blocks * BLOCK_TOKENS;
@@ -135,6 +143,7 @@ static int add_request(struct gen *g, const struct talk *t, uint64_t at, uint64_
 			     .number = g->n };
 	bool partial = t->tokens % BLOCK_TOKENS != 0 && t->n < SKV_MAX_KEYS;
 
+	assert(t->n + partial <= SKV_MAX_KEYS);
 	q.r.n_ids = (uint32_t)t->n + partial;
 	q.r.ids = skv_calloc(q.r.n_ids, sizeof *q.r.ids);
 	if (!q.r.ids || skv_grow((void **)&g->v, &g->cap, g->n + 1, sizeof *g->v) != SKV_OK) {
@@ -244,6 +253,7 @@ int skv_gen_make(const struct skv_gen_options *o, struct skv_trace *out)
 		qsort(g.v, g.n, sizeof *g.v, by_time);
 	if (rc == 0 && skv_grow((void **)&out->v, &out->cap, g.n + 1, sizeof *out->v) != SKV_OK)
 		rc = -1;
+	assert(rc != 0 || out->cap >= g.n);
 	for (size_t i = 0; i < g.n; i++) {
 		if (rc == 0)
 			out->v[out->n++] = g.v[i].r;

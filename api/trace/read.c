@@ -1,6 +1,7 @@
 /* read.c - trace files: JSON lines in and out. See skv/trace.h. No state. */
 #include <skv/trace.h>
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -82,6 +83,7 @@ static const char *read_ids(const struct skv_json_node *line, struct skv_trace_r
 			return "holds something that is not a number >= 0";
 		r->ids[i] = e->type == SKV_JSON_UNSIGNED ? e->u : (uint64_t)e->i;
 	}
+	assert(ids->n <= SKV_MAX_KEYS);
 	r->n_ids = ids->n;
 	return has_twins(r->ids, sorted, r->n_ids) ? "holds an id twice" : NULL;
 }
@@ -136,6 +138,7 @@ static int read_lines(FILE *in, size_t limit, struct skv_arena *a, struct skv_tr
 			snprintf(why, MAX_WHY, "out of memory at line %zu", t->n + 1);
 			rc = -1;
 		} else {
+			assert(t->n < t->cap && (limit == 0 || t->n < limit));
 			rc = read_request(text, (size_t)n, t->n + 1, a, &t->v[t->n], why);
 			t->n += rc == 0;
 		}

@@ -16,10 +16,11 @@
 #include <string.h>
 
 #include <skv/bytes.h>
+#include <skv/pb.h>
 #include <skv/status.h>
 #include <skv/v1_codec.h>
 
-enum { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 }; /* wire types */
+#define PB_NUMBER_END (1u << 29) /* field numbers lie below */
 #define PB_NO_INDEX UINT32_MAX
 
 /* A place in the message, for errors: "columns[0].runs[5]". Lives on the reader's stack. */
@@ -36,15 +37,6 @@ struct skv_pbdoc {
 	const struct skv_pbat *at; /* the submessage that is read; NULL: the message itself */
 };
 
-/* One field as it came. */
-struct skv_pbf {
-	uint32_t num;
-	unsigned wire;
-	uint64_t v;       /* PB_VARINT, PB_FIXED64, PB_FIXED32 */
-	const uint8_t *p; /* PB_BYTES */
-	size_t n;
-};
-
 /* ---- pb_in.c ------------------------------------------------------------------------------------ */
 
 struct skv_pbdoc skv_pb_open(const struct skv_v1_in *in, struct skv_error *err);
@@ -55,27 +47,27 @@ void skv_pb_fail(struct skv_pbdoc *d, const char *name, uint32_t index, int stat
 /* Memory of the arena, zeroed; fails the document when there is none. */
 void *skv_pb_alloc(struct skv_pbdoc *d, size_t n, size_t size);
 /* skv_pb_next, below, for every field that there can be. */
-bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct skv_pbf *f);
+bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f);
 /* Fails, and returns false, unless the field has the wire type. */
-bool skv_pb_wire(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire);
+bool skv_pb_wire(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire);
 /* Fails: the field is no number up to `max`. Returns 0. */
-uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			   uint64_t max);
 /* Values. They fail the document when the wire type is another or the value out of range. */
-static inline uint64_t skv_pb_u64(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+static inline uint64_t skv_pb_u64(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 				  uint64_t max)
 {
 	return f->wire == PB_VARINT && f->v <= max ? f->v : skv_pb_bad_number(d, f, name, max);
 }
-static inline uint32_t skv_pb_u32(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+static inline uint32_t skv_pb_u32(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 				  uint32_t max)
 {
 	return (uint32_t)skv_pb_u64(d, f, name, max);
 }
 /* Text of min..max bytes of UTF-8 without NUL, copied into the arena. "" after a failure. */
-const char *skv_pb_text(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+const char *skv_pb_text(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			uint32_t index, size_t min, size_t max);
-const char *skv_pb_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+const char *skv_pb_name(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			uint32_t index);
 /* Fails unless min <= n <= max; above that SKV_E_TOO_LARGE. */
 void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max);
@@ -85,7 +77,7 @@ const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint
 /* The same of names of instances (skv_model_name_valid). */
 const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n);
 /* How many numbers a field of a repeated number holds, packed or not; `wire` PB_VARINT or PB_FIXED64. */
-size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire);
+size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire);
 /* All numbers in field `num` of a message, of which skv_pb_numbers counted n, in the arena. */
 uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 			     const char *name, unsigned wire, size_t n);
@@ -97,37 +89,16 @@ bool skv_pb_utf8(const uint8_t *s, size_t n);
 static inline uint64_t skv_pb_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)-(v >> 63); }
 static inline uint64_t skv_pb_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(v & 1); }
 
-/* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
-static inline uint64_t skv_pb_varint(struct skv_rd *r)
-{
-	const uint8_t *p = r->p;
-	uint64_t v = 0;
-
-	for (unsigned shift = 0; shift < 64 && p < r->end; shift += 7) {
-		uint8_t c = *p++;
-
-		if (shift == 63 && c > 1)
-			break;
-		v |= (uint64_t)(c & 0x7f) << shift;
-		if (c < 0x80) {
-			r->p = p;
-			return v;
-		}
-	}
-	r->failed = true;
-	return 0;
-}
-
 /* The next field; false at the end or when the bytes are no message (the document has failed). Short
  * tags of numbers and short submessages, which are nearly all, are taken here. */
-static inline bool skv_pb_next(struct skv_pbdoc *d, struct skv_rd *r, struct skv_pbf *f)
+static inline bool skv_pb_next(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f)
 {
 	const uint8_t *p = r->p;
 	size_t left = (size_t)(r->end - p);
 
 	if (left < 2 || !skv_pb_ok(d) || p[0] < 8 || p[0] >= 0x80 || p[1] >= 0x80)
 		return skv_pb_next_slow(d, r, f);
-	f->num = p[0] >> 3;
+	f->number = p[0] >> 3;
 	f->wire = p[0] & 7;
 	if (f->wire == PB_VARINT) {
 		f->v = p[1];
@@ -213,12 +184,12 @@ struct skv_pbkeys {
 	size_t n_strings;
 };
 /* Takes note of the field if it is one of keys. */
-void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct skv_pbf *f);
+void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct pb_field *f);
 /* After the walk: the keys, checked. */
 const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *k,
 				  struct skv_rd message, uint32_t *n);
 /* Field 7, 8 or 9 of a StartRequest. */
-struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct skv_pbf *f);
+struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f);
 void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys);
 void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent);
 

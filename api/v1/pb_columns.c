@@ -54,7 +54,7 @@ static bool path_is_inside(const char *path)
 	}
 }
 
-static void read_path(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_file_ref *out)
+static void read_path(struct skv_pbdoc *d, const struct pb_field *f, struct skv_file_ref *out)
 {
 	const char *s = skv_pb_text(d, f, "path", PB_NO_INDEX, 0, sizeof out->path - 1);
 
@@ -65,7 +65,7 @@ static void read_path(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_f
 		memcpy(out->path, s, strlen(s) + 1);
 }
 
-static void read_uuid(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_file_ref *out)
+static void read_uuid(struct skv_pbdoc *d, const struct pb_field *f, struct skv_file_ref *out)
 {
 	const char *s = skv_pb_text(d, f, "uuid", PB_NO_INDEX, 36, 36);
 	uint8_t bytes[16];
@@ -78,16 +78,16 @@ static void read_uuid(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_f
 
 static void read_file(struct skv_pbdoc *d, struct skv_rd r, struct skv_file_ref *out)
 {
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(d, &r, &f)) {
-		if (f.num == FILE_TYPE)
+		if (f.number == FILE_TYPE)
 			out->type = skv_pb_name(d, &f, "type", PB_NO_INDEX);
-		else if (f.num == FILE_STORAGE)
+		else if (f.number == FILE_STORAGE)
 			out->storage = skv_pb_name(d, &f, "storage", PB_NO_INDEX);
-		else if (f.num == FILE_UUID)
+		else if (f.number == FILE_UUID)
 			read_uuid(d, &f, out);
-		else if (f.num == FILE_PATH)
+		else if (f.number == FILE_PATH)
 			read_path(d, &f, out);
 	}
 	if (!out->type || !out->storage || !out->uuid[0])
@@ -98,7 +98,7 @@ static void read_file(struct skv_pbdoc *d, struct skv_rd r, struct skv_file_ref 
 void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
 		  struct skv_files *out)
 {
-	struct skv_pbf f;
+	struct pb_field f;
 	uint32_t i = 0;
 
 	out->n = 0;
@@ -106,7 +106,7 @@ void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint
 	while (out->v && i < n && skv_pb_next(d, &message, &f)) {
 		struct skv_pbat at = { d->at, "files", i };
 
-		if (f.num != num || !skv_pb_wire(d, &f, "files", PB_BYTES))
+		if (f.number != num || !skv_pb_wire(d, &f, "files", PB_BYTES))
 			continue;
 		d->at = &at;
 		read_file(d, skv_rd_make(f.p, f.n), &out->v[i++]);
@@ -142,7 +142,8 @@ static uint8_t *put_run(uint8_t *p, const struct run *run, uint64_t usual)
 		if (run->length != usual)
 			p = skv_pb_raw_uint(p, RUN_LENGTH, run->length);
 	}
-	begin[-1] = (uint8_t)(p - begin); /* at most 46 */
+	assert(p - begin < 0x80); /* a length of one byte: at most 46 */
+	begin[-1] = (uint8_t)(p - begin);
 	return p;
 }
 
@@ -209,7 +210,8 @@ static uint8_t *put_one_series(uint8_t *p, const struct series *s)
 	if (s->more)
 		p = skv_pb_raw_uint(p, SERIES_STEP, skv_pb_zigzag(s->step));
 	p = skv_pb_raw_uint(p, SERIES_MORE, s->more);
-	begin[-1] = (uint8_t)(p - begin); /* at most 28 */
+	assert(p - begin < 0x80); /* a length of one byte: at most 28 */
+	begin[-1] = (uint8_t)(p - begin);
 	return p;
 }
 
@@ -279,6 +281,7 @@ static void put_checksum_runs(struct skv_buf *b, const struct skv_pbrows *rows,
 		n++;
 	}
 	p = skv_pb_raw_varint(p, n);
+	assert((size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 	skv_pb_put_end(b, begin);
 }
@@ -298,6 +301,8 @@ void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows
 		p = put_generations(p, rows, loc + s, &there, &sums);
 		if (sums)
 			p = put_checksums(p, rows, loc + s, sums);
+		assert(sums <= there && there <= rows->n_located);
+		assert((size_t)(p - b->data) <= b->cap);
 		b->len = (size_t)(p - b->data);
 		if (sums && sums < there)
 			put_checksum_runs(b, rows, loc + s);
@@ -357,22 +362,22 @@ static void check_run(struct skv_pbdoc *d, const struct column *c, const struct 
 static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c, uint32_t at)
 {
 	struct run run = { .length = c->length };
-	struct skv_pbf f;
+	struct pb_field f;
 	bool absent = false;
 	uint32_t n;
 
 	while (skv_pb_next(d, &r, &f)) {
-		if (f.num == RUN_MORE)
+		if (f.number == RUN_MORE)
 			run.more = skv_pb_u32(d, &f, "more", UINT32_MAX);
-		else if (f.num == RUN_FILE)
+		else if (f.number == RUN_FILE)
 			run.file = skv_pb_u32(d, &f, "file", UINT32_MAX);
-		else if (f.num == RUN_OFFSET)
+		else if (f.number == RUN_OFFSET)
 			run.offset = skv_pb_u64(d, &f, "offset", UINT64_MAX);
-		else if (f.num == RUN_STRIDE)
+		else if (f.number == RUN_STRIDE)
 			run.stride = skv_pb_unzigzag(skv_pb_u64(d, &f, "stride", UINT64_MAX));
-		else if (f.num == RUN_LENGTH)
+		else if (f.number == RUN_LENGTH)
 			run.length = skv_pb_u64(d, &f, "length", UINT64_MAX);
-		else if (f.num == RUN_ABSENT)
+		else if (f.number == RUN_ABSENT)
 			absent = skv_pb_u64(d, &f, "absent", UINT64_MAX) != 0;
 	}
 	if (run.length == 0)
@@ -385,6 +390,7 @@ static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c,
 	if (!skv_pb_ok(d))
 		return 0;
 	n = run.more + 1;
+	assert(at + n <= c->n);
 	for (uint32_t i = 0; i < n && !absent; i++) {
 		struct skv_location *l = &c->loc[c->rows[at + i]];
 
@@ -393,19 +399,20 @@ static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c,
 		l->offset = run.offset + i * run.stride;
 	}
 	c->n_there += absent ? 0 : n;
+	assert(c->n_there <= at + n);
 	return n;
 }
 
 static void read_runs(struct skv_pbdoc *d, struct column *c)
 {
 	struct skv_rd r = c->runs;
-	struct skv_pbf f;
+	struct pb_field f;
 	uint32_t at = 0, i = 0;
 
 	while (skv_pb_next(d, &r, &f)) {
 		struct skv_pbat here = { d->at, "runs", i };
 
-		if (f.num != COL_RUNS || !skv_pb_wire(d, &f, "runs", PB_BYTES))
+		if (f.number != COL_RUNS || !skv_pb_wire(d, &f, "runs", PB_BYTES))
 			continue;
 		d->at = &here;
 		if (at >= c->n)
@@ -422,22 +429,23 @@ static void read_runs(struct skv_pbdoc *d, struct column *c)
 /* The next location that is there, from c->rows[*at] on. There is one: the caller counts. */
 static inline struct skv_location *next_there(const struct column *c, uint32_t *at)
 {
+	assert(*at < c->n);
 	while (c->loc[c->rows[*at]].length == 0)
-		(*at)++;
+		assert(*at + 1 < c->n), (*at)++;
 	return &c->loc[c->rows[(*at)++]];
 }
 
 static struct series read_one_series(struct skv_pbdoc *d, struct skv_rd r)
 {
 	struct series s = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(d, &r, &f)) {
-		if (f.num == SERIES_FIRST)
+		if (f.number == SERIES_FIRST)
 			s.first = skv_pb_u64(d, &f, "first", UINT64_MAX);
-		else if (f.num == SERIES_STEP)
+		else if (f.number == SERIES_STEP)
 			s.step = skv_pb_unzigzag(skv_pb_u64(d, &f, "step", UINT64_MAX));
-		else if (f.num == SERIES_MORE)
+		else if (f.number == SERIES_MORE)
 			s.more = skv_pb_u32(d, &f, "more", UINT32_MAX);
 	}
 	return s;
@@ -447,13 +455,13 @@ static void read_generations(struct skv_pbdoc *d, const struct column *c)
 {
 	struct skv_rd r = c->generations;
 	uint32_t left = c->n_there, at = 0, i = 0;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(d, &r, &f)) {
 		struct skv_pbat here = { d->at, "generations", i };
 		struct series s;
 
-		if (f.num != COL_GENERATIONS || !skv_pb_wire(d, &f, "generations", PB_BYTES))
+		if (f.number != COL_GENERATIONS || !skv_pb_wire(d, &f, "generations", PB_BYTES))
 			continue;
 		d->at = &here;
 		s = read_one_series(d, skv_rd_make(f.p, f.n));
@@ -512,6 +520,7 @@ static void read_checksums(struct skv_pbdoc *d, struct skv_rd message, const str
 				    "more than there are");
 			return;
 		}
+		assert(left <= c->n_sums && there <= c->n_there);
 		take_sums(c, &at, has ? sums + (c->n_sums - left) : NULL, runs[i]);
 		there -= runs[i];
 		left -= has ? runs[i] : 0;
@@ -525,18 +534,18 @@ static void read_column(struct skv_pbdoc *d, struct skv_rd message, struct colum
 {
 	struct skv_rd r = message;
 	const uint8_t *from = r.p;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	for (; skv_pb_next(d, &r, &f); from = r.p) {
-		if (f.num == COL_RUNS)
+		if (f.number == COL_RUNS)
 			reach(&c->runs, from, r.p);
-		else if (f.num == COL_GENERATIONS)
+		else if (f.number == COL_GENERATIONS)
 			reach(&c->generations, from, r.p);
-		else if (f.num == COL_LENGTH)
+		else if (f.number == COL_LENGTH)
 			c->length = skv_pb_u64(d, &f, "length", UINT64_MAX);
-		else if (f.num == COL_CHECKSUMS)
+		else if (f.number == COL_CHECKSUMS)
 			c->n_sums += skv_pb_numbers(d, &f, "checksums", PB_FIXED64);
-		else if (f.num == COL_CHECKSUM_RUNS)
+		else if (f.number == COL_CHECKSUM_RUNS)
 			c->n_sum_runs += skv_pb_numbers(d, &f, "checksum_runs", PB_VARINT);
 	}
 	skv_pb_count(d, "checksums", c->n_sums, 0, c->n);
@@ -555,6 +564,7 @@ static uint32_t *located(struct skv_pbdoc *d, const struct skv_pbrows *rows)
 	for (uint32_t r = 0; at && r < rows->n_rows; r++)
 		if (rows->mark[r] == rows->located)
 			at[n++] = r * rows->n_specs;
+	assert(!at || n == rows->n_located);
 	return at;
 }
 
@@ -563,7 +573,7 @@ void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, ui
 		    struct skv_location *loc)
 {
 	uint32_t *at = located(d, rows);
-	struct skv_pbf f;
+	struct pb_field f;
 	uint32_t s = 0;
 
 	if (rows->n_located == 0)
@@ -576,7 +586,7 @@ void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, ui
 		struct column c = { .loc = loc + s, .rows = at, .n = rows->n_located,
 				    .n_files = n_files };
 
-		if (f.num != num || !skv_pb_wire(d, &f, "columns", PB_BYTES))
+		if (f.number != num || !skv_pb_wire(d, &f, "columns", PB_BYTES))
 			continue;
 		d->at = &here;
 		read_column(d, skv_rd_make(f.p, f.n), &c);

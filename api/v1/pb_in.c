@@ -6,6 +6,7 @@
  */
 #include "pb.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,6 +19,7 @@ static size_t render(const struct skv_pbat *at, char out[SKV_FIELD_MAX])
 	size_t n = at->up ? render(at->up, out) : 0;
 	int more = snprintf(out + n, SKV_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
 
+	assert(n < SKV_FIELD_MAX);
 	n += more > 0 ? (size_t)more : 0;
 	if (n < SKV_FIELD_MAX && at->index != PB_NO_INDEX)
 		n += (size_t)snprintf(out + n, SKV_FIELD_MAX - n, "[%u]", at->index);
@@ -69,53 +71,22 @@ static void bad_bytes(struct skv_pbdoc *d, const char *what)
 	skv_pb_fail(d, NULL, 0, SKV_E_INVALID, "not a protobuf message: %s", what);
 }
 
-bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct skv_pbf *f)
+bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f)
 {
-	uint64_t tag, n;
-
 	if (r->p == r->end || !skv_pb_ok(d))
 		return false;
-	tag = skv_pb_varint(r);
-	f->num = (uint32_t)(tag >> 3);
-	f->wire = (unsigned)(tag & 7);
-	f->v = 0;
-	f->p = NULL;
-	f->n = 0;
-	if (r->failed || tag > UINT32_MAX || f->num == 0) {
-		bad_bytes(d, "a field without a number");
-		return false;
-	}
-	switch (f->wire) {
-	case PB_VARINT:
-		f->v = skv_pb_varint(r);
-		break;
-	case PB_FIXED64:
-		f->v = skv_get_u64(r);
-		break;
-	case PB_FIXED32:
-		f->v = skv_get_u32(r);
-		break;
-	case PB_BYTES:
-		n = skv_pb_varint(r);
-		if (n > skv_rd_left(r))
-			r->failed = true;
-		if (!r->failed) {
-			f->n = (size_t)n;
-			f->p = r->p;
-			r->p += n;
-		}
-		break;
-	default:
-		bad_bytes(d, "a field of a wire type that is not used here");
-		return false;
-	}
-	if (r->failed)
-		bad_bytes(d, "it ends inside a field");
-	return !r->failed;
+	if (pb_next(r, f))
+		return true;
+	assert(r->failed);
+	bad_bytes(d, f->number == 0 ? "a field without a number" :
+		     f->wire == PB_VARINT || f->wire == PB_FIXED64 || f->wire == PB_BYTES || f->wire == PB_FIXED32 ?
+				      "it ends inside a field" : "a field of a wire type that is not used here");
+	return false;
 }
 
-bool skv_pb_wire(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire)
+bool skv_pb_wire(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire)
 {
+	assert(wire == PB_VARINT || wire == PB_BYTES || wire == PB_FIXED64);
 	if (skv_pb_ok(d) && f->wire != wire)
 		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "is of wire type %u, not %u", f->wire,
 			    wire);
@@ -124,7 +95,7 @@ bool skv_pb_wire(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
 
 /* ---- values ------------------------------------------------------------------------------------- */
 
-uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			   uint64_t max)
 {
 	if (skv_pb_wire(d, f, name, PB_VARINT))
@@ -151,7 +122,7 @@ bool skv_pb_utf8(const uint8_t *s, size_t n)
 	return true;
 }
 
-const char *skv_pb_text(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+const char *skv_pb_text(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			uint32_t index, size_t min, size_t max)
 {
 	const char *copy;
@@ -171,7 +142,7 @@ const char *skv_pb_text(struct skv_pbdoc *d, const struct skv_pbf *f, const char
 	return copy ? copy : (out_of_memory(d), "");
 }
 
-static const char *read_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, uint32_t index,
+static const char *read_name(struct skv_pbdoc *d, const struct pb_field *f, const char *name, uint32_t index,
 			     bool (*valid)(const char *s, size_t n))
 {
 	if (!skv_pb_wire(d, f, name, PB_BYTES))
@@ -183,7 +154,7 @@ static const char *read_name(struct skv_pbdoc *d, const struct skv_pbf *f, const
 	return skv_pb_ok(d) ? skv_pb_text(d, f, name, index, 1, SKV_MAX_NAME) : "";
 }
 
-const char *skv_pb_name(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+const char *skv_pb_name(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			uint32_t index)
 {
 	return read_name(d, f, name, index, skv_name_valid);
@@ -205,12 +176,13 @@ static const char *const *read_names(struct skv_pbdoc *d, struct skv_rd message,
 				     bool (*valid)(const char *s, size_t n))
 {
 	const char **names = skv_pb_alloc(d, n, sizeof *names);
-	struct skv_pbf f;
+	struct pb_field f;
 	uint32_t i = 0;
 
 	while (names && i < n && skv_pb_next(d, &message, &f)) {
-		if (f.num != num)
+		if (f.number != num)
 			continue;
+		assert(i < n);
 		names[i] = read_name(d, &f, name, i, valid);
 		for (uint32_t j = 0; j < i && skv_pb_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
@@ -232,7 +204,7 @@ const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message
 	return read_names(d, message, num, name, n, skv_model_name_valid);
 }
 
-size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name, unsigned wire)
+size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire)
 {
 	size_t n = 0;
 
@@ -254,12 +226,13 @@ size_t skv_pb_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *
 }
 
 /* The numbers of one field, of which there are at most `max`. */
-static size_t take_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+static size_t take_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			   unsigned wire, uint64_t *out, size_t max)
 {
 	struct skv_rd r = skv_rd_make(f->p, f->n);
 	size_t n = 0;
 
+	assert(max > 0);
 	if (f->wire == wire) {
 		out[0] = f->v;
 		return 1;
@@ -270,7 +243,7 @@ static size_t take_numbers(struct skv_pbdoc *d, const struct skv_pbf *f, const c
 		return n;
 	}
 	while (r.p < r.end && n < max && !r.failed)
-		out[n++] = skv_pb_varint(&r);
+		out[n++] = pb_varint(&r);
 	if (r.failed)
 		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "a number of more than 64 bits");
 	return n;
@@ -280,7 +253,7 @@ uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_
 			     const char *name, unsigned wire, size_t n)
 {
 	uint64_t *all = NULL;
-	struct skv_pbf f;
+	struct pb_field f;
 	size_t i = 0;
 
 	if (skv_pb_ok(d) && n <= SIZE_MAX / 16)
@@ -288,8 +261,9 @@ uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_
 	if (!all)
 		return out_of_memory(d);
 	while (i < n && skv_pb_next(d, &message, &f))
-		if (f.num == num)
+		if (f.number == num)
 			i += take_numbers(d, &f, name, wire, all + i, n - i);
+	assert(i <= n);
 	for (; i < n; i++)
 		all[i] = 0; /* after a failure */
 	return all;

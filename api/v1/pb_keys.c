@@ -5,6 +5,8 @@
  */
 #include "pb.h"
 
+#include <assert.h>
+
 #include <skv/key_set.h>
 
 enum { KEYS_RAW = 1, KEYS_INT = 2, KEYS_TEXT = 3, PARENT_RAW = 7, PARENT_INT = 8, PARENT_TEXT = 9 };
@@ -27,17 +29,18 @@ static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv
 			return;
 		}
 		*at = i + 1;
+		assert(i < SKV_MAX_KEYS);
 	}
 }
 
-void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct skv_pbf *f)
+void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct pb_field *f)
 {
-	if (f->num == KEYS_RAW && skv_pb_wire(d, f, forms[SKV_KEYS_HEX], PB_BYTES)) {
+	if (f->number == KEYS_RAW && skv_pb_wire(d, f, forms[SKV_KEYS_HEX], PB_BYTES)) {
 		k->raw = f->p;
 		k->raw_len = f->n;
-	} else if (f->num == KEYS_INT) {
+	} else if (f->number == KEYS_INT) {
 		k->n_ints += skv_pb_numbers(d, f, forms[SKV_KEYS_INT], PB_FIXED64);
-	} else if (f->num == KEYS_TEXT && skv_pb_wire(d, f, forms[SKV_KEYS_STRING], PB_BYTES)) {
+	} else if (f->number == KEYS_TEXT && skv_pb_wire(d, f, forms[SKV_KEYS_STRING], PB_BYTES)) {
 		k->n_strings++;
 	}
 }
@@ -47,7 +50,7 @@ static struct skv_key raw_key(const uint8_t *p)
 	return (struct skv_key){ skv_pb_load64_be(p), skv_pb_load64_be(p + 8) };
 }
 
-static struct skv_key text_key(struct skv_pbdoc *d, const struct skv_pbf *f, const char *name,
+static struct skv_key text_key(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			       uint32_t index)
 {
 	if (f->n == 0 || f->n > SKV_MAX_KEY_STRING)
@@ -64,12 +67,13 @@ static struct skv_key text_key(struct skv_pbdoc *d, const struct skv_pbf *f, con
 
 static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_key *out)
 {
-	struct skv_pbf f;
+	struct pb_field f;
 	uint32_t i = 0;
 
 	while (skv_pb_next(d, &message, &f)) {
-		if (f.num != KEYS_TEXT)
+		if (f.number != KEYS_TEXT)
 			continue;
+		assert(i < SKV_MAX_KEYS);
 		out[i] = text_key(d, &f, forms[SKV_KEYS_STRING], i);
 		i++;
 	}
@@ -107,7 +111,9 @@ const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *
 	*n = 0;
 	if (!keys)
 		return NULL;
+	assert(count > 0 && count <= SKV_MAX_KEYS);
 	if (form == SKV_KEYS_HEX) {
+		assert(k->raw_len == 16 * count);
 		for (size_t i = 0; i < count; i++)
 			keys[i] = raw_key(k->raw + 16 * i);
 	} else if (form == SKV_KEYS_INT) {
@@ -124,13 +130,13 @@ const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *
 	return keys;
 }
 
-struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct skv_pbf *f)
+struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f)
 {
 	struct skv_key none = { 0, 0 };
 
-	if (f->num == PARENT_INT)
+	if (f->number == PARENT_INT)
 		return skv_pb_wire(d, f, "parent_int", PB_FIXED64) ? (struct skv_key){ 0, f->v } : none;
-	if (f->num == PARENT_TEXT)
+	if (f->number == PARENT_TEXT)
 		return skv_pb_wire(d, f, "parent", PB_BYTES) ? text_key(d, f, "parent", PB_NO_INDEX)
 							     : none;
 	if (!skv_pb_wire(d, f, "parent_raw", PB_BYTES))
@@ -165,6 +171,7 @@ void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys)
 	p = b->data + b->len;
 	for (uint32_t i = 0; i < keys->n; i++)
 		p = size == 8 ? skv_pb_raw_64(p, keys->keys[i].lo) : put_raw(p, keys->keys[i]);
+	assert((size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 }
 
@@ -174,6 +181,7 @@ void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent)
 
 	if (!parent)
 		return;
+	assert(parent->n == 1);
 	if (parent->form == SKV_KEYS_STRING) {
 		skv_pb_put_bytes(b, PARENT_TEXT, parent->strings[0], strlen(parent->strings[0]));
 	} else if (parent->form == SKV_KEYS_INT) {

@@ -5,6 +5,8 @@
  */
 #include "pb.h"
 
+#include <assert.h>
+
 enum { PIN_SOFT = 4, PIN_TTL = 5 };
 enum { PINNED_N_KEYS = 1, PINNED_PINNED = 2, PINNED_MISSING = 3 };
 enum { UNPIN_ALL = 4 };
@@ -20,12 +22,12 @@ int skv_pb_read_pin_req(const struct skv_v1_in *in, const char *text, size_t n, 
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_pbkeys keys = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == PIN_SOFT)
+		if (f.number == PIN_SOFT)
 			q.kind = skv_pb_u32(&d, &f, "kind", 1) ? SKV_PIN_SOFT : SKV_PIN_HARD;
-		else if (f.num == PIN_TTL)
+		else if (f.number == PIN_TTL)
 			q.ttl_ms = skv_pb_u64(&d, &f, "ttl_ms", SKV_MAX_PIN_MS);
 		else
 			skv_pb_keys_field(&d, &keys, &f);
@@ -66,14 +68,14 @@ int skv_pb_read_pin_res(const struct skv_v1_in *in, const char *text, size_t n, 
 	struct skv_pin_res a = { 0 };
 	size_t count = 0;
 	uint64_t *missing;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == PINNED_N_KEYS)
+		if (f.number == PINNED_N_KEYS)
 			a.n_keys = skv_pb_u32(&d, &f, "n_keys", SKV_MAX_KEYS);
-		else if (f.num == PINNED_PINNED)
+		else if (f.number == PINNED_PINNED)
 			a.pinned = skv_pb_u32(&d, &f, "pinned", SKV_MAX_KEYS);
-		else if (f.num == PINNED_MISSING)
+		else if (f.number == PINNED_MISSING)
 			count += skv_pb_numbers(&d, &f, "missing", PB_VARINT);
 	}
 	skv_pb_count(&d, "missing", count, 0, a.n_keys);
@@ -100,10 +102,10 @@ int skv_pb_read_unpin_req(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_pbkeys keys = { 0 };
 	bool all = false;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == UNPIN_ALL)
+		if (f.number == UNPIN_ALL)
 			all = skv_pb_u64(&d, &f, "all", 1) != 0;
 		else
 			skv_pb_keys_field(&d, &keys, &f);
@@ -142,8 +144,10 @@ void skv_pb_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)
 	if (r->n) {
 		put_keys(out, r->key, r->n);
 		begin = skv_pb_put_begin(out, PINS_KINDS, r->n);
-		for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t i = 0; i < r->n; i++) {
+			assert(r->kind[i] == SKV_PIN_SOFT || r->kind[i] == SKV_PIN_HARD);
 			skv_put_varint(out, r->kind[i]);
+		}
 		skv_pb_put_end(out, begin);
 		begin = skv_pb_put_begin(out, PINS_TTLS, 10 * (size_t)r->n);
 		for (uint32_t i = 0; i < r->n; i++)
@@ -183,17 +187,17 @@ int skv_pb_read_pins_res(const struct skv_v1_in *in, const char *text, size_t n,
 	struct skv_pins_res a = { 0 };
 	size_t n_kinds = 0, n_ttls = 0, n_raw = 0;
 	const uint8_t *raw = NULL;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == PINS_KEYS && skv_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
+		if (f.number == PINS_KEYS && skv_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
 			raw = f.p;
 			n_raw = f.n;
-		} else if (f.num == PINS_KINDS) {
+		} else if (f.number == PINS_KINDS) {
 			n_kinds += skv_pb_numbers(&d, &f, "kinds", PB_VARINT);
-		} else if (f.num == PINS_TTLS) {
+		} else if (f.number == PINS_TTLS) {
 			n_ttls += skv_pb_numbers(&d, &f, "ttl_ms", PB_VARINT);
-		} else if (f.num == PINS_NEXT) {
+		} else if (f.number == PINS_NEXT) {
 			a.next = skv_pb_u64(&d, &f, "next", UINT64_MAX);
 		}
 	}
@@ -228,13 +232,13 @@ int skv_pb_read_keys_res(const struct skv_v1_in *in, const char *text, size_t n,
 	struct skv_keys_res a = { 0 };
 	const uint8_t *raw = NULL;
 	size_t n_raw = 0;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == KEYS_KEYS && skv_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
+		if (f.number == KEYS_KEYS && skv_pb_wire(&d, &f, "keys_raw", PB_BYTES)) {
 			raw = f.p;
 			n_raw = f.n;
-		} else if (f.num == KEYS_NEXT) {
+		} else if (f.number == KEYS_NEXT) {
 			a.next = skv_pb_u64(&d, &f, "next", UINT64_MAX);
 		}
 	}

@@ -5,6 +5,8 @@
  */
 #include "pb.h"
 
+#include <assert.h>
+
 enum { MATCH_INSTANCES = 4, MATCHED_INSTANCES = 1, MATCHED_COUNTS = 2 };
 enum { LOOKUP_MODE = 4, LOOKUP_SPECS = 5, LOOKUP_LEASE = 6, LOOKUP_PARTIAL = 7, LOOKUP_WINDOW = 8 };
 enum {
@@ -29,11 +31,11 @@ int skv_pb_read_match_req(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_pbkeys keys = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
 		skv_pb_keys_field(&d, &keys, &f);
-		m.n_instances += f.num == MATCH_INSTANCES;
+		m.n_instances += f.number == MATCH_INSTANCES;
 	}
 	skv_pb_count(&d, "instances", m.n_instances, 1, SKV_MAX_INSTANCES_PER_MATCH);
 	m.instances = skv_pb_model_names(&d, message, MATCH_INSTANCES, "instances", m.n_instances);
@@ -71,11 +73,11 @@ int skv_pb_read_match_res(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_match_res m = { 0 };
 	size_t count = 0;
 	uint64_t *counts;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		m.n_instances += f.num == MATCHED_INSTANCES;
-		if (f.num == MATCHED_COUNTS)
+		m.n_instances += f.number == MATCHED_INSTANCES;
+		if (f.number == MATCHED_COUNTS)
 			count += skv_pb_numbers(&d, &f, "matched", PB_VARINT);
 	}
 	skv_pb_count(&d, "instances", m.n_instances, 0, SKV_MAX_INSTANCES_PER_MATCH);
@@ -103,18 +105,18 @@ int skv_pb_read_lookup_req(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_pbkeys keys = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == LOOKUP_MODE)
+		if (f.number == LOOKUP_MODE)
 			q.mode = (enum skv_lookup_mode)skv_pb_u32(&d, &f, "mode", SKV_LOOKUP_TRAILING);
-		else if (f.num == LOOKUP_LEASE)
+		else if (f.number == LOOKUP_LEASE)
 			q.lease_ms = skv_pb_u32(&d, &f, "lease_ms", SKV_LEASE_DEFAULT - 1);
-		else if (f.num == LOOKUP_PARTIAL)
+		else if (f.number == LOOKUP_PARTIAL)
 			q.partial = skv_pb_u64(&d, &f, "partial", UINT64_MAX) != 0;
-		else if (f.num == LOOKUP_WINDOW)
+		else if (f.number == LOOKUP_WINDOW)
 			q.window = skv_pb_u32(&d, &f, "window", SKV_MAX_KEYS);
-		else if (f.num == LOOKUP_SPECS)
+		else if (f.number == LOOKUP_SPECS)
 			q.n_specs++;
 		else
 			skv_pb_keys_field(&d, &keys, &f);
@@ -163,6 +165,7 @@ static uint32_t put_hits(struct skv_buf *b, const struct skv_lookup_res *r)
 	}
 	if (hit)
 		p = skv_pb_raw_varint(p, run);
+	assert(hits <= r->n_keys && (size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 	skv_pb_put_end(b, begin);
 	if (hits == 0)
@@ -184,6 +187,7 @@ void skv_pb_write_lookup_res(struct skv_buf *out, const struct skv_lookup_res *r
 	skv_pb_put_texts(out, FOUND_SPECS, r->specs, r->n_specs);
 	skv_pb_put_files(out, FOUND_FILES, &r->files);
 	rows.n_located = put_hits(out, r);
+	assert(r->n_specs <= SKV_MAX_SPECS && rows.n_located <= r->n_keys);
 	skv_pb_put_columns(out, FOUND_COLUMNS, &rows, r->loc);
 }
 
@@ -200,6 +204,7 @@ static uint32_t read_hits(struct skv_pbdoc *d, struct skv_rd message, struct skv
 				    r->n_keys);
 			break;
 		}
+		assert(at <= r->n_keys);
 		memset(r->hit + at, i % 2, runs[i]);
 		at += (uint32_t)runs[i];
 		hits += i % 2 ? (uint32_t)runs[i] : 0;
@@ -239,6 +244,7 @@ static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lo
 	if (r->matched > rows.n_located)
 		skv_pb_fail(d, "matched", PB_NO_INDEX, SKV_E_INVALID, "must be at most %u, not %u",
 			    rows.n_located, r->matched);
+	assert(rows.n_located <= r->n_keys);
 	rows.mark = (const uint8_t *)r->hit;
 	rows.n_specs = r->n_specs;
 	if (skv_pb_ok(d))
@@ -255,20 +261,20 @@ int skv_pb_read_lookup_res(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_lookup_res a = { .n_keys = 0 };
 	struct found count = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == FOUND_N_KEYS)
+		if (f.number == FOUND_N_KEYS)
 			a.n_keys = skv_pb_u32(&d, &f, "n_keys", SKV_MAX_KEYS);
-		else if (f.num == FOUND_MATCHED)
+		else if (f.number == FOUND_MATCHED)
 			a.matched = skv_pb_u32(&d, &f, "matched", SKV_MAX_KEYS);
-		else if (f.num == FOUND_LEASE)
+		else if (f.number == FOUND_LEASE)
 			a.lease_ms = skv_pb_u32(&d, &f, "lease_ms", UINT32_MAX);
-		else if (f.num == FOUND_RUNS)
+		else if (f.number == FOUND_RUNS)
 			count.n_runs += skv_pb_numbers(&d, &f, "hit_runs", PB_VARINT);
-		count.n_specs += f.num == FOUND_SPECS;
-		count.n_files += f.num == FOUND_FILES;
-		count.n_columns += f.num == FOUND_COLUMNS;
+		count.n_specs += f.number == FOUND_SPECS;
+		count.n_files += f.number == FOUND_FILES;
+		count.n_columns += f.number == FOUND_COLUMNS;
 	}
 	read_found(&d, message, &a, &count);
 	if (skv_pb_ok(&d))
@@ -285,7 +291,7 @@ int skv_pb_read_delete_req(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_pbkeys keys = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f))
 		skv_pb_keys_field(&d, &keys, &f);

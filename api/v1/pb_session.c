@@ -6,6 +6,8 @@
  */
 #include "pb.h"
 
+#include <assert.h>
+
 enum { REQ_ID = 4, REQ_SPECS = 5, REQ_DEADLINE = 6, REQ_PARENT = 7, REQ_PARENT_LAST = 9, REQ_INDEPENDENT = 10 };
 enum {
 	RES_SESSION = 1,
@@ -33,26 +35,26 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_pbkeys keys = { 0 };
-	struct skv_pbf f, parent = { 0 }, id = { 0 };
+	struct pb_field f, parent = { 0 }, id = { 0 };
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == REQ_ID)
+		if (f.number == REQ_ID)
 			id = f;
-		else if (f.num == REQ_DEADLINE)
+		else if (f.number == REQ_DEADLINE)
 			q.deadline_ms = skv_pb_u32(&d, &f, "deadline_ms", UINT32_MAX);
-		else if (f.num == REQ_SPECS)
+		else if (f.number == REQ_SPECS)
 			q.n_specs++;
-		else if (f.num >= REQ_PARENT && f.num <= REQ_PARENT_LAST)
+		else if (f.number >= REQ_PARENT && f.number <= REQ_PARENT_LAST)
 			parent = f;
-		else if (f.num == REQ_INDEPENDENT)
+		else if (f.number == REQ_INDEPENDENT)
 			q.independent = skv_pb_u64(&d, &f, "independent", UINT64_MAX) != 0;
 		else
 			skv_pb_keys_field(&d, &keys, &f);
 	}
-	if (id.num)
+	if (id.number)
 		q.request_id = skv_pb_text(&d, &id, "request_id", PB_NO_INDEX, 0, SKV_MAX_REQUEST_ID);
 	q.keys = skv_pb_keys(&d, &keys, message, &q.n_keys);
-	q.has_parent = parent.num != 0;
+	q.has_parent = parent.number != 0;
 	if (q.has_parent)
 		q.parent = skv_pb_parent(&d, &parent);
 	skv_pb_count(&d, "specs", q.n_specs, 0, SKV_MAX_SPECS);
@@ -90,8 +92,10 @@ static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)
 
 		while (i < r->n_keys && r->outcome[i] == r->outcome[from])
 			i++;
+		assert(r->outcome[from] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
 		p = skv_pb_raw_varint(p, r->outcome[from] + 4ull * (i - from));
 	}
+	assert((size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 	skv_pb_put_end(b, begin);
 }
@@ -111,6 +115,7 @@ void skv_pb_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	skv_pb_put_uint(out, RES_N_WRITE, r->n_write);
 	skv_pb_put_texts(out, RES_SPECS, r->specs, r->n_specs);
 	skv_pb_put_files(out, RES_FILES, &r->files);
+	assert(r->n_keys <= SKV_MAX_KEYS && r->n_specs <= SKV_MAX_SPECS);
 	if (r->state != SKV_SESSION_OPEN)
 		return;
 	put_outcomes(out, r);
@@ -136,6 +141,7 @@ static uint32_t read_outcomes(struct skv_pbdoc *d, struct skv_rd message, struct
 				    "no such outcome, or more than %u keys", r->n_keys);
 			return 0;
 		}
+		assert(n <= r->n_keys - at);
 		memset(r->outcome + at, (int)outcome, n);
 		at += (uint32_t)n;
 		writes += outcome == SKV_START_WRITE ? (uint32_t)n : 0;
@@ -183,7 +189,7 @@ static void read_blocks(struct skv_pbdoc *d, struct skv_rd message, struct skv_s
 		skv_pb_columns(d, message, RES_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n, r->loc);
 }
 
-static void read_session(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_start_res *r)
+static void read_session(struct skv_pbdoc *d, const struct pb_field *f, struct skv_start_res *r)
 {
 	const char *s = skv_pb_text(d, f, "session", PB_NO_INDEX, 0, SKV_SESSION_ID_HEX);
 	struct skv_key ignored;
@@ -201,25 +207,25 @@ int skv_pb_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_rd message = skv_rd_make(text, n), r = message;
 	struct skv_start_res a = { .session = "" };
 	struct counts count = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == RES_SESSION)
+		if (f.number == RES_SESSION)
 			read_session(&d, &f, &a);
-		else if (f.num == RES_STATE)
+		else if (f.number == RES_STATE)
 			a.state = (enum skv_session_state)skv_pb_u32(&d, &f, "state",
 								     SKV_SESSION_EXPIRED);
-		else if (f.num == RES_DEADLINE)
+		else if (f.number == RES_DEADLINE)
 			a.deadline_ms = skv_pb_u32(&d, &f, "deadline_ms", UINT32_MAX);
-		else if (f.num == RES_N_KEYS)
+		else if (f.number == RES_N_KEYS)
 			a.n_keys = skv_pb_u32(&d, &f, "n_keys", SKV_MAX_KEYS);
-		else if (f.num == RES_N_WRITE)
+		else if (f.number == RES_N_WRITE)
 			a.n_write = skv_pb_u32(&d, &f, "n_write", SKV_MAX_KEYS);
-		else if (f.num == RES_OUTCOMES)
+		else if (f.number == RES_OUTCOMES)
 			count.n_runs += skv_pb_numbers(&d, &f, "outcome_runs", PB_VARINT);
-		count.n_specs += f.num == RES_SPECS;
-		count.n_files += f.num == RES_FILES;
-		count.n_columns += f.num == RES_COLUMNS;
+		count.n_specs += f.number == RES_SPECS;
+		count.n_files += f.number == RES_FILES;
+		count.n_columns += f.number == RES_COLUMNS;
 	}
 	read_blocks(&d, message, &a, &count);
 	if (skv_pb_ok(&d))
@@ -229,7 +235,7 @@ int skv_pb_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 
 /* ---- finish ------------------------------------------------------------------------------------- */
 
-static void read_mask(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_finish_req *q)
+static void read_mask(struct skv_pbdoc *d, const struct pb_field *f, struct skv_finish_req *q)
 {
 	bool *mask;
 
@@ -247,15 +253,15 @@ static void read_mask(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_f
 	q->mask = mask;
 }
 
-/* The last member of the oneof that came; f->num 0 when none did. */
-static void read_success(struct skv_pbdoc *d, const struct skv_pbf *f, struct skv_finish_req *q)
+/* The last member of the oneof that came; f->number 0 when none did. */
+static void read_success(struct skv_pbdoc *d, const struct pb_field *f, struct skv_finish_req *q)
 {
-	if (f->num == FIN_MASK) {
+	if (f->number == FIN_MASK) {
 		read_mask(d, f, q);
-	} else if (f->num == FIN_COUNT) {
+	} else if (f->number == FIN_COUNT) {
 		q->mask_kind = SKV_MASK_COUNT;
 		q->mask_count = skv_pb_u32(d, f, "success.count", SKV_MAX_KEYS);
-	} else if (f->num == 0) {
+	} else if (f->number == 0) {
 		skv_pb_fail(d, "success", PB_NO_INDEX, SKV_E_INVALID, "the field is required");
 	} else if (skv_pb_u64(d, f, "success", UINT64_MAX) == 0) {
 		skv_pb_fail(d, "success", PB_NO_INDEX, SKV_E_INVALID,
@@ -269,15 +275,15 @@ int skv_pb_read_finish_req(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_finish_req q = { .tenant = in->tenant };
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd message = skv_rd_make(text, n), r = message;
-	struct skv_pbf f, success = { 0 };
+	struct pb_field f, success = { 0 };
 	size_t sums = 0;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num >= FIN_ALL && f.num <= FIN_MASK)
+		if (f.number >= FIN_ALL && f.number <= FIN_MASK)
 			success = f;
-		else if (f.num == FIN_CHECKSUMS)
+		else if (f.number == FIN_CHECKSUMS)
 			sums += skv_pb_numbers(&d, &f, "checksums", PB_FIXED64);
-		else if (f.num == FIN_QUIESCED)
+		else if (f.number == FIN_QUIESCED)
 			q.quiesced = skv_pb_u64(&d, &f, "quiesced", UINT64_MAX) != 0;
 	}
 	read_success(&d, &success, &q);
@@ -310,6 +316,7 @@ void skv_pb_write_finish_req(struct skv_buf *out, const struct skv_finish_req *r
 		p = out->data + out->len;
 		for (uint32_t i = 0; i < req->n_checksums; i++)
 			p = skv_pb_raw_64(p, req->checksums[i]);
+		assert((size_t)(p - out->data) <= out->cap);
 		out->len = (size_t)(p - out->data);
 	}
 	skv_pb_put_uint(out, FIN_QUIESCED, req->quiesced);
@@ -328,15 +335,15 @@ int skv_pb_read_finish_res(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd r = skv_rd_make(text, n);
 	struct skv_finish_res a = { .state = SKV_SESSION_OPEN };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		if (f.num == ENDED_STATE)
+		if (f.number == ENDED_STATE)
 			a.state = (enum skv_session_state)skv_pb_u32(&d, &f, "state",
 								     SKV_SESSION_EXPIRED);
-		else if (f.num == ENDED_COMMITTED)
+		else if (f.number == ENDED_COMMITTED)
 			a.committed = skv_pb_u32(&d, &f, "committed", UINT32_MAX);
-		else if (f.num == ENDED_FAILED)
+		else if (f.number == ENDED_FAILED)
 			a.failed = skv_pb_u32(&d, &f, "failed", UINT32_MAX);
 	}
 	if (skv_pb_ok(&d))

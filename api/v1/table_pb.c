@@ -33,11 +33,11 @@ static const struct skv_field *field_of(const struct skv_table *t, uint32_t numb
 static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, unsigned depth, size_t *fields)
 {
 	uint32_t seen[SKV_TABLE_FIELDS] = { 0 };
-	struct skv_pbf f;
+	struct pb_field f;
 
 	assert(depth > 0);
 	while (skv_pb_next(d, &r, &f)) {
-		const struct skv_field *row = field_of(t, f.num);
+		const struct skv_field *row = field_of(t, f.number);
 		struct skv_pbat here = { d->at, row ? row->name : "", PB_NO_INDEX };
 
 		if (++*fields > SKV_TABLE_PB_FIELDS)
@@ -70,10 +70,10 @@ static void make_room(struct skv_pbdoc *d, const struct skv_field *row, struct s
 	const uint32_t have = skv_field_count(row, message);
 	uint32_t more = 0;
 	char *old, *all;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	while (skv_pb_next(d, &r, &f))
-		more += f.num == row->number;
+		more += f.number == row->number;
 	all = skv_pb_alloc(d, (size_t)have + more + 1, size);
 	if (!all)
 		return;
@@ -83,7 +83,7 @@ static void make_room(struct skv_pbdoc *d, const struct skv_field *row, struct s
 	memcpy((char *)message + row->at, &all, sizeof all);
 }
 
-static const char *copy(struct skv_pbdoc *d, const struct skv_pbf *f)
+static const char *copy(struct skv_pbdoc *d, const struct pb_field *f)
 {
 	char *s = skv_pb_alloc(d, f->n + 1, 1);
 
@@ -93,7 +93,7 @@ static const char *copy(struct skv_pbdoc *d, const struct skv_pbf *f)
 	return s;
 }
 
-static void store_element(struct skv_pbdoc *d, const struct skv_field *row, const struct skv_pbf *f, void *message)
+static void store_element(struct skv_pbdoc *d, const struct skv_field *row, const struct pb_field *f, void *message)
 {
 	const uint32_t i = skv_field_count(row, message);
 	const char *text;
@@ -112,7 +112,7 @@ static void store_element(struct skv_pbdoc *d, const struct skv_field *row, cons
 	skv_field_set_count(row, message, i + 1);
 }
 
-static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const struct skv_pbf *f, void *message,
+static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const struct pb_field *f, void *message,
 			uint64_t *seen)
 {
 	const char *text;
@@ -135,13 +135,13 @@ static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const 
 static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message, uint64_t *seen)
 {
 	uint64_t inside = 0;
-	struct skv_pbf f;
+	struct pb_field f;
 
 	for (uint32_t i = 0; i < t->n; i++)
 		if (skv_field_repeated(&t->fields[i]))
 			make_room(d, &t->fields[i], r, message);
 	while (skv_pb_ok(d) && skv_pb_next(d, &r, &f)) {
-		const struct skv_field *row = field_of(t, f.num);
+		const struct skv_field *row = field_of(t, f.number);
 
 		if (!row)
 			continue;

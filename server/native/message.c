@@ -6,6 +6,7 @@
  */
 #include "native.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,7 @@ static void target_name(const struct skv_route *route, char out[16])
 	const char *open = strchr(route->pattern, '{');
 	size_t n = open ? strcspn(open + 1, "}") : 0;
 
+	assert(n < 16);
 	if (n == 2 && open[4] == '/')
 		snprintf(out, 16, "instance");
 	else
@@ -50,6 +52,7 @@ static int take_block_key(struct skv_call *c, const struct pb_field *key)
 		c->param[1].value[SKV_KEY_HEX] = '\0';
 		return SKV_OK;
 	}
+	assert(max <= SKV_MAX_KEY_STRING + 1);
 	text = skv_arena_alloc(&c->arena, 3 * max + 24);
 	if (!text)
 		return no_memory(c);
@@ -91,6 +94,7 @@ int skv_native_message(struct skv_call *c, const uint8_t *p, size_t n)
 	struct skv_rd r = skv_rd_make(p, n);
 	int rc;
 
+	assert(c->route >= skv_routes && c->route < skv_routes + ROUTE_COUNT);
 	/* A message without name and body of its own is left to the codec. */
 	while ((row->target || !(c->route->flags & ROUTE_BODY)) && pb_next(&r, &f)) {
 		if (f.number == row->target)
@@ -104,6 +108,7 @@ int skv_native_message(struct skv_call *c, const uint8_t *p, size_t n)
 	}
 	if (r.failed || (body.wire != 9 && body.wire != 2))
 		return bad_message(c);
+	assert(body.n <= n && name.n <= n && key.n <= n);
 	c->body = n ? (const char *)p : "";
 	c->n_body = n;
 	if (row->body) {

@@ -6,6 +6,7 @@
  */
 #include "native.h"
 
+#include <assert.h>
 #include <string.h>
 
 const struct skv_route skv_routes[ROUTE_COUNT] = {
@@ -47,6 +48,7 @@ static int native_head(struct skv_call *c, const struct skv_head *h)
 		n->body_codec = n->codec = &skv_v1_pb;
 		return SKV_OK;
 	}
+	assert(!c->route || (c->route >= skv_routes && c->route < skv_routes + ROUTE_COUNT));
 	take_codecs(c, h);
 	c->type = n->codec->content_type;
 	if (c->route == &skv_routes[ROUTE_ID_block_find] && h->argument) {
@@ -78,6 +80,7 @@ static unsigned native_fail(struct skv_call *c)
 	const struct native_call *n = c->state;
 	const struct skv_v1_codec *codec = n && n->codec ? n->codec : &skv_v1_json;
 
+	assert(c->status != SKV_OK);
 	if (c->wire == WIRE_GRPC)
 		return (unsigned)skv_status_grpc(c->status); /* its answer is its trailers */
 	c->type = codec->content_type;

@@ -6,6 +6,8 @@
  */
 #include "native.h"
 
+#include <assert.h>
+
 /* ---- storages -------------------------------------------------------------------------------- */
 
 static int get_storages(struct skv_call *r, const char *name)
@@ -23,6 +25,7 @@ void skv_op_storage_list_write(struct skv_call *r)
 int skv_op_storage_get_run(struct skv_call *r) { return get_storages(r, r->param[0].value); }
 void skv_op_storage_get_write(struct skv_call *r)
 {
+	assert(native_of(r)->u.storages.n == 1);
 	native_of(r)->codec->write_storage_view(&r->out, &native_of(r)->u.storages.v[0]);
 }
 
@@ -89,6 +92,7 @@ void skv_op_group_list_write(struct skv_call *r)
 int skv_op_group_get_run(struct skv_call *r) { return get_groups(r, r->param[0].value); }
 void skv_op_group_get_write(struct skv_call *r)
 {
+	assert(native_of(r)->u.groups.n == 1);
 	native_of(r)->codec->write_group_view(&r->out, &native_of(r)->u.groups.v[0]);
 }
 
@@ -129,6 +133,7 @@ void skv_op_instance_list_write(struct skv_call *r)
 int skv_op_instance_get_run(struct skv_call *r) { return get_instances(r, r->param[0].value); }
 void skv_op_instance_get_write(struct skv_call *r)
 {
+	assert(native_of(r)->u.instances.n == 1);
 	native_of(r)->codec->write_instance_view(&r->out, &native_of(r)->u.instances.v[0]);
 }
 

@@ -7,6 +7,7 @@
  */
 #include "native.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ int skv_op_lookup_run(struct skv_call *r)
 }
 void skv_op_lookup_write(struct skv_call *r)
 {
+	assert(native_of(r)->u.lookup.res.n_keys == native_of(r)->u.lookup.req.n_keys);
 	native_of(r)->codec->write_lookup_res(&r->out, &native_of(r)->u.lookup.res);
 }
 
@@ -189,6 +191,7 @@ int skv_op_block_find_run(struct skv_call *r)
 	if (!text == !number)
 		return skv_fail(&r->err, SKV_E_INVALID, "key",
 				"give either ?key=TEXT or ?key_int=NUMBER");
+	assert((text != NULL) + (number != NULL) == 1);
 	rc = text ? key_from_text(r, text, &key) : key_from_int(r, number, &key);
 	return rc == SKV_OK ? get_block(r, key) : rc;
 }

@@ -2,6 +2,8 @@
 #ifndef SKV_LIMITS_H
 #define SKV_LIMITS_H
 
+#include <stdint.h>
+
 #define SKV_MAX_KEYS 16384u           /* keys in one request */
 #define SKV_MAX_KEY_STRING 1024u      /* one string key */
 #define SKV_MAX_BLOCK_NAME 1024u      /* name that is kept with a block */
@@ -25,6 +27,12 @@
 #define SKV_MAX_LEASE_MS 600000u      /* bound of the manager's own lease_max_ms parameter */
 #define SKV_MAX_WALL_MS ((1ull << 53) - 1) /* a time since 1970; every JSON reader knows such numbers */
 #define SKV_MAX_SESSION_MS 3600000u   /* bound of the manager's own session_max_ms parameter */
+
+_Static_assert(SKV_MAX_SPECS <= 32, "masks of specs have a bit for each");
+_Static_assert(SKV_MAX_KEYS * SKV_MAX_SPECS <= UINT32_MAX / 2, "rows and columns of an answer count in 32 bits");
+_Static_assert(SKV_MAX_PLACEMENTS % SKV_MAX_SPECS == 0, "each storage has a place for each spec");
+_Static_assert(SKV_MIN_SPEC_SIZE > 0 && SKV_MAX_SPEC_SIZE <= INT64_MAX, "sizes are offsets of files");
+_Static_assert(SKV_MAX_PIN_MS <= SKV_MAX_WALL_MS, "times are numbers that JSON has");
 #define SKV_SESSION_ID_HEX 32         /* digits of a session id */
 
 #endif

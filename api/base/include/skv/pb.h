@@ -1,46 +1,73 @@
 /*
- * pb.h - just enough protobuf to walk the fields of a message, and to write some.
+ * pb.h - the one walk over the fields of a protobuf message whose types the caller knows, and writing some.
  *
- * Whole messages are the codecs' (api/v1, api/proto); this finds what a transport needs of one, and
- * serves health and reflection. No state; any thread.
+ * api/v1 reads its messages by it; transports find what they need of one, and serve health and reflection. Messages
+ * that are known by their descriptor only are api/proto's, which has a walk of its own for groups and unknown fields.
+ * No state; any thread.
  */
 #ifndef SKV_PB_H
 #define SKV_PB_H
 
 #include <skv/bytes.h>
 
+enum { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 }; /* wire types */
+
 struct pb_field {
 	uint32_t number;
 	uint32_t wire;
-	uint64_t v;       /* of a number */
-	const uint8_t *p; /* of bytes (wire type 2) */
+	uint64_t v;       /* PB_VARINT, PB_FIXED64, PB_FIXED32 */
+	const uint8_t *p; /* PB_BYTES */
 	size_t n;
 };
 
-/* The next field; false at the end, and with r->failed when it is no protobuf. */
+/* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
+static inline uint64_t pb_varint(struct skv_rd *r)
+{
+	const uint8_t *p = r->p;
+	uint64_t v = 0;
+
+	for (unsigned shift = 0; shift < 64 && p < r->end; shift += 7) {
+		uint8_t c = *p++;
+
+		if (shift == 63 && c > 1)
+			break;
+		v |= (uint64_t)(c & 0x7f) << shift;
+		if (c < 0x80) {
+			r->p = p;
+			return v;
+		}
+	}
+	r->failed = true;
+	return 0;
+}
+
+/* The next field; false at the end, and with r->failed when it is no protobuf: f->number is 0 where it has none, f->wire is
+ * one that is not among the above, or else the bytes end inside the field. */
 static inline bool pb_next(struct skv_rd *r, struct pb_field *f)
 {
 	uint64_t tag;
 
-	if (skv_rd_left(r) == 0 || r->failed)
+	if (r->p == r->end || r->failed)
 		return false;
-	tag = skv_get_varint(r);
-	*f = (struct pb_field){ .number = (uint32_t)(tag >> 3), .wire = (uint32_t)(tag & 7) };
-	if (tag >> 32 || f->number == 0)
+	tag = pb_varint(r);
+	*f = (struct pb_field){ .number = tag >> 32 ? 0 : (uint32_t)(tag >> 3), .wire = (uint32_t)(tag & 7) };
+	if (f->number == 0)
 		r->failed = true;
-	else if (f->wire == 0)
-		f->v = skv_get_varint(r);
-	else if (f->wire == 1)
+	else if (f->wire == PB_VARINT)
+		f->v = pb_varint(r);
+	else if (f->wire == PB_FIXED64)
 		f->v = skv_get_u64(r);
-	else if (f->wire == 5)
+	else if (f->wire == PB_FIXED32)
 		f->v = skv_get_u32(r);
-	else if (f->wire == 2) {
-		uint64_t n = skv_get_varint(r);
+	else if (f->wire == PB_BYTES) {
+		uint64_t n = pb_varint(r);
 
-		if (n > skv_rd_left(r))
-			r->failed = true;
-		else
-			f->n = (size_t)n, f->p = skv_get_bytes(r, (size_t)n);
+		r->failed = r->failed || n > (size_t)(r->end - r->p);
+		if (!r->failed) {
+			f->n = (size_t)n;
+			f->p = r->p;
+			r->p += n;
+		}
 	} else {
 		r->failed = true;
 	}
@@ -49,7 +76,7 @@ static inline bool pb_next(struct skv_rd *r, struct pb_field *f)
 
 static inline void pb_put_bytes(struct skv_buf *b, uint32_t number, const void *p, size_t n)
 {
-	skv_put_varint(b, (uint64_t)number << 3 | 2);
+	skv_put_varint(b, (uint64_t)number << 3 | PB_BYTES);
 	skv_put_varint(b, n);
 	skv_put_bytes(b, p, n);
 }
