@@ -2,22 +2,24 @@
  * messages.c - the rare messages as tables (table.h): storages, groups, instances, files, lists, numbers, and what
  * ends blocks.
  *
- * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M". What can be judged from
- * a message alone is judged here; what needs the registry is the core's. `name` and `id` come from the path, never from
+ * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M". What can be judged
+ * from a message alone is judged here; what needs the registry is the core's. `name` and `id` come from the path, never from
  * the body of a PUT. A view is the object's own fields plus what the manager knows of it now.
  *
  * Constant data, no state; any thread.
  */
 #include "table.h"
 
-#include <assert.h>
 #include <stdio.h>
+
+#include <skv/json_out.h>
 
 enum {
 	REQUIRED = SKV_FIELD_REQUIRED,
-	SIZE = SKV_FIELD_SIZE,
+	SIZE = SKV_FIELD_SIZE | SKV_FIELD_BYTES,
 	SHORT = SKV_FIELD_SHORT,
 	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE, /* a number of an object that need not be told */
+	BYTES = SKV_FIELD_SHORT | SKV_FIELD_SIZE | SKV_FIELD_BYTES, /* the same of bytes */
 	PRESENT = SKV_FIELD_PRESENT,
 	MEND = SKV_FIELD_MEND,
 	UNIQUE = SKV_FIELD_UNIQUE,
@@ -62,34 +64,62 @@ static const char *check_unit(const void *message, char text[SKV_MESSAGE_MAX])
 #define T struct skv_storage_spec
 static const struct skv_field storage_rows[] = {
 	SKV_NAME(T, type, 1, .text = "file", .flags = FIRST),
-	SKV_TEXT(T, root, 2, .min = 1, .max = SKV_MAX_ROOT, .may_be_empty = needs_no_root, .check = check_root),
+	SKV_TEXT(T, root, 2, .min = 1, .max = SKV_MAX_ROOT, .may_be_empty = needs_no_root, .check = check_root,
+		   .doc = "Absolute directory on the manager's host. Fixed once made; required but for type "
+			"null."),
 	SKV_NUMBER(T, capacity, 3, .min = 1, .flags = SIZE | REQUIRED),
 	SKV_NUMBER(T, file_size, 4, .flags = SIZE),
 	SKV_NUMBER(T, unit, 5, .flags = SIZE, .check = check_unit),
-	SKV_BOOL(T, enabled, 6, .otherwise = true, .flags = PRESENT),
-	SKV_BOOL(T, draining, 16, .flags = SHORT),
-	SKV_TEXT(T, client_root, 7, .max = SKV_MAX_ROOT, .flags = SHORT),
-	SKV_TEXT(T, client_mount, 8, .max = SKV_MAX_ROOT, .flags = SHORT),
-	SKV_TEXT(T, extra, 9, .max = SKV_MAX_EXTRA, .flags = SHORT),
-	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL),
-	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL),
-	SKV_NUMBER(T, chunk_size, 32, .flags = OPTIONAL),
-	SKV_BOOL(T, any_mount, 33, .flags = SHORT),
-	SKV_LIST(T, fs_master, TEXTS, 34, .min = 1, .max = SKV_MAX_URL, .most = SKV_MAX_FS_MASTERS, .flags = SHORT | FIRST),
+	SKV_BOOL(T, enabled, 6, .otherwise = true, .flags = PRESENT,
+		   .doc = "false: no new blocks go there; those there stay readable."),
+	SKV_BOOL(T, draining, 16, .flags = SHORT,
+		   .doc = "true: no new blocks go there, those there are evicted, and its slab files go one "
+			"by one; the storage can be deleted then. Not of type external."),
+	SKV_TEXT(T, client_root, 7, .max = SKV_MAX_ROOT, .flags = SHORT,
+		   .doc = "root as the clients' hosts see it, for APIs that name whole paths; absent: the "
+			"same."),
+	SKV_TEXT(T, client_mount, 8, .max = SKV_MAX_ROOT, .flags = SHORT,
+		   .doc = "Mount point there, which client_root lies below."),
+	SKV_TEXT(T, extra, 9, .max = SKV_MAX_EXTRA, .flags = SHORT,
+		   .doc = "Opaque text of the API that made it."),
+	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL,
+		   .doc = "Watermark of eviction in the background, of the capacity: it begins above; 0 = "
+			"none, 100 = no such eviction."),
+	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL,
+		   .doc = "Where it ends: 1 to high_percent; 0 with a high_percent of 0 or 100."),
+	SKV_NUMBER(T, chunk_size, 32, .flags = BYTES),
+	SKV_BOOL(T, any_mount, 33, .flags = SHORT,
+		   .doc = "Of type hf3fs: the directory may lie on a mount that is not 3FS; a chunk_size is "
+			"believed then."),
+	SKV_LIST(T, fs_master, TEXTS, 34, .min = 1, .max = SKV_MAX_URL, .most = SKV_MAX_FS_MASTERS,
+		 .flags = SHORT | FIRST,
+		   .doc = "URLs of fs-masters that do the work in the directory, http://host:port/DIR; "
+			"absent: the manager does, in root. May change."),
 };
 #undef T
-static const struct skv_table storage_table = SKV_TABLE("StorageSpec", struct skv_storage_spec, storage_rows);
+static const struct skv_table storage_table =
+	SKV_TABLE("StorageSpec", struct skv_storage_spec, storage_rows, .strict = true,
+	.doc = "A named place for blocks. Everything but capacity, enabled and draining is fixed once made. A "
+	"capacity below what was made drains the slab files that are worth least, until the others fit (refused for "
+	"type external). type is file (the default), hf3fs, null or external. chunk_size is of hf3fs, a power of "
+	"two, 0 = what the directory says; it is told as it was found. unit is the slab unit, a power of two, 0 = 64 "
+	"MiB; capacity is a multiple of it; file_size 0 = the manager's default.");
 
 #define T struct skv_storage_view
 static const struct skv_field storage_view_rows[] = {
 	SKV_ROW(T, spec.name, "name", NAME, 1, .flags = REQUIRED),
 	SKV_PART(T, spec, 2, storage_table),
 	SKV_ROW(T, uuid, "uuid", UUID, 3, .flags = REQUIRED),
-	SKV_BOOL(T, healthy, 4, .flags = REQUIRED),
-	SKV_TEXT(T, problem, 5, .max = 4096, .flags = MEND | REQUIRED),
-	SKV_NUMBER(T, files, 6, .flags = REQUIRED),
-	SKV_NUMBER(T, draining_files, 16), /* managers of before did not tell this, nor what else is not required */
-	SKV_NUMBER(T, bad_files, 17),
+	SKV_BOOL(T, healthy, 4, .flags = REQUIRED,
+		   .doc = "Chosen for new blocks and read from."),
+	SKV_TEXT(T, problem, 5, .max = 4096, .flags = MEND | REQUIRED,
+		   .doc = "A sentence; empty when healthy."),
+	SKV_NUMBER(T, files, 6, .flags = REQUIRED,
+		   .doc = "Slab files."),
+	SKV_NUMBER(T, draining_files, 16,
+		   .doc = "Of them."), /* managers of before did not tell this, nor what else is not required */
+	SKV_NUMBER(T, bad_files, 17,
+		   .doc = "Of them: lost or damaged; their blocks are misses."),
 	SKV_NUMBER(T, file_bytes, 7, .flags = REQUIRED),
 	SKV_NUMBER(T, assigned_bytes, 8, .flags = REQUIRED),
 	SKV_NUMBER(T, used_bytes, 9, .flags = REQUIRED),
@@ -97,32 +127,48 @@ static const struct skv_field storage_view_rows[] = {
 	SKV_NUMBER(T, free_bytes, 11, .flags = REQUIRED),
 };
 #undef T
-static const struct skv_table storage_view_table = SKV_TABLE("StorageView", struct skv_storage_view, storage_view_rows);
+static const struct skv_table storage_view_table =
+	SKV_TABLE("StorageView", struct skv_storage_view, storage_view_rows,
+	.doc = "A storage as it is now.");
 
 /* ---- slab files --------------------------------------------------------------------------------- */
 
+static const char *const file_view_state_texts[] = { "used", "draining", "removing", "bad", NULL };
+static const char *const file_view_why_texts[] = { "", "asked", "capacity", "storage", "lost",
+							"missing", "damaged", "unreadable", NULL };
 #define T struct skv_file_view
 static const struct skv_field file_view_rows[] = {
-	SKV_NUMBER(T, file, 1),
-	SKV_TEXT(T, state, 2),
-	SKV_TEXT(T, why, 3),
-	SKV_TEXT(T, waits_for, 4),
+	SKV_NUMBER(T, file, 1,
+		   .doc = "Its number."),
+	SKV_TEXT(T, state, 2, .texts = file_view_state_texts,
+		   .doc = "removing: nothing is in it any more. bad: its bytes are not there; its blocks are "
+			"misses, and nothing is placed in it."),
+	SKV_TEXT(T, why, 3, .texts = file_view_why_texts,
+		   .doc = "Why it drains: somebody asked, the capacity has no room for it, its storage "
+			"drains, or it is given up (lost). Why it is bad: there is no such file, neither of its "
+			"superblocks is good or it was cut, or it cannot be read."),
+	SKV_TEXT(T, waits_for, 4,
+		   .doc = "What the drain waits for, a few words; empty: nothing."),
 	SKV_NUMBER(T, length, 5),
 	SKV_NUMBER(T, assigned_bytes, 6),
 	SKV_NUMBER(T, used_bytes, 7),
 	SKV_NUMBER(T, quarantined_bytes, 8),
 };
 #undef T
-static const struct skv_table file_view_table = SKV_TABLE("FileView", struct skv_file_view, file_view_rows);
+static const struct skv_table file_view_table = SKV_TABLE("FileView", struct skv_file_view, file_view_rows,
+	.doc = "One slab file.");
 
 #define T struct skv_file_wish
 static const struct skv_field file_wish_rows[] = {
-	SKV_NUMBER(T, file, 1, .flags = REQUIRED),
+	SKV_NUMBER(T, file, 1, .flags = REQUIRED,
+		   .doc = "Its number."),
 	SKV_BOOL(T, draining, 2, .flags = REQUIRED),
-	SKV_BOOL(T, forget, 3, .flags = SHORT),
+	SKV_BOOL(T, forget, 3, .flags = SHORT,
+		   .doc = "A bad file is given up, with its blocks; conflict if it is whole."),
 };
 #undef T
-static const struct skv_table file_wish_table = SKV_TABLE("FileWish", struct skv_file_wish, file_wish_rows);
+static const struct skv_table file_wish_table =
+	SKV_TABLE("FileWish", struct skv_file_wish, file_wish_rows, .strict = true);
 
 /* ---- groups ------------------------------------------------------------------------------------- */
 
@@ -131,40 +177,65 @@ static bool needs_no_storage(const void *message) { return ((const struct skv_gr
 #define T struct skv_type_quota
 static const struct skv_field quota_rows[] = {
 	SKV_NAME(T, type, 1, .flags = REQUIRED),
-	SKV_NUMBER(T, capacity, 2, .flags = OPTIONAL),
-	SKV_NUMBER(T, reclaim, 3, .flags = OPTIONAL),
+	SKV_NUMBER(T, capacity, 2, .flags = BYTES),
+	SKV_NUMBER(T, reclaim, 3, .flags = BYTES),
 };
 #undef T
-static const struct skv_table quota_table = SKV_TABLE("TypeQuota", struct skv_type_quota, quota_rows);
+static const struct skv_table quota_table =
+	SKV_TABLE("TypeQuota", struct skv_type_quota, quota_rows, .strict = true);
 
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
+static const char *const group_policy_texts[] = { "", "odds", "lru", "lru-plain", "lfu",
+						      "fifo", "sieve", "s3fifo", "ttl", NULL };
 #define T struct skv_group_spec
 static const struct skv_field group_rows[] = {
 	SKV_NUMBER(T, capacity, 1, .flags = SIZE),
 	SKV_LIST(T, storages, NAMES, 2, .least = 1, .most = SKV_JMAX_OBJECT, .may_be_empty = needs_no_storage,
-		 .flags = REQUIRED | LAST),
-	SKV_BOOL(T, loose_storages, 3, .flags = SHORT),
-	SKV_LIST(T, quotas, MESSAGES, 4, .of = &quota_table, .most = SKV_MAX_QUOTAS, .flags = SHORT),
-	SKV_NUMBER(T, max_blocks, 5, .flags = OPTIONAL),
-	SKV_NUMBER(T, max_instances, 6, .flags = OPTIONAL),
-	SKV_NUMBER(T, reclaim_bytes, 7, .flags = OPTIONAL),
-	SKV_NUMBER(T, reclaim_blocks, 8, .flags = OPTIONAL),
-	SKV_NUMBER(T, reclaim_step_bytes, 9, .flags = OPTIONAL),
-	SKV_NUMBER(T, reclaim_step_percent, 10, .max = 100, .flags = OPTIONAL),
-	SKV_NUMBER(T, reclaim_period_ms, 11, .flags = OPTIONAL),
-	SKV_NUMBER(T, max_idle_ms, 12, .flags = OPTIONAL),
-	SKV_TEXT(T, policy, 15, .max = SKV_MAX_NAME, .flags = SHORT),
-	SKV_NUMBER(T, ttl_ms, 16, .flags = OPTIONAL),
-	SKV_NUMBER(T, version, 13, .flags = OPTIONAL),
-	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL),
-	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL),
-	SKV_NUMBER(T, pin_percent, 22, .max = 100, .flags = OPTIONAL),
-	SKV_WORD(T, share, 23, .words = shares, .flags = SHORT),
-	SKV_TEXT(T, extra, 14, .max = SKV_MAX_EXTRA, .flags = SHORT),
+		 .flags = REQUIRED | LAST,
+		   .doc = "Candidates in order of preference; at least one, unless loose_storages."),
+	SKV_BOOL(T, loose_storages, 3, .flags = SHORT,
+		   .doc = "Storages that do not exist are passed over until they do, and may be deleted."),
+	SKV_LIST(T, quotas, MESSAGES, 4, .of = &quota_table, .most = SKV_MAX_QUOTAS, .flags = SHORT,
+		   .doc = "What the group may have on all storages of one type."),
+	SKV_NUMBER(T, max_blocks, 5, .flags = OPTIONAL,
+		   .doc = "A start that would make more is refused; 0 = no bound."),
+	SKV_NUMBER(T, max_instances, 6, .flags = OPTIONAL,
+		   .doc = "A registration that would make more is refused; 0 = no bound."),
+	SKV_NUMBER(T, reclaim_bytes, 7, .flags = BYTES),
+	SKV_NUMBER(T, reclaim_blocks, 8, .flags = OPTIONAL,
+		   .doc = "Evict in the background while the group has more; 0 = no line."),
+	SKV_NUMBER(T, reclaim_step_bytes, 9, .flags = BYTES),
+	SKV_NUMBER(T, reclaim_step_percent, 10, .max = 100, .flags = OPTIONAL,
+		   .doc = "Of what is used, evicted at a time; the larger of the two steps counts."),
+	SKV_NUMBER(T, reclaim_period_ms, 11, .flags = OPTIONAL,
+		   .doc = "Between two steps."),
+	SKV_NUMBER(T, max_idle_ms, 12, .flags = OPTIONAL,
+		   .doc = "Blocks that nobody has looked up for so long are evicted; 0 = never. Of policies "
+			"odds, lru, lru-plain, lfu."),
+	SKV_TEXT(T, policy, 15, .texts = group_policy_texts, .max = SKV_MAX_NAME, .flags = SHORT,
+		   .doc = "Which blocks go first when room is needed; absent or empty = odds."),
+	SKV_NUMBER(T, ttl_ms, 16, .flags = OPTIONAL,
+		   .doc = "Of policy ttl, which needs it, and of no other: blocks that were written longer "
+			"ago go."),
+	SKV_NUMBER(T, version, 13, .flags = OPTIONAL,
+		   .doc = "The caller's own number."),
+	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL,
+		   .doc = "Watermark of eviction in the background, of the capacity: it begins above; 0 = "
+			"none, 100 = no such eviction."),
+	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL,
+		   .doc = "Where it ends: 1 to high_percent; 0 with a high_percent of 0 or 100."),
+	SKV_NUMBER(T, pin_percent, 22, .max = 100, .flags = OPTIONAL,
+		   .doc = "Of its room that may be pinned hard, and of an instance's part; 0 = 50."),
+	SKV_WORD(T, share, 23, .words = shares, .flags = SHORT,
+		   .doc = "What its instances may have of it."),
+	SKV_TEXT(T, extra, 14, .max = SKV_MAX_EXTRA, .flags = SHORT,
+		   .doc = "Opaque text of the API that made it."),
 };
 #undef T
-static const struct skv_table group_table = SKV_TABLE("GroupSpec", struct skv_group_spec, group_rows);
+static const struct skv_table group_table =
+	SKV_TABLE("GroupSpec", struct skv_group_spec, group_rows, .strict = true,
+	.doc = "Quota and placement for several instances. capacity 0 = only the storages limit.");
 
 #define T struct skv_group_view
 static const struct skv_field group_view_rows[] = {
@@ -181,7 +252,8 @@ static const struct skv_field group_view_rows[] = {
 	SKV_NUMBER(T, hits, 11),
 };
 #undef T
-static const struct skv_table group_view_table = SKV_TABLE("GroupView", struct skv_group_view, group_view_rows);
+static const struct skv_table group_view_table = SKV_TABLE("GroupView", struct skv_group_view, group_view_rows,
+	.doc = "A group as it is now.");
 
 /* ---- instances ---------------------------------------------------------------------------------- */
 
@@ -191,34 +263,46 @@ static const struct skv_field spec_rows[] = {
 	SKV_NUMBER(T, size, 2, .min = SKV_MIN_SPEC_SIZE, .max = SKV_MAX_SPEC_SIZE, .flags = SIZE | REQUIRED),
 };
 #undef T
-static const struct skv_table spec_table = SKV_TABLE("Spec", struct skv_spec, spec_rows);
+static const struct skv_table spec_table = SKV_TABLE("Spec", struct skv_spec, spec_rows, .strict = true,
+	.doc = "One part of a block: 1 byte to 4 GiB, exact.");
 
 #define T struct skv_instance_spec
 static const struct skv_field instance_rows[] = {
 	SKV_TENANT(T),
 	SKV_NAME(T, group, 1, .text = "default"),
-	SKV_NUMBER(T, block_tokens, 2),
-	SKV_LIST(T, specs, MESSAGES, 3, .of = &spec_table, .least = 1, .most = SKV_MAX_SPECS, .flags = REQUIRED | UNIQUE),
-	SKV_TEXT(T, extra, 4, .max = SKV_MAX_EXTRA),
-	SKV_BOOL(T, numbered, 5, .flags = SHORT),
-	SKV_BOOL(T, named, 6, .flags = SHORT),
-	SKV_NUMBER(T, weight, 7, .max = SKV_MAX_WEIGHT, .flags = OPTIONAL),
-	SKV_NUMBER(T, capacity, 8, .flags = OPTIONAL),
+	SKV_NUMBER(T, block_tokens, 2,
+		   .doc = "Tokens per block, for people; 0 = not told."),
+	SKV_LIST(T, specs, MESSAGES, 3, .of = &spec_table, .least = 1, .most = SKV_MAX_SPECS,
+		 .flags = REQUIRED | UNIQUE),
+	SKV_TEXT(T, extra, 4, .max = SKV_MAX_EXTRA,
+		   .doc = "Opaque text kept with the instance."),
+	SKV_BOOL(T, numbered, 5, .flags = SHORT,
+		   .doc = "Slots lie at multiples of their own size. Fixed once registered."),
+	SKV_BOOL(T, named, 6, .flags = SHORT,
+		   .doc = "Blocks keep the names that some APIs give them. Fixed once registered."),
+	SKV_NUMBER(T, weight, 7, .max = SKV_MAX_WEIGHT, .flags = OPTIONAL,
+		   .doc = "Of its part of the group, in one that shares; 0 = 1. Role admin."),
+	SKV_NUMBER(T, capacity, 8, .flags = BYTES),
 };
 #undef T
-static const struct skv_table instance_table = SKV_TABLE("InstanceSpec", struct skv_instance_spec, instance_rows);
+static const struct skv_table instance_table =
+	SKV_TABLE("InstanceSpec", struct skv_instance_spec, instance_rows, .strict = true,
+	.doc = "One model deployment: the layout of its blocks. Everything but extra, weight and capacity is fixed "
+	"once made; without weight and capacity these two stay as they are.");
 
+static const char *const placement_fit_texts[] = { "whole", "rounded", "segments", "copied", NULL };
 #define T struct skv_placement
 static const struct skv_field placement_rows[] = {
 	SKV_NAME(T, storage, 1, .flags = REQUIRED),
 	SKV_NAME(T, spec, 2, .flags = REQUIRED),
-	SKV_NAME(T, fit, 3, .flags = REQUIRED),
+	SKV_NAME(T, fit, 3, .texts = placement_fit_texts, .flags = REQUIRED),
 	SKV_NUMBER(T, slot_bytes, 4, .flags = REQUIRED),
 	SKV_NUMBER(T, wasted_bytes, 5, .flags = REQUIRED),
 	SKV_NUMBER(T, copied_bytes, 6, .flags = REQUIRED),
 };
 #undef T
-static const struct skv_table placement_table = SKV_TABLE("Placement", struct skv_placement, placement_rows);
+static const struct skv_table placement_table = SKV_TABLE("Placement", struct skv_placement, placement_rows,
+	.doc = "How slots for a spec lie on the chunks of a storage of the group.");
 
 #define T struct skv_instance_view
 static const struct skv_field instance_view_rows[] = {
@@ -235,10 +319,13 @@ static const struct skv_field instance_view_rows[] = {
 	SKV_NUMBER(T, soft_pinned_bytes, 11),
 	SKV_NUMBER(T, evicted_blocks, 12),
 	SKV_NUMBER(T, hits, 13),
-	SKV_LIST(T, placements, MESSAGES, 32, .of = &placement_table, .most = SKV_MAX_PLACEMENTS, .flags = SHORT),
+	SKV_LIST(T, placements, MESSAGES, 32, .of = &placement_table, .most = SKV_MAX_PLACEMENTS, .flags = SHORT,
+		   .doc = "Of each spec on each storage of the group that has chunks."),
 };
 #undef T
-static const struct skv_table instance_view_table = SKV_TABLE("InstanceView", struct skv_instance_view, instance_view_rows);
+static const struct skv_table instance_view_table =
+	SKV_TABLE("InstanceView", struct skv_instance_view, instance_view_rows,
+	.doc = "An instance as it is now.");
 
 /* ---- lists, and the manager's numbers ----------------------------------------------------------- */
 
@@ -257,11 +344,14 @@ LIST("FileList", file_view, files)
 LIST("GroupList", group_view, groups)
 LIST("InstanceList", instance_view, instances)
 
+static const char *const stats_state_texts[] = { "ready", "standby", "recovering", "stopped", NULL };
 #define T struct skv_stats
 static const struct skv_field stats_rows[] = {
-	SKV_CHARS(T, version, 1),
-	SKV_TEXT(T, state, 2),
-	SKV_CHARS(T, owner, 3, .flags = MEND),
+	SKV_CHARS(T, version, 1,
+		   .doc = "Of the manager."),
+	SKV_TEXT(T, state, 2, .texts = stats_state_texts),
+	SKV_CHARS(T, owner, 3, .flags = MEND,
+		   .doc = "Id of the owning manager."),
 	SKV_NUMBER(T, uptime_ms, 4),
 	SKV_NUMBER(T, blocks, 5),
 	SKV_NUMBER(T, sessions, 6),
@@ -279,35 +369,45 @@ static const struct skv_table stats_table = SKV_TABLE("Stats", struct skv_stats,
 /* ---- what ends sessions, blocks and pins --------------------------------------------------------- */
 
 #define T struct skv_abort_req
-static const struct skv_field abort_rows[] = { SKV_TENANT(T), SKV_BOOL(T, quiesced, 1) };
+static const struct skv_field abort_rows[] = { SKV_TENANT(T), SKV_BOOL(T, quiesced, 1,
+		   .doc = "All writes of the session have completed: its slots need no grace.") };
 #undef T
 /* `curl -X POST` without a body is the plain abort. */
-static const struct skv_table abort_req_table = SKV_TABLE("AbortRequest", struct skv_abort_req, abort_rows, .no_body = true);
+static const struct skv_table abort_req_table =
+	SKV_TABLE("AbortRequest", struct skv_abort_req, abort_rows, .no_body = true, .strict = true);
 
 #define T struct skv_delete_res
 static const struct skv_field delete_res_rows[] = {
-	SKV_NUMBER(T, deleted, 1, .flags = REQUIRED),
-	SKV_NUMBER(T, pinned, 2, .flags = SHORT),
+	SKV_NUMBER(T, deleted, 1, .flags = REQUIRED,
+		   .doc = "Blocks that were there."),
+	SKV_NUMBER(T, pinned, 2, .flags = SHORT,
+		   .doc = "Of these: had a pin, which is gone, too; left out when 0."),
 };
 #undef T
-static const struct skv_table delete_res_table = SKV_TABLE("DeleteResult", struct skv_delete_res, delete_res_rows);
+static const struct skv_table delete_res_table =
+	SKV_TABLE("DeleteResult", struct skv_delete_res, delete_res_rows);
 
 #define T struct skv_trim_req
 static const struct skv_field trim_rows[] = {
 	SKV_TENANT(T),
-	SKV_NUMBER(T, from_ms, 1, .max = SKV_MAX_WALL_MS),
-	SKV_NUMBER(T, to_ms, 2, .max = SKV_MAX_WALL_MS, .flags = REQUIRED | PRESENT),
+	SKV_NUMBER(T, from_ms, 1, .max = SKV_MAX_WALL_MS,
+		   .doc = "Since 1970, inclusive."),
+	SKV_NUMBER(T, to_ms, 2, .max = SKV_MAX_WALL_MS, .flags = REQUIRED | PRESENT,
+		   .doc = "Since 1970, inclusive; the largest number means all."),
 };
 #undef T
-static const struct skv_table trim_req_table = SKV_TABLE("TrimRequest", struct skv_trim_req, trim_rows);
+static const struct skv_table trim_req_table =
+	SKV_TABLE("TrimRequest", struct skv_trim_req, trim_rows, .strict = true);
 
 #define T struct skv_trim_res
-static const struct skv_field trim_res_rows[] = { SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS, .flags = REQUIRED) };
+static const struct skv_field trim_res_rows[] = { SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS, .flags = REQUIRED,
+		   .doc = "Blocks that were there.") };
 #undef T
 static const struct skv_table trim_res_table = SKV_TABLE("TrimResult", struct skv_trim_res, trim_res_rows);
 
 #define T struct skv_unpin_res
-static const struct skv_field unpin_res_rows[] = { SKV_NUMBER(T, unpinned, 1, .flags = REQUIRED) };
+static const struct skv_field unpin_res_rows[] = { SKV_NUMBER(T, unpinned, 1, .flags = REQUIRED,
+		   .doc = "Blocks that were pinned.") };
 #undef T
 static const struct skv_table unpin_res_table = SKV_TABLE("UnpinResult", struct skv_unpin_res, unpin_res_rows);
 
@@ -338,7 +438,8 @@ int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 	int status = skv_table_read_pb(&error_table, in, text, n, &e, NULL);
 
 	if (!*e.code)
-		return skv_fail(out, status == SKV_OK ? SKV_E_INVALID : status, NULL, "the answer is no error of this API");
+		return skv_fail(out, status == SKV_OK ? SKV_E_INVALID : status, NULL,
+				"the answer is no error of this API");
 	status = skv_status_from_name(e.code);
 	/* An error whose code says "ok" is a bug of who sent it, never a success. */
 	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, e.field, "%s", e.message);
@@ -422,4 +523,21 @@ void skv_pb_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
 	const struct skv_trim_req q = bounded(req);
 
 	skv_table_write_pb(&trim_req_table, out, &q);
+}
+
+/* ---- the OpenAPI document -------------------------------------------------------------------------- */
+
+void skv_table_write_schemas(struct skv_buf *out)
+{
+	static const struct skv_table *const all[] = {
+		&storage_table, &storage_view_table, &storage_views_table, &file_view_table, &file_views_table,
+		&file_wish_table, &group_table, &quota_table, &group_view_table, &group_views_table, &spec_table,
+		&instance_table, &instance_view_table, &instance_views_table, &placement_table, &stats_table,
+		&abort_req_table, &delete_res_table, &trim_req_table, &trim_res_table, &unpin_res_table,
+	};
+
+	skv_jout_begin(out);
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		skv_table_write_schema(all[i], out);
+	skv_jout_close(out, '}');
 }

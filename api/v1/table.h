@@ -43,6 +43,7 @@ enum {
 	SKV_FIELD_MEND = 16,    /* text for people: JSON has '?' for bytes that are not UTF-8 */
 	SKV_FIELD_UNIQUE = 32,  /* no two elements have the same first field, a name */
 	SKV_FIELD_FIRST = 64,   /* is read before the others ... */
+	SKV_FIELD_BYTES = 256,  /* a SIZE that counts bytes, for the OpenAPI document */
 	SKV_FIELD_LAST = 128,   /* ... or after them: `may_be_empty` or `check` asks for what the others said */
 };
 
@@ -59,10 +60,10 @@ struct skv_field {
 	uint32_t number; /* in slabkv.proto */
 	size_t at, width; /* in the struct */
 	size_t count_at;  /* uint32_t, of TEXTS, NAMES and MESSAGES */
-	uint64_t min, max; /* of a number, and of the length of a text or of each of TEXTS; max 0 = what the type holds */
+	uint64_t min, max; /* of a number, of the length of a text or of each of TEXTS; max 0 = what the type holds */
 	uint32_t least, most; /* of TEXTS, NAMES and MESSAGES: how many */
 	uint64_t otherwise;   /* value of a number or bool that is not there */
-	const char *text;     /* value of a text or name that is not there, and in protobuf of an empty one; NULL = "" */
+	const char *text;     /* value of a text or name that is not there, in protobuf of an empty one; NULL = "" */
 	const char *const *words;   /* of WORD, ends with NULL */
 	const struct skv_table *of; /* of MESSAGES and PART */
 	/* When true of the message, `min` and `least` are 0, and it need not be there, unless it is REQUIRED. */
@@ -70,8 +71,8 @@ struct skv_field {
 	/* Is asked when the field has been read. Returns NULL, or the name of the field at fault and what of it in
 	 * `text`. */
 	const char *(*check)(const void *message, char text[SKV_MESSAGE_MAX]);
-	const char *doc;    /* for the OpenAPI document, as the next one */
-	const char *schema; /* of a WORD, TEXT or CHARS: a schema in JSON that says more than the row; or NULL */
+	const char *doc;           /* for the OpenAPI document, as the next one */
+	const char *const *texts;  /* of a TEXT or NAME that is one of these, ends with NULL; not checked */
 };
 
 struct skv_table {
@@ -80,6 +81,7 @@ struct skv_table {
 	const struct skv_field *fields;
 	uint32_t n;
 	bool no_body; /* a request of no bytes is one without fields */
+	bool strict;  /* of a request: other fields are refused */
 	const char *doc;
 };
 
@@ -148,6 +150,13 @@ static inline bool skv_field_lax(const struct skv_field *f, const void *message)
 {
 	return f->may_be_empty && f->may_be_empty(message);
 }
+
+/* ---- table_schema.c, messages.c ------------------------------------------------------------------- */
+
+/* The table's schema as a field of an object. */
+void skv_table_write_schema(const struct skv_table *t, struct skv_buf *out);
+/* An object of the schemas of all tables: what the OpenAPI document has of them (tests/api/test_v1_docs). */
+void skv_table_write_schemas(struct skv_buf *out);
 
 /* ---- table_json.c, table_pb.c ------------------------------------------------------------------- */
 

@@ -41,7 +41,8 @@ static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct sk
 		struct skv_pbat here = { d->at, row ? row->name : "", PB_NO_INDEX };
 
 		if (++*fields > SKV_TABLE_PB_FIELDS)
-			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE, "more than %u fields in one message", SKV_TABLE_PB_FIELDS);
+			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE, "more than %u fields in one message",
+				    SKV_TABLE_PB_FIELDS);
 		if (!row || !skv_pb_wire(d, &f, row->name, wire_of(row)))
 			continue;
 		if (skv_field_repeated(row))
@@ -168,7 +169,8 @@ static void judge_name(struct skv_pbdoc *d, enum skv_kind kind, const char *s, c
 static void judge_length(struct skv_pbdoc *d, const struct skv_field *row, const char *s)
 {
 	if (strlen(s) > skv_field_max(row))
-		FAIL(d, row->name, "must be a string of 0 to %llu bytes, not %zu", (unsigned long long)row->max, strlen(s));
+		FAIL(d, row->name, "must be a string of 0 to %llu bytes, not %zu", (unsigned long long)row->max,
+		     strlen(s));
 }
 
 static void judge_number(struct skv_pbdoc *d, const struct skv_field *row, uint64_t v)

@@ -13,6 +13,8 @@
 
 #include <skv/v1_json.h>
 
+#include "table.h"
+
 struct operation {
 	const char *method;
 	const char *path;
@@ -307,6 +309,31 @@ static void test_openapi_schemas(void **state)
 	CHECK_SCHEMA("Error", skv_v1_write_error(b, &error, "r"));
 }
 
+/* The schemas of messages that are tables are those that the tables make. SKV_WRITE=1 puts them into the document. */
+static void test_openapi_tables(void **state)
+{
+	json_t *schemas = at(at(openapi, "components"), "schemas"), *made, *schema;
+	const bool write = getenv("SKV_WRITE") != NULL;
+	struct skv_buf text = { 0 };
+	const char *name;
+
+	(void)state;
+	skv_table_write_schemas(&text);
+	made = json_loadb((const char *)text.data, text.len, JSON_REJECT_DUPLICATES, NULL);
+	assert_non_null(made);
+	json_object_foreach(made, name, schema) {
+		if (write)
+			json_object_set(schemas, name, schema);
+		else if (!json_equal(schema, json_object_get(schemas, name)))
+			fail_msg("openapi.json: %s is not what its table makes; SKV_WRITE=1 puts it right", name);
+	}
+	assert_true(json_object_size(made) > 20);
+	if (write)
+		assert_int_equal(json_dump_file(openapi, OPENAPI_JSON, JSON_INDENT(2) | JSON_ENSURE_ASCII), 0);
+	json_decref(made);
+	skv_buf_destroy(&text);
+}
+
 static void need(const char *text)
 {
 	if (!strstr(protocol, text))
@@ -477,6 +504,7 @@ int main(void)
 		cmocka_unit_test(test_openapi_names_every_operation),
 		cmocka_unit_test(test_openapi_types), cmocka_unit_test(test_openapi_references),
 		cmocka_unit_test(test_openapi_schemas),
+		cmocka_unit_test(test_openapi_tables),
 		cmocka_unit_test(test_error_table),
 		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_curl_lines),
