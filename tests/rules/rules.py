@@ -42,7 +42,7 @@ STOCK_CLIENTS = {"tests/grpc": {"grpc", "google"}, "tests/kvcm": {"grpc", "googl
                  "tests/pages": {"requests", "urllib3"}, "tests/sglang": {"sglang", "torch"},
                  # A connector is imported by its engine.
                  "client/python/slabkv": {"lmcache", "sglang", "slabkv", "torch", "vllm"}, "tests/python": {"slabkv"},
-                 "tests/engines": {"sglang", "slabkv", "torch", "vllm"}}
+                 "tests/engines": {"numpy", "sglang", "slabkv", "torch", "transformers", "vllm"}}
 
 MAX_FUNCTION = 90  # lines from brace to brace
 MAX_FILE = 700  # lines of a .c file of the product
