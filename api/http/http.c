@@ -249,7 +249,7 @@ static int explain(CURLcode code, const struct answer *a, const char *url, struc
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no answer in time", url);
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
-		return skv_fail(err, SKV_E_INVALID, "urls", "%s is no http URL", url);
+		return skv_fail(err, SKV_E_INVALID, "urls", "%s is not an http URL", url);
 	if (a->too_large)
 		return skv_fail(err, SKV_E_TOO_LARGE, NULL, "%s: the answer is too large", url);
 	if (code == CURLE_OUT_OF_MEMORY || a->body->failed)

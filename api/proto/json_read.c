@@ -125,7 +125,7 @@ static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m, const Proto
 		assert(n <= i);
 		at->index = (uint32_t)i;
 		if (v->type == SKV_JSON_NULL)
-			return skv_proto_fail(in, SKV_E_INVALID, "null is no element of an array");
+			return skv_proto_fail(in, SKV_E_INVALID, "null is not allowed in an array");
 		switch (read_value(in, f, v, all + n * size)) {
 		case GOT_FAILED:
 			return false;
@@ -166,7 +166,7 @@ static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m, const Protobu
 		if (!all[n])
 			return false;
 		if (key[1].type == SKV_JSON_NULL)
-			return skv_proto_fail(in, SKV_E_INVALID, "null is no value of a map");
+			return skv_proto_fail(in, SKV_E_INVALID, "null is not allowed as a map value");
 		got = skv_proto_scalar(in, &d->fields[0], key, skv_proto_member(all[n], &d->fields[0]));
 		if (got == GOT)
 			got = read_value(in, &d->fields[1], key + 1,

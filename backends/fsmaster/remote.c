@@ -123,7 +123,8 @@ static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enu
 		return SKV_OK;
 	if (http == 200) {
 		rc = skv_fs_read_answer(a, verb, (const char *)text->data, text->len, out, &why);
-		return rc == SKV_OK ? rc : skv_fail(err, SKV_E_NETWORK, NULL, "%s: its answer is none of an fs-master", url);
+		return rc == SKV_OK ? rc : skv_fail(err, SKV_E_NETWORK, NULL, "%s: its answer is not an fs-master's",
+						    url);
 	}
 	rc = text->len ? skv_v1_read_error(&in, (const char *)text->data, text->len, &why) : SKV_E_NETWORK;
 	if (rc == SKV_E_UNAUTHENTICATED || rc == SKV_E_FORBIDDEN)
@@ -136,7 +137,8 @@ static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enu
 		rc = SKV_E_NETWORK;
 	if (http >= 400 && why.status == rc && why.message[0])
 		return skv_fail(err, rc, why.field[0] ? why.field : NULL, "%s: %s", url, why.message);
-	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: HTTP status %ld from something that is no fs-master: check the URL", url, http);
+	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: HTTP status %ld, and not from an fs-master: check the URL",
+			url, http);
 }
 
 /* May another fs-master know better? */

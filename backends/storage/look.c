@@ -35,7 +35,7 @@ static char *next_component(char **rest)
 
 static int no_path(const char *path, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, "path", "'%.120s' is no path of names below a directory", path);
+	return skv_fail(err, SKV_E_INVALID, "path", "'%.120s' is not a path of names below a directory", path);
 }
 
 /* Opens the directory that the file lies in; *dir is replaced, or closed. *name lies in `text`. */

@@ -154,7 +154,7 @@ static int judge_taken(const struct file_storage *s, int dir, const char *name, 
 	int rc = read_owner(s, dir, name, &have, err);
 
 	if (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)
-		return skv_fail(err, SKV_E_CONFLICT, NULL, "%s is there already, and another's (%s)", name, s->root);
+		return skv_fail(err, SKV_E_CONFLICT, NULL, "%s exists and belongs to another (%s)", name, s->root);
 	return rc == SKV_E_NOT_FOUND ? skv_fail(err, SKV_E_IN_USE, NULL, "%s goes (%s)", name, s->root) : rc;
 }
 

@@ -24,7 +24,7 @@
 
 static int fail_not_a_file(struct skv_error *err, const char *what, const char *name)
 {
-	return skv_fail(err, SKV_E_FOREIGN, NULL, "%s where a slab file belongs: refused (%s)", what, name);
+	return skv_fail(err, SKV_E_FOREIGN, NULL, "%s in place of a slab file: refused (%s)", what, name);
 }
 
 /* Opens an existing slab file and reads its superblock. SKV_E_NOT_FOUND. The caller closes *fd. */
@@ -181,7 +181,7 @@ static int make_slab(const struct file_storage *s, int dir, uint32_t file, uint6
 			skv_fs_temp_drop(dir, &temp);
 	}
 	if (error == EEXIST)
-		return skv_fail(err, SKV_E_IN_USE, NULL, "somebody else made this file meanwhile (%s)", name);
+		return skv_fail(err, SKV_E_IN_USE, NULL, "another process created this file meanwhile (%s)", name);
 	if (skv_fs_status(error) == SKV_E_NO_SPACE)
 		return skv_fail(err, SKV_E_NO_SPACE, NULL, "no room for a slab file of %llu bytes (%s)",
 				(unsigned long long)length, s->root);

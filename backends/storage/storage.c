@@ -218,7 +218,8 @@ int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length,
 	call_begin(&call, s->name, "mend_file", err);
 	rc = check_file(s, file, length, call.err);
 	if (rc == SKV_OK && !s->ops->mend_file)
-		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "there is nothing to mend in a storage of type '%s'", s->type->type);
+		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has nothing to repair",
+			      s->type->type);
 	if (rc == SKV_OK)
 		rc = s->ops->mend_file(s->self, file, length, call.err);
 	return finish(s, &call, rc);

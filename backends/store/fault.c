@@ -59,10 +59,10 @@ static bool stops(const struct plan *p, const char *call, int *rc, struct skv_er
 
 	switch (p->kind) {
 	case SKV_FAULT_ERROR:
-		*rc = skv_fail(err, p->status, NULL, "%s: a rehearsed failure", call);
+		*rc = skv_fail(err, p->status, NULL, "%s: a simulated failure", call);
 		return true;
 	case SKV_FAULT_UNKNOWN_BEFORE:
-		*rc = skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome",
+		*rc = skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "%s: a simulated unknown outcome",
 			       call);
 		return true;
 	case SKV_FAULT_DELAY:
@@ -81,7 +81,7 @@ static int result(const struct plan *p, const char *call, int rc, struct skv_err
 {
 	if (p->kind != SKV_FAULT_UNKNOWN_AFTER)
 		return rc;
-	return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "%s: a rehearsed unknown outcome", call);
+	return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, NULL, "%s: a simulated unknown outcome", call);
 }
 
 static int no_open(const struct skv_store_options *o, void **self, struct skv_error *err)

@@ -322,7 +322,7 @@ int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, ui
 	call_begin(&c, "append", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK && (seq == 0 || seq > SKV_STORE_SEQ_MAX))
-		rc = skv_fail(c.err, SKV_E_INVALID, "seq", "%llu is no sequence number",
+		rc = skv_fail(c.err, SKV_E_INVALID, "seq", "%llu is not a sequence number",
 			      (unsigned long long)seq);
 	if (rc == SKV_OK)
 		rc = check_size(n, SKV_STORE_BATCH_MAX, "a batch", c.err);
@@ -394,7 +394,7 @@ int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_
 	call_begin(&c, "checkpoint_commit", err);
 	rc = check_partition(partition, c.err);
 	if (rc == SKV_OK && upto_seq > SKV_STORE_SEQ_MAX)
-		rc = skv_fail(c.err, SKV_E_INVALID, "upto_seq", "%llu is no sequence number",
+		rc = skv_fail(c.err, SKV_E_INVALID, "upto_seq", "%llu is not a sequence number",
 			      (unsigned long long)upto_seq);
 	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_commit(s->self, partition, fence, id, slices, upto_seq,

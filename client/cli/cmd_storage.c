@@ -278,7 +278,7 @@ static int capacity(struct storage_command *s, const char *text)
 	int rc;
 
 	if (!skv_args_size(text, &bytes))
-		return skv_cli_usage(s->cli, "'%s' is no size: 4096, 64K, 10G", text);
+		return skv_cli_usage(s->cli, "'%s' is not a size such as 4096, 64K, 10G", text);
 	rc = confirm_shrink(s, bytes);
 	if (rc == SKV_EXIT_OK)
 		rc = change(s, "capacity", json_integer((json_int_t)bytes), &doc);
@@ -302,7 +302,7 @@ static int parse_files(struct storage_command *s, int argc, char **argv)
 		errno = 0;
 		v = strtoul(argv[i], &end, 10);
 		if (argv[i][0] < '0' || argv[i][0] > '9' || *end || errno || v > UINT32_MAX)
-			return skv_cli_usage(s->cli, "'%s' is no number of a slab file", argv[i]);
+			return skv_cli_usage(s->cli, "'%s' is not the number of a slab file", argv[i]);
 		if (s->n_files == MAX_FILES)
 			return skv_cli_usage(s->cli, "%d files at a time", MAX_FILES);
 		s->file[s->n_files++] = (uint32_t)v;

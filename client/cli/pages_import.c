@@ -99,7 +99,8 @@ static int mark_pages(struct skv_pages *p, struct entry *e)
 		return skv_cli_usage(p->cli, "out of memory");
 	for (uint32_t i = 0; i < e->pairs->n; i++) {
 		if (!pair(e->pairs, &at, &key, &page))
-			return skv_cli_usage(p->cli, "%" PRId64 ":%s: key_to_index[%u] is no pair of key and page", e->space.rank,
+			return skv_cli_usage(p->cli, "%" PRId64 ":%s: key_to_index[%u] is not a pair of key and page",
+					     e->space.rank,
 					     e->space.ns, i);
 		m = page_of(e, page);
 		if (m)
@@ -122,7 +123,7 @@ static int read_entry(struct skv_pages *p, const struct skv_json_node *name, str
 	if (!text)
 		return skv_cli_usage(p->cli, "out of memory");
 	if (!skv_pages_space_parse(text, &e->space))
-		return skv_cli_usage(p->cli, "'%s' is no rank:namespace: no file of a metadata server?", text);
+		return skv_cli_usage(p->cli, "'%s' is not rank:namespace: is this a metadata server's file?", text);
 	e->pairs = skv_json_get(v, "key_to_index", 12);
 	e->free = skv_json_get(v, "free_pages", 10);
 	if (e->free && e->free->type != SKV_JSON_ARRAY)

@@ -150,7 +150,7 @@ static int parse_path(const char *path, uint32_t *file, struct skv_error *err)
 		}
 	}
 	return skv_fail(err, SKV_E_INVALID, "files",
-			"the manager named a path that is no slab file");
+			"the manager named a path that is not a slab file");
 }
 
 /* Reads and checks the superblock of an open file. */
@@ -164,10 +164,10 @@ static int prove(struct skv_slab_file *f, uint32_t number, struct skv_error *err
 	if (n < 0 || fstat(f->file->fd, &st) != 0)
 		return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s", f->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is no regular file",
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is not a regular file",
 				f->path);
 	if ((size_t)n < sizeof raw)
-		return skv_fail(err, SKV_E_CORRUPT, NULL, "slab file %s has no whole superblock",
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "slab file %s has no complete superblock",
 				f->path);
 	rc = skv_superblock_decode(raw, &f->sb, err);
 	if (rc != SKV_OK)

@@ -21,7 +21,7 @@ struct exchange {
 
 static int bad_answer(struct skv_error *err, const char *op)
 {
-	return skv_fail(err, SKV_E_INTERNAL, NULL, "%s: the manager's answer does not fit the question", op);
+	return skv_fail(err, SKV_E_INTERNAL, NULL, "%s: the manager's answer does not match the request", op);
 }
 
 /* `write` puts the body for the codec of the moment. */

@@ -13,7 +13,7 @@
 static int bad_answer(struct skv_error *err, const char *op)
 {
 	return skv_fail(err, SKV_E_INTERNAL, NULL,
-			"%s: the manager's answer does not fit the question", op);
+			"%s: the manager's answer does not match the request", op);
 }
 
 /* ---- match ----------------------------------------------------------------------------------- */

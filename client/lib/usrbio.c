@@ -82,7 +82,7 @@ static int make_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio
 	if (rc == SKV_OK)
 		rc = skv_usrbio_mount_point(lib, u->o.mount_point ? u->o.mount_point : path, found, sizeof found, err);
 	if (rc == SKV_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
-		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "%s is no mount point of 3FS: that is %s",
+		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "%s is not a mount point of 3FS: that is %s",
 			      u->o.mount_point, found);
 	return rc == SKV_OK ? skv_usrbio_ground_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
 }

@@ -65,7 +65,7 @@ void skv_usrbio_ground_check(struct skv_usrbio_ground *g, int fd)
 	if (why && !atomic_load(&g->gone) && has_ended(g, fd))
 		atomic_store(&g->gone, true);
 	if (why && !atomic_exchange(&g->lost, true))
-		skv_log(SKV_LOG_WARN, "client", "the FUSE daemon of %s is lost: %s; rings and buffers are made anew",
+		skv_log(SKV_LOG_WARN, "client", "the FUSE daemon of %s is lost: %s; recreating rings and buffers",
 			g->mount_point, why);
 }
 
@@ -79,7 +79,7 @@ void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_rin
 	skv_mutex_unlock(&r->lock);
 	much |= atomic_load(&g->adrift[r->way]) > bytes / 2;
 	if (much && !atomic_exchange(&g->lost, true))
-		skv_log(SKV_LOG_WARN, "client", "too many requests to %s got no answer; rings and buffers are made anew",
+		skv_log(SKV_LOG_WARN, "client", "too many requests to %s got no answer; recreating rings and buffers",
 			g->mount_point);
 }
 

@@ -55,7 +55,7 @@ static int take_over(struct skv_inherited *in, int fd, const char *name, size_t 
 	if (in->v[i].port)
 		return SKV_OK;
 	return skv_fail(err, SKV_E_INVALID, "LISTEN_FDS",
-			"LISTEN_FDS: descriptor %d ('%s') is no listening TCP socket: in its .socket file, "
+			"LISTEN_FDS: descriptor %d ('%s') is not a listening TCP socket: in its .socket file, "
 			"use ListenStream with a port", fd, in->v[i].name);
 }
 

@@ -88,7 +88,7 @@ static const char *find_fault(const struct seen *s, const char *version)
 	if (s->bad_name)
 		return "the name of a header field is none";
 	if (s->bad_value || s->cut || (s->end && s->end[1] != '\0' && s->end[1] != '\n' && s->end[1] != '\r'))
-		return "a header field has a control character in it, or goes on in a second line";
+		return "a header field has a control character or continues on a second line";
 	if (s->n[LENGTH] > 1 || (s->n[LENGTH] && s->n[CODING]))
 		return "the length of the body is told more than once";
 	if (s->n[CODING] > 1 || (s->n[CODING] && (!http11 || !s->coding || strcasecmp(s->coding, "chunked") != 0)))

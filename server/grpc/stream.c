@@ -340,7 +340,7 @@ static void take_prefix(struct grpc_stream *st)
 	st->want = (uint32_t)st->prefix[1] << 24 | (uint32_t)st->prefix[2] << 16 |
 		   (uint32_t)st->prefix[3] << 8 | st->prefix[4];
 	if (st->prefix[0] > 1)
-		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "this is no gRPC message");
+		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "this is not a gRPC message");
 	else if (st->prefix[0] == 1)
 		skv_grpc_fail(st, GRPC_UNIMPLEMENTED, SKV_E_UNSUPPORTED,
 			      "compressed messages are not understood: send them as they are");

@@ -143,8 +143,9 @@ int kvcm_run_admin_removeStorage(struct kvcm_call *k)
 	if (rc == SKV_E_NOT_FOUND)
 		return skv_fail(&k->c->err, rc, NULL, "there is no storage %.100s", name);
 	if (rc == SKV_E_IN_USE)
-		return skv_fail(&k->c->err, rc, NULL, "the storage %.100s is in use: trimCache or removeInstance of what lies "
-				"there first, and nothing may name it but storage_candidates", name);
+		return skv_fail(&k->c->err, rc, NULL,
+				"the storage %.100s is in use: first trimCache or removeInstance, "
+				"and let only storage_candidates name it", name);
 	return rc;
 }
 

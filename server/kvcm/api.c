@@ -74,7 +74,7 @@ static void log_unread(const struct kvcm_call *k)
 	uint64_t now = skv_now_ms(&skv_clock_system) / 1000 + 1, was = atomic_load(&last);
 
 	if (was != now && atomic_compare_exchange_strong(&last, &was, now))
-		skv_log(SKV_LOG_WARN, "kvcm", "%s: the body is no request: %s%s%s", k->op->name, k->c->err.field,
+		skv_log(SKV_LOG_WARN, "kvcm", "%s: malformed body: %s%s%s", k->op->name, k->c->err.field,
 			*k->c->err.field ? ": " : "", k->c->err.message);
 }
 

@@ -114,7 +114,8 @@ int kvcm_ask_join(struct kvcm_ask *own)
 		const struct skv_lookup_res *part = own->part[i];
 
 		if (part->n_specs != own->res.n_specs) /* registered anew in between */
-			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
+					"the instance was registered again meanwhile");
 		assert(own->res.n_keys + (prefix ? part->matched : part->n_keys) <= own->rows);
 		append_rows(&own->res, part, prefix ? part->matched : part->n_keys);
 	}

@@ -166,7 +166,7 @@ int kvcm_states(struct kvcm_call *k, const struct skv_states_req *req, struct sk
 		}
 		assert(rc != SKV_OK || part.n_keys == part_req.n_keys);
 		if (rc == SKV_OK && part.n_specs != res->n_specs)
-			rc = skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+			rc = skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered again meanwhile");
 		if (rc == SKV_OK && !append_states(k, res, &part))
 			rc = kvcm_nomem(k);
 	}

@@ -300,7 +300,8 @@ static int take_rows(struct kvcm_call *k, const struct start *own, struct skv_fi
 		const struct skv_start_res *res = &own->portion[p].res;
 
 		if (res->n_specs != n_specs) /* registered anew in between */
-			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered anew meanwhile");
+			return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
+					"the instance was registered again meanwhile");
 		for (uint32_t i = 0; i < res->n_keys; i++) {
 			if (res->outcome[i] != SKV_START_WRITE)
 				continue;

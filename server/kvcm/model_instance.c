@@ -66,7 +66,7 @@ static int check_groups(const registration *m, struct skv_error *err)
 				at++;
 			if (at == m->n_location_spec_infos)
 				return skv_fail(err, SKV_E_INVALID, field,
-						"%s: '%.64s' names '%.64s', which is no spec of the instance",
+						"%s: '%.64s' names '%.64s', which is not a spec of the instance",
 						field, g->name, g->spec_names[k]);
 		}
 	}

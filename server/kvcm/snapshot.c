@@ -367,7 +367,7 @@ int kvcm_snapshot_read(const char *text, size_t n, struct skv_arena *a, struct k
 		if (doc.fault == SKV_JSON_NOMEM)
 			return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 		skv_json_line(text, doc.at, &line, &column);
-		return skv_fail(err, SKV_E_INVALID, NULL, "it is no JSON, line %u, column %u", line, column);
+		return skv_fail(err, SKV_E_INVALID, NULL, "it is not JSON: line %u, column %u", line, column);
 	}
 	rc = check_head(doc.root, err);
 	if (rc == SKV_OK)

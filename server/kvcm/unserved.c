@@ -19,6 +19,6 @@ int kvcm_run_admin_breakGlassReleaseAsyncCopy(struct kvcm_call *k) { return refu
 
 int kvcm_run_meta_replicateCache(struct kvcm_call *k) { return refuse(k, "a block has one place"); }
 
-int kvcm_run_meta_reportEvent(struct kvcm_call *k) { return refuse(k, "caches of engines are not known here"); }
+int kvcm_run_meta_reportEvent(struct kvcm_call *k) { return refuse(k, "engines' own caches are not supported"); }
 
-int kvcm_run_meta_getHostCacheState(struct kvcm_call *k) { return refuse(k, "caches of engines are not known here"); }
+int kvcm_run_meta_getHostCacheState(struct kvcm_call *k) { return refuse(k, "engines' own caches are not supported"); }

@@ -90,7 +90,7 @@ static void wait_for_end(struct server *r, int log_fd, const sigset_t *signals)
 		if (skv_service_reload(r->service, &err) == SKV_OK)
 			skv_log(SKV_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
 		else
-			skv_log(SKV_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s", err.message);
+			skv_log(SKV_LOG_ERROR, "main", "SIGHUP: keeping the old tokens: %s", err.message);
 	}
 }
 
@@ -105,13 +105,13 @@ static void stop(struct server *r)
 {
 	uint32_t left;
 
-	skv_log(SKV_LOG_INFO, "main", "stopping: running requests may end");
+	skv_log(SKV_LOG_INFO, "main", "stopping: waiting for running requests");
 	if (r->has_port_file)
 		unlink(r->p->port_file);
 	skv_front_leave(r->front, 0);
 	left = skv_front_drain(r->front, DRAIN_MS);
 	if (left > 0 || !skv_front_quiet(r->front, 1000)) {
-		skv_log(SKV_LOG_WARN, "main", "leaving calls behind that hang in a file system");
+		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");
 		_exit(0);
 	}
 	release(r);

@@ -39,7 +39,7 @@ static int path_of(const char *key, const char *uri, char out[PATH_ROOM], struct
 	else if (begins(uri, "local://"))
 		path = uri + strlen("local://");
 	else if (strstr(uri, "://"))
-		return skv_fail(err, SKV_E_INVALID, key, "%s: '%.64s' is none of file://, memory://", key, uri);
+		return skv_fail(err, SKV_E_INVALID, key, "%s: '%.64s' is neither file:// nor memory://", key, uri);
 	if ((size_t)snprintf(out, PATH_ROOM, "%.*s", (int)strcspn(path, "?"), path) >= PATH_ROOM)
 		return skv_fail(err, SKV_E_INVALID, key, "%s: the path is too long", key);
 	return SKV_OK;

@@ -48,7 +48,7 @@ void skv_params_help(FILE *out)
 	      "and keeps its state in ./slabkv.db and its blocks below ./slabkv-data.\n\n"
 	      "  --help, -h       this text\n"
 	      "  --version, -V    the version\n"
-	      "  --dump-config    the parameters in force, as a file for --config\n"
+	      "  --dump-config    the current parameters, as a file for --config\n"
 	      "  --man            the manual page, as roff\n\n"
 	      "Parameters, from the file named by --config ('name = value' lines), the\n"
 	      "environment (SLABKV_NAME) and the command line; later ones win:\n",

@@ -276,7 +276,7 @@ static void reload(struct service *s)
 	if (skv_service_reload(s->service, &err) == SKV_OK)
 		skv_log(SKV_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
 	else
-		skv_log(SKV_LOG_ERROR, "main", "SIGHUP: the old tokens stay in force: %s",
+		skv_log(SKV_LOG_ERROR, "main", "SIGHUP: keeping the old tokens: %s",
 			err.message);
 }
 
@@ -329,7 +329,7 @@ static void stop(struct service *s)
 {
 	uint32_t left;
 
-	skv_log(SKV_LOG_INFO, "main", "stopping: running requests may end");
+	skv_log(SKV_LOG_INFO, "main", "stopping: waiting for running requests");
 	assert(!atomic_load(&s->stopping));
 	atomic_store(&s->stopping, true);
 	if (s->has_port_file)
@@ -353,7 +353,7 @@ static void stop(struct service *s)
 	if (!join_begin(s) || !skv_front_quiet(s->front, 1000) ||
 	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_pages_quiet(s->pages, 1000) ||
 	    !skv_core_quiet(s->core, 1000)) {
-		skv_log(SKV_LOG_WARN, "main", "leaving calls behind that hang in a file system");
+		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}
 	release(s);

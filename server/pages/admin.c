@@ -65,7 +65,7 @@ static int open_body(struct skv_call *c, struct pages_call **out, const struct s
 	if (!skv_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) && doc.fault == SKV_JSON_NOMEM)
 		return pages_nomem(k);
 	if (!doc.root || doc.root->type != SKV_JSON_OBJECT)
-		return skv_fail(&c->err, SKV_E_INVALID, NULL, "the body is no JSON object");
+		return skv_fail(&c->err, SKV_E_INVALID, NULL, "the body is not a JSON object");
 	*body = doc.root;
 	rc = take_tenant(k, skv_json_get(doc.root, "tenant", 6), &tenant);
 	if (rc != SKV_OK)

@@ -13,8 +13,8 @@
 	X(reserved, "reserved", "", "pages reserved")                                                                 \
 	X(reserved_existing, "reserved_existing", "", "keys of reservations that were there already")                 \
 	X(refused_full, "refused_full", "", "keys that no page was left for, or that are too long")                   \
-	X(in_flight, "in_flight", "", "keys that somebody else was writing")                                          \
-	X(spare, "spare", "", "pages for what is thrown away: vLLM's copies of keys that somebody else was writing")  \
+	X(in_flight, "in_flight", "", "keys that another client was writing")                                          \
+	X(spare, "spare", "", "pages of discarded copies: vLLM's, of keys that another client was writing")            \
 	X(confirmed, "confirmed", "", "pages confirmed")                                                              \
 	X(ignored_confirms, "ignored_confirms", "", "confirmations of pages that were not reserved for that key")     \
 	X(released, "released", "", "reserved pages given back")                                                      \

@@ -284,7 +284,8 @@ static int act(struct round *r, const struct space *s, struct watched *of, const
 static void tell_unseen(struct watched *of, const struct page_file *f, const struct skv_error *err)
 {
 	if (!of->told)
-		skv_log(SKV_LOG_WARN, "pages", "%s: its file %s cannot be looked at, its keys stay: %s", of->name, f->path, err->message);
+		skv_log(SKV_LOG_WARN, "pages", "%s: its file %s cannot be checked, its keys stay: %s",
+			of->name, f->path, err->message);
 	of->told = true;
 }
 
@@ -322,11 +323,11 @@ static void look_at(struct round *r, const struct space *s, struct watched *of, 
 		return;
 	}
 	if (of->told)
-		skv_log(SKV_LOG_INFO, "pages", "%s: its file can be looked at again", of->name);
+		skv_log(SKV_LOG_INFO, "pages", "%s: its file can be checked again", of->name);
 	of->told = false;
 	rc = act(r, s, of, f, doc, &seen, &err);
 	if (rc != SKV_OK && rc != SKV_E_NOT_OWNER && rc != SKV_E_NOT_READY && rc != SKV_E_NOT_FOUND)
-		skv_log(SKV_LOG_WARN, "pages", "%s: what its file says cannot be kept now: %s", of->name,
+		skv_log(SKV_LOG_WARN, "pages", "%s: what is known of its file cannot be stored now: %s", of->name,
 			err.message[0] ? err.message : skv_status_text(rc));
 }
 
@@ -522,7 +523,7 @@ int skv_pages_start(struct skv_api *api, struct skv_core *core, struct skv_error
 		return SKV_OK;
 	p->watch = NULL;
 	destroy(w);
-	return skv_fail(err, SKV_E_NOMEM, NULL, "no thread for looks at page files");
+	return skv_fail(err, SKV_E_NOMEM, NULL, "no thread to watch page files");
 }
 
 bool skv_pages_quiet(struct skv_api *api, uint32_t timeout_ms)

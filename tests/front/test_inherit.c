@@ -158,12 +158,12 @@ static void test_refused(void **state)
 	assert_refused("17", NULL, "at most 16");
 	assert_refused("-1", NULL, "at most 16");
 	give(0, SOCK_STREAM, "127.0.0.1", false);
-	assert_refused("1", "http", "('http') is no listening TCP socket");
+	assert_refused("1", "http", "('http') is not a listening TCP socket");
 	give(0, SOCK_DGRAM, "127.0.0.1", false);
-	assert_refused("1", NULL, "no listening TCP socket");
+	assert_refused("1", NULL, "not a listening TCP socket");
 	assert_int_equal(pipe(pipes), 0);
 	dup2(pipes[0], FIRST);
-	assert_refused("1", NULL, "no listening TCP socket");
+	assert_refused("1", NULL, "not a listening TCP socket");
 	close(pipes[0]);
 	close(pipes[1]);
 	close(FIRST);

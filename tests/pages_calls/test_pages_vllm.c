@@ -205,7 +205,7 @@ static void test_bad_input(void **state)
 		{ "/v1/clear", "{}", 422, "rank: " },
 		{ "/v1/keys/batch_exists", "{}", 404, "Not Found" },
 		{ EXPORT, "{}", 400, "\"field\":\"rank\"" },
-		{ EXPORT, "[]", 400, "no JSON object" },
+		{ EXPORT, "[]", 400, "not a JSON object" },
 		{ EXPORT, "{\"rank\":0}", 404, "not_found" },
 		{ EXPORT, "{\"rank\":0,\"max\":16385}", 400, "\"field\":\"max\"" },
 		{ EXPORT, "{\"rank\":0,\"tenant\":\"a b\"}", 400, "\"field\":\"tenant\"" },

@@ -173,7 +173,7 @@ static int check_version(const struct group *have, const uint64_t *expect, struc
 
 	if (!expect || *expect == is)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_CONFLICT, "version", "it is %llu, not %llu: somebody else has changed the group",
+	return skv_fail(err, SKV_E_CONFLICT, "version", "it is %llu, not %llu: the group was changed meanwhile",
 			(unsigned long long)is, (unsigned long long)*expect);
 }
 

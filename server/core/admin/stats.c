@@ -42,7 +42,7 @@ static const char *problem_of(const struct device *d)
 		       "once with --adopt";
 	if (!atomic_load(&d->healthy))
 		return "not usable now; the manager's log says why";
-	return device_hangs(d) ? "the file system does not answer" : "it was not looked at for too long";
+	return device_hangs(d) ? "the file system does not answer" : "its last check is too old";
 }
 
 static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage_view *v)

@@ -450,7 +450,8 @@ static int storage_idle(const struct partition *p, int at, struct skv_error *err
 	skv_pool_stats(s->pool, &st);
 	/* Held slots do not matter: the files go, so nobody can be handed what a late writer touches. */
 	if (st.used_bytes || s->growing)
-		return skv_fail(err, SKV_E_IN_USE, "name", "%llu bytes of blocks are in it: set \"draining\", and wait until there are none",
+		return skv_fail(err, SKV_E_IN_USE, "name",
+				"it holds %llu bytes of blocks: set \"draining\" and wait until it is empty",
 				(unsigned long long)st.used_bytes);
 	if (device_hangs(s->dev))
 		return skv_fail(err, SKV_E_UNAVAILABLE, "name", "its file system does not answer: try again when it does");

@@ -52,7 +52,7 @@ int policy_set(struct partition *p, struct group *g)
 
 	ASSERT_EXCLUSIVE(p);
 	if (!to) {
-		skv_log(SKV_LOG_ERROR, "core", "group '%s': this version has no policy '%s', the default takes its place",
+		skv_log(SKV_LOG_ERROR, "core", "group '%s': this version has no policy '%s': using the default",
 			g->spec.name, g->spec.policy);
 		to = skv_policy_find("");
 	}

@@ -312,7 +312,7 @@ static bool too_late(const struct partition *p, const struct start_op *op)
 
 static int give_up(struct start_op *op)
 {
-	return skv_fail(op->w.err, SKV_E_NO_SPACE, NULL, "room that was being made did not come free in time");
+	return skv_fail(op->w.err, SKV_E_NO_SPACE, NULL, "eviction did not free room in time");
 }
 
 static int find_room(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)

@@ -106,7 +106,7 @@ static int write_blocks(struct writer *w, struct skv_error *err)
 		if (put != SKV_OK)
 			return put;
 	} while (rc == SKV_PENDING);
-	return rc == SKV_OK ? SKV_OK : skv_fail(err, rc, NULL, "given up: the state moved on or memory is short");
+	return rc == SKV_OK ? SKV_OK : skv_fail(err, rc, NULL, "given up: the state changed or memory is short");
 }
 
 static int write_tail(struct writer *w, bool clean, struct skv_error *err)
@@ -123,7 +123,7 @@ static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 	}
 	core_unlock(w->c);
 	if (tail.failed || !tail.data)
-		rc = skv_fail(err, SKV_E_NOMEM, NULL, "given up: the state moved on or memory is short");
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "given up: the state changed or memory is short");
 	if (rc == SKV_OK)
 		rc = put_slices(w, &tail, err);
 	skv_buf_destroy(&tail);
@@ -135,7 +135,7 @@ static int wait_barrier(struct writer *w, uint64_t barrier, struct skv_error *er
 {
 	return commit_wait_appended(w->c, barrier)
 		       ? SKV_OK
-		       : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "what the snapshot holds did not become durable");
+		       : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the changes in the snapshot did not become durable");
 }
 
 static int write_all(struct writer *w, bool clean, struct skv_error *err)

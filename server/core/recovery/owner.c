@@ -149,7 +149,7 @@ static uint32_t renew(struct skv_core *c)
 /* What we own cannot be loaded, or is not ours to go on from: perhaps another manager can. */
 static uint32_t give_way(struct skv_core *c, const char *why)
 {
-	skv_log(SKV_LOG_ERROR, "core", "%s: giving the ownership back", why);
+	skv_log(SKV_LOG_ERROR, "core", "%s: giving up the ownership", why);
 	set_owned(c, 0);
 	owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 	skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
@@ -170,7 +170,7 @@ static uint32_t step_down(struct skv_core *c)
 	uint64_t ms = atomic_load(&c->demote_ms);
 
 	if (atomic_load(&c->state) != SKV_CORE_STANDBY) {
-		skv_log(SKV_LOG_INFO, "core", "giving the ownership back, as asked: staying out for %llu ms",
+		skv_log(SKV_LOG_INFO, "core", "giving up the ownership on request, for %llu ms",
 			(unsigned long long)ms);
 		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 		set_owned(c, 0);
@@ -386,7 +386,7 @@ int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *
 	if (atomic_load(&c->state) == SKV_CORE_STOPPED || !owner_valid(c))
 		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner");
 	if (!atomic_compare_exchange_strong(&c->demote_ms, &none, stay_out_ms))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is giving the ownership back already");
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is already giving up the ownership");
 	if (c->o.manual)
 		owner_step(c);
 	skv_mutex_lock(&c->turn_lock);
@@ -394,7 +394,7 @@ int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *
 		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, 50);
 	done = atomic_load(&c->demote_ms) == DEMOTE_NONE;
 	skv_mutex_unlock(&c->turn_lock);
-	return done ? SKV_OK : skv_fail(err, SKV_E_TIMEOUT, NULL, "the ownership is not given back yet; it will be");
+	return done ? SKV_OK : skv_fail(err, SKV_E_TIMEOUT, NULL, "the ownership is not given up yet; it will be");
 }
 
 void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)

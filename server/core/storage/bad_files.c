@@ -234,7 +234,7 @@ int device_look_at_files(struct device *d, bool all, struct skv_error *err)
 			rc = look_once(d, &f, fence);
 		}
 	}
-	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "its slab files cannot be looked at: %s", skv_status_text(rc));
+	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "cannot check its slab files: %s", skv_status_text(rc));
 }
 
 void device_doubt_files(struct device *d)

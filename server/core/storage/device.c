@@ -603,7 +603,8 @@ static void leave_directory(struct device *d)
 	int rc = skv_storage_leave(d->storage, &err);
 
 	if (rc != SKV_OK && rc != SKV_E_UNSUPPORTED)
-		skv_log(SKV_LOG_WARN, "storage", "'%s': its directory is still marked as its own: %s", d->name, err.message);
+		skv_log(SKV_LOG_WARN, "storage", "'%s': the marker of its directory cannot be removed: %s",
+			d->name, err.message);
 }
 
 void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n)

@@ -94,7 +94,7 @@ static int tell_gone(struct device *d, uint64_t fence, const struct space_file *
 	skv_buf_destroy(&doc);
 	if (rc == SKV_OK) {
 		took_step(d, fence, f, &gone);
-		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained and goes", d->name, f->number);
+		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained: removing it", d->name, f->number);
 	} else if (rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND || rc == SKV_E_UNKNOWN_OUTCOME) {
 		owner_ask_reload(c); /* somebody else has changed it, or it is not known: the registry is the truth */
 	}
@@ -113,8 +113,9 @@ static int remove_gone(struct device *d, uint64_t fence, const struct space_file
 	if (!f->removed) {
 		rc = device_remove_file(d, f->number, &err);
 		if (f->lost && (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)) {
-			skv_log(SKV_LOG_WARN, "storage", "'%s': what is left of slab file %u stays there, for it cannot be told whose it "
-				"is: %s", d->name, f->number, err.message);
+			skv_log(SKV_LOG_WARN, "storage",
+				"'%s': the rest of slab file %u stays, because its owner is unknown: %s",
+				d->name, f->number, err.message);
 			rc = SKV_OK;
 		}
 		if (rc == SKV_OK) {

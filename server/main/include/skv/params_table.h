@@ -57,7 +57,7 @@
 	X(store_reserve, BYTES, "16M", 0, 1ull << 40, "bytes",                                     \
 	  "Disk space kept aside so that deletes still work when the store's disk is full.")       \
 	X(adopt, FLAG, "false", 0, 0, "",                                                         \
-	  "Only as an argument, for one start: another copy of the store went on in its slab "     \
+	  "Only as an argument, for one start: another copy of the store was used in its slab "     \
 	  "directories and was stopped for good; take them over. Free slots rest for "             \
 	  "session_max_ms and the grace, blocks without checksum are dropped.")                    \
 	X(storage_root, TEXT, "./slabkv-data", 1, SKV_MAX_ROOT, "",                               \
@@ -86,7 +86,7 @@
 	  "How long slots of a failed session rest after its deadline; 60000 on 3FS.")             \
 	X(max_sessions, NUMBER, "65536", 1, 16777216, "", "Sessions open at a time.")              \
 	X(leased_percent, NUMBER, "90", 1, 100, "percent",                                         \
-	  "Part of an instance's share that may be leased at a time; the rest is for writers.")     \
+	  "Part of an instance's share that may be leased; the rest is for writers.")     \
 	X(open_percent, NUMBER, "50", 1, 100, "percent",                                           \
 	  "Part of the storages that open sessions may hold.")                                     \
 	X(free_percent, NUMBER, "2", 0, 50, "percent", "Eviction runs ahead to keep this free.")   \
@@ -94,17 +94,17 @@
 	  "Bound of the journal; a quarter of it triggers a checkpoint.")                          \
 	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
 	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
-	  "Bytes held at a time by all calls of all ports: bodies, what they decode to, answers until they are sent.") \
+	  "Bytes held by all calls of all ports: bodies, decoded requests, unsent answers.") \
 	X(body_reserve_percent, NUMBER, "25", 0, 90, "percent",                                    \
 	  "Part of body_total_max that is left to calls which hold at most 64 KiB each.")          \
 	X(body_tenant_percent, NUMBER, "50", 1, 100, "percent",                                    \
-	  "Part of body_total_max that larger calls of one tenant may hold; 100 = no bound of its own.") \
+	  "Part of body_total_max that larger calls of one tenant may hold; 100 = no separate bound.") \
 	X(body_address_percent, NUMBER, "25", 1, 100, "percent",                                   \
-	  "Part of body_total_max that larger calls from one address may hold; 100 = no bound of its own.") \
+	  "Part of body_total_max that larger calls from one address may hold; 100 = no separate bound.") \
 	X(answer_max, BYTES, "128M", 65536, 1ull << 36, "bytes",                                   \
 	  "Longest answer; what would be longer fails with too_large.")                            \
 	X(min_rate, BYTES, "64K", 0, 1ull << 36, "bytes/s",                                        \
-	  "Who sends a body or takes an answer more slowly is cut off; 0 = no bound of its own.")  \
+	  "Lowest rate of sending a body or reading an answer; 0 = no bound.")  \
 	X(min_rate_after_s, NUMBER, "5", 1, 3600, "s",                                             \
 	  "Time after which min_rate holds, and over which it is taken.")                          \
 	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.")          \
@@ -130,15 +130,15 @@
 	  "get answers null for missing pages only; else for all of its batch if one is missing, "  \
 	  "because SGLang's client fails on a null among pages.")                                   \
 	X(pages_lease_ms, NUMBER, "30000", 0, SKV_MAX_LEASE_MS, "ms",                              \
-	  "How long pages that exists and get told are not given to others; 0 = not at all.")       \
+	  "Lease of pages that exists and get reported; 0 = none.")       \
 	X(pages_reserve_ms, NUMBER, "30000", 1, SKV_MAX_SESSION_MS, "ms",                          \
 	  "Time between reserve and confirm of a page.")                                            \
 	X(pages_grace_ms, NUMBER, "60000", 0, 600000, "ms",                                        \
-	  "How long a page that was reserved and not confirmed rests afterwards: 3FS may retry its " \
+	  "How long a page that was not confirmed rests after its deadline: 3FS may retry its " \
 	  "write so long.")                                                                         \
 	X(pages_durability, CHOICE, "normal", 0, 0, "normal|full",                                \
-	  "Of what reserve and confirm answer. normal: it survives kill -9, and power loss after a "\
-	  "tenth of a second; what is lost so is a miss. full: as durability says, which costs a "  \
+	  "Of reserve and confirm. normal: they survive kill -9, and power loss after a "\
+	  "tenth of a second; what is lost is a miss. full: as durability says, which costs a "  \
 	  "sync for each call.")                                                                    \
 	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
 	  "How long calls of these APIs wait while the manager starts or recovers; "             \
@@ -146,13 +146,13 @@
 	X(pages_file_prefix, TEXT, "", 0, 511, "",                                                 \
 	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} in it stands " \
 	  "for the tenant. A space whose file there is gone, was replaced or was cut loses its "   \
-	  "keys. With pages_fs_master a path below its directory. Empty = files are not looked at.") \
+	  "keys. With pages_fs_master a path below its directory. Empty = files are not watched.") \
 	X(pages_vllm_path, TEXT, "", 0, 511, "",                                                   \
 	  "hf3fs_storage_path of vLLM, in the same way.")                                          \
 	X(pages_fs_master, TEXT, "", 0, 2047, "",                                                  \
-	  "URLs http://host:port/DIR of fs-masters that look at these files, commas between them; " \
+	  "URLs http://host:port/DIR of fs-masters that check these files, separated by commas; " \
 	  "empty = they lie on a mount here.")                                                     \
-	X(pages_look_ms, NUMBER, "5000", 100, 3600000, "ms", "Time between two looks at these files.") \
+	X(pages_look_ms, NUMBER, "5000", 100, 3600000, "ms", "Time between two checks of these files.") \
 	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
 	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
 	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \
@@ -193,8 +193,8 @@
 	X(kvcm_any_mount, FLAG, "false", 0, 0, "",                                                 \
 	  "Storages of type ST_3FS may lie on mounts that are not 3FS, for tests.")                \
 	X(kvcm_transfer_ms, NUMBER, "10000", 1000, SKV_MAX_LEASE_MS, "ms",                         \
-	  "How long a transfer of a kvcm client may take: what a query named is given to nobody "  \
-	  "else so long, nor what a session was to write after its time is over.")                 \
+	  "How long a transfer of a kvcm client may take: no slot that a query named is reused "  \
+	  "so long, nor one of a session after its deadline.")                 \
 	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
 	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
 
