@@ -25,7 +25,8 @@ struct end {
 	uint64_t hold_until; /* of its slots */
 };
 
-void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until)
+/* Everything that it writes is given up. */
+static void abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
 	assert(s->inst && state != SKV_SESSION_OPEN);
@@ -45,7 +46,7 @@ static void end_apply(struct partition *p, struct change *ch)
 	assert(e->session->pending == ch);
 	e->session->pending = NULL;
 	if (e->session->inst) /* else its instance was dropped first */
-		session_abandon(p, e->session, e->state, e->hold_until);
+		abandon(p, e->session, e->state, e->hold_until);
 }
 
 static void end_undo(struct partition *p, struct change *ch)
@@ -71,7 +72,7 @@ static int replay_end(struct replay *r, struct skv_rd *in, struct skv_error *err
 		return rc;
 	if (in->failed || (state != SKV_SESSION_ABORTED && state != SKV_SESSION_EXPIRED))
 		return corrupt(err, "end: malformed");
-	session_abandon(r->p, s, state, hold ? r->now + hold : 0);
+	abandon(r->p, s, state, hold ? r->now + hold : 0);
 	return SKV_OK;
 }
 

@@ -79,8 +79,9 @@ static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
 	return hash ? hash : 1;
 }
 
-void session_finish(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
-		    uint64_t hold_until)
+/* What was written becomes visible, or is given up; these slots are free when hold_until has passed. */
+static void finish_session(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
+			   uint64_t hold_until)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
@@ -110,7 +111,7 @@ static void finish_apply(struct partition *p, struct change *ch)
 	assert(f->session->pending == ch);
 	f->session->pending = NULL;
 	if (f->session->inst) /* else its instance was dropped first */
-		session_finish(p, f->session, f->success, f->sums, f->hold_until);
+		finish_session(p, f->session, f->success, f->sums, f->hold_until);
 }
 
 static void finish_undo(struct partition *p, struct change *ch)
@@ -171,7 +172,7 @@ static int replay_finish(struct replay *r, struct skv_rd *in, struct skv_error *
 	if (rc == SKV_OK && in->failed)
 		rc = corrupt(err, "finish: too short");
 	if (rc == SKV_OK)
-		session_finish(r->p, s, success, sums, hold ? r->now + hold : 0);
+		finish_session(r->p, s, success, sums, hold ? r->now + hold : 0);
 	skv_free(success);
 	skv_free(sums);
 	return rc;

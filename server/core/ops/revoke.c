@@ -61,7 +61,8 @@ static struct slot *marked_slot(struct partition *p, const struct session_write 
 	return &block_get(p, w->block)->slot[__builtin_ctz(w->specs)];
 }
 
-bool revoke_is_settling(struct partition *p, const struct session_write *w)
+/* Of a write that is not settled: is a record on its way that settles it? */
+static bool is_settling(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);
 	return marked_slot(p, w)->checksum & SETTLING;
@@ -101,7 +102,7 @@ static int take_session(struct partition *p, struct session *s, const struct wan
 			continue;
 		write++;
 		if (!s->write[at].specs || !*skv_key_set_find(&q->set, q->keys, s->keys[i]) ||
-		    revoke_is_settling(p, &s->write[at]))
+		    is_settling(p, &s->write[at]))
 			continue;
 		if (s->pending) {
 			*behind = s->pending;

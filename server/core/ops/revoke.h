@@ -4,7 +4,6 @@
 #ifndef SKV_CORE_OPS_REVOKE_H
 #define SKV_CORE_OPS_REVOKE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct change;
@@ -18,8 +17,6 @@ struct skv_key;
  * is written, or (*behind) that is decided by a change on its way, and has to be asked again after it. */
 int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct settle **out,
 		struct change **behind);
-/* Of a write that is not settled: is a record on its way that settles it? */
-bool revoke_is_settling(struct partition *p, const struct session_write *w);
 void revoke_unmark(struct partition *p, const struct session_write *w);
 
 #endif

@@ -100,6 +100,20 @@ static struct block *parent_entry(struct partition *p, const struct session *s)
 	return b ? b : block_make(p, s->inst, s->parent);
 }
 
+/* The reverse of start_link, for a start that never became durable: slots are free at once. */
+static void unlink_session(struct partition *p, struct session *s)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = s->n_write; i-- > 0;)
+		session_release(p, s, i, 0);
+	if (s->has_parent) {
+		struct block *b = index_find(p, s->inst, s->parent);
+
+		if (b)
+			block_maybe_free(p, b);
+	}
+}
+
 int start_link(struct partition *p, struct session *s, struct grants *g, const struct skv_bytes *names,
 	       struct block *const *have)
 {
@@ -151,21 +165,8 @@ int start_link(struct partition *p, struct session *s, struct grants *g, const s
 	}
 	grants_free(p, g);
 	s->n_write = done;
-	start_unlink(p, s);
+	unlink_session(p, s);
 	return SKV_E_NOMEM;
-}
-
-void start_unlink(struct partition *p, struct session *s)
-{
-	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = s->n_write; i-- > 0;)
-		session_release(p, s, i, 0);
-	if (s->has_parent) {
-		struct block *b = index_find(p, s->inst, s->parent);
-
-		if (b)
-			block_maybe_free(p, b);
-	}
 }
 
 /* ---- its session ------------------------------------------------------------------------------- */
@@ -247,7 +248,7 @@ static void start_undo(struct partition *p, struct change *ch)
 
 	ASSERT_EXCLUSIVE(p);
 	assert(s->starting && s->pending == ch);
-	start_unlink(p, s);
+	unlink_session(p, s);
 	session_destroy(p, s);
 }
 
@@ -288,7 +289,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 	s->relaxed = ch->relaxed = may_be_relaxed(p, req_of(op), s);
 	record_start(&ch->rec, p, s);
 	if (ch->rec.failed || session_add(p, s) != SKV_OK) {
-		start_unlink(p, s);
+		unlink_session(p, s);
 		session_free(s);
 		change_destroy(ch);
 		return SKV_E_NOMEM;

@@ -8,7 +8,6 @@ struct replay;
 struct skv_error;
 struct skv_rd;
 
-/* start_replay.c */
 int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err);
 
 #endif

@@ -17,8 +17,6 @@ struct session;
 /* NULL: out of memory. */
 struct change *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced);
 void session_expire_due(struct partition *p, uint64_t now);
-/* Aborted, or expired: everything that it writes is given up. Used by end and by replay. */
-void session_abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until);
 
 extern const struct change_ops end_ops;
 

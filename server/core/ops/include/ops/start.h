@@ -39,8 +39,6 @@ int start_link(struct partition *p, struct session *s, struct grants *g, const s
 	       struct block *const *have);
 /* SKV_E_CONFLICT: keys[*at] is the same as keys[*first]. SKV_E_NOMEM. */
 int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first);
-/* The reverse, for a start that never became durable: slots are free at once. */
-void start_unlink(struct partition *p, struct session *s);
 
 extern const struct change_ops start_ops;
 
