@@ -11,6 +11,7 @@
  */
 #include <assert.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <skv/lock.h>
@@ -83,6 +84,29 @@ static int finish(struct skv_store *s, const struct call *c, int rc)
 		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
 			      rc);
 	return finish_any(s, c, rc);
+}
+
+/* ---- which one it is --------------------------------------------------------------------------- */
+
+static bool is_url(const char *text) { return strncmp(text, "redis:", 6) == 0; }
+
+const struct skv_store_ops *skv_store_backend(const char *text, const char **path)
+{
+	const bool in_memory = strcmp(text, ":memory:") == 0;
+
+	*path = in_memory ? "" : text;
+	return in_memory ? &skv_store_memory : is_url(text) ? &skv_store_redis : &skv_store_sqlite;
+}
+
+void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX])
+{
+	const char *after = strstr(text, "//");
+	const char *at = is_url(text) && after ? memrchr(after, '@', strcspn(after + 2, "/?") + 2) : NULL;
+
+	if (at)
+		snprintf(out, SKV_STORE_SHOWN_MAX, "%.*s%s", (int)(after + 2 - text), text, at + 1);
+	else
+		snprintf(out, SKV_STORE_SHOWN_MAX, "%s", text);
 }
 
 /* ---- open and close

@@ -69,14 +69,14 @@ static void say_ready(struct service *s)
 	put_storages(s, &storages);
 	if (skv_log_is_json()) {
 		const struct skv_log_field fields[] = { { "version", SKV_VERSION }, { "url", skv_front_url(s->front) },
-							{ "grpc", grpc }, { "store", s->p->store },
+							{ "grpc", grpc }, { "store", s->store_shown },
 							{ "durability", s->p->durability },
 							{ "storages", storages.failed ? "" : (char *)storages.data } };
 
 		skv_log_line(&line, SKV_LOG_INFO, "main", "ready", fields, sizeof fields / sizeof fields[0]);
 	} else {
 		skv_buf_printf(&line, "slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages %s\n",
-			       skv_front_url(s->front), s->grpc ? ", grpc " : "", grpc, s->p->store, s->p->durability,
+			       skv_front_url(s->front), s->grpc ? ", grpc " : "", grpc, s->store_shown, s->p->durability,
 			       storages.failed ? "" : (char *)storages.data);
 	}
 	if (!line.failed)
@@ -129,7 +129,7 @@ static int await_defaults(struct service *s, struct skv_error *err)
 			rc = make_objects(s, err);
 		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
 			skv_log(SKV_LOG_INFO, "main", "standby: another manager owns the store %s",
-				s->p->store);
+				s->store_shown);
 			told = true;
 			if (open_for_business(s, err) != SKV_OK)
 				return SKV_E_INTERNAL;

@@ -19,6 +19,7 @@ enum { FSCK_CLEAN = 0, FSCK_PROBLEMS = 1, FSCK_UNCHECKED = 2 };
 
 struct fsck {
 	const char *store;
+	char shown[SKV_STORE_SHOWN_MAX]; /* of it */
 	const char *token_file; /* NULL = none */
 	bool files;
 	bool json;
@@ -72,14 +73,16 @@ static int parse(struct fsck *f, int argc, char **argv)
 }
 
 /* Without this a missing store would be made, and found clean. */
-static int open_store(const struct fsck *f, struct skv_store **out, struct skv_error *err)
+static int open_store(struct fsck *f, struct skv_store **out, struct skv_error *err)
 {
-	const struct skv_store_options o = { .path = f->store, .durability = SKV_DURABILITY_FULL };
+	struct skv_store_options o = { .durability = SKV_DURABILITY_FULL };
+	const struct skv_store_ops *backend = skv_store_backend(f->store, &o.path);
 
-	if (access(f->store, R_OK) != 0)
+	skv_store_shown(f->store, f->shown);
+	if (backend == &skv_store_sqlite && access(f->store, R_OK) != 0)
 		return skv_fail(err, SKV_E_NOT_FOUND, "store", "cannot read the store %.200s: %s",
 				f->store, strerror(errno));
-	return skv_store_open(&skv_store_sqlite, &o, out, err);
+	return skv_store_open(backend, &o, out, err);
 }
 
 static void print_report(const struct fsck *f, const struct skv_fsck_report *r)
@@ -89,13 +92,13 @@ static void print_report(const struct fsck *f, const struct skv_fsck_report *r)
 	if (!f->json) {
 		printf("%s: %" PRIu64 " blocks, %" PRIu64 " open sessions, %" PRIu64
 		       " slots used, %" PRIu64 " held: %s",
-		       f->store, r->blocks, r->sessions, r->used_slots, r->held_slots,
+		       f->shown, r->blocks, r->sessions, r->used_slots, r->held_slots,
 		       r->problems ? "" : "clean\n");
 		if (r->problems)
 			printf("%" PRIu64 " problems\n", r->problems);
 		return;
 	}
-	o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "store", f->store, "blocks",
+	o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "store", f->shown, "blocks",
 		      (json_int_t)r->blocks, "sessions", (json_int_t)r->sessions, "used_slots",
 		      (json_int_t)r->used_slots, "held_slots", (json_int_t)r->held_slots,
 		      "problems", (json_int_t)r->problems, "texts", f->problems);
@@ -113,7 +116,7 @@ static void print_failure(const struct fsck *f, const struct skv_error *err)
 		fprintf(stderr, "slabkvd fsck: could not check: %s\n", err->message);
 		return;
 	}
-	o = json_pack("{s:s, s:{s:s, s:s}}", "store", f->store, "error", "code",
+	o = json_pack("{s:s, s:{s:s, s:s}}", "store", f->shown, "error", "code",
 		      skv_status_name(err->status), "message", err->message);
 	if (o)
 		json_dumpf(o, stdout, JSON_COMPACT);

@@ -148,21 +148,21 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 
 static int open_store(struct service *s, struct skv_error *err)
 {
-	const bool in_memory = strcmp(s->p->store, ":memory:") == 0; /* forgotten at the end */
-	const struct skv_store_options o = {
-		.path = in_memory ? "" : s->p->store,
+	struct skv_store_options o = {
 		.durability = strcmp(s->p->durability, "full") == 0 ? SKV_DURABILITY_FULL
 								      : SKV_DURABILITY_NORMAL,
 		.reserve_bytes = s->p->store_reserve,
 	};
+	const struct skv_store_ops *backend = skv_store_backend(s->p->store, &o.path);
 	struct skv_error cause;
-	int rc = skv_store_open(in_memory ? &skv_store_memory : &skv_store_sqlite, &o, &s->store, &cause);
+	int rc = skv_store_open(backend, &o, &s->store, &cause);
 
+	skv_store_shown(s->p->store, s->store_shown);
 	if (rc == SKV_OK)
 		return SKV_OK;
-	return skv_fail(err, rc, "store",
-			"cannot open the store %.120s: %.160s (--store names it; it must be a "
-			"writable file on a local file system)", s->p->store, cause.message);
+	return skv_fail(err, rc, "store", "cannot open the store %.120s: %.200s (--store names it%s)", s->store_shown,
+			cause.message,
+			backend == &skv_store_sqlite ? "; it must be a writable file on a local file system" : "");
 }
 
 /* Connections need descriptors: take what the administrator allows. */

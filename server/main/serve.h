@@ -6,12 +6,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include <skv/store.h>
+
 #include "main.h"
 
 struct service {
 	const struct skv_params *p;
 	int log_fd;
 	struct skv_store *store;
+	char store_shown[SKV_STORE_SHOWN_MAX];
 	struct skv_core *core;
 	struct skv_service *service; /* what the fronts share */
 	struct skv_front *front;

@@ -18,6 +18,7 @@ const struct bench_kind bench_kinds[4] = {
 	{ "fault over sqlite", &skv_store_sqlite, SKV_DURABILITY_FULL, true },
 };
 const struct bench_kind *bench_kind = &bench_kinds[1];
+void (*bench_url)(char *out, size_t size);
 const char *bench_base = "/tmp";
 
 int bench_setup(void **state)
@@ -27,7 +28,10 @@ int bench_setup(void **state)
 	assert_non_null(b);
 	snprintf(b->dir, sizeof b->dir, "%s/skv-store-XXXXXX", bench_base);
 	assert_non_null(mkdtemp(b->dir));
-	snprintf(b->path, sizeof b->path, "%s/store.db", b->dir);
+	if (bench_url)
+		bench_url(b->path, sizeof b->path);
+	else
+		snprintf(b->path, sizeof b->path, "%s/store.db", b->dir);
 	skv_fake_clock_init(&b->clock, 1000000);
 	b->options = (struct skv_store_options){
 		.path = b->path,
@@ -84,7 +88,7 @@ struct skv_store *bench_open(struct bench *b)
 
 const char *bench_file(struct bench *b, const char *tail)
 {
-	static char text[160];
+	static char text[400];
 
 	snprintf(text, sizeof text, "%s%s", b->path, tail);
 	return text;

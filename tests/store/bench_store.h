@@ -26,12 +26,14 @@ struct bench_kind {
 extern const struct bench_kind bench_kinds[4];
 /* The kind that bench_open opens; set by the test program before it runs a group. */
 extern const struct bench_kind *bench_kind;
+/* NULL, or what names the store in place of a file in the bench's directory; set by the test program before it runs a group. */
+extern void (*bench_url)(char *out, size_t size);
 /* Where temporary directories are made; "/tmp" unless the test program says otherwise. */
 extern const char *bench_base;
 
 struct bench {
 	char dir[64];  /* removed at the end */
-	char path[96]; /* of the database in it; the name of a memory store */
+	char path[320]; /* of the database in it; the name of a memory store, or a URL */
 	struct skv_error err;
 	struct skv_fake_clock clock;
 	struct skv_store_options options; /* what bench_open uses; a test may change it */

@@ -2,8 +2,9 @@
  * store.h - metadata store: registry, ownership, journal, checkpoints. It knows no slabs or blocks.
  *
  * A backend fills a `struct skv_store_ops`; callers use the guarded wrappers skv_store_* below, which
- * check arguments, count and time every call. Backends: "sqlite" (embedded default), "memory" (tests,
- * benchmarks; forgets at close unless shared, see skv_memory_store_*), "fault" (stacks on another).
+ * check arguments, count and time every call. Backends: "sqlite" (embedded default), "redis" (Redis or
+ * Valkey, for managers on several hosts), "memory" (tests, benchmarks; forgets at close unless shared, see
+ * skv_memory_store_*), "fault" (stacks on another).
  *
  * Results of every call: SKV_OK; SKV_E_STORE_FULL or SKV_E_STORE_IO = nothing was changed;
  * SKV_E_UNKNOWN_OUTCOME = it may or may not have been changed (ask again before relying on either);
@@ -31,7 +32,7 @@ enum skv_durability {
 };
 
 struct skv_store_options {
-	const char *path; /* sqlite: database file; memory: name of a shared store, "" = private */
+	const char *path; /* sqlite: database file; redis: URL; memory: name of a shared store, "" = private */
 	enum skv_durability durability;
 	uint64_t reserve_bytes; /* space kept aside for SKV_APPEND_URGENT when the disk is full */
 	const char *vfs; /* sqlite: name of a registered SQLite VFS to go through; NULL = the default */
@@ -120,6 +121,14 @@ struct skv_store; /* wrapper around one opened backend */
 
 extern const struct skv_store_ops skv_store_sqlite;
 extern const struct skv_store_ops skv_store_memory;
+extern const struct skv_store_ops skv_store_redis;
+
+/* The backend that the text of --store names, and in *path what it is opened with: ":memory:" (nothing is kept),
+ * redis://... (Redis or Valkey: redis_url.c has the form), else a database file. */
+const struct skv_store_ops *skv_store_backend(const char *text, const char **path);
+/* The text as people and logs may see it: without user and password. */
+#define SKV_STORE_SHOWN_MAX 256
+void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX]);
 
 /* Opens. A database on a network mount is refused (WAL needs shared memory): SKV_E_UNSUPPORTED. */
 int skv_store_open(const struct skv_store_ops *ops, const struct skv_store_options *o,

@@ -1,0 +1,117 @@
+"""redis.py - real Redis servers for tests: a primary with replicas, or a cluster of three masters with a replica each, on
+ports of their own, in a directory of their own. Debian's redis-tools has the server's program under the name of another: which
+of the two it is, is its argv[0]'s matter.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from server import die_with_parent, free_ports, until
+
+PROGRAMS = ("/usr/bin/redis-check-rdb", "/usr/bin/redis-server", "/usr/bin/valkey-server")
+
+
+def program():
+    """None if there is none."""
+    named = os.environ.get("SLABKV_TEST_REDIS")
+    return named or next((p for p in PROGRAMS if os.access(p, os.X_OK)), None)
+
+
+def ask(port, *words, timeout=2):
+    """One command; the answer's text, errors with '-' before them."""
+    with socket.create_connection(("127.0.0.1", port), timeout) as s:
+        s.settimeout(timeout)
+        parts = [str(w).encode() for w in words]
+        s.sendall(b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%s\r\n" % (len(p), p) for p in parts))
+        f = s.makefile("rb")
+        head = f.readline().rstrip().decode()
+        if head[:1] != "$":
+            return head[1:] if head[:1] in "+:" else head
+        return "" if head == "$-1" else f.read(int(head[1:])).decode()
+
+
+class Servers:
+    """`replicas` of one primary, or a cluster."""
+
+    def __init__(self, folder, replicas=2, cluster=False, arguments=()):
+        self.folder, self.cluster, self.arguments = folder, cluster, list(arguments)
+        if cluster:
+            self.arguments += ["--cluster-enabled", "yes", "--cluster-node-timeout", "500",
+                               "--cluster-replica-validity-factor", "0"]
+        n = 6 if cluster else 1 + replicas
+        self.ports = free_ports(n)
+        while cluster and max(self.ports) > 55000:
+            self.ports = free_ports(n)
+        self.process = [None] * n
+
+    def __enter__(self):
+        for i in range(len(self.ports)):
+            self.start(i)
+        if self.cluster:
+            self.join()
+            return self
+        for i in range(1, len(self.ports)):
+            assert ask(self.ports[i], "REPLICAOF", "127.0.0.1", self.ports[0]) == "OK"
+        n = len(self.ports) - 1
+        until(lambda: ask(self.ports[0], "INFO", "replication").count("state=online") == n, 20, "its replicas")
+        return self
+
+    def __exit__(self, *_):
+        for p in self.process:
+            if p and p.poll() is None:
+                p.kill()
+                p.wait()
+
+    def start(self, i):
+        home = os.path.join(self.folder, str(i))
+        os.makedirs(home, exist_ok=True)
+        self.process[i] = subprocess.Popen(
+            ["redis-server", "--bind", "127.0.0.1", "--port", str(self.ports[i]), "--dir", home, "--save", "", "--logfile", "log",
+             "--repl-diskless-sync-delay", "0", *self.arguments],
+            executable=program(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
+        until(lambda: self.answers(i), 10, "PONG")
+
+    def answers(self, i):
+        try:
+            return ask(self.ports[i], "PING") == "PONG"
+        except OSError:
+            return False
+
+    def join(self):
+        for i in range(3):
+            last = 16383 if i == 2 else i * 5461 + 5460
+            assert ask(self.ports[i], "CLUSTER", "ADDSLOTSRANGE", i * 5461, last) == "OK"
+        for port in self.ports[1:]:
+            assert ask(self.ports[0], "CLUSTER", "MEET", "127.0.0.1", port) == "OK"
+        for port in self.ports:
+            until(lambda p=port: "cluster_known_nodes:6" in ask(p, "CLUSTER", "INFO"), 20, "all nodes")
+        for i in range(3, 6):
+            of = ask(self.ports[i - 3], "CLUSTER", "MYID")
+            until(lambda p=self.ports[i], o=of: ask(p, "CLUSTER", "REPLICATE", o) == "OK", 20, "a replica")
+        for i in range(3):
+            until(lambda p=self.ports[i]: "state=online" in ask(p, "INFO", "replication"), 20, "its replica")
+        for port in self.ports:
+            until(lambda p=port: "cluster_state:ok" in ask(p, "CLUSTER", "INFO"), 20, "the cluster")
+
+    def url(self, prefix, tail=""):
+        return "redis://" + ",".join(f"127.0.0.1:{p}" for p in self.ports) + f"/{prefix}{tail}"
+
+    def primary(self, key):
+        """The number of the server that has it."""
+        for i, p in enumerate(self.process):
+            if p and p.poll() is None and "role:master" in ask(self.ports[i], "INFO", "replication") and \
+                    ask(self.ports[i], "EXISTS", key)[:1] != "-":
+                return i
+        raise AssertionError(f"nobody has {key}")
+
+    def signal(self, i, number):
+        self.process[i].send_signal(number)
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            self.process[i].wait()
+
+
+def wait_ms(begin):
+    return (time.monotonic() - begin) * 1000

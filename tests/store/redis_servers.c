@@ -1,0 +1,267 @@
+/* redis_servers.c - see redis_servers.h. One thread. */
+#include "redis_servers.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <hiredis/hiredis.h>
+
+/* Debian's redis-tools has the server's program under this name; which of the two it is, is its name's matter. */
+static const char *const programs[] = { "/usr/bin/redis-check-rdb", "/usr/bin/redis-server", "/usr/bin/valkey-server" };
+
+static const char *program(void)
+{
+	const char *named = getenv("SLABKV_TEST_REDIS");
+
+	if (named)
+		return named;
+	for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+		if (access(programs[i], X_OK) == 0)
+			return programs[i];
+	return NULL;
+}
+
+bool servers_available(void)
+{
+	if (program())
+		return true;
+	printf("skipped: no Redis on this machine (Debian: redis-tools; or SLABKV_TEST_REDIS names a server)\n");
+	return false;
+}
+
+static uint16_t free_port(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t n = sizeof at;
+
+	/* A cluster's bus has this port and 10,000. */
+	do {
+		if (fd >= 0)
+			close(fd);
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		at.sin_port = 0;
+		assert_true(fd >= 0);
+		assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+		assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	} while (ntohs(at.sin_port) > 55000);
+	close(fd);
+	return ntohs(at.sin_port);
+}
+
+static void spawn(struct servers *s, int i, const char *const *more)
+{
+	const char *v[64] = { "redis-server", "--bind", "127.0.0.1", "--port", NULL, "--dir", NULL, "--save", "",
+			      "--protected-mode", "no", "--repl-diskless-sync-delay", "0", "--repl-timeout", "5",
+			      "--logfile", "log" };
+	int n = 17;
+	char port[8], dir[96];
+
+	snprintf(port, sizeof port, "%u", s->port[i]);
+	snprintf(dir, sizeof dir, "%s/%d", s->dir, i);
+	(void)mkdir(dir, 0700);
+	v[4] = port;
+	v[6] = dir;
+	for (; more && *more && n < 63; more++)
+		v[n++] = *more;
+	fflush(stdout);
+	s->pid[i] = fork();
+	assert_true(s->pid[i] >= 0);
+	if (s->pid[i] == 0) {
+		int null = open("/dev/null", O_RDWR);
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(null, 0);
+		dup2(null, 1);
+		execv(program(), (char *const *)v);
+		_exit(127);
+	}
+}
+
+const char *servers_ask(const struct servers *s, int i, const char *command, ...)
+{
+	static char text[65536];
+	redisContext *c = redisConnectWithTimeout("127.0.0.1", s->port[i], (struct timeval){ .tv_usec = 500000 });
+	redisReply *r = NULL;
+	char whole[512];
+	va_list ap;
+
+	va_start(ap, command);
+	vsnprintf(whole, sizeof whole, command, ap);
+	va_end(ap);
+	snprintf(text, sizeof text, "-no answer");
+	if (c && !c->err) {
+		redisSetTimeout(c, (struct timeval){ .tv_sec = 2 });
+		r = redisCommand(c, whole);
+	}
+	if (r && r->type == REDIS_REPLY_INTEGER)
+		snprintf(text, sizeof text, "%lld", r->integer);
+	else if (r && r->type == REDIS_REPLY_ARRAY) {
+		size_t n = 0;
+
+		text[0] = '\0';
+		for (size_t e = 0; e < r->elements && n < sizeof text - 1; e++)
+			n += (size_t)snprintf(text + n, sizeof text - n, e ? " %s" : "%s",
+					      r->element[e]->str ? r->element[e]->str : "?");
+	} else if (r && r->str)
+		snprintf(text, sizeof text, r->type == REDIS_REPLY_ERROR ? "-%s" : "%s", r->str);
+	freeReplyObject(r);
+	if (c)
+		redisFree(c);
+	return text;
+}
+
+/* Until `i` answers so (a part of it), 20 s at most. */
+static void wait_for(const struct servers *s, int i, const char *command, const char *part)
+{
+	for (int tries = 0; tries < 2000; tries++) {
+		if (strstr(servers_ask(s, i, "%s", command), part))
+			return;
+		poll(NULL, 0, 10);
+	}
+	fail_msg("server %d does not say '%s' to %s: %s", i, part, command, servers_ask(s, i, "%s", command));
+}
+
+static void make_dir(struct servers *s)
+{
+	memset(s, 0, sizeof *s);
+	snprintf(s->dir, sizeof s->dir, "/tmp/skv-redis-XXXXXX");
+	assert_non_null(mkdtemp(s->dir));
+}
+
+void servers_start(struct servers *s, int replicas, const char *const *more)
+{
+	char part[32];
+
+	make_dir(s);
+	s->n = 1 + replicas;
+	assert_true(s->n <= SERVERS_MAX);
+	for (int i = 0; i < s->n; i++) {
+		s->port[i] = free_port();
+		spawn(s, i, more);
+		wait_for(s, i, "PING", "PONG");
+		if (i > 0)
+			assert_string_equal(servers_ask(s, i, "REPLICAOF 127.0.0.1 %u", s->port[0]), "OK");
+	}
+	snprintf(part, sizeof part, "connected_slaves:%d", replicas);
+	wait_for(s, 0, "INFO replication", part);
+	for (int i = 1; i < s->n; i++)
+		wait_for(s, i, "INFO replication", "master_link_status:up");
+	for (int i = 0; i < replicas; i++) {
+		snprintf(part, sizeof part, "slave%d:ip=127.0.0.1", i);
+		wait_for(s, 0, "INFO replication", part);
+	}
+}
+
+void servers_start_cluster(struct servers *s)
+{
+	static const char *const more[] = { "--cluster-enabled", "yes", "--cluster-node-timeout", "500",
+					    "--cluster-replica-validity-factor", "0", NULL };
+
+	make_dir(s);
+	s->n = 6;
+	for (int i = 0; i < s->n; i++) {
+		s->port[i] = free_port();
+		spawn(s, i, more);
+		wait_for(s, i, "PING", "PONG");
+	}
+	for (int i = 0; i < 3; i++)
+		assert_string_equal(servers_ask(s, i, "CLUSTER ADDSLOTSRANGE %d %d", i * 5461, i == 2 ? 16383 : i * 5461 + 5460),
+				    "OK");
+	for (int i = 1; i < s->n; i++)
+		assert_string_equal(servers_ask(s, 0, "CLUSTER MEET 127.0.0.1 %u", s->port[i]), "OK");
+	for (int i = 0; i < s->n; i++)
+		wait_for(s, i, "CLUSTER INFO", "cluster_known_nodes:6");
+	for (int i = 3; i < s->n; i++) {
+		char id[64];
+
+		snprintf(id, sizeof id, "%.40s", servers_ask(s, i - 3, "CLUSTER MYID"));
+		for (int tries = 0; tries < 500 && strcmp(servers_ask(s, i, "CLUSTER REPLICATE %s", id), "OK") != 0; tries++)
+			poll(NULL, 0, 20);
+		wait_for(s, i, "INFO replication", "master_link_status:up");
+	}
+	for (int i = 0; i < s->n; i++) {
+		wait_for(s, i, "CLUSTER INFO", "cluster_state:ok");
+		wait_for(s, i % 3, "INFO replication", "connected_slaves:1");
+	}
+}
+
+void servers_again(struct servers *s, int i, const char *const *more)
+{
+	assert_int_equal(s->pid[i], 0);
+	spawn(s, i, more);
+	wait_for(s, i, "PING", "PONG");
+}
+
+void servers_signal(struct servers *s, int i, int number)
+{
+	if (s->pid[i] <= 0)
+		return;
+	kill(s->pid[i], number);
+	if (number == SIGKILL || number == SIGTERM) {
+		waitpid(s->pid[i], NULL, 0);
+		s->pid[i] = 0;
+	}
+}
+
+static void remove_tree(const char *path)
+{
+	DIR *d = opendir(path);
+	const struct dirent *e;
+	char file[640];
+
+	while (d && (e = readdir(d)) != NULL) {
+		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(file) != 0)
+			remove_tree(file);
+	}
+	if (d)
+		closedir(d);
+	rmdir(path);
+}
+
+void servers_stop(struct servers *s)
+{
+	for (int i = 0; i < s->n; i++)
+		servers_signal(s, i, SIGKILL);
+	remove_tree(s->dir);
+}
+
+void servers_url(const struct servers *s, const char *prefix, char *out, size_t size)
+{
+	size_t n = (size_t)snprintf(out, size, "redis://");
+
+	for (int i = 0; i < s->n; i++)
+		n += (size_t)snprintf(out + n, size - n, i ? ",127.0.0.1:%u" : "127.0.0.1:%u", s->port[i]);
+	n += (size_t)snprintf(out + n, size - n, "/%s", prefix);
+	assert_true(n < size);
+}
+
+int servers_primary(const struct servers *s, const char *key)
+{
+	for (int i = 0; i < s->n; i++) {
+		const char *said;
+
+		if (s->pid[i] <= 0 || !strstr(servers_ask(s, i, "INFO replication"), "role:master"))
+			continue;
+		said = servers_ask(s, i, "EXISTS %s", key);
+		if (said[0] != '-')
+			return i;
+	}
+	return -1;
+}

@@ -1,0 +1,58 @@
+/*
+ * test_contract_redis.c - what every store must do (contract.h), by the store on Redis: on a primary with two replicas, and
+ * on a cluster of three masters with a replica each. Each case has a prefix of its own.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "contract.h"
+#include "redis_servers.h"
+
+static struct servers servers;
+
+static void url(char *out, size_t size)
+{
+	static int n;
+	char prefix[64];
+
+	snprintf(prefix, sizeof prefix, "case%d?timeout_ms=20000", n++);
+	servers_url(&servers, prefix, out, size);
+}
+
+static int start_replicated(void **state)
+{
+	(void)state;
+	servers_start(&servers, 2, NULL);
+	return 0;
+}
+
+static int start_cluster(void **state)
+{
+	(void)state;
+	servers_start_cluster(&servers);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	servers_stop(&servers);
+	return 0;
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, bench_setup, bench_teardown),
+	const struct CMUnitTest cases[] = { CONTRACT_CASES(CASE) };
+#undef CASE
+	static const struct bench_kind kind = { "redis", &skv_store_redis, SKV_DURABILITY_FULL, false };
+	int failed;
+
+	if (!servers_available())
+		return 77;
+	bench_kind = &kind;
+	bench_url = url;
+	failed = cmocka_run_group_tests_name("a primary and two replicas", cases, start_replicated, stop);
+	failed += cmocka_run_group_tests_name("a cluster", cases, start_cluster, stop);
+	return failed != 0;
+}
