@@ -172,7 +172,8 @@ int device_describe(struct device *d, const struct skv_storage_spec *s)
 
 /* ---- calls into the file system --------------------------------------------------------------------- */
 
-struct skv_storage *device_use(struct device *d)
+/* The opened storage, kept open until unuse; NULL: it is not. By the second thread. */
+static struct skv_storage *device_use(struct device *d)
 {
 	struct skv_storage *s;
 
@@ -183,7 +184,7 @@ struct skv_storage *device_use(struct device *d)
 	return s;
 }
 
-void device_unuse(struct device *d)
+static void device_unuse(struct device *d)
 {
 	skv_mutex_lock(&d->lock);
 	d->used_by_hand = false;

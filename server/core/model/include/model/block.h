@@ -34,6 +34,8 @@ struct slot {
 	uint32_t state : 2;  /* enum slot_state */
 	uint32_t queued; /* place in the eviction queue of its class (queue.c); 0 = none, or another slot has it */
 } __attribute__((packed, aligned(4)));
+_Static_assert(sizeof(struct slot) == 28, "a block of one spec fills a cache line");
+_Static_assert(SKV_POOL_SLABS <= 1u << 26 && SKV_SLAB_SLOTS <= 1u << 30, "a slot names its place");
 
 #define MAX_SPACES (1u << 17)
 

@@ -30,8 +30,6 @@ struct start_op;
 #define LEASE_WINDOWS 256u /* a ring; leases of lease_max_ms span half of it */
 #define MAX_FILE_STORAGES 256u  /* those with slab files: each has threads */
 #define MAX_GROUP_STORAGES 256u /* that a group names */
-_Static_assert(sizeof(struct slot) == 28, "a block of one spec fills a cache line");
-_Static_assert(SKV_POOL_SLABS <= 1u << 26 && SKV_SLAB_SLOTS <= 1u << 30, "a slot names its place");
 
 struct instance {
 	struct skv_instance_spec spec; /* strings owned */

@@ -29,9 +29,6 @@ void device_destroy(struct device *d); /* stops its thread first */
 void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct skv_error *err);
-/* The opened storage, kept open until unuse; NULL: it is not. By the second thread. */
-struct skv_storage *device_use(struct device *d);
-void device_unuse(struct device *d);
 /* Makes the file that the space grows by. By the second thread. */
 void device_grow(struct device *d);
 bool device_grows(struct device *d);
