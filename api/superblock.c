@@ -3,7 +3,7 @@
 #include <skv/hash.h>
 #include <skv/superblock.h>
 
-#include <assert.h>
+#include <skv/check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,7 +67,7 @@ int skv_superblock_decode(const uint8_t in[SKV_SUPERBLOCK_SIZE], struct skv_supe
 	out->header = skv_get_u64(&r);
 	out->trailer = skv_get_u64(&r);
 	out->created_ms = skv_get_u64(&r);
-	assert(!r.failed && r.p == in + 72); /* the rest is zero */
+	SKV_CHECK(!r.failed && r.p == in + 72); /* the rest is zero */
 	return SKV_OK;
 }
 
@@ -77,7 +77,7 @@ void skv_uuid_to_text(const uint8_t uuid[16], char out[37])
 
 	for (int i = 0; i < 16; i++)
 		p += snprintf(p, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid[i]);
-	assert(p == out + 36);
+	SKV_CHECK(p == out + 36);
 }
 
 int skv_uuid_from_text(const char *text, uint8_t uuid[16])
@@ -96,7 +96,7 @@ int skv_uuid_from_text(const char *text, uint8_t uuid[16])
 		if (!dash)
 			hex[n++] = text[i];
 	}
-	assert(n == 32);
+	SKV_CHECK(n == 32);
 	if (!skv_key_from_hex(hex, n, &k))
 		return SKV_E_INVALID;
 	for (int i = 0; i < 8; i++) {

@@ -8,6 +8,8 @@
  */
 #include <skv/hash.h>
 
+#include <skv/check.h>
+
 #include <pthread.h>
 #include <sodium.h>
 #include <stdlib.h>
@@ -93,8 +95,7 @@ bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out)
 
 static void set_up_sodium(void)
 {
-	if (sodium_init() < 0)
-		abort(); /* only when the kernel has no random numbers at all */
+	(void)SKV_CHECK(sodium_init() >= 0); /* fails only when the kernel has no random numbers at all */
 }
 
 void skv_random(void *p, size_t n)

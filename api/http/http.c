@@ -7,7 +7,7 @@
  */
 #include <skv/http.h>
 
-#include <assert.h>
+#include <skv/check.h>
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -94,7 +94,7 @@ int skv_http_trust(struct skv_http *h, const char *ca_file, struct skv_error *er
 {
 	char *copy = skv_strdup(ca_file);
 
-	assert(!h->idle);
+	SKV_CHECK(!h->idle);
 	if (!copy)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	skv_free(h->ca_file);
@@ -179,7 +179,8 @@ static size_t on_body(char *data, size_t one, size_t n, void *ctx)
 	struct answer *a = ctx;
 
 	(void)one;
-	assert(a->body->len >= a->first);
+	if (!SKV_CHECK(a->body->len >= a->first))
+		return 0;
 	if (a->body->len - a->first + n > a->max) {
 		a->too_large = true;
 		return 0;
@@ -245,7 +246,7 @@ static void set_options(struct connection *c, const struct skv_http *h, const st
 
 static int explain(CURLcode code, const struct answer *a, const char *url, struct skv_error *err)
 {
-	assert(code != CURLE_OK);
+	SKV_CHECK(code != CURLE_OK);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no answer in time", url);
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
@@ -268,8 +269,8 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 	struct connection *c;
 	CURLcode code;
 
-	assert(r->form < SKV_HTTP_FORMS && r->method && r->url);
-	assert(r->body || r->body_len == 0);
+	SKV_CHECK(r->form < SKV_HTTP_FORMS && r->method && r->url);
+	SKV_CHECK(r->body || r->body_len == 0);
 	c = take(h);
 	if (!c)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");

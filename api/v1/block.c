@@ -6,7 +6,7 @@
 #include "parts.h"
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 /* ---- JSON --------------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ static void put_location(struct skv_buf *b, const struct skv_location *loc)
 {
 	size_t begin = skv_pb_put_begin(b, SPEC_LOCATION, 0);
 
-	assert(loc->length > 0);
+	SKV_CHECK(loc->length > 0);
 	skv_pb_put_uint(b, LOCATION_FILE, loc->file);
 	skv_pb_put_uint(b, LOCATION_OFFSET, loc->offset);
 	skv_pb_put_uint(b, LOCATION_LENGTH, loc->length);

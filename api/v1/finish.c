@@ -6,7 +6,7 @@
  */
 #include "parts.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 static const char *const states[] = { "open", "finished", "aborted", "expired", NULL };
 
@@ -126,7 +126,7 @@ void skv_v1_write_finish_req(struct skv_buf *out, const struct skv_finish_req *r
 void skv_v1_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r)
 {
 	skv_jout_begin(out);
-	assert(r->state <= SKV_SESSION_EXPIRED);
+	SKV_CHECK(r->state <= SKV_SESSION_EXPIRED);
 	skv_jout_field_string(out, "state", states[r->state]);
 	skv_jout_field_u64(out, "committed", r->committed);
 	skv_jout_field_u64(out, "failed", r->failed);

@@ -8,7 +8,7 @@
  */
 #include "json_in.h"
 
-#include <assert.h>
+#include <skv/check.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static size_t render(const struct skv_jat *at, char out[SKV_FIELD_MAX])
 				(int)(at->name_n < SKV_FIELD_MAX ? at->name_n : SKV_FIELD_MAX), at->name);
 	else
 		more = snprintf(out + n, SKV_FIELD_MAX - n, "[%zu]", at->index);
-	assert(n < SKV_FIELD_MAX);
+	SKV_CHECK(n < SKV_FIELD_MAX);
 	n += more > 0 ? (size_t)more : 0;
 	return n < SKV_FIELD_MAX ? n : SKV_FIELD_MAX - 1;
 }
@@ -185,7 +185,7 @@ uint32_t skv_jat_array(struct skv_jdoc *d, const struct skv_jat *at, uint32_t mi
 {
 	uint32_t n;
 
-	assert(min <= max);
+	SKV_CHECK(min <= max);
 	if (!is(d, at, SKV_JSON_ARRAY, "an array"))
 		return 0;
 	n = at->v->n;
@@ -245,7 +245,7 @@ static bool parse_number(const struct skv_json_node *v, bool suffix, uint64_t *o
 	shift = suffix ? suffix_shift(v->s, v->n) : 0;
 	if (!parse_decimal(v->s, shift ? v->n - 1 : v->n, out) || *out > UINT64_MAX >> shift)
 		return false;
-	assert(shift <= 40 && *out <= UINT64_MAX >> shift);
+	SKV_CHECK(shift <= 40 && *out <= UINT64_MAX >> shift);
 	*out <<= shift;
 	return true;
 }
@@ -331,7 +331,7 @@ static const char *const *read_names(struct skv_jdoc *d, const struct skv_jat *a
 	struct skv_jat item = skv_jat_first(at);
 
 	for (uint32_t i = 0; names && i < count; i++, skv_jat_next(&item)) {
-		assert(skv_jat_is(at, SKV_JSON_ARRAY) && i < at->v->n);
+		SKV_CHECK(skv_jat_is(at, SKV_JSON_ARRAY) && i < at->v->n);
 		names[i] = read(d, &item);
 		for (uint32_t j = 0; j < i && skv_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)

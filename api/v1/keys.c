@@ -9,7 +9,7 @@
  */
 #include "parts.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 #include <skv/key_set.h>
 
@@ -101,7 +101,7 @@ const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *obj
 		skv_jdoc_fail(d, &array, SKV_E_INVALID, "one of %s, %s and %s is required", forms[0],
 			      forms[1], forms[2]);
 	count = skv_jat_array(d, &array, 1, SKV_MAX_KEYS);
-	assert(count <= SKV_MAX_KEYS && (count > 0 || !skv_jdoc_ok(d)));
+	SKV_CHECK(count <= SKV_MAX_KEYS && (count > 0 || !skv_jdoc_ok(d)));
 	keys = skv_jdoc_alloc(d, count, sizeof *keys);
 	for (uint32_t i = 0; keys && i < count; i++, skv_jat_next(&item))
 		keys[i] = read_key(d, &item, form);
@@ -140,7 +140,7 @@ static void put_key(struct skv_buf *b, const struct skv_key_input *keys, uint32_
 
 void skv_jout_keys(struct skv_buf *b, const struct skv_key_input *keys)
 {
-	assert((unsigned)keys->form <= SKV_KEYS_HEX);
+	SKV_CHECK((unsigned)keys->form <= SKV_KEYS_HEX);
 	skv_jout_name(b, forms[keys->form]);
 	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < keys->n; i++)
@@ -152,7 +152,7 @@ void skv_jout_parent(struct skv_buf *b, const struct skv_key_input *parent)
 {
 	if (!parent)
 		return;
-	assert((unsigned)parent->form <= SKV_KEYS_HEX && parent->n == 1);
+	SKV_CHECK((unsigned)parent->form <= SKV_KEYS_HEX && parent->n == 1);
 	skv_jout_name(b, parent_forms[parent->form]);
 	put_key(b, parent, 0);
 }

@@ -6,7 +6,7 @@
  */
 #include "parts.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 #define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
@@ -112,7 +112,7 @@ void skv_v1_write_lookup_req(struct skv_buf *out, const struct skv_lookup_req *r
 			     const struct skv_key_input *keys)
 {
 	skv_jout_begin(out);
-	assert(req->mode <= SKV_LOOKUP_TRAILING); /* HYBRID is for callers in this process */
+	SKV_CHECK(req->mode <= SKV_LOOKUP_TRAILING); /* HYBRID is for callers in this process */
 	skv_jout_field_string(out, "mode", modes[req->mode]);
 	if (req->n_specs)
 		skv_jout_field_strings(out, "specs", req->specs, req->n_specs);
@@ -138,7 +138,7 @@ static void write_hit(struct skv_buf *b, const struct skv_lookup_res *r, uint32_
 	p = skv_jraw_digits(p, i);
 	p = skv_jraw_locations(p, r->loc + (size_t)i * r->n_specs, r->n_specs);
 	*p++ = '}';
-	assert((const uint8_t *)p <= b->data + b->cap);
+	SKV_CHECK((const uint8_t *)p <= b->data + b->cap);
 	skv_jraw_end(b, p);
 }
 
@@ -174,7 +174,7 @@ static uint32_t read_hit(struct skv_jdoc *d, const struct skv_jat *at, struct sk
 	struct skv_location *loc = r->loc + (size_t)i * r->n_specs;
 	uint32_t s = 0;
 
-	assert(i < r->n_keys && (i >= next || !skv_jdoc_ok(d)));
+	SKV_CHECK(i < r->n_keys && (i >= next || !skv_jdoc_ok(d)));
 	skv_jat_locations(d, at, r->files.n, loc, r->n_specs);
 	while (skv_jdoc_ok(d) && s < r->n_specs && loc[s].length == 0)
 		s++;

@@ -10,6 +10,7 @@
 #include "pb.h"
 
 #include <assert.h>
+#include <skv/check.h>
 
 #include <skv/superblock.h>
 
@@ -142,7 +143,7 @@ static uint8_t *put_run(uint8_t *p, const struct run *run, uint64_t usual)
 		if (run->length != usual)
 			p = skv_pb_raw_uint(p, RUN_LENGTH, run->length);
 	}
-	assert(p - begin < 0x80); /* a length of one byte: at most 46 */
+	SKV_CHECK(p - begin < 0x80); /* a length of one byte: at most 46 */
 	begin[-1] = (uint8_t)(p - begin);
 	return p;
 }
@@ -210,7 +211,7 @@ static uint8_t *put_one_series(uint8_t *p, const struct series *s)
 	if (s->more)
 		p = skv_pb_raw_uint(p, SERIES_STEP, skv_pb_zigzag(s->step));
 	p = skv_pb_raw_uint(p, SERIES_MORE, s->more);
-	assert(p - begin < 0x80); /* a length of one byte: at most 28 */
+	SKV_CHECK(p - begin < 0x80); /* a length of one byte: at most 28 */
 	begin[-1] = (uint8_t)(p - begin);
 	return p;
 }
@@ -281,7 +282,7 @@ static void put_checksum_runs(struct skv_buf *b, const struct skv_pbrows *rows,
 		n++;
 	}
 	p = skv_pb_raw_varint(p, n);
-	assert((size_t)(p - b->data) <= b->cap);
+	SKV_CHECK((size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 	skv_pb_put_end(b, begin);
 }
@@ -301,8 +302,8 @@ void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows
 		p = put_generations(p, rows, loc + s, &there, &sums);
 		if (sums)
 			p = put_checksums(p, rows, loc + s, sums);
-		assert(sums <= there && there <= rows->n_located);
-		assert((size_t)(p - b->data) <= b->cap);
+		SKV_CHECK(sums <= there && there <= rows->n_located);
+		SKV_CHECK((size_t)(p - b->data) <= b->cap);
 		b->len = (size_t)(p - b->data);
 		if (sums && sums < there)
 			put_checksum_runs(b, rows, loc + s);
@@ -390,7 +391,7 @@ static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c,
 	if (!skv_pb_ok(d))
 		return 0;
 	n = run.more + 1;
-	assert(at + n <= c->n);
+	SKV_CHECK(at + n <= c->n);
 	for (uint32_t i = 0; i < n && !absent; i++) {
 		struct skv_location *l = &c->loc[c->rows[at + i]];
 
@@ -399,7 +400,7 @@ static uint32_t read_run(struct skv_pbdoc *d, struct skv_rd r, struct column *c,
 		l->offset = run.offset + i * run.stride;
 	}
 	c->n_there += absent ? 0 : n;
-	assert(c->n_there <= at + n);
+	SKV_CHECK(c->n_there <= at + n);
 	return n;
 }
 
@@ -429,9 +430,9 @@ static void read_runs(struct skv_pbdoc *d, struct column *c)
 /* The next location that is there, from c->rows[*at] on. There is one: the caller counts. */
 static inline struct skv_location *next_there(const struct column *c, uint32_t *at)
 {
-	assert(*at < c->n);
+	SKV_CHECK(*at < c->n);
 	while (c->loc[c->rows[*at]].length == 0)
-		assert(*at + 1 < c->n), (*at)++;
+		SKV_CHECK(*at + 1 < c->n), (*at)++;
 	return &c->loc[c->rows[(*at)++]];
 }
 
@@ -520,7 +521,7 @@ static void read_checksums(struct skv_pbdoc *d, struct skv_rd message, const str
 				    "more than there are");
 			return;
 		}
-		assert(left <= c->n_sums && there <= c->n_there);
+		SKV_CHECK(left <= c->n_sums && there <= c->n_there);
 		take_sums(c, &at, has ? sums + (c->n_sums - left) : NULL, runs[i]);
 		there -= runs[i];
 		left -= has ? runs[i] : 0;
@@ -564,7 +565,7 @@ static uint32_t *located(struct skv_pbdoc *d, const struct skv_pbrows *rows)
 	for (uint32_t r = 0; at && r < rows->n_rows; r++)
 		if (rows->mark[r] == rows->located)
 			at[n++] = r * rows->n_specs;
-	assert(!at || n == rows->n_located);
+	SKV_CHECK(!at || n == rows->n_located);
 	return at;
 }
 

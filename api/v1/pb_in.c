@@ -6,7 +6,7 @@
  */
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@ static size_t render(const struct skv_pbat *at, char out[SKV_FIELD_MAX])
 	size_t n = at->up ? render(at->up, out) : 0;
 	int more = snprintf(out + n, SKV_FIELD_MAX - n, "%s%s", n ? "." : "", at->name);
 
-	assert(n < SKV_FIELD_MAX);
+	SKV_CHECK(n < SKV_FIELD_MAX);
 	n += more > 0 ? (size_t)more : 0;
 	if (n < SKV_FIELD_MAX && at->index != PB_NO_INDEX)
 		n += (size_t)snprintf(out + n, SKV_FIELD_MAX - n, "[%u]", at->index);
@@ -77,7 +77,7 @@ bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f)
 		return false;
 	if (pb_next(r, f))
 		return true;
-	assert(r->failed);
+	SKV_CHECK(r->failed);
 	bad_bytes(d, f->number == 0 ? "a field without a number" :
 		     f->wire == PB_VARINT || f->wire == PB_FIXED64 || f->wire == PB_BYTES || f->wire == PB_FIXED32 ?
 				      "it ends inside a field" : "a field of a wire type that is not used here");
@@ -86,7 +86,7 @@ bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f)
 
 bool skv_pb_wire(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire)
 {
-	assert(wire == PB_VARINT || wire == PB_BYTES || wire == PB_FIXED64);
+	SKV_CHECK(wire == PB_VARINT || wire == PB_BYTES || wire == PB_FIXED64);
 	if (skv_pb_ok(d) && f->wire != wire)
 		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "is of wire type %u, not %u", f->wire,
 			    wire);
@@ -182,7 +182,7 @@ static const char *const *read_names(struct skv_pbdoc *d, struct skv_rd message,
 	while (names && i < n && skv_pb_next(d, &message, &f)) {
 		if (f.number != num)
 			continue;
-		assert(i < n);
+		SKV_CHECK(i < n);
 		names[i] = read_name(d, &f, name, i, valid);
 		for (uint32_t j = 0; j < i && skv_pb_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
@@ -232,7 +232,7 @@ static size_t take_numbers(struct skv_pbdoc *d, const struct pb_field *f, const 
 	struct skv_rd r = skv_rd_make(f->p, f->n);
 	size_t n = 0;
 
-	assert(max > 0);
+	SKV_CHECK(max > 0);
 	if (f->wire == wire) {
 		out[0] = f->v;
 		return 1;
@@ -263,7 +263,7 @@ uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_
 	while (i < n && skv_pb_next(d, &message, &f))
 		if (f.number == num)
 			i += take_numbers(d, &f, name, wire, all + i, n - i);
-	assert(i <= n);
+	SKV_CHECK(i <= n);
 	for (; i < n; i++)
 		all[i] = 0; /* after a failure */
 	return all;

@@ -5,7 +5,7 @@
  */
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 #include <skv/key_set.h>
 
@@ -29,7 +29,7 @@ static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv
 			return;
 		}
 		*at = i + 1;
-		assert(i < SKV_MAX_KEYS);
+		SKV_CHECK(i < SKV_MAX_KEYS);
 	}
 }
 
@@ -73,7 +73,7 @@ static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_ke
 	while (skv_pb_next(d, &message, &f)) {
 		if (f.number != KEYS_TEXT)
 			continue;
-		assert(i < SKV_MAX_KEYS);
+		SKV_CHECK(i < SKV_MAX_KEYS);
 		out[i] = text_key(d, &f, forms[SKV_KEYS_STRING], i);
 		i++;
 	}
@@ -111,9 +111,9 @@ const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *
 	*n = 0;
 	if (!keys)
 		return NULL;
-	assert(count > 0 && count <= SKV_MAX_KEYS);
+	SKV_CHECK(count > 0 && count <= SKV_MAX_KEYS);
 	if (form == SKV_KEYS_HEX) {
-		assert(k->raw_len == 16 * count);
+		SKV_CHECK(k->raw_len == 16 * count);
 		for (size_t i = 0; i < count; i++)
 			keys[i] = raw_key(k->raw + 16 * i);
 	} else if (form == SKV_KEYS_INT) {
@@ -171,7 +171,7 @@ void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys)
 	p = b->data + b->len;
 	for (uint32_t i = 0; i < keys->n; i++)
 		p = size == 8 ? skv_pb_raw_64(p, keys->keys[i].lo) : put_raw(p, keys->keys[i]);
-	assert((size_t)(p - b->data) <= b->cap);
+	SKV_CHECK((size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 }
 
@@ -181,7 +181,7 @@ void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent)
 
 	if (!parent)
 		return;
-	assert(parent->n == 1);
+	SKV_CHECK(parent->n == 1);
 	if (parent->form == SKV_KEYS_STRING) {
 		skv_pb_put_bytes(b, PARENT_TEXT, parent->strings[0], strlen(parent->strings[0]));
 	} else if (parent->form == SKV_KEYS_INT) {

@@ -3,13 +3,13 @@
  */
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 #define LENGTH_BYTES 3 /* left for the length of a submessage; moved when it needs fewer or more */
 
 void skv_pb_put_present(struct skv_buf *b, uint32_t num, uint64_t v)
 {
-	assert(num > 0 && num < PB_NUMBER_END);
+	SKV_CHECK(num > 0 && num < PB_NUMBER_END);
 	skv_put_varint(b, num << 3 | PB_VARINT);
 	skv_put_varint(b, v);
 }
@@ -22,7 +22,7 @@ void skv_pb_put_uint(struct skv_buf *b, uint32_t num, uint64_t v)
 
 void skv_pb_put_bytes(struct skv_buf *b, uint32_t num, const void *p, size_t n)
 {
-	assert(num > 0 && num < PB_NUMBER_END);
+	SKV_CHECK(num > 0 && num < PB_NUMBER_END);
 	skv_put_varint(b, num << 3 | PB_BYTES);
 	skv_put_varint(b, n);
 	skv_put_bytes(b, p, n);
@@ -48,7 +48,7 @@ size_t skv_pb_put_begin(struct skv_buf *b, uint32_t num, size_t max)
 	if (!skv_buf_reserve(b, max + 16))
 		return 0;
 	b->len += LENGTH_BYTES;
-	assert(b->len + max <= b->cap);
+	SKV_CHECK(b->len + max <= b->cap);
 	return b->len;
 }
 
@@ -61,8 +61,8 @@ void skv_pb_put_end(struct skv_buf *b, size_t begin)
 
 	if (b->failed || !skv_buf_reserve(b, sizeof length))
 		return;
-	assert(begin >= LENGTH_BYTES && begin <= b->len);
-	assert(b->len + k <= b->cap);
+	SKV_CHECK(begin >= LENGTH_BYTES && begin <= b->len);
+	SKV_CHECK(b->len + k <= b->cap);
 	at = b->data + begin - LENGTH_BYTES;
 	if (k != LENGTH_BYTES)
 		memmove(at + k, at + LENGTH_BYTES, n);

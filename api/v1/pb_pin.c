@@ -5,7 +5,7 @@
  */
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 enum { PIN_SOFT = 4, PIN_TTL = 5 };
 enum { PINNED_N_KEYS = 1, PINNED_PINNED = 2, PINNED_MISSING = 3 };
@@ -145,7 +145,7 @@ void skv_pb_write_pins_res(struct skv_buf *out, const struct skv_pins_res *r)
 		put_keys(out, r->key, r->n);
 		begin = skv_pb_put_begin(out, PINS_KINDS, r->n);
 		for (uint32_t i = 0; i < r->n; i++) {
-			assert(r->kind[i] == SKV_PIN_SOFT || r->kind[i] == SKV_PIN_HARD);
+			SKV_CHECK(r->kind[i] == SKV_PIN_SOFT || r->kind[i] == SKV_PIN_HARD);
 			skv_put_varint(out, r->kind[i]);
 		}
 		skv_pb_put_end(out, begin);

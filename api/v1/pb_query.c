@@ -5,7 +5,7 @@
  */
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 enum { MATCH_INSTANCES = 4, MATCHED_INSTANCES = 1, MATCHED_COUNTS = 2 };
 enum { LOOKUP_MODE = 4, LOOKUP_SPECS = 5, LOOKUP_LEASE = 6, LOOKUP_PARTIAL = 7, LOOKUP_WINDOW = 8 };
@@ -165,7 +165,7 @@ static uint32_t put_hits(struct skv_buf *b, const struct skv_lookup_res *r)
 	}
 	if (hit)
 		p = skv_pb_raw_varint(p, run);
-	assert(hits <= r->n_keys && (size_t)(p - b->data) <= b->cap);
+	SKV_CHECK(hits <= r->n_keys && (size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 	skv_pb_put_end(b, begin);
 	if (hits == 0)
@@ -187,7 +187,7 @@ void skv_pb_write_lookup_res(struct skv_buf *out, const struct skv_lookup_res *r
 	skv_pb_put_texts(out, FOUND_SPECS, r->specs, r->n_specs);
 	skv_pb_put_files(out, FOUND_FILES, &r->files);
 	rows.n_located = put_hits(out, r);
-	assert(r->n_specs <= SKV_MAX_SPECS && rows.n_located <= r->n_keys);
+	SKV_CHECK(r->n_specs <= SKV_MAX_SPECS && rows.n_located <= r->n_keys);
 	skv_pb_put_columns(out, FOUND_COLUMNS, &rows, r->loc);
 }
 
@@ -204,7 +204,7 @@ static uint32_t read_hits(struct skv_pbdoc *d, struct skv_rd message, struct skv
 				    r->n_keys);
 			break;
 		}
-		assert(at <= r->n_keys);
+		SKV_CHECK(at <= r->n_keys);
 		memset(r->hit + at, i % 2, runs[i]);
 		at += (uint32_t)runs[i];
 		hits += i % 2 ? (uint32_t)runs[i] : 0;
@@ -244,7 +244,7 @@ static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lo
 	if (r->matched > rows.n_located)
 		skv_pb_fail(d, "matched", PB_NO_INDEX, SKV_E_INVALID, "must be at most %u, not %u",
 			    rows.n_located, r->matched);
-	assert(rows.n_located <= r->n_keys);
+	SKV_CHECK(rows.n_located <= r->n_keys);
 	rows.mark = (const uint8_t *)r->hit;
 	rows.n_specs = r->n_specs;
 	if (skv_pb_ok(d))

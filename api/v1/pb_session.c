@@ -6,7 +6,7 @@
  */
 #include "pb.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 enum { REQ_ID = 4, REQ_SPECS = 5, REQ_DEADLINE = 6, REQ_PARENT = 7, REQ_PARENT_LAST = 9, REQ_INDEPENDENT = 10 };
 enum {
@@ -92,10 +92,10 @@ static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)
 
 		while (i < r->n_keys && r->outcome[i] == r->outcome[from])
 			i++;
-		assert(r->outcome[from] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
+		SKV_CHECK(r->outcome[from] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
 		p = skv_pb_raw_varint(p, r->outcome[from] + 4ull * (i - from));
 	}
-	assert((size_t)(p - b->data) <= b->cap);
+	SKV_CHECK((size_t)(p - b->data) <= b->cap);
 	b->len = (size_t)(p - b->data);
 	skv_pb_put_end(b, begin);
 }
@@ -115,7 +115,7 @@ void skv_pb_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	skv_pb_put_uint(out, RES_N_WRITE, r->n_write);
 	skv_pb_put_texts(out, RES_SPECS, r->specs, r->n_specs);
 	skv_pb_put_files(out, RES_FILES, &r->files);
-	assert(r->n_keys <= SKV_MAX_KEYS && r->n_specs <= SKV_MAX_SPECS);
+	SKV_CHECK(r->n_keys <= SKV_MAX_KEYS && r->n_specs <= SKV_MAX_SPECS);
 	if (r->state != SKV_SESSION_OPEN)
 		return;
 	put_outcomes(out, r);
@@ -141,7 +141,7 @@ static uint32_t read_outcomes(struct skv_pbdoc *d, struct skv_rd message, struct
 				    "no such outcome, or more than %u keys", r->n_keys);
 			return 0;
 		}
-		assert(n <= r->n_keys - at);
+		SKV_CHECK(n <= r->n_keys - at);
 		memset(r->outcome + at, (int)outcome, n);
 		at += (uint32_t)n;
 		writes += outcome == SKV_START_WRITE ? (uint32_t)n : 0;
@@ -316,7 +316,7 @@ void skv_pb_write_finish_req(struct skv_buf *out, const struct skv_finish_req *r
 		p = out->data + out->len;
 		for (uint32_t i = 0; i < req->n_checksums; i++)
 			p = skv_pb_raw_64(p, req->checksums[i]);
-		assert((size_t)(p - out->data) <= out->cap);
+		SKV_CHECK((size_t)(p - out->data) <= out->cap);
 		out->len = (size_t)(p - out->data);
 	}
 	skv_pb_put_uint(out, FIN_QUIESCED, req->quiesced);

@@ -8,7 +8,7 @@
  */
 #include "json_in.h"
 
-#include <assert.h>
+#include <skv/check.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ static size_t append(char *out, size_t at, const char *s, size_t n)
 {
 	size_t room = SKV_FIELD_MAX - 1 - at;
 
-	assert(at < SKV_FIELD_MAX);
+	SKV_CHECK(at < SKV_FIELD_MAX);
 	if (n > room)
 		n = room;
 	memcpy(out + at, s, n);
@@ -80,7 +80,7 @@ static void open_level(struct walk *w, bool object)
 		w->deep = true;
 		return;
 	}
-	assert(w->depth < SKV_JSON_DEPTH);
+	SKV_CHECK(w->depth < SKV_JSON_DEPTH);
 	w->levels[w->depth++] = (struct level){ .object = object };
 	w->values++;
 }
@@ -131,7 +131,7 @@ enum skv_jscan skv_json_scan(const char *text, size_t n, size_t *values, char fi
 				top->key = text + i + 1;
 				top->key_len = end - i - (end > i + 1 && text[end - 1] == '"' ? 2 : 1);
 			}
-			assert(end > i && end <= n);
+			SKV_CHECK(end > i && end <= n);
 			i = end;
 			continue;
 		}

@@ -6,7 +6,7 @@
  */
 #include "parts.h"
 
-#include <assert.h>
+#include <skv/check.h>
 #include <string.h>
 
 #define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
@@ -66,7 +66,7 @@ static void write_outcome(struct skv_buf *b, const struct skv_start_res *r, uint
 	const char *outcome = outcomes[r->outcome[i]];
 	char *p;
 
-	assert(r->outcome[i] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
+	SKV_CHECK(r->outcome[i] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
 	p = skv_jraw_begin(b, 64 + (write ? r->n_specs * SKV_JRAW_LOCATION : 0));
 
 	if (!p)
@@ -81,7 +81,7 @@ static void write_outcome(struct skv_buf *b, const struct skv_start_res *r, uint
 	if (write)
 		p = skv_jraw_locations(p, r->loc + (size_t)i * r->n_specs, r->n_specs);
 	*p++ = '}';
-	assert((const uint8_t *)p <= b->data + b->cap);
+	SKV_CHECK((const uint8_t *)p <= b->data + b->cap);
 	skv_jraw_end(b, p);
 }
 
@@ -92,7 +92,7 @@ void skv_v1_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	skv_buf_reserve(out, (size_t)LOCATION_BYTES * (1 + (size_t)r->n_write * r->n_specs));
 	skv_jout_begin(out);
 	skv_jout_field_string(out, "session", r->session);
-	assert(r->state <= SKV_SESSION_EXPIRED && r->n_keys <= SKV_MAX_KEYS);
+	SKV_CHECK(r->state <= SKV_SESSION_EXPIRED && r->n_keys <= SKV_MAX_KEYS);
 	skv_jout_field_string(out, "state", states[r->state]);
 	skv_jout_field_u64(out, "deadline_ms", r->deadline_ms);
 	skv_jout_field_u64(out, "n_keys", r->n_keys);
@@ -112,7 +112,7 @@ static void read_outcome(struct skv_jdoc *d, const struct skv_jat *at, struct sk
 {
 	struct skv_jat index = skv_jat_get(at, "index"), outcome = skv_jat_get(at, "outcome");
 
-	assert(i < r->n_keys);
+	SKV_CHECK(i < r->n_keys);
 	skv_jat_u32(d, &index, i, i);
 	r->outcome[i] = (uint8_t)skv_jat_word(d, &outcome, outcomes);
 	if (r->outcome[i] == SKV_START_WRITE)

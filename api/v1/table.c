@@ -5,7 +5,7 @@
  */
 #include "table.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 static bool is_text(enum skv_kind kind)
 {
@@ -79,7 +79,8 @@ uint32_t skv_field_words(const struct skv_field *f)
 
 const char *skv_field_word(const struct skv_field *f, uint64_t v)
 {
-	assert(f->kind == SKV_KIND_WORD && v < skv_field_words(f));
+	if (!SKV_CHECK(f->kind == SKV_KIND_WORD && v < skv_field_words(f)))
+		return "";
 	return f->words[v];
 }
 
@@ -88,7 +89,7 @@ uint64_t skv_field_number(const struct skv_field *f, const void *message)
 	uint32_t narrow;
 	uint64_t v;
 
-	assert(skv_field_numeric(f));
+	SKV_CHECK(skv_field_numeric(f));
 	if (f->width == sizeof(bool))
 		return *(const bool *)skv_field_in(f, message);
 	if (f->width == sizeof v) {
@@ -104,8 +105,8 @@ void skv_field_set_number(const struct skv_field *f, void *message, uint64_t v)
 	void *at = (char *)message + f->at;
 	uint32_t narrow = (uint32_t)v;
 
-	assert(skv_field_numeric(f));
-	assert(f->width != sizeof narrow || v <= UINT32_MAX);
+	SKV_CHECK(skv_field_numeric(f));
+	SKV_CHECK(f->width != sizeof narrow || v <= UINT32_MAX);
 	if (f->width == sizeof(bool))
 		*(bool *)at = v != 0;
 	else if (f->width == sizeof v)
@@ -118,7 +119,7 @@ const char *skv_field_text(const struct skv_field *f, const void *message)
 {
 	const char *s;
 
-	assert(is_text(f->kind) || is_chars(f->kind));
+	SKV_CHECK(is_text(f->kind) || is_chars(f->kind));
 	if (is_chars(f->kind))
 		return skv_field_in(f, message);
 	memcpy(&s, skv_field_in(f, message), sizeof s);
@@ -129,12 +130,13 @@ void skv_field_set_text(const struct skv_field *f, void *message, const char *s)
 {
 	char *at = (char *)message + f->at;
 
-	assert(is_text(f->kind) || f->kind == SKV_KIND_UUID);
+	SKV_CHECK(is_text(f->kind) || f->kind == SKV_KIND_UUID);
 	if (f->kind != SKV_KIND_UUID) {
 		memcpy(at, &s, sizeof s);
 		return;
 	}
-	assert(strlen(s) < f->width);
+	if (!SKV_CHECK(strlen(s) < f->width))
+		return;
 	memcpy(at, s, strlen(s) + 1);
 }
 
@@ -142,14 +144,14 @@ uint32_t skv_field_count(const struct skv_field *f, const void *message)
 {
 	uint32_t n;
 
-	assert(skv_field_repeated(f));
+	SKV_CHECK(skv_field_repeated(f));
 	memcpy(&n, (const char *)message + f->count_at, sizeof n);
 	return n;
 }
 
 void skv_field_set_count(const struct skv_field *f, void *message, uint32_t n)
 {
-	assert(skv_field_repeated(f));
+	SKV_CHECK(skv_field_repeated(f));
 	memcpy((char *)message + f->count_at, &n, sizeof n);
 }
 
@@ -157,7 +159,7 @@ const void *skv_field_element(const struct skv_field *f, const void *message, ui
 {
 	const char *all;
 
-	assert(f->kind == SKV_KIND_MESSAGES && i < skv_field_count(f, message));
+	SKV_CHECK(f->kind == SKV_KIND_MESSAGES && i < skv_field_count(f, message));
 	memcpy(&all, skv_field_in(f, message), sizeof all);
 	return all + i * f->of->size;
 }
@@ -166,7 +168,8 @@ const char *skv_field_item(const struct skv_field *f, const void *message, uint3
 {
 	const char *const *all;
 
-	assert((f->kind == SKV_KIND_TEXTS || f->kind == SKV_KIND_NAMES) && i < skv_field_count(f, message));
+	if (!SKV_CHECK((f->kind == SKV_KIND_TEXTS || f->kind == SKV_KIND_NAMES) && i < skv_field_count(f, message)))
+		return "";
 	memcpy(&all, skv_field_in(f, message), sizeof all);
 	return all[i] ? all[i] : "";
 }
@@ -175,7 +178,7 @@ static const char *name_of(const struct skv_field *f, const void *message, uint3
 {
 	if (f->kind == SKV_KIND_NAMES)
 		return skv_field_item(f, message, i);
-	assert(f->of->fields[0].kind == SKV_KIND_NAME);
+	SKV_CHECK(f->of->fields[0].kind == SKV_KIND_NAME);
 	return skv_field_text(&f->of->fields[0], skv_field_element(f, message, i));
 }
 

@@ -5,7 +5,7 @@
  */
 #include "table.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 #include <skv/json_out.h>
 #include <skv/superblock.h>
@@ -89,7 +89,7 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 		read_elements(d, f, at, message);
 		break;
 	default:
-		assert(!"a kind that is not read");
+		SKV_CHECK(!"a kind that is not read");
 	}
 }
 
@@ -131,9 +131,9 @@ static void read_object(struct skv_jdoc *d, const struct skv_table *t, const str
 	const char *names[SKV_TABLE_FIELDS + 1];
 	uint32_t n = 0;
 
-	assert(t->n <= SKV_TABLE_FIELDS);
+	SKV_CHECK(t->n <= SKV_TABLE_FIELDS);
 	for (uint32_t i = 0; i < t->n; i++) {
-		assert(d->lenient || t->fields[i].kind != SKV_KIND_PART);
+		SKV_CHECK(d->lenient || t->fields[i].kind != SKV_KIND_PART);
 		if (t->fields[i].kind != SKV_KIND_TENANT)
 			names[n++] = t->fields[i].name;
 	}
@@ -150,7 +150,7 @@ int skv_table_read_json(const struct skv_table *t, enum skv_jdir dir, const stru
 	struct skv_jat top;
 	void *message;
 
-	assert(skv_table_sound(t));
+	SKV_CHECK(skv_table_sound(t));
 	if (n == 0 && t->no_body) {
 		text = "{}";
 		n = 2;
@@ -225,7 +225,7 @@ static void write_fields(struct skv_buf *b, const struct skv_table *t, const voi
 
 void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message)
 {
-	assert(skv_table_sound(t));
+	SKV_CHECK(skv_table_sound(t));
 	skv_jout_begin(out);
 	write_fields(out, t, message);
 	skv_jout_close(out, '}');

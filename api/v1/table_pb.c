@@ -8,7 +8,7 @@
  */
 #include "table.h"
 
-#include <assert.h>
+#include <skv/check.h>
 
 #include <skv/superblock.h>
 #include <skv/utf8.h>
@@ -35,7 +35,7 @@ static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct sk
 	uint32_t seen[SKV_TABLE_FIELDS] = { 0 };
 	struct pb_field f;
 
-	assert(depth > 0);
+	SKV_CHECK(depth > 0);
 	while (skv_pb_next(d, &r, &f)) {
 		const struct skv_field *row = field_of(t, f.number);
 		struct skv_pbat here = { d->at, row ? row->name : "", PB_NO_INDEX };
@@ -102,7 +102,8 @@ static void store_element(struct skv_pbdoc *d, const struct skv_field *row, cons
 	char *all;
 
 	memcpy(&all, (char *)message + row->at, sizeof all);
-	assert(all);
+	if (!SKV_CHECK(all))
+		return;
 	if (row->kind == SKV_KIND_MESSAGES) {
 		skv_table_defaults(row->of, d->in, all + i * row->of->size);
 		store(d, row->of, skv_rd_make(f->p, f->n), all + i * row->of->size, &seen);
@@ -146,7 +147,7 @@ static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd 
 
 		if (!row)
 			continue;
-		assert(f.wire == wire_of(row));
+		SKV_CHECK(f.wire == wire_of(row));
 		*seen |= UINT64_C(1) << (row - t->fields);
 		store_field(d, row, &f, message, &inside);
 	}
@@ -308,7 +309,7 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 	uint64_t seen = 0;
 	void *message;
 
-	assert(skv_table_sound(t));
+	SKV_CHECK(skv_table_sound(t));
 	judge_form(&d, t, r, DEPTH, &fields);
 	message = skv_pb_alloc(&d, 1, t->size);
 	if (!message)
@@ -332,7 +333,8 @@ static void put_text(struct skv_buf *b, uint32_t number, const char *s)
 	skv_pb_put_bytes(b, number, s, n);
 	if (b->failed)
 		return;
-	assert(b->len >= at + n);
+	if (!SKV_CHECK(b->len >= at + n))
+		return;
 	for (uint8_t *p = b->data + b->len - n, *end = b->data + b->len; p < end;) {
 		size_t k = skv_utf8_next((const char *)p, (size_t)(end - p), &c);
 
@@ -376,7 +378,7 @@ static void write_field(struct skv_buf *b, const struct skv_field *row, const vo
 
 void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message)
 {
-	assert(skv_table_sound(t));
+	SKV_CHECK(skv_table_sound(t));
 	for (uint32_t number = 1; number < SKV_TABLE_NUMBERS; number++) {
 		const struct skv_field *row = field_of(t, number);
 

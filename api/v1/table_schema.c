@@ -5,7 +5,7 @@
  */
 #include "table.h"
 
-#include <assert.h>
+#include <skv/check.h>
 #include <stdio.h>
 
 #include <skv/json_out.h>
@@ -17,7 +17,7 @@ static void put_ref(struct skv_buf *b, const char *name)
 	char ref[128];
 	int n = snprintf(ref, sizeof ref, SCHEMAS "%s", name);
 
-	assert(n > 0 && (size_t)n < sizeof ref);
+	SKV_CHECK(n > 0 && (size_t)n < sizeof ref);
 	skv_jout_field_string(b, "$ref", ref);
 }
 
@@ -163,7 +163,7 @@ void skv_table_write_schema(const struct skv_table *t, struct skv_buf *out)
 {
 	const struct skv_table *part = NULL;
 
-	assert(skv_table_sound(t));
+	SKV_CHECK(skv_table_sound(t));
 	for (uint32_t i = 0; i < t->n; i++)
 		if (t->fields[i].kind == SKV_KIND_PART)
 			part = t->fields[i].of;

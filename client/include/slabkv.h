@@ -36,13 +36,13 @@
  * of storages, groups, instances and specs: 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'.
  * An instance's may be a model's: such parts with a '/' between them, 127 characters in all ("Qwen/Qwen3-32B").
  *
- * After fork a handle, a queue or a pool belongs to the parent alone: in the child every call with it is SLABKV_E_INVALID,
- * field "handle", and to close it does nothing. With the engine "usrbio" the child should call exec soon: what it has
- * inherited keeps the parent's memory with the FUSE daemon alive.
+ * After fork a handle, a queue or a pool belongs to the parent alone: in the child every call with it is
+ * SLABKV_E_INVALID, field "handle", and to close it does nothing. With the engine "usrbio" the child should call exec
+ * soon: what it has inherited keeps the parent's memory with the FUSE daemon alive.
  *
  * A fault of the library's own: where it finds something untrue that it relies on, it logs the place and takes the
- * handle out of use instead of ending the process: from then on each lookup and get is a miss with SLABKV_E_INTERNAL, field
- * "handle", and so is every other call an error. To close it is still right, and another handle may be opened.
+ * handle out of use instead of ending the process: from then on each lookup and get is a miss with SLABKV_E_INTERNAL,
+ * field "handle", and so is every other call an error. To close it is still right, and another handle may be opened.
  */
 #ifndef SLABKV_H
 #define SLABKV_H
@@ -63,7 +63,7 @@ extern "C" {
 #define SLABKV_VERSION_PATCH 0
 #define SLABKV_VERSION "0.1.0"
 /* For comparing: 0x00MMmmpp. */
-#define SLABKV_VERSION_NUMBER                                                                                          \
+#define SLABKV_VERSION_NUMBER \
 	((uint32_t)((SLABKV_VERSION_MAJOR << 16) | (SLABKV_VERSION_MINOR << 8) | SLABKV_VERSION_PATCH))
 /* The same of the library that is loaded. Static. */
 SLABKV_API const char *slabkv_version(void);
@@ -71,7 +71,7 @@ SLABKV_API uint32_t slabkv_version_number(void);
 
 /* Element i of an array in a result whose elements lie `stride` bytes apart: SLABKV_AT(struct slabkv_location, l->loc,
  * l->loc_size, i). */
-#define SLABKV_AT(type, array, stride, i)                                                                              \
+#define SLABKV_AT(type, array, stride, i) \
 	((const type *)(const void *)((const char *)(array) + (size_t)(stride) * (size_t)(i)))
 
 #define SLABKV_MAX_KEYS 16384u /* keys in one call */
@@ -225,8 +225,8 @@ SLABKV_API struct slabkv_options *slabkv_options_new(void);
 SLABKV_API void slabkv_options_free(struct slabkv_options *o);
 
 /* Sets one option by its name, as connectors and their users know it ("hf3fs_io_depth", "-8"). Texts of options from
- * slabkv_options_new are copied, others are borrowed until slabkv_open. Lists ("urls", "mounts") are separated by commas
- * and need slabkv_options_new. Sizes: "200M", powers of 1024; booleans: true, false, 1, 0. SLABKV_E_INVALID:
+ * slabkv_options_new are copied, others are borrowed until slabkv_open. Lists ("urls", "mounts") are separated by
+ * commas and need slabkv_options_new. Sizes: "200M", powers of 1024; booleans: true, false, 1, 0. SLABKV_E_INVALID:
  * err.field is the name, the message says what it may be; *o is unchanged. */
 SLABKV_API int slabkv_options_set(struct slabkv_options *o, const char *name, const char *value,
 				    struct slabkv_error *err);
@@ -242,9 +242,9 @@ struct slabkv_option {
 SLABKV_API const struct slabkv_option *slabkv_option(uint32_t i);
 /* The two callbacks, for programs that do not know the struct. fn NULL: none. */
 SLABKV_API void slabkv_options_on_call(struct slabkv_options *o,
-					 void (*fn)(void *ctx, const char *op, uint64_t us, int status), void *ctx);
+				       void (*fn)(void *ctx, const char *op, uint64_t us, int status), void *ctx);
 SLABKV_API void slabkv_options_on_mismatch(struct slabkv_options *o,
-					     void (*fn)(void *ctx, const struct slabkv_mismatch *m), void *ctx);
+					   void (*fn)(void *ctx, const struct slabkv_mismatch *m), void *ctx);
 
 /* Makes a handle; `o` NULL: the defaults. Contacts nobody: a manager that is down is found at the first call.
  * SLABKV_E_INVALID (field names the option). */
@@ -367,7 +367,7 @@ struct slabkv_instance {
 	const char *id;                   /* needed */
 	const char *group;                /* default "default" */
 	uint32_t block_tokens;            /* tokens in a block, for people; 0 = not told */
-	const struct slabkv_spec *specs; /* parts of a block, in the order of buffers; a new one needs them */
+	const struct slabkv_spec *specs;  /* parts of a block, in the order of buffers; a new one needs them */
 	size_t spec_size;                 /* from one element to the next: sizeof *specs */
 	uint32_t n_specs;                 /* 1..SLABKV_MAX_SPECS */
 	const char *extra;                /* opaque text, at most 16384 bytes */
@@ -453,8 +453,8 @@ SLABKV_API int slabkv_instance_delete(struct slabkv *kv, const char *id,
 struct slabkv_slab_file {
 	uint32_t file; /* its number, given once */
 	uint64_t length;
-	const char *state;          /* "used", "draining", "removing" (nothing is in it any more), "bad" (its blocks are misses) */
-	const char *why;            /* it drains or is bad: one word, or "" */
+	const char *state; /* "used", "draining", "removing" (nothing is in it any more), "bad" (its blocks are misses) */
+	const char *why;   /* it drains or is bad: one word, or "" */
 	const char *waits_for;      /* what the drain waits for; "" = nothing */
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
@@ -467,7 +467,7 @@ struct slabkv_slab_files {
 };
 /* All slab files of a storage. SLABKV_E_NOT_FOUND. Release *out with slabkv_free. */
 SLABKV_API int slabkv_storage_files(struct slabkv *kv, const char *storage, const struct slabkv_slab_files **out,
-				      struct slabkv_error *err);
+				    struct slabkv_error *err);
 
 enum slabkv_file_wish {
 	SLABKV_FILE_KEEP,   /* ends a drain that was asked for */
@@ -475,8 +475,8 @@ enum slabkv_file_wish {
 	SLABKV_FILE_FORGET, /* it is bad: given up with its blocks */
 };
 /* What is to become of slab file number `file`. SLABKV_E_NOT_FOUND. Retried: harmless to repeat. */
-SLABKV_API int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file, enum slabkv_file_wish wish,
-					 struct slabkv_error *err);
+SLABKV_API int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file,
+				       enum slabkv_file_wish wish, struct slabkv_error *err);
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
@@ -508,8 +508,8 @@ struct slabkv_keys {
 		const char *text;     /* no NUL needed; none inside a key */
 	} v;
 	const uint64_t *offsets; /* SLABKV_KEYS_TEXT: [n + 1]; key i is text[offsets[i] .. offsets[i + 1] - 1] */
-	/* Puts: the block before the first key in its chain: one key (n = 1) without a parent of its own, a string if those
-	 * are strings, else a number. NULL: the first key begins a chain. */
+	/* Puts: the block before the first key in its chain: one key (n = 1) without a parent of its own, a string if
+	 * those are strings, else a number. NULL: the first key begins a chain. */
 	const struct slabkv_keys *parent;
 };
 
@@ -630,14 +630,13 @@ struct slabkv_lookup_options {
 	uint32_t window;   /* SLABKV_WINDOW: 1..keys->n */
 };
 
-/* Reads blocks. `blocks` has keys->n elements, `block_size` apart: sizeof *blocks. keys->parent is ignored. `o` NULL: prefix, all specs, default lease. `io` may
- * be NULL. SLABKV_OK whenever the manager answered, also when all are misses; *err then tells
- * about the first block with SLABKV_ERROR, if there is one. Otherwise every block is SLABKV_MISS.
- * SLABKV_E_NOT_FOUND: no such instance. */
-SLABKV_API int slabkv_get(struct slabkv *kv, const char *instance,
-			    const struct slabkv_keys *keys, const struct slabkv_lookup_options *o,
-			    struct slabkv_block *blocks, size_t block_size, struct slabkv_io *io,
-			    struct slabkv_error *err);
+/* Reads blocks. `blocks` has keys->n elements, `block_size` apart: sizeof *blocks. keys->parent is ignored. `o` NULL:
+ * prefix, all specs, default lease. `io` may be NULL. SLABKV_OK whenever the manager answered, also when all are
+ * misses; *err then tells about the first block with SLABKV_ERROR, if there is one. Otherwise every block is
+ * SLABKV_MISS. SLABKV_E_NOT_FOUND: no such instance. */
+SLABKV_API int slabkv_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+			  const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
+			  struct slabkv_io *io, struct slabkv_error *err);
 
 struct slabkv_put_options {
 	size_t size;
@@ -651,14 +650,13 @@ struct slabkv_put_options {
 };
 
 /* Writes blocks, keys as one chain behind keys->parent, head first, unless they are `independent`. `blocks` has keys->n
- * elements, `block_size` apart: sizeof *blocks. `o` and `io` may be NULL. What this returns as SLABKV_WRITTEN is durable and can be found by everyone. SLABKV_OK
- * whenever the session was brought to its end, also if blocks failed; *err then tells about the
- * first that did. On an error no block is SLABKV_WRITTEN (after SLABKV_E_NETWORK or _TIMEOUT at
- * the end of the session it may be stored all the same, and is then complete). */
-SLABKV_API int slabkv_put(struct slabkv *kv, const char *instance,
-			    const struct slabkv_keys *keys, const struct slabkv_put_options *o,
-			    struct slabkv_block *blocks, size_t block_size, struct slabkv_io *io,
-			    struct slabkv_error *err);
+ * elements, `block_size` apart: sizeof *blocks. `o` and `io` may be NULL. What this returns as SLABKV_WRITTEN is
+ * durable and can be found by everyone. SLABKV_OK whenever the session was brought to its end, also if blocks failed;
+ * *err then tells about the first that did. On an error no block is SLABKV_WRITTEN (after SLABKV_E_NETWORK or _TIMEOUT
+ * at the end of the session it may be stored all the same, and is then complete). */
+SLABKV_API int slabkv_put(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+			  const struct slabkv_put_options *o, struct slabkv_block *blocks, size_t block_size,
+			  struct slabkv_io *io, struct slabkv_error *err);
 
 /* How many leading keys each of several instances has, with all specs. No lease, no effect on
  * eviction: for schedulers. matched[n_instances] is filled. At most 64 instances. */
@@ -747,10 +745,10 @@ struct slabkv_locations {
 	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const bool *hit;                    /* [n_keys] */
 	const struct slabkv_location *loc; /* [n_keys * n_specs], valid where hit */
-	size_t loc_size;                    /* from one element of `loc` to the next */
+	size_t loc_size;                   /* from one element of `loc` to the next */
 	uint32_t n_files;
 	const struct slabkv_file *files;
-	size_t file_size; /* from one element of `files` to the next */
+	size_t file_size;  /* from one element of `files` to the next */
 	uint32_t lease_ms; /* granted, counted from before the request was sent */
 	uint64_t valid_until_ms; /* the same as a time of CLOCK_BOOTTIME: slots may be reused */
 };
@@ -775,7 +773,7 @@ struct slabkv_session {
 	const char *const *specs; /* names of the columns: in the instance's order, whatever order was asked for */
 	const uint8_t *outcome;             /* [n_keys] enum slabkv_outcome */
 	const struct slabkv_location *loc; /* [n_keys * n_specs], length 0 = do not write it */
-	size_t loc_size;                    /* from one element of `loc` to the next */
+	size_t loc_size;                   /* from one element of `loc` to the next */
 	uint32_t n_write;                   /* keys with SLABKV_START_WRITE */
 	uint32_t n_files;
 	const struct slabkv_file *files;
@@ -841,15 +839,15 @@ struct slabkv_batch {
 	enum slabkv_op_kind kind;
 	uint32_t n_bufs; /* put and get: buffers of a block, one for each spec of the instance, in its order; else 0 */
 	const char *instance;
-	/* In any form; slabkv_keys_bytes and slabkv_keys_text take them side by side. Put: one chain, head first, behind
-	 * its `parent`, unless `independent`; get, exists, delete: each on its own. */
+	/* In any form; slabkv_keys_bytes and slabkv_keys_text take them side by side. Put: one chain, head first,
+	 * behind its `parent`, unless `independent`; get, exists, delete: each on its own. */
 	const struct slabkv_keys *keys;
 	void *const *data;       /* [keys->n * n_bufs]: block by block */
 	const uint64_t *lengths; /* [keys->n * n_bufs], bytes; put: exactly those of the specs, get: at least */
-	uint8_t *results;        /* [keys->n], out: enum slabkv_result; set whatever is returned, but for SLABKV_E_INVALID */
-	int32_t *whys;           /* [keys->n], out, or NULL: SLABKV_OK or the SLABKV_E_* behind ERROR and FAILED */
-	bool independent;        /* as in slabkv_put_options */
-	uint64_t tag;            /* slabkv_batch_submit: the caller's; comes back with the completion */
+	uint8_t *results; /* [keys->n], out: enum slabkv_result; set whatever is returned, but for SLABKV_E_INVALID */
+	int32_t *whys;    /* [keys->n], out, or NULL: SLABKV_OK or the SLABKV_E_* behind ERROR and FAILED */
+	bool independent; /* as in slabkv_put_options */
+	uint64_t tag;     /* slabkv_batch_submit: the caller's; comes back with the completion */
 };
 
 /* Does it, on this thread, in one call to the manager and one transfer. SLABKV_OK whenever the manager answered, also
@@ -901,8 +899,8 @@ struct slabkv_op {
 	const struct slabkv_buf *bufs;
 	uint32_t n_bufs;
 	/* Put: the operation before this one in the same submit is the put of this block's
-	 * predecessor in its chain, so its key has no parent of its own. Chains travel together; puts without it begin a
-	 * chain each. */
+	 * predecessor in its chain, so its key has no parent of its own. Chains travel together; puts without it begin
+	 * a chain each. */
 	bool chained;
 	uint64_t tag; /* the caller's; comes back with the completion */
 };
@@ -914,8 +912,8 @@ struct slabkv_completion {
 	uint32_t index; /* of the operation in that submit; of a batch 0 */
 	uint32_t left;  /* operations of that submit that have not been drained; 0 = this is the last */
 	enum slabkv_op_kind kind;
-	/* Of a batch: SLABKV_CANCELLED, SLABKV_ERROR (the whole call failed), or that of the kind that means success; its
-	 * `results` tell of each block. */
+	/* Of a batch: SLABKV_CANCELLED, SLABKV_ERROR (the whole call failed), or that of the kind that means success;
+	 * its `results` tell of each block. */
 	enum slabkv_result result;
 	int why; /* the SLABKV_E_* behind ERROR and FAILED, else SLABKV_OK */
 };
@@ -924,15 +922,15 @@ struct slabkv_completion {
  * names them. SLABKV_E_TOO_MANY: fewer than n places are free; drain, then try again. SLABKV_E_INVALID (field
  * names the member), SLABKV_E_TOO_LARGE (n over max_in_flight), SLABKV_E_UNAVAILABLE (stopped). */
 SLABKV_API int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n,
-			       uint64_t *batch, struct slabkv_error *err);
+			     uint64_t *batch, struct slabkv_error *err);
 /* Submits b as one operation, with one completion. `results` and `whys` are written before that is told, and must stay
  * until then, as what the buffers point to; all else is copied. *batch (may be NULL) names it. Errors as
  * slabkv_submit. */
 SLABKV_API int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b, uint64_t *batch,
-				     struct slabkv_error *err);
+				   struct slabkv_error *err);
 /* Takes up to `max` completions, `completion_size` apart (sizeof *out), without waiting; how many. */
 SLABKV_API uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, size_t completion_size,
-				   uint32_t max);
+				 uint32_t max);
 /* Cancels what has not been begun of a submit (0: of all); each such operation completes as
  * SLABKV_CANCELLED, the others as they would. How many were cancelled. */
 SLABKV_API uint32_t slabkv_cancel(struct slabkv_async *a, uint64_t batch);
@@ -1073,17 +1071,17 @@ struct slabkv_block_info {
 	uint64_t lease_ms;   /* remaining */
 	uint32_t n_parts;
 	const struct slabkv_part_info *parts; /* of each spec */
-	size_t part_size;                      /* from one element to the next */
+	size_t part_size;                     /* from one element to the next */
 };
 /* keys->n is 1. SLABKV_E_NOT_FOUND. No effect on lease or eviction. Release *out with slabkv_free. */
 SLABKV_API int slabkv_block_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-				  const struct slabkv_block_info **out, struct slabkv_error *err);
+				const struct slabkv_block_info **out, struct slabkv_error *err);
 
 /* One call of the manager's HTTP API, in JSON (docs/PROTOCOL.md), for programs that print what it answers or use what
  * has no function here: `method` "GET", "POST" or "PUT", `path` "/v1/...", `body` a JSON text, or NULL. It may be sent
  * more than once, like all calls. The answer's text is released with slabkv_free. */
-SLABKV_API int slabkv_call(struct slabkv *kv, const char *method, const char *path, const char *body,
-			     const char **json, struct slabkv_error *err);
+SLABKV_API int slabkv_call(struct slabkv *kv, const char *method, const char *path, const char *body, const char **json,
+			   struct slabkv_error *err);
 /* SLABKV_OK when a manager is reached and ready to answer (GET /readyz). One try, no waiting. */
 SLABKV_API int slabkv_ready(struct slabkv *kv, struct slabkv_error *err);
 /* Where storage `name` is mounted on this machine, proved by its marker: *path, released with

@@ -22,9 +22,9 @@
 void slabkv_async_options_init(struct slabkv_async_options *o, size_t size)
 {
 	const struct slabkv_async_options own = { .size = size,
-						   .max_in_flight = SKV_ASYNC_IN_FLIGHT,
-						   .threads = SKV_ASYNC_THREADS,
-						   .batch = SKV_ASYNC_BATCH };
+						  .max_in_flight = SKV_ASYNC_IN_FLIGHT,
+						  .threads = SKV_ASYNC_THREADS,
+						  .batch = SKV_ASYNC_BATCH };
 
 	memset(o, 0, size);
 	memcpy(o, &own, size < sizeof own ? size : sizeof own);
@@ -32,6 +32,7 @@ void slabkv_async_options_init(struct slabkv_async_options *o, size_t size)
 
 void skv_async_append(struct skv_async_list *l, struct skv_async_op *op)
 {
+	SKV_CHECK(!l->head == !l->tail && !l->head == (l->n == 0));
 	op->next = NULL;
 	op->prev = l->tail;
 	if (l->tail)
@@ -44,6 +45,9 @@ void skv_async_append(struct skv_async_list *l, struct skv_async_op *op)
 
 void skv_async_remove(struct skv_async_list *l, struct skv_async_op *op)
 {
+	if (!SKV_CHECK(l->n > 0 && (op->prev ? op->prev->next : l->head) == op &&
+		       (op->next ? op->next->prev : l->tail) == op))
+		return;
 	if (op->prev)
 		op->prev->next = op->next;
 	else
@@ -65,6 +69,8 @@ void skv_async_complete_locked(struct slabkv_async *a, struct skv_async_op *op)
 {
 	const uint64_t one = 1;
 
+	SKV_CHECK(skv_mutex_held(&a->lock) && op->result <= SLABKV_CANCELLED);
+	SKV_CHECK(a->done.n < a->in_flight);
 	unpin(a, op);
 	skv_async_append(&a->done, op);
 	if (a->done.n == 1)
@@ -116,6 +122,7 @@ static void free_worker(struct skv_async_worker *w)
 
 static void release(struct slabkv_async *a)
 {
+	SKV_CHECK(!a->queue.head && !a->done.head && a->in_flight == 0);
 	if (a->fd >= 0)
 		close(a->fd);
 	skv_free(a->workers);
@@ -332,6 +339,7 @@ static int reserve(struct slabkv_async *a, uint32_t n, struct skv_error *err)
 	int rc = SKV_OK;
 
 	skv_mutex_lock(&a->lock);
+	SKV_CHECK(a->in_flight <= a->max_in_flight);
 	if (a->stopping)
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the queue has been stopped");
 	else if (n > a->max_in_flight - a->in_flight)
@@ -357,6 +365,7 @@ static bool enqueue(struct slabkv_async *a, struct skv_async_batch *b, uint64_t 
 	bool open;
 
 	skv_mutex_lock(&a->lock);
+	SKV_CHECK(a->queue.n + a->done.n + b->n <= a->in_flight && a->in_flight <= a->max_in_flight);
 	open = !a->stopping;
 	if (open) {
 		*id = b->id = ++a->last_id;
@@ -397,7 +406,8 @@ static int submit_ops(struct slabkv_async *a, const struct slabkv_op *ops, size_
 	int rc = SKV_OK;
 
 	if (n < 1 || !ops || op_size < sizeof *ops)
-		return skv_fail(err, SKV_E_INVALID, "ops", "at least one operation, op_size is sizeof(struct slabkv_op)");
+		return skv_fail(err, SKV_E_INVALID, "ops",
+				"at least one operation, op_size is sizeof(struct slabkv_op)");
 	if (n > a->max_in_flight)
 		return skv_fail(err, SKV_E_TOO_LARGE, "ops", "at most %u operations",
 				a->max_in_flight);
@@ -429,8 +439,8 @@ static int submit_many(struct slabkv_async *a, const struct slabkv_batch *from, 
 	return rc;
 }
 
-int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n,
-		   uint64_t *batch, struct slabkv_error *err)
+int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n, uint64_t *batch,
+		  struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	uint64_t unused;
@@ -468,20 +478,22 @@ uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, siz
 		struct skv_async_batch *b = op->batch;
 
 		skv_async_remove(&a->done, op);
+		SKV_CHECK(b->left > 0 && b->left <= b->n && op->index < b->n);
 		b->left--;
 		*c = (struct slabkv_completion){ .tag = op->tag,
-							.batch = b->id,
-							.index = op->index,
-							.left = b->left,
-							.kind = op->kind,
-							.result = op->result,
-							.why = op->why };
+						 .batch = b->id,
+						 .index = op->index,
+						 .left = b->left,
+						 .kind = op->kind,
+						 .result = op->result,
+						 .why = op->why };
 		if (b->left == 0)
 			free_batch(b);
 	}
 	if (n > 0 && a->done.n == 0)
 		while (read(a->fd, &value, sizeof value) < 0 && errno == EINTR)
 			;
+	SKV_CHECK(n <= a->in_flight);
 	a->in_flight -= n;
 	skv_mutex_unlock(&a->lock);
 	return n;
@@ -492,6 +504,7 @@ static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch)
 	struct skv_async_op *next;
 	uint32_t n = 0;
 
+	SKV_CHECK(skv_mutex_held(&a->lock));
 	for (struct skv_async_op *op = a->queue.head; op; op = next) {
 		next = op->next;
 		if (batch && op->batch->id != batch)
@@ -539,6 +552,7 @@ void slabkv_async_stop(struct slabkv_async *a, bool cancel)
 		free_worker(&a->workers[i]);
 	}
 	skv_mutex_lock(&a->lock);
+	SKV_CHECK(!a->queue.head && a->done.n == a->in_flight); /* all have completed */
 	a->joined = true;
 	skv_cond_broadcast(&a->stopped);
 	skv_mutex_unlock(&a->lock);

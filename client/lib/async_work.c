@@ -52,6 +52,7 @@ static void take_locked(struct slabkv_async *a, struct skv_async_worker *w)
 	uint32_t share = a->queue.n / a->n_workers + 1, looked_at = 0;
 	uint32_t most = share < SKV_ASYNC_SHARE ? SKV_ASYNC_SHARE : share;
 
+	SKV_CHECK(skv_mutex_held(&a->lock) && op);
 	if (most > a->batch)
 		most = a->batch;
 	w->n = 0;
@@ -74,6 +75,7 @@ static struct slabkv_keys keys_of(struct skv_async_worker *w)
 	bool strings = w->ops[0]->key.form == SLABKV_KEYS_STRING;
 	struct slabkv_keys keys;
 
+	SKV_CHECK(w->n > 0 && w->n <= w->async->batch && !w->ops[0]->many);
 	for (uint32_t i = 0; i < w->n; i++) {
 		if (strings)
 			w->keys.strings[i] = w->ops[i]->key.v.strings[0];
@@ -103,6 +105,7 @@ static void set_blocks(struct skv_async_worker *w)
 static void take_results(struct skv_async_worker *w)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
+		SKV_CHECK(w->blocks[i].result <= SLABKV_FAILED && w->blocks[i].bufs == w->ops[i]->bufs);
 		w->ops[i]->result = w->blocks[i].result;
 		w->ops[i]->why = w->blocks[i].why;
 	}

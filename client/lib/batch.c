@@ -41,6 +41,7 @@ static struct slabkv_block *blocks_of(const struct slabkv_batch *b, struct skv_a
 	struct slabkv_block *blocks = skv_arena_calloc(a, n, sizeof *blocks);
 	struct slabkv_buf *bufs = skv_arena_calloc(a, n * n_bufs, sizeof *bufs);
 
+	SKV_CHECK(n >= 1 && n <= SKV_MAX_KEYS && n_bufs >= 1 && n_bufs <= SKV_MAX_SPECS);
 	if (!blocks || !bufs)
 		return NULL;
 	for (size_t i = 0; i < n * n_bufs; i++)
@@ -52,7 +53,9 @@ static struct slabkv_block *blocks_of(const struct slabkv_batch *b, struct skv_a
 
 static int move_bytes(struct slabkv *kv, const struct slabkv_batch *b, struct skv_arena *a, struct skv_error *err)
 {
-	const struct slabkv_lookup_options each = { .size = sizeof each, .mode = SLABKV_BATCH, .lease_ms = SLABKV_LEASE_DEFAULT };
+	const struct slabkv_lookup_options each = { .size = sizeof each,
+						    .mode = SLABKV_BATCH,
+						    .lease_ms = SLABKV_LEASE_DEFAULT };
 	const struct slabkv_put_options how = { .size = sizeof how, .independent = b->independent };
 	struct slabkv_block *blocks = blocks_of(b, a);
 	struct slabkv_io io = { .size = sizeof io };
@@ -93,6 +96,7 @@ int skv_batch_do(struct slabkv *kv, const struct slabkv_batch *b, struct skv_err
 	struct skv_arena a;
 	int rc;
 
+	SKV_CHECK(b->kind <= SLABKV_OP_DELETE && b->results && b->keys->n >= 1);
 	skv_batch_tell(b, asks ? SLABKV_ERROR : SLABKV_FAILED, SKV_E_NOMEM);
 	skv_arena_init(&a);
 	if (moves(b)) {
@@ -121,13 +125,15 @@ int slabkv_batch(struct slabkv *kv, const struct slabkv_batch *b, struct slabkv_
 	if (rc == SKV_OK)
 		rc = skv_batch_do(kv, b, &e);
 	else if (sound)
-		skv_batch_tell(b, b->kind == SLABKV_OP_PUT || b->kind == SLABKV_OP_DELETE ? SLABKV_FAILED : SLABKV_ERROR, rc);
+		skv_batch_tell(
+			b, b->kind == SLABKV_OP_PUT || b->kind == SLABKV_OP_DELETE ? SLABKV_FAILED : SLABKV_ERROR, rc);
 	return skv_result_finish(err, &e, rc);
 }
 
 /* ---- copies, for the asynchronous queue ----------------------------------------------------------- */
 
-static int copy_strings(const struct skv_key_input *from, struct skv_arena *a, struct slabkv_keys *to, struct skv_error *err)
+static int copy_strings(const struct skv_key_input *from, struct skv_arena *a, struct slabkv_keys *to,
+			struct skv_error *err)
 {
 	const char **v = skv_arena_calloc(a, from->n, sizeof *v);
 
@@ -140,7 +146,8 @@ static int copy_strings(const struct skv_key_input *from, struct skv_arena *a, s
 	return v ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-static int copy_numbers(const struct skv_key_input *from, struct skv_arena *a, struct slabkv_keys *to, struct skv_error *err)
+static int copy_numbers(const struct skv_key_input *from, struct skv_arena *a, struct slabkv_keys *to,
+			struct skv_error *err)
 {
 	struct slabkv_key *v = skv_arena_calloc(a, from->n, sizeof *v);
 
@@ -172,7 +179,8 @@ int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct sl
 		return skv_fail(err, SKV_E_INVALID, "parent", "exactly one key, in the form of the others");
 	parent = skv_arena_calloc(a, 1, sizeof *parent);
 	to->parent = parent;
-	return parent ? copy_keys(from->parent, "parent", a, parent, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return parent ? copy_keys(from->parent, "parent", a, parent, err)
+		      : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
 static void *copy(struct skv_arena *a, const void *from, size_t n)

@@ -13,6 +13,7 @@ int skv_batch_do(struct slabkv *kv, const struct slabkv_batch *b, struct skv_err
 
 /* Checked copies in the arena: keys with their parent; all that a batch points to but buffers and results. */
 int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct slabkv_keys *to, struct skv_error *err);
-int skv_batch_copy(const struct slabkv_batch *from, struct skv_arena *a, struct slabkv_batch *to, struct skv_error *err);
+int skv_batch_copy(const struct slabkv_batch *from, struct skv_arena *a, struct slabkv_batch *to,
+		   struct skv_error *err);
 
 #endif

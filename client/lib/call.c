@@ -11,7 +11,6 @@
  */
 #include "client.h"
 
-#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -95,6 +94,7 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, const char *base
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	r.url = (const char *)url.data;
+	SKV_CHECK(url.len > 1 && url.data[url.len - 1] == 0 && a->codec);
 	if (c->body) {
 		r.body = c->body->data;
 		r.body_len = c->body->len;
@@ -135,6 +135,7 @@ static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us
 	uint32_t first = atomic_load_explicit(&kv->current, memory_order_relaxed);
 	int rc = SKV_E_TIMEOUT;
 
+	SKV_CHECK(kv->n_urls > 0 && first < kv->n_urls);
 	for (uint32_t i = 0; i < kv->n_urls; i++) {
 		uint32_t at = (first + i) % kv->n_urls;
 		uint64_t now = skv_now_us();
@@ -160,6 +161,8 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	uint64_t end_us = begin_us + (uint64_t)kv->timeout_ms * 1000;
 	int rc;
 
+	SKV_CHECK(c->op && c->method && c->path[0] == '/' && rounds > 0);
+	SKV_CHECK(skv_thread_locks == 0); /* nobody waits for a manager with a lock held */
 	*a = (struct skv_answer){ .codec = &skv_v1_json };
 	if (c->body && c->body->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");

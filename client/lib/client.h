@@ -78,6 +78,8 @@ int skv_enter(struct slabkv *kv, struct skv_error *err);
 bool skv_is_broken(const struct slabkv *kv, struct skv_error *err);
 /* Was it made by another process, which has forked this one? Then *err says so. */
 bool skv_is_foreign(pid_t pid, struct skv_error *err);
+/* Tests: called first when a check fails. NULL: nobody. */
+extern void (*skv_check_hook)(const char *expr, const char *file, int line);
 /* The thread works for `kv`; NULL: for none. */
 void skv_handle_of_thread(struct slabkv *kv);
 
@@ -198,7 +200,8 @@ int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabk
 /* The counts for the caller, as far as its struct goes; it may be NULL. */
 void skv_io_tell(struct slabkv_io *io, const struct slabkv_io *counts);
 /* What a caller's array of blocks and its counts must be. SKV_E_INVALID. */
-int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io, struct skv_error *err);
+int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io,
+		     struct skv_error *err);
 
 /* The storage as the manager tells it; result of skv_result_new. */
 int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
@@ -216,6 +219,7 @@ struct skv_transfer {
 	int *why;                    /* [files->n], status of opening */
 	struct skv_piece *pieces;
 	uint32_t n_pieces;
+	uint64_t max_pieces; /* that there is room for */
 	struct skv_plan plan;
 	uint32_t ios;           /* requests made */
 	bool loose;             /* a write was given up, but may still reach the storage */

@@ -1,6 +1,6 @@
 /*
- * describe.c - what the manager tells for people and dashboards, as structs: its numbers, one block, the slab files of a
- * storage. Read from JSON, the only form in which all managers tell it. No state; any thread.
+ * describe.c - what the manager tells for people and dashboards, as structs: its numbers, one block, the slab files of
+ * a storage. Read from JSON, the only form in which all managers tell it. No state; any thread.
  */
 #include "client.h"
 #include "paths.h"
@@ -18,8 +18,8 @@ static int bad_answer(struct skv_error *err, const char *op)
 }
 
 /* The root of an answer to a GET, which lives in the arena. */
-static int ask(struct slabkv *kv, const char *op, const char *path, struct skv_arena *a, const struct skv_json_node **root,
-	       struct skv_error *err)
+static int ask(struct slabkv *kv, const char *op, const char *path, struct skv_arena *a,
+	       const struct skv_json_node **root, struct skv_error *err)
 {
 	const struct skv_json_limits limits = { .depth = 16, .values = 1u << 22, .wide = true };
 	const struct skv_call c = { .op = op, .method = "GET", .path = path };
@@ -94,15 +94,15 @@ static int get_stats(struct slabkv *kv, struct slabkv_stats *out, struct skv_err
 	if (rc != SKV_OK)
 		return rc;
 	*out = (struct slabkv_stats){ .version = text(a, o, "version"),
-				       .owner = text(a, o, "owner"),
-				       .state = text(a, o, "state"),
-				       .uptime_ms = number(o, "uptime_ms"),
-				       .blocks = number(o, "blocks"),
-				       .sessions = number(o, "sessions"),
-				       .journal_bytes = number(o, "journal_bytes"),
-				       .journal_limit = number(o, "journal_limit"),
-				       .evicted_blocks = number(o, "evicted_blocks"),
-				       .expired_sessions = number(o, "expired_sessions") };
+				      .owner = text(a, o, "owner"),
+				      .state = text(a, o, "state"),
+				      .uptime_ms = number(o, "uptime_ms"),
+				      .blocks = number(o, "blocks"),
+				      .sessions = number(o, "sessions"),
+				      .journal_bytes = number(o, "journal_bytes"),
+				      .journal_limit = number(o, "journal_limit"),
+				      .evicted_blocks = number(o, "evicted_blocks"),
+				      .expired_sessions = number(o, "expired_sessions") };
 	return out->version && out->owner && out->state ? SKV_OK : no_memory(err);
 }
 
@@ -144,13 +144,13 @@ static int get_files(struct slabkv *kv, const char *storage, struct slabkv_slab_
 		return no_memory(err);
 	for (uint32_t i = 0; i < n; i++, f = skv_json_next(f)) {
 		v[i] = (struct slabkv_slab_file){ .file = (uint32_t)number(f, "file"),
-						   .length = number(f, "length"),
-						   .state = text(a, f, "state"),
-						   .why = text(a, f, "why"),
-						   .waits_for = text(a, f, "waits_for"),
-						   .assigned_bytes = number(f, "assigned_bytes"),
-						   .used_bytes = number(f, "used_bytes"),
-						   .quarantined_bytes = number(f, "quarantined_bytes") };
+						  .length = number(f, "length"),
+						  .state = text(a, f, "state"),
+						  .why = text(a, f, "why"),
+						  .waits_for = text(a, f, "waits_for"),
+						  .assigned_bytes = number(f, "assigned_bytes"),
+						  .used_bytes = number(f, "used_bytes"),
+						  .quarantined_bytes = number(f, "quarantined_bytes") };
 		if (!v[i].state || !v[i].why || !v[i].waits_for)
 			return no_memory(err);
 	}
@@ -159,7 +159,7 @@ static int get_files(struct slabkv *kv, const char *storage, struct slabkv_slab_
 }
 
 int slabkv_storage_files(struct slabkv *kv, const char *storage, const struct slabkv_slab_files **out,
-			  struct slabkv_error *err)
+			 struct slabkv_error *err)
 {
 	struct slabkv_slab_files *r = skv_result_new(sizeof *r);
 	struct skv_error e = { 0 };
@@ -175,9 +175,11 @@ int slabkv_storage_files(struct slabkv *kv, const char *storage, const struct sl
 }
 
 int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file, enum slabkv_file_wish wish,
-			     struct slabkv_error *err)
+			    struct slabkv_error *err)
 {
-	const struct skv_file_wish w = { .file = file, .draining = wish != SLABKV_FILE_KEEP, .forget = wish == SLABKV_FILE_FORGET };
+	const struct skv_file_wish w = { .file = file,
+					 .draining = wish != SLABKV_FILE_KEEP,
+					 .forget = wish == SLABKV_FILE_FORGET };
 	struct skv_buf body = { 0 };
 	char path[SKV_PATH_MAX];
 	struct skv_call c = { .op = "storage_file_set", .method = "PUT", .path = path, .body = &body };
@@ -244,12 +246,14 @@ static uint64_t digits(const struct skv_json_node *o, const char *name, unsigned
 	return n;
 }
 
-static int read_part(struct skv_arena *a, const struct skv_json_node *o, const struct skv_json_node *files, uint32_t n_files,
-		     struct slabkv_part_info *out, struct skv_error *err)
+static int read_part(struct skv_arena *a, const struct skv_json_node *o, const struct skv_json_node *files,
+		     uint32_t n_files, struct slabkv_part_info *out, struct skv_error *err)
 {
 	const struct skv_json_node *loc = field(o, "location"), *f = files;
 
-	*out = (struct slabkv_part_info){ .spec = text(a, o, "name"), .state = text(a, o, "state"), .storage = "", .path = "" };
+	*out = (struct slabkv_part_info){
+		.spec = text(a, o, "name"), .state = text(a, o, "state"), .storage = "", .path = ""
+	};
 	if (loc && loc->type == SKV_JSON_OBJECT && number(loc, "file") < n_files) {
 		for (uint64_t i = number(loc, "file"); i > 0; i--)
 			f = skv_json_next(f);
@@ -273,7 +277,8 @@ static int read_block(struct slabkv_block_info *out, const struct skv_json_node 
 	int rc = SKV_OK;
 
 	if (!read_key(o, "key", &out->key))
-		return skv_fail(err, SKV_E_INTERNAL, "key", "block_get: the manager's answer does not fit the question");
+		return skv_fail(err, SKV_E_INTERNAL, "key",
+				"block_get: the manager's answer does not fit the question");
 	out->has_parent = read_key(o, "parent", &out->parent);
 	out->children = (uint32_t)number(o, "children");
 	out->created_ms = number(o, "created_ms");
@@ -292,8 +297,8 @@ static int read_block(struct slabkv_block_info *out, const struct skv_json_node 
 	return rc;
 }
 
-static int get_block(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, struct slabkv_block_info *out,
-		     struct skv_error *err)
+static int get_block(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		     struct slabkv_block_info *out, struct skv_error *err)
 {
 	struct skv_arena *a = skv_result_arena(out);
 	const struct skv_json_node *root;
@@ -316,7 +321,7 @@ static int get_block(struct slabkv *kv, const char *instance, const struct slabk
 }
 
 int slabkv_block_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		      const struct slabkv_block_info **out, struct slabkv_error *err)
+		     const struct slabkv_block_info **out, struct slabkv_error *err)
 {
 	struct slabkv_block_info *r = skv_result_new(sizeof *r);
 	struct skv_error e = { 0 };

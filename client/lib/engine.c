@@ -6,13 +6,13 @@
  */
 #include "engine.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <skv/check.h>
 #include <skv/log.h>
 
 #include "usrbio_lib.h"
@@ -115,26 +115,34 @@ int skv_engine_status(int error)
 int skv_engine_open(struct skv_engine *e, int dirfd, const char *path, bool write,
 		    struct skv_engine_file **out, struct skv_error *err)
 {
-	assert(path[0] && !strchr(path, '/'));
+	if (!SKV_CHECK(path[0] && !strchr(path, '/')))
+		return skv_fail(err, SKV_E_INTERNAL, NULL, "no name of a slab file");
 	return e->ops->open(e, dirfd, path, write, out, err);
 }
 
 void skv_engine_close(struct skv_engine *e, struct skv_engine_file *f)
 {
+	SKV_CHECK(!f || f->fd >= 0);
 	if (f)
 		e->ops->close(e, f);
 }
 
-static void prepare(struct skv_io_run *runs, uint32_t n)
+/* False: an engine must not see them. */
+static bool prepare(struct skv_io_run *runs, uint32_t n)
 {
+	bool sound = true;
+
 	for (uint32_t i = 0; i < n; i++) {
-		assert(runs[i].n_iov > 0 && runs[i].n_iov <= SKV_RUN_IOV);
+		sound &= SKV_CHECK(runs[i].n_iov > 0 && runs[i].n_iov <= SKV_RUN_IOV);
 		runs[i].done = 0;
 		runs[i].status = SKV_OK;
 		runs[i].ended_ms = UINT64_MAX;
 		runs[i].ios = 0;
 		runs[i].again = runs[i].loose = runs[i].touched = false;
 	}
+	for (uint32_t i = 0; i < n && !sound; i++)
+		runs[i].status = SKV_E_INTERNAL;
+	return sound;
 }
 
 static void distrust(struct skv_io_run *runs, uint32_t n, bool short_ok)
@@ -154,21 +162,23 @@ static void distrust(struct skv_io_run *runs, uint32_t n, bool short_ok)
 void skv_engine_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
 		     const struct skv_deadline *by)
 {
-	prepare(runs, n);
-	e->ops->read(e, runs, n, by);
+	if (prepare(runs, n))
+		e->ops->read(e, runs, n, by);
 	distrust(runs, n, true);
 }
 
 void skv_engine_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
 		      const struct skv_deadline *by)
 {
-	prepare(runs, n);
-	e->ops->write(e, runs, n, by);
+	if (prepare(runs, n))
+		e->ops->write(e, runs, n, by);
 	distrust(runs, n, false);
 }
 
 int skv_engine_sync(struct skv_engine *e, struct skv_engine_file *f)
 {
+	if (!SKV_CHECK(f && f->fd >= 0))
+		return SKV_E_INTERNAL;
 	return e->ops->sync(e, f);
 }
 

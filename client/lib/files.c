@@ -8,13 +8,13 @@
  */
 #include "files.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <skv/check.h>
 #include <skv/lock.h>
 #include <skv/mem.h>
 
@@ -53,7 +53,8 @@ void skv_files_destroy(struct skv_files_cache *c)
 	while (c->list) {
 		struct skv_slab_file *f = c->list;
 
-		assert(f->refs == 0);
+		if (!SKV_CHECK(f->refs == 0))
+			break; /* somebody uses it still: it is left to him */
 		c->list = f->next;
 		close_file(c, f);
 	}
@@ -64,10 +65,11 @@ void skv_files_destroy(struct skv_files_cache *c)
 /* Takes `f` out of the list. False when it is out already. */
 static bool unlink_locked(struct skv_files_cache *c, struct skv_slab_file *f)
 {
-	assert(skv_mutex_held(&c->lock));
+	SKV_CHECK(skv_mutex_held(&c->lock));
 	for (struct skv_slab_file **p = &c->list; *p; p = &(*p)->next) {
 		if (*p == f) {
 			*p = f->next;
+			SKV_CHECK(c->n > 0);
 			c->n--;
 			return true;
 		}
@@ -77,7 +79,8 @@ static bool unlink_locked(struct skv_files_cache *c, struct skv_slab_file *f)
 
 static void push_locked(struct skv_files_cache *c, struct skv_slab_file *f)
 {
-	assert(skv_mutex_held(&c->lock));
+	SKV_CHECK(skv_mutex_held(&c->lock));
+	SKV_CHECK(!f->forgotten && f->file);
 	f->next = c->list;
 	c->list = f;
 	c->n++;
@@ -103,6 +106,7 @@ static struct skv_slab_file *take(struct skv_files_cache *c, const uint8_t uuid[
 		f = fresh;
 		fresh = NULL;
 	}
+	SKV_CHECK(!f || (!f->forgotten && f->write == write));
 	if (f)
 		f->refs++;
 	skv_mutex_unlock(&c->lock);
@@ -243,8 +247,7 @@ void skv_files_release(struct skv_files_cache *c, struct skv_slab_file *f)
 	bool last;
 
 	skv_mutex_lock(&c->lock);
-	assert(f->refs > 0);
-	last = --f->refs == 0 && f->forgotten;
+	last = SKV_CHECK(f->refs > 0) && --f->refs == 0 && f->forgotten;
 	skv_mutex_unlock(&c->lock);
 	if (last)
 		close_file(c, f);

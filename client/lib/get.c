@@ -83,6 +83,8 @@ static enum slabkv_result judge(const struct get *g, const struct skv_piece *p)
 	const struct skv_location *loc = location(g, p->block, p->spec);
 	bool in_time = p->ended_ms < g->answer.valid_until_ms;
 
+	SKV_CHECK(p->length == loc->length && p->done <= p->length);
+
 	if (p->status == SKV_E_TIMEOUT)
 		return SLABKV_MISS; /* the lease ended before it could be read */
 	if (p->status != SKV_OK)
@@ -101,6 +103,8 @@ static void settle_piece(struct get *g, const struct skv_piece *p)
 {
 	struct slabkv_block *b = block(g, p->block);
 	enum slabkv_result r = judge(g, p);
+
+	SKV_CHECK(g->answer.res.hit[p->block] && p->spec < g->answer.res.n_specs);
 
 	if (r == SLABKV_MISMATCH)
 		report(g, p);
@@ -128,6 +132,7 @@ static void settle(struct get *g)
 		for (uint32_t s = 0; r == SLABKV_HIT && s < res->n_specs; s++)
 			g->io->bytes += location(g, b, s)->length;
 	}
+	SKV_CHECK(g->io->done + g->io->mismatches + g->io->failed <= res->n_keys);
 	g->io->matched = res->matched;
 	g->io->ios = g->t.ios;
 }
@@ -141,6 +146,7 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 
 	if (rc != SKV_OK)
 		return rc;
+	SKV_CHECK(g->answer.res.n_keys == g->keys->n && g->answer.res.matched <= g->keys->n);
 	for (uint32_t b = 0; b < g->answer.res.n_keys; b++)
 		pieces += g->answer.res.hit[b] ? g->answer.res.n_specs : 0;
 	rc = skv_transfer_begin(&g->t, g->kv, a, &g->answer.res.files, pieces);
@@ -150,6 +156,7 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 		rc = skv_transfer_plan(&g->t, false);
 	}
 	if (rc == SKV_OK) {
+		SKV_CHECK(g->t.n_pieces == pieces);
 		by = deadline(g);
 		skv_transfer_run(&g->t, false, &by);
 		settle(g);

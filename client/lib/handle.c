@@ -39,7 +39,8 @@ bool skv_is_broken(const struct slabkv *kv, struct skv_error *err)
 	if (!atomic_load_explicit(&kv->broken, memory_order_relaxed) &&
 	    !atomic_load_explicit(&all_broken, memory_order_relaxed))
 		return false;
-	skv_fail(err, SKV_E_INTERNAL, "handle", "an error in libslabkv was noticed (the log names it): this handle is out of use");
+	skv_fail(err, SKV_E_INTERNAL, "handle",
+		 "an error in libslabkv was noticed (the log names it): this handle is out of use");
 	return true;
 }
 
@@ -47,14 +48,15 @@ bool skv_is_foreign(pid_t pid, struct skv_error *err)
 {
 	if (pid == getpid())
 		return false;
-	skv_fail(err, SKV_E_INVALID, "handle", "belongs to process %d, which has forked this one: open another one here",
-		 (int)pid);
+	skv_fail(err, SKV_E_INVALID, "handle",
+		 "belongs to process %d, which has forked this one: open another one here", (int)pid);
 	return true;
 }
 
 int skv_size_refuse(struct skv_error *err, const char *what)
 {
-	return skv_fail(err, SKV_E_INVALID, "size", "the struct's `size` is too small: set it to sizeof, or begin with %s", what);
+	return skv_fail(err, SKV_E_INVALID, "size",
+			"the struct's `size` is too small: set it to sizeof, or begin with %s", what);
 }
 
 int skv_enter(struct slabkv *kv, struct skv_error *err)
@@ -64,5 +66,7 @@ int skv_enter(struct slabkv *kv, struct skv_error *err)
 	if (skv_is_foreign(kv->pid, err))
 		return SKV_E_INVALID;
 	skv_handle_of_thread(kv);
+	SKV_CHECK(!atomic_load_explicit(&kv->closing, memory_order_relaxed) ||
+		  kv->async); /* slabkv_close is the last use */
 	return skv_is_broken(kv, err) ? SKV_E_INTERNAL : SKV_OK;
 }

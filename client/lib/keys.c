@@ -70,7 +70,8 @@ const char *skv_path_name(const char *name, char out[SKV_PATH_NAME])
 {
 	char *p = out;
 
-	for (; *name; name++) {
+	SKV_CHECK(strlen(name) <= SKV_MAX_NAME);
+	for (; *name && p < out + SKV_PATH_NAME - 3; name++) {
 		if (*name != '/')
 			*p++ = *name;
 		else
@@ -182,6 +183,7 @@ int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (uint32_t i = 0; i < keys->n; i++)
 		wide[i] = key_at(keys, i);
+	SKV_CHECK(!skv_keys_are_text(keys));
 	out->keys = wide;
 	out->form = keys->form == SLABKV_KEYS_INT ? form_of_ints(keys->v.ints, keys->n) : SKV_KEYS_HEX;
 	return SKV_OK;

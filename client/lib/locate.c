@@ -17,6 +17,7 @@ static int copy_places(struct skv_arena *a, const struct skv_location *loc, size
 {
 	out->loc = skv_arena_calloc(a, n_loc, sizeof *out->loc);
 	out->files = skv_arena_calloc(a, files->n, sizeof *out->files);
+	SKV_CHECK(n_loc <= (size_t)SKV_MAX_KEYS * SKV_MAX_SPECS);
 	if (!out->loc || !out->files)
 		return SKV_E_NOMEM;
 	for (size_t i = 0; i < n_loc; i++)

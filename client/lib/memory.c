@@ -9,8 +9,6 @@
  */
 #include "client.h"
 
-#include <assert.h>
-
 #include <skv/lock.h>
 #include <skv/mem.h>
 
@@ -91,8 +89,8 @@ void skv_memory_unpin(struct skv_memory *m, struct skv_region *r, const void *da
 	if (r->pool)
 		skv_buffers_unpin(r->pool, data, length);
 	skv_mutex_lock(&m->lock);
-	assert(r->pins > 0);
-	r->pins--;
+	if (SKV_CHECK(r->pins > 0))
+		r->pins--;
 	skv_mutex_unlock(&m->lock);
 }
 
@@ -127,6 +125,7 @@ int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t bloc
 			const struct slabkv_buf *b = &block->bufs[k];
 			struct skv_region *r = skv_memory_pin(m, b->data, b->size);
 
+			SKV_CHECK(out->n < most);
 			if (r)
 				out->v[out->n++] = (struct skv_pinned){ r, b->data, b->size };
 		}
@@ -180,6 +179,7 @@ static int drop(struct skv_memory *m, const void *base, const struct slabkv_pool
 			break;
 	if (*at)
 		rc = (*at)->pins > 0 ? SKV_E_IN_USE : SKV_OK;
+	SKV_CHECK(rc != SKV_OK || atomic_load(&m->n) > 0);
 	if (rc == SKV_OK) {
 		r = *at;
 		r->leaving = true; /* others see it until the engine has let go: no overlap */
@@ -189,9 +189,10 @@ static int drop(struct skv_memory *m, const void *base, const struct slabkv_pool
 		return rc;
 	skv_engine_unmap(m->engine, r->base);
 	skv_mutex_lock(&m->lock);
-	for (at = &m->list; *at != r; at = &(*at)->next)
+	for (at = &m->list; *at && *at != r; at = &(*at)->next)
 		;
-	*at = r->next;
+	if (SKV_CHECK(*at == r && r->pins == 0 && r->leaving))
+		*at = r->next;
 	atomic_fetch_sub(&m->n, 1);
 	skv_mutex_unlock(&m->lock);
 	if (r->pool)

@@ -7,12 +7,12 @@
  */
 #include "mount.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <skv/check.h>
 #include <skv/lock.h>
 #include <skv/mem.h>
 #include <skv/superblock.h>
@@ -63,7 +63,8 @@ void skv_mounts_destroy(struct skv_mounts *m)
 	while (m->list) {
 		struct skv_mount *mount = m->list;
 
-		assert(mount->refs == 0);
+		if (!SKV_CHECK(mount->refs == 0))
+			break; /* somebody uses it still: it is left to him */
 		m->list = mount->next;
 		close_mount(mount);
 	}
@@ -134,7 +135,7 @@ static int open_mount(const char *path, const uint8_t uuid[16], struct skv_mount
 
 static struct skv_mount *find_locked(struct skv_mounts *m, const uint8_t uuid[16])
 {
-	assert(skv_mutex_held(&m->lock));
+	SKV_CHECK(skv_mutex_held(&m->lock));
 	for (struct skv_mount *mount = m->list; mount; mount = mount->next)
 		if (memcmp(mount->uuid, uuid, 16) == 0)
 			return mount;
@@ -154,6 +155,7 @@ static struct skv_mount *take(struct skv_mounts *m, const uint8_t uuid[16], stru
 		known = fresh;
 		fresh = NULL;
 	}
+	SKV_CHECK(!known || (!known->forgotten && memcmp(known->uuid, uuid, 16) == 0));
 	if (known)
 		known->refs++;
 	skv_mutex_unlock(&m->lock);
@@ -189,8 +191,7 @@ void skv_mount_release(struct skv_mounts *m, struct skv_mount *mount)
 	bool last;
 
 	skv_mutex_lock(&m->lock);
-	assert(mount->refs > 0);
-	last = --mount->refs == 0 && mount->forgotten;
+	last = SKV_CHECK(mount->refs > 0) && --mount->refs == 0 && mount->forgotten;
 	skv_mutex_unlock(&m->lock);
 	if (last)
 		close_mount(mount);
@@ -201,6 +202,7 @@ void skv_mount_forget(struct skv_mounts *m, struct skv_mount *mount)
 	skv_mutex_lock(&m->lock);
 	for (struct skv_mount **p = &m->list; *p; p = &(*p)->next) {
 		if (*p == mount) {
+			SKV_CHECK(!mount->forgotten);
 			*p = mount->next;
 			mount->forgotten = true;
 			break;

@@ -57,6 +57,7 @@ const struct slabkv_group_info *skv_group_info(struct skv_arena *a, const struct
 	struct slabkv_group_info *info = skv_arena_calloc(a, 1, sizeof *info);
 	struct slabkv_group *spec = skv_arena_calloc(a, 1, sizeof *spec);
 
+	SKV_CHECK(v->spec.share <= SKV_SHARE_FIXED);
 	if (!info || !spec)
 		return NULL;
 	*spec = (struct slabkv_group){ .size = sizeof *spec,
@@ -113,6 +114,7 @@ const struct slabkv_instance_info *skv_instance_info(struct skv_arena *a, const 
 	struct slabkv_instance_info *info = skv_arena_calloc(a, 1, sizeof *info);
 	struct slabkv_instance *spec = skv_arena_calloc(a, 1, sizeof *spec);
 
+	SKV_CHECK(v->spec.n_specs <= SKV_MAX_SPECS);
 	if (!info || !spec)
 		return NULL;
 	*spec = (struct slabkv_instance){ .size = sizeof *spec,

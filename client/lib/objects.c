@@ -25,8 +25,8 @@ struct kind {
 	const char *all;  /* path of the list */
 	const char *list; /* field of the list */
 	int (*check)(const char *name, const char *field, struct skv_error *err);
-	int (*read)(const struct skv_v1_codec *codec, const struct skv_v1_in *in, const struct skv_buf *body, union view *out,
-		    struct skv_error *err);
+	int (*read)(const struct skv_v1_codec *codec, const struct skv_v1_in *in, const struct skv_buf *body,
+		    union view *out, struct skv_error *err);
 	void (*write)(const struct skv_v1_codec *codec, struct skv_buf *out, const union view *v);
 	const char **(*name)(union view *v);
 	const void *(*info)(struct skv_arena *a, const union view *v);
@@ -45,6 +45,7 @@ static int object_call(struct slabkv *kv, const char *op, const char *method, co
 	struct skv_call c = { .op = op, .method = method, .path = path, .body = body ? &text : NULL };
 	int rc;
 
+	SKV_CHECK(name && kind->check(name, "name", NULL) == SKV_OK);
 	snprintf(path, sizeof path, format, skv_path_name(name, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
@@ -98,17 +99,20 @@ static const char **instance_name(union view *v) { return &v->instance.spec.id; 
 
 static const void *storage_info(struct skv_arena *a, const union view *v) { return skv_storage_info(a, &v->storage); }
 static const void *group_info(struct skv_arena *a, const union view *v) { return skv_group_info(a, &v->group); }
-static const void *instance_info(struct skv_arena *a, const union view *v) { return skv_instance_info(a, &v->instance); }
+static const void *instance_info(struct skv_arena *a, const union view *v)
+{
+	return skv_instance_info(a, &v->instance);
+}
 
-static const struct kind storages = { "storage_put", "storage_get", "storage_delete", "storages", SKV_PATH_STORAGE,
-				      SKV_PATH_STORAGES, "storages", skv_name_check, read_storage, write_storage,
-				      storage_name, storage_info };
-static const struct kind groups = { "group_put", "group_get", "group_delete", "groups", SKV_PATH_GROUP,
-				    SKV_PATH_GROUPS, "groups", skv_name_check, read_group, write_group,
-				    group_name, group_info };
-static const struct kind instances = { "instance_put", "instance_get", "instance_delete", "instances", SKV_PATH_INSTANCE,
-				       SKV_PATH_INSTANCES, "instances", skv_model_name_check, read_instance,
-				       write_instance, instance_name, instance_info };
+static const struct kind storages = { "storage_put",    "storage_get",     "storage_delete", "storages",
+				      SKV_PATH_STORAGE, SKV_PATH_STORAGES, "storages",       skv_name_check,
+				      read_storage,     write_storage,     storage_name,     storage_info };
+static const struct kind groups = { "group_put",    "group_get",     "group_delete", "groups",
+				    SKV_PATH_GROUP, SKV_PATH_GROUPS, "groups",       skv_name_check,
+				    read_group,     write_group,     group_name,     group_info };
+static const struct kind instances = { "instance_put",    "instance_get",     "instance_delete", "instances",
+				       SKV_PATH_INSTANCE, SKV_PATH_INSTANCES, "instances",       skv_model_name_check,
+				       read_instance,     write_instance,     instance_name,     instance_info };
 
 /* ---- get, list, delete ---------------------------------------------------------------------------- */
 
@@ -169,8 +173,10 @@ struct list {
 	uint32_t n;
 	const void **v;
 };
-#define SAME_SHAPE(type)                                                                                               \
-	_Static_assert(sizeof(struct type) == sizeof(struct list) && offsetof(struct type, v) == offsetof(struct list, v), #type)
+#define SAME_SHAPE(type)                                                             \
+	_Static_assert(sizeof(struct type) == sizeof(struct list) &&                 \
+			       offsetof(struct type, v) == offsetof(struct list, v), \
+		       #type)
 SAME_SHAPE(slabkv_storages);
 SAME_SHAPE(slabkv_groups);
 SAME_SHAPE(slabkv_instances);
@@ -209,7 +215,7 @@ static int read_list(const struct kind *kind, const struct skv_buf *body, struct
 	if (!to->v)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (skv_json_cut_begin(&cut, kind->list); rc == SKV_OK && skv_json_cut_next(&cut, &one, &n);)
-		rc = add_one(kind, one, n, to, err);
+		rc = SKV_CHECK(to->n < most) ? add_one(kind, one, n, to, err) : SKV_E_INTERNAL;
 	return rc;
 }
 
@@ -233,7 +239,7 @@ static int list(struct slabkv *kv, const struct kind *kind, const void **out, st
 	return skv_result_fail(err, &e, rc);
 }
 
-static int delete(struct slabkv *kv, const struct kind *kind, const char *name, struct slabkv_error *err)
+static int delete (struct slabkv *kv, const struct kind *kind, const char *name, struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	struct skv_answer a = { 0 };
@@ -435,7 +441,8 @@ int slabkv_instance_put(struct slabkv *kv, const struct slabkv_instance *i, stru
 	return put(kv, &instances, i->id, &fresh, i, SKV_HAS(i, capacity), lay_instance, err);
 }
 
-int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out, struct skv_error *err)
+int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
+		       struct skv_error *err)
 {
 	const void *info;
 	int rc = get_info(kv, &storages, sizeof **out, name, &info, err);
@@ -446,7 +453,7 @@ int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_
 }
 
 int slabkv_storage_get(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
-			struct slabkv_error *err)
+		       struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	int rc = skv_enter(kv, &e);
@@ -454,7 +461,8 @@ int slabkv_storage_get(struct slabkv *kv, const char *name, const struct slabkv_
 	return skv_result_fail(err, &e, rc == SKV_OK ? skv_object_storage(kv, name, out, &e) : rc);
 }
 
-int slabkv_group_get(struct slabkv *kv, const char *name, const struct slabkv_group_info **out, struct slabkv_error *err)
+int slabkv_group_get(struct slabkv *kv, const char *name, const struct slabkv_group_info **out,
+		     struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	const void *info;
@@ -468,7 +476,7 @@ int slabkv_group_get(struct slabkv *kv, const char *name, const struct slabkv_gr
 }
 
 int slabkv_instance_get(struct slabkv *kv, const char *id, const struct slabkv_instance_info **out,
-			 struct slabkv_error *err)
+			struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	const void *info;
@@ -513,15 +521,15 @@ int slabkv_instances(struct slabkv *kv, const struct slabkv_instances **out, str
 
 int slabkv_storage_delete(struct slabkv *kv, const char *name, struct slabkv_error *err)
 {
-	return delete(kv, &storages, name, err);
+	return delete (kv, &storages, name, err);
 }
 
 int slabkv_group_delete(struct slabkv *kv, const char *name, struct slabkv_error *err)
 {
-	return delete(kv, &groups, name, err);
+	return delete (kv, &groups, name, err);
 }
 
 int slabkv_instance_delete(struct slabkv *kv, const char *id, struct slabkv_error *err)
 {
-	return delete(kv, &instances, id, err);
+	return delete (kv, &instances, id, err);
 }

@@ -1,4 +1,5 @@
-/* objects.h - inside of storages, groups and instances: objects.c asks the manager, object_views.c makes the results. */
+/* objects.h - inside of storages, groups and instances: objects.c asks the manager, object_views.c makes the results.
+ */
 #ifndef SKV_CLIENT_OBJECTS_H
 #define SKV_CLIENT_OBJECTS_H
 

@@ -230,6 +230,7 @@ void slabkv_close(struct slabkv *kv)
 	atomic_store(&kv->closing, true);
 	while (kv->async)
 		slabkv_async_close(kv->async);
+	skv_handle_of_thread(kv);
 	skv_files_destroy(kv->files);
 	skv_mounts_destroy(kv->mounts);
 	skv_memory_destroy(kv->memory);
@@ -240,6 +241,7 @@ void slabkv_close(struct slabkv *kv)
 		skv_free(kv->urls[i]);
 	skv_free(kv->urls);
 	skv_mutex_destroy(&kv->async_lock);
+	skv_handle_of_thread(NULL);
 	skv_free(kv);
 }
 

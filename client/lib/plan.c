@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+#include <skv/check.h>
+
 static int by_place(const void *pa, const void *pb)
 {
 	const struct skv_piece *a = *(struct skv_piece *const *)pa;
@@ -40,6 +42,7 @@ static void order_pieces(struct skv_piece *pieces, uint32_t n, struct skv_plan *
 		else
 			p->order[kept++] = piece;
 	}
+	SKV_CHECK(kept <= p->n_order && p->n_order <= n);
 	p->n_order = kept;
 }
 
@@ -73,6 +76,8 @@ int skv_plan_make(struct skv_piece *pieces, uint32_t n, struct skv_arena *a, str
 		iov[i] = (struct iovec){ piece->data, piece->length };
 		run->n_iov++;
 		run->length += piece->length;
+		SKV_CHECK(run->n_iov <= SKV_RUN_IOV && run->length >= piece->length);
+		SKV_CHECK(piece->run_at + piece->length == run->length && piece->offset == run->offset + piece->run_at);
 	}
 	return SKV_OK;
 }
@@ -82,8 +87,14 @@ void skv_plan_settle(const struct skv_plan *plan)
 	for (uint32_t i = 0; i < plan->n_order; i++) {
 		struct skv_piece *piece = plan->order[i];
 		const struct skv_io_run *run = &plan->runs[piece->run];
+		bool sound = SKV_CHECK(piece->run < plan->n_runs) && SKV_CHECK(run->done <= run->length) &&
+			     SKV_CHECK(piece->run_at + piece->length <= run->length);
 		uint64_t moved = run->done > piece->run_at ? run->done - piece->run_at : 0;
 
+		if (!sound) {
+			piece->status = SKV_E_INTERNAL;
+			continue;
+		}
 		piece->done = moved < piece->length ? moved : piece->length;
 		piece->ended_ms = run->ended_ms;
 		if (piece->done < piece->length)

@@ -233,6 +233,7 @@ int slabkv_pool_get(struct slabkv_pool *pool, uint32_t timeout_ms, struct slabkv
 	if (pool->n_free > 0) {
 		uint32_t i = pool->stack[--pool->n_free];
 
+		SKV_CHECK(i < pool->fixed.n_buffers && pool->buffers[i].state == FREE && pool->buffers[i].pins == 0);
 		pool->buffers[i].state = OUT;
 		buf->data = (char *)pool->fixed.base + (size_t)i * pool->fixed.stride;
 		buf->size = pool->fixed.buffer_bytes;
@@ -244,6 +245,10 @@ int slabkv_pool_get(struct slabkv_pool *pool, uint32_t timeout_ms, struct slabkv
 
 static void free_locked(struct slabkv_pool *pool, uint32_t i)
 {
+	if (!SKV_CHECK(skv_mutex_held(&pool->lock)) ||
+	    !SKV_CHECK(pool->buffers[i].state != FREE && pool->buffers[i].pins == 0) ||
+	    !SKV_CHECK(pool->n_free < pool->fixed.n_buffers))
+		return; /* rather lost than given out twice */
 	pool->buffers[i].state = FREE;
 	pool->stack[pool->n_free++] = i;
 	skv_cond_signal(&pool->freed);
@@ -279,6 +284,7 @@ static void range(const struct slabkv_pool *pool, const void *data, size_t lengt
 	uint64_t at = (uint64_t)((const char *)data - (const char *)pool->fixed.base);
 	uint64_t end = at + (length ? length - 1 : 0);
 
+	SKV_CHECK(at < pool->length && end >= at);
 	if (end >= pool->length)
 		end = pool->length - 1;
 	*first = (uint32_t)(at / pool->fixed.stride);
@@ -291,6 +297,7 @@ void skv_buffers_pin(struct slabkv_pool *pool, const void *data, size_t length)
 
 	range(pool, data, length, &i, &last);
 	skv_mutex_lock(&pool->lock);
+	SKV_CHECK(i <= last && last < pool->fixed.n_buffers);
 	for (; i <= last; i++)
 		pool->buffers[i].pins++;
 	skv_mutex_unlock(&pool->lock);
@@ -302,8 +309,12 @@ void skv_buffers_unpin(struct slabkv_pool *pool, const void *data, size_t length
 
 	range(pool, data, length, &i, &last);
 	skv_mutex_lock(&pool->lock);
+	SKV_CHECK(i <= last && last < pool->fixed.n_buffers);
 	for (; i <= last; i++) {
+		if (!SKV_CHECK(pool->buffers[i].pins > 0))
+			continue;
 		if (--pool->buffers[i].pins == 0 && pool->buffers[i].state == LEAVING) {
+			SKV_CHECK(pool->n_leaving > 0);
 			pool->n_leaving--;
 			free_locked(pool, i);
 		}
@@ -314,6 +325,7 @@ void skv_buffers_unpin(struct slabkv_pool *pool, const void *data, size_t length
 void skv_buffers_attached(struct slabkv_pool *pool, bool attached)
 {
 	skv_mutex_lock(&pool->lock);
+	SKV_CHECK(attached || pool->attached > 0);
 	pool->attached += attached ? 1 : (uint32_t)-1;
 	skv_mutex_unlock(&pool->lock);
 }

@@ -59,6 +59,8 @@ static void add_pieces(struct put *p)
 		if (res->outcome[b] != SKV_START_WRITE)
 			continue;
 		p->row[b] = row;
+		if (!SKV_CHECK(row < res->n_write))
+			break;
 		p->mask[row++] = true;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (location(p, b, s)->length > 0)
@@ -71,6 +73,8 @@ static void add_checksums(struct put *p)
 	for (uint32_t i = 0; p->checksums && i < p->t.n_pieces; i++) {
 		const struct skv_piece *piece = &p->t.pieces[i];
 
+		if (!SKV_CHECK(p->row[piece->block] < p->answer.res.n_write && piece->spec < p->answer.res.n_specs))
+			continue;
 		if (piece->status == SKV_OK)
 			p->checksums[(size_t)p->row[piece->block] * p->answer.res.n_specs +
 				     piece->spec] = skv_checksum(piece->data, piece->length);
@@ -87,11 +91,13 @@ static uint32_t settle_pieces(struct put *p)
 
 		if (piece->status == SKV_OK && piece->done == piece->length)
 			continue;
+		SKV_CHECK(piece->done <= piece->length && p->row[piece->block] < p->answer.res.n_write);
 		p->mask[p->row[piece->block]] = false;
 		block(p, piece->block)->why = piece->status ? piece->status : SKV_E_IO;
 	}
 	for (uint32_t i = 0; i < p->answer.res.n_write; i++)
 		whole += p->mask[i];
+	SKV_CHECK(whole <= p->answer.res.n_write);
 	return whole;
 }
 
@@ -144,6 +150,7 @@ static void settle_blocks(struct put *p, int rc)
 			p->io->failed++;
 		}
 	}
+	SKV_CHECK(p->io->done + p->io->exists + p->io->busy + p->io->failed == res->n_keys);
 	p->io->ios = p->t.ios;
 }
 
@@ -155,6 +162,7 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	uint32_t whole;
 	int rc = allocate(p, a, &pieces);
 
+	SKV_CHECK(p->answer.res.n_write > 0 && p->answer.res.session[0]);
 	if (rc == SKV_OK)
 		rc = skv_transfer_begin(&p->t, p->kv, a, &p->answer.res.files, pieces);
 	if (rc == SKV_OK) {

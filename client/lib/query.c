@@ -176,6 +176,7 @@ int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabk
 
 	if (rc == SKV_OK && skv_is_broken(kv, err))
 		rc = SKV_E_INTERNAL;
+	SKV_CHECK(rc != SKV_OK || answer.res.n_keys == keys->n);
 	if (rc == SKV_OK)
 		*hit = answer.res.hit;
 	return rc;

@@ -13,8 +13,10 @@
 
 struct holder {
 	struct skv_arena arena;
+	uint64_t mark; /* MARK: it is one of ours, and not released */
 	_Alignas(16) unsigned char data[];
 };
+#define MARK 0x736b76726573756cull
 
 /* The public numbers are the internal ones. */
 #define SAME(name, number, code, http, grpc, text)                                                 \
@@ -32,6 +34,7 @@ void *skv_result_new(size_t size)
 	if (!h)
 		return NULL;
 	skv_arena_init(&h->arena);
+	h->mark = MARK;
 	return h->data;
 }
 
@@ -40,7 +43,11 @@ static struct holder *holder_of(const void *result)
 	return (struct holder *)((uintptr_t)result - offsetof(struct holder, data));
 }
 
-struct skv_arena *skv_result_arena(void *result) { return &holder_of(result)->arena; }
+struct skv_arena *skv_result_arena(void *result)
+{
+	SKV_CHECK(holder_of(result)->mark == MARK);
+	return &holder_of(result)->arena;
+}
 
 void slabkv_free(const void *result)
 {
@@ -49,6 +56,9 @@ void slabkv_free(const void *result)
 	if (!result)
 		return;
 	h = holder_of(result);
+	if (!SKV_CHECK(h->mark == MARK))
+		return; /* no result of ours, or released twice: rather lost */
+	h->mark = 0;
 	skv_arena_destroy(&h->arena);
 	skv_free(h);
 }
@@ -80,7 +90,8 @@ int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int s
 	return status;
 }
 
-int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io, struct skv_error *err)
+int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io,
+		     struct skv_error *err)
 {
 	if (!blocks || block_size < sizeof *blocks)
 		return skv_fail(err, SKV_E_INVALID, "blocks", "block_size is sizeof(struct slabkv_block)");

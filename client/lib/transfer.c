@@ -12,7 +12,7 @@
 int skv_transfer_begin(struct skv_transfer *t, struct slabkv *kv, struct skv_arena *a,
 		       const struct skv_files *files, uint64_t max)
 {
-	*t = (struct skv_transfer){ .kv = kv, .arena = a, .files = files };
+	*t = (struct skv_transfer){ .kv = kv, .arena = a, .files = files, .max_pieces = max };
 	t->open = skv_arena_calloc(a, (size_t)files->n + 1, sizeof(struct skv_slab_file *));
 	t->dropped = skv_arena_calloc(a, (size_t)files->n + 1, sizeof(struct skv_slab_file *));
 	t->why = skv_arena_calloc(a, (size_t)files->n + 1, sizeof *t->why);
@@ -36,8 +36,12 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 	static const struct slabkv_buf none;
 	uint32_t at = t->buffer ? t->buffer[spec] : spec;
 	const struct slabkv_buf *buf = to->bufs && at < to->n_bufs ? &to->bufs[at] : &none;
-	struct skv_piece *p = &t->pieces[t->n_pieces++];
+	struct skv_piece *p = &t->pieces[t->n_pieces];
 	struct skv_error e = { 0 };
+
+	if (!SKV_CHECK(t->n_pieces < t->max_pieces) || !SKV_CHECK(loc->file < t->files->n))
+		return; /* the handle is out of use: no block is a hit, none is committed */
+	t->n_pieces++;
 
 	*p = (struct skv_piece){ .block = block,
 				 .spec = spec,
@@ -119,6 +123,7 @@ static int open_file(struct skv_transfer *t, uint32_t i, bool write)
 	rc = prove_file(t, i, uuid, write, &e);
 	if (rc != SKV_OK)
 		return note(t, &e, rc);
+	SKV_CHECK(t->open[i] && t->open[i]->write == write && memcmp(t->open[i]->uuid, uuid, 16) == 0);
 	return SKV_OK;
 }
 
@@ -127,6 +132,8 @@ static void resolve(struct skv_transfer *t, struct skv_piece *p)
 {
 	const struct skv_slab_file *f = t->open[p->file_index];
 	struct skv_error e = { 0 };
+
+	SKV_CHECK(p->file_index < t->files->n && !p->file);
 
 	if (!f) {
 		p->status = t->why[p->file_index];
@@ -158,6 +165,7 @@ int skv_transfer_plan(struct skv_transfer *t, bool write)
 /* One pass over the plan; the pieces get their results. */
 static void move(struct skv_transfer *t, bool write, const struct skv_deadline *by)
 {
+	SKV_CHECK(t->plan.n_order <= t->n_pieces && t->plan.n_runs <= t->plan.n_order);
 	if (t->plan.n_runs == 0)
 		return;
 	if (write)
@@ -180,7 +188,7 @@ static bool prepare_again(struct skv_transfer *t, bool write)
 		struct skv_piece *p = t->plan.order[i];
 		uint32_t f = p->file_index;
 
-		if (!t->plan.runs[p->run].again || p->done == p->length)
+		if (!SKV_CHECK(p->run < t->plan.n_runs) || !t->plan.runs[p->run].again || p->done == p->length)
 			continue;
 		if (t->open[f] && t->open[f]->file == p->file) {
 			skv_files_forget(t->kv->files, t->open[f]);
@@ -207,6 +215,7 @@ void skv_transfer_run(struct skv_transfer *t, bool write, const struct skv_deadl
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
 		struct skv_piece *p = &t->pieces[i];
 
+		SKV_CHECK(p->done <= p->length);
 		if (!p->file || p->done == p->length)
 			continue;
 		/* Short or failed: prove the file anew before it is used again. */

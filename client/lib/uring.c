@@ -12,7 +12,6 @@
  */
 #include "uring.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <skv/check.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 
@@ -42,6 +42,7 @@ static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 {
 	int error = skv_uring_ring_files(r, u->fds, 2 * u->max_files);
 
+	SKV_CHECK(skv_mutex_held(&u->lock) && u->n_rings > 0);
 	if (error)
 		tell_locked(u, "files", error);
 	if (skv_uring_ring_buffers(r) == 0) {
@@ -60,8 +61,9 @@ static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 /* A ring that was counted is none: each waiter looks anew, for it may have been the last one to wait for. */
 static void lost_locked(struct skv_uring *u)
 {
-	assert(u->n_rings > 0);
-	u->n_rings--;
+	SKV_CHECK(skv_mutex_held(&u->lock));
+	if (SKV_CHECK(u->n_rings > 0))
+		u->n_rings--;
 	skv_cond_broadcast(&u->returned);
 }
 
@@ -90,6 +92,7 @@ static struct skv_uring_ring *take(struct skv_uring *u)
 			skv_cond_wait(&u->returned, &u->lock);
 		r = u->idle;
 		make = !r && !full;
+		SKV_CHECK(u->n_rings <= SKV_URING_RINGS);
 		if (r)
 			u->idle = r->next_idle;
 		else if (make)
@@ -117,12 +120,14 @@ static void give(struct skv_uring *u, struct skv_uring_ring *r)
 	bool broken = r->broken;
 
 	skv_mutex_lock(&u->lock);
+	SKV_CHECK(r != u->idle);
 	if (broken) {
 		struct skv_uring_ring **at = &u->all;
 
-		while (*at != r)
+		while (*at && *at != r)
 			at = &(*at)->next;
-		*at = r->next;
+		if (SKV_CHECK(*at == r))
+			*at = r->next;
 		lost_locked(u);
 	} else {
 		r->next_idle = u->idle;
@@ -249,6 +254,7 @@ static bool set_everywhere_locked(struct skv_uring *u, uint32_t index, int fd, i
 	const int fds[2] = { fd, direct };
 	bool all = true;
 
+	SKV_CHECK(skv_mutex_held(&u->lock));
 	for (struct skv_uring_ring *r = u->all; r && all; r = r->next) {
 		int error = skv_uring_ring_set_files(r, 2 * index, fds);
 
@@ -332,6 +338,7 @@ static void unmap_locked(struct skv_uring *u, void *owner)
 {
 	static const struct skv_uring_region none;
 
+	SKV_CHECK(skv_mutex_held(&u->lock));
 	for (uint32_t i = 0; i < SKV_URING_REGIONS; i++) {
 		if (!u->regions[i].base || u->regions[i].owner != owner)
 			continue;
@@ -346,6 +353,7 @@ static int map_part_locked(struct skv_uring *u, const struct skv_uring_region *p
 {
 	uint32_t at = 0;
 
+	SKV_CHECK(skv_mutex_held(&u->lock));
 	while (at < SKV_URING_REGIONS && u->regions[at].base)
 		at++;
 	if (at == SKV_URING_REGIONS)

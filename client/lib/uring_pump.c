@@ -15,9 +15,10 @@
  */
 #include "uring.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
+
+#include <skv/check.h>
 
 #define STRIKES 200u /* tries of 1 ms each, when the kernel has no room for a request */
 
@@ -90,6 +91,7 @@ static void fill_slot(struct pump *p, struct skv_uring_slot *s)
 			p->skip = 0;
 		}
 	}
+	SKV_CHECK(s->length <= SKV_URING_CHUNK && p->iov <= run->n_iov);
 	p->at += s->length;
 	s->direct = may_go_direct(p, s);
 }
@@ -150,7 +152,11 @@ static void prepare(struct pump *p, uint32_t number)
 	unsigned int length = (unsigned int)s->length;
 	void *base = s->iov[0].iov_base;
 
-	assert(sqe); /* the ring has an entry for each slot */
+	if (!SKV_CHECK(sqe)) { /* the ring has an entry for each slot */
+		stop_run(&p->runs[s->run], s->at, SKV_E_INTERNAL);
+		p->r->free[p->n_free++] = number;
+		return;
+	}
 	if (fixed)
 		fd = (int)(2 * f->index + s->direct);
 	if (buffer >= 0 && p->write)
@@ -168,6 +174,7 @@ static void prepare(struct pump *p, uint32_t number)
 	if (fixed)
 		io_uring_sqe_set_flags(sqe, IOSQE_FIXED_FILE);
 	io_uring_sqe_set_data64(sqe, number);
+	SKV_CHECK(p->n_sent < p->r->depth && s->length > 0);
 	p->r->sent[p->n_sent++] = number;
 	p->n_flight++;
 }
@@ -177,7 +184,8 @@ static void forget_taken(struct pump *p)
 {
 	uint32_t left = io_uring_sq_ready(&p->r->ring);
 
-	assert(left <= p->n_sent);
+	if (!SKV_CHECK(left <= p->n_sent))
+		left = p->n_sent;
 	for (uint32_t i = 0; i < left; i++)
 		p->r->sent[i] = p->r->sent[p->n_sent - left + i];
 	p->n_sent = left;
@@ -235,6 +243,7 @@ static void retry(struct pump *p, uint32_t number)
 {
 	const struct skv_uring_slot *s = &p->r->slots[number];
 
+	SKV_CHECK(p->n_ready + p->n_flight < p->r->depth && p->n_free < p->r->depth);
 	if (s->at < p->runs[s->run].done)
 		p->r->ready[p->n_ready++] = number;
 	else
@@ -243,6 +252,7 @@ static void retry(struct pump *p, uint32_t number)
 
 static void advance(struct pump *p, struct skv_uring_slot *s, uint64_t n)
 {
+	SKV_CHECK(n <= s->length);
 	s->at += n;
 	s->length -= n;
 	while (s->n_iov > 0 && n >= s->iov->iov_len) {
@@ -262,6 +272,7 @@ static void landed(struct pump *p, uint32_t number, int res)
 	struct skv_uring_slot *s = &p->r->slots[number];
 	struct skv_io_run *run = &p->runs[s->run];
 
+	SKV_CHECK(p->n_flight > 0 && s->run < p->n);
 	p->n_flight--;
 	run->ended_ms = skv_now_ms(p->by->clock);
 	if ((res == -EINTR || res == -EAGAIN) && ++s->again < STRIKES) {
@@ -298,8 +309,8 @@ static void reap(struct pump *p)
 		int res = cqe->res;
 
 		io_uring_cqe_seen(&p->r->ring, cqe);
-		assert(number < p->r->depth);
-		landed(p, number, res);
+		if (SKV_CHECK(number < p->r->depth))
+			landed(p, number, res);
 	}
 }
 
@@ -331,5 +342,5 @@ void skv_uring_pump(struct skv_uring_ring *r, bool write, struct skv_io_run *run
 		reap(&p);
 	}
 	/* Every request is back, or was never the kernel's. */
-	assert(p.run == p.n && p.n_ready == 0);
+	SKV_CHECK(p.run == p.n && p.n_ready == 0);
 }

@@ -302,6 +302,7 @@ static const char *keep_locked(struct skv_usrbio *u, const char *text)
 {
 	struct reason *r;
 
+	SKV_CHECK(skv_mutex_held(&u->lock));
 	for (r = u->reasons; r; r = r->next)
 		if (strcmp(r->text, text) == 0)
 			return r->text;
@@ -522,6 +523,7 @@ static int sync_file(struct skv_engine *e, struct skv_engine_file *file)
 /* The ground with a reference and its memory; NULL: there is none that stands. */
 static struct skv_usrbio_ground *enter_locked(struct skv_usrbio *u)
 {
+	SKV_CHECK(skv_mutex_held(&u->lock));
 	if (!u->ground || !skv_usrbio_ground_enter(u->ground))
 		return NULL;
 	skv_usrbio_ground_ref(u->ground);

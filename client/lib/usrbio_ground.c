@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <skv/check.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 
@@ -181,7 +182,8 @@ void skv_usrbio_ground_unref(struct skv_usrbio_ground *g)
 {
 	if (!g || atomic_fetch_sub(&g->refs, 1) > 1)
 		return;
-	assert(g->users == 0);
+	if (!SKV_CHECK(g->users == 0))
+		return; /* somebody uses it still: it is left to him */
 	skv_mutex_destroy(&g->lock);
 	skv_free(g);
 }

@@ -17,6 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <skv/check.h>
 #include <skv/hash.h>
 #include <skv/mem.h>
 #include <skv/superblock.h>
@@ -142,6 +143,8 @@ static bool is_used(const struct skv_usrbio_pool *p, uint32_t unit)
 
 static void mark(struct skv_usrbio_pool *p, uint32_t unit, uint32_t n, bool used)
 {
+	if (!SKV_CHECK(n > 0 && unit < p->n_units && n <= p->n_units - unit) || !SKV_CHECK(used || p->n_used >= n))
+		return;
 	for (uint32_t i = unit; i < unit + n; i++)
 		p->used[i / 64] ^= 1ull << (i % 64);
 	p->n_used = used ? p->n_used + n : p->n_used - n;
@@ -194,8 +197,8 @@ void skv_usrbio_pool_give(struct skv_usrbio_pool *p, const uint8_t *data, uint64
 	uint64_t at = (uint64_t)(data - p->memory.iov.base) / SKV_USRBIO_UNIT;
 
 	skv_mutex_lock(&p->lock);
-	assert(at < p->n_units && is_used(p, (uint32_t)at));
-	mark(p, (uint32_t)at, units_of(bytes), false);
+	if (SKV_CHECK(at < p->n_units && is_used(p, (uint32_t)at)))
+		mark(p, (uint32_t)at, units_of(bytes), false);
 	skv_cond_broadcast(&p->freed);
 	skv_mutex_unlock(&p->lock);
 }

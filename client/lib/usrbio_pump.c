@@ -14,7 +14,6 @@
  */
 #include "usrbio.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 

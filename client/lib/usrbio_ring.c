@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <string.h>
 
+#include <skv/check.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 
@@ -89,6 +90,7 @@ struct skv_usrbio_io *skv_usrbio_ring_take(struct skv_usrbio_ring *r)
 
 	skv_mutex_lock(&r->lock);
 	io = r->free;
+	SKV_CHECK(!io || (!io->flying && !io->own));
 	if (io)
 		r->free = io->next;
 	skv_mutex_unlock(&r->lock);
@@ -101,6 +103,8 @@ struct skv_usrbio_io *skv_usrbio_ring_take(struct skv_usrbio_ring *r)
 
 static void give_locked(struct skv_usrbio_ring *r, struct skv_usrbio_io *io)
 {
+	SKV_CHECK(skv_mutex_held(&r->lock) && io >= r->ios && io < r->ios + r->entries);
+	SKV_CHECK(!io->flying && io != r->free);
 	io->own = false;
 	io->length = 0;
 	io->next = r->free;
@@ -118,6 +122,7 @@ bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, 
 {
 	bool mine = true;
 
+	SKV_CHECK(data && length > 0);
 	skv_mutex_lock(&r->lock);
 	for (uint32_t i = 0; r->way == SKV_USRBIO_READ && mine && i < r->entries; i++) {
 		const struct skv_usrbio_io *o = &r->ios[i];
@@ -185,6 +190,7 @@ static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 	struct skv_usrbio_io *io = (struct skv_usrbio_io *)(uintptr_t)cqe->userdata;
 	uintptr_t at = (uintptr_t)io - (uintptr_t)r->ios;
 
+	SKV_CHECK(skv_mutex_held(&r->lock));
 	if (at >= r->entries * sizeof *io || at % sizeof *io || !io->flying)
 		return false;
 	io->flying = false;
@@ -217,6 +223,7 @@ static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 	struct timespec until;
 	int n;
 
+	SKV_CHECK(skv_mutex_held(&r->lock));
 	r->reaping = true;
 	skv_mutex_unlock(&r->lock);
 	clock_gettime(CLOCK_REALTIME, &until); /* the library's clock */
@@ -243,6 +250,7 @@ static void leave_locked(struct skv_usrbio_ring *r, const struct skv_usrbio_call
 {
 	struct skv_usrbio_call **at = &r->waiting;
 
+	SKV_CHECK(skv_mutex_held(&r->lock));
 	while (*at && *at != c)
 		at = &(*at)->next;
 	if (*at)

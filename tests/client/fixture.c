@@ -1,6 +1,7 @@
 /* fixture.c - see fixture.h. */
 #include "fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +23,24 @@ void fixture_reopen(struct fixture *f, const struct skv_clock *clock,
 	assert_int_equal(skv_client_open(&f->o, clock, engine, &f->kv, &err), SKV_OK);
 }
 
+/* In tests a failed check ends the process. */
+static void die(const char *expr, const char *file, int line)
+{
+	fprintf(stderr, "%s:%d: this is not true: %s\n", file, line, expr);
+	abort();
+}
+
+static __attribute__((constructor)) void begin(void) { skv_check_hook = die; }
+
 int fixture_setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	static const struct slabkv_instance instance = { .size = sizeof(struct slabkv_instance), .id = "m", .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec),
-							  .n_specs = 1 };
+	static const struct slabkv_instance instance = { .size = sizeof(struct slabkv_instance),
+							 .id = "m",
+							 .group = "g",
+							 .specs = &spec,
+							 .spec_size = sizeof(struct slabkv_spec),
+							 .n_specs = 1 };
 	struct fixture *f = calloc(1, sizeof *f);
 	struct slabkv_error err;
 
@@ -110,7 +124,9 @@ int set_put(struct fixture *f, struct set *b)
 
 int set_get(struct fixture *f, struct set *b, enum slabkv_mode mode)
 {
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = mode, .lease_ms = SLABKV_LEASE_DEFAULT };
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+						 .mode = mode,
+						 .lease_ms = SLABKV_LEASE_DEFAULT };
 
 	set_clear(b);
 	return slabkv_get(f->kv, "m", &b->keys, &o, b->blocks, sizeof(struct slabkv_block), &b->io, &b->err);

@@ -52,9 +52,12 @@ static void open_async(struct scene *s, uint32_t in_flight, uint32_t threads)
 static int setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", BYTES };
-	static const struct slabkv_instance m = {
-		.size = sizeof(struct slabkv_instance), .id = "m", .group = "default", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
-	};
+	static const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
+						  .id = "m",
+						  .group = "default",
+						  .specs = &spec,
+						  .spec_size = sizeof(struct slabkv_spec),
+						  .n_specs = 1 };
 	struct slabkv_pool_options po;
 	struct scene *s = calloc(1, sizeof *s);
 
@@ -169,12 +172,9 @@ static struct slabkv_keys *string_key(const char *string, const char *parent)
 
 static struct slabkv_op op_of(enum slabkv_op_kind kind, uint64_t key, const struct slabkv_buf *iov)
 {
-	return (struct slabkv_op){ .kind = kind,
-				    .key = int_key(key),
-				    .instance = "m",
-				    .bufs = iov,
-				    .n_bufs = iov ? 1 : 0,
-				    .tag = key };
+	return (struct slabkv_op){
+		.kind = kind, .key = int_key(key), .instance = "m", .bufs = iov, .n_bufs = iov ? 1 : 0, .tag = key
+	};
 }
 
 static void assert_pool_quiet(const struct scene *s)
@@ -344,12 +344,13 @@ static void bounds_and_refusals(void **state)
 				 drained == 7 ? SLABKV_E_TOO_LARGE : SLABKV_E_TOO_MANY);
 	}
 	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err), SLABKV_OK);
-#define BAD(change, name)                                                                          \
-	do {                                                                                       \
-		bad = op_of(SLABKV_OP_PUT, 1, &iov);                                              \
-		change;                                                                            \
-		assert_int_equal(slabkv_submit(s->a, &bad, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_INVALID);    \
-		assert_string_equal(err.field, name);                                              \
+#define BAD(change, name)                                                                            \
+	do {                                                                                         \
+		bad = op_of(SLABKV_OP_PUT, 1, &iov);                                                 \
+		change;                                                                              \
+		assert_int_equal(slabkv_submit(s->a, &bad, sizeof(struct slabkv_op), 1, NULL, &err), \
+				 SLABKV_E_INVALID);                                                  \
+		assert_string_equal(err.field, name);                                                \
 	} while (0)
 	BAD(bad.kind = (enum slabkv_op_kind)9, "kind");
 	BAD(bad.instance = "../x", "instance");
@@ -487,8 +488,7 @@ static void *submit_many(void *ctx)
 		if (rc != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 		/* A put's buffer is given back at once: nobody gets it before the put is over. */
-		if (k->kind == SLABKV_OP_PUT &&
-		    slabkv_pool_put(t->s->pool, op.bufs->data) != SLABKV_OK)
+		if (k->kind == SLABKV_OP_PUT && slabkv_pool_put(t->s->pool, op.bufs->data) != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 	}
 	return NULL;

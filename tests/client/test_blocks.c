@@ -97,16 +97,22 @@ static void move(struct fixture *f, bool put, const char *const *specs, char *on
 {
 	const uint64_t id = 5;
 	struct slabkv_keys key = slabkv_keys_ints(&id, 1);
-	const struct slabkv_put_options p = { .size = sizeof(struct slabkv_put_options), .specs = specs, .n_specs = specs ? 2 : 0 };
-	const struct slabkv_lookup_options g = { .size = sizeof(struct slabkv_lookup_options), .specs = specs, .n_specs = specs ? 2 : 0,
+	const struct slabkv_put_options p = { .size = sizeof(struct slabkv_put_options),
+					      .specs = specs,
+					      .n_specs = specs ? 2 : 0 };
+	const struct slabkv_lookup_options g = { .size = sizeof(struct slabkv_lookup_options),
+						 .specs = specs,
+						 .n_specs = specs ? 2 : 0,
 						 .lease_ms = SLABKV_LEASE_DEFAULT };
 	struct slabkv_buf bufs[2] = { { one, 1000 }, { other, 1000 } };
 	struct slabkv_block block = { .bufs = bufs, .n_bufs = 2 };
 
 	if (put)
-		assert_int_equal(slabkv_put(f->kv, "tp", &key, &p, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_put(f->kv, "tp", &key, &p, &block, sizeof(struct slabkv_block), NULL, NULL),
+				 SLABKV_OK);
 	else
-		assert_int_equal(slabkv_get(f->kv, "tp", &key, &g, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_get(f->kv, "tp", &key, &g, &block, sizeof(struct slabkv_block), NULL, NULL),
+				 SLABKV_OK);
 	assert_int_equal(block.result, put ? SLABKV_WRITTEN : SLABKV_HIT);
 }
 
@@ -114,7 +120,12 @@ static void move(struct fixture *f, bool put, const char *const *specs, char *on
 static void specs_named_in_another_order_keep_their_bytes(void **state)
 {
 	static const struct slabkv_spec specs[] = { { "tp0", 1000 }, { "tp1", 1000 } };
-	static const struct slabkv_instance tp = { .size = sizeof(struct slabkv_instance), .id = "tp", .group = "g", .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = 2 };
+	static const struct slabkv_instance tp = { .size = sizeof(struct slabkv_instance),
+						   .id = "tp",
+						   .group = "g",
+						   .specs = specs,
+						   .spec_size = sizeof(struct slabkv_spec),
+						   .n_specs = 2 };
 	static const char *const turned[] = { "tp1", "tp0" }, *const straight[] = { "tp0", "tp1" };
 	static const char *const *const orders[] = { NULL, straight, turned };
 	struct fixture *f = *state;
@@ -138,9 +149,12 @@ static void several_specs_keep_their_order(void **state)
 {
 	struct fixture *f = *state;
 	static const struct slabkv_spec specs[] = { { "tp0", 1000 }, { "tp1", 3000 } };
-	static const struct slabkv_instance two = {
-		.size = sizeof(struct slabkv_instance), .id = "two", .group = "g", .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = 2
-	};
+	static const struct slabkv_instance two = { .size = sizeof(struct slabkv_instance),
+						    .id = "two",
+						    .group = "g",
+						    .specs = specs,
+						    .spec_size = sizeof(struct slabkv_spec),
+						    .n_specs = 2 };
 	char a[1000], b[3000];
 	struct slabkv_buf bufs[2] = { { a, sizeof a }, { b, sizeof b } };
 	struct slabkv_block block = { .bufs = bufs, .n_bufs = 2 };
@@ -151,22 +165,26 @@ static void several_specs_keep_their_order(void **state)
 	assert_int_equal(slabkv_instance_put(f->kv, &two, &err), SLABKV_OK);
 	memset(a, 'a', sizeof a);
 	memset(b, 'b', sizeof b);
-	assert_int_equal(slabkv_put(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_put(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_WRITTEN);
 	memset(a, 0, sizeof a);
 	memset(b, 0, sizeof b);
-	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_HIT);
 	assert_true(a[0] == 'a' && a[999] == 'a' && b[0] == 'b' && b[2999] == 'b');
 	/* too few or too small buffers are an error of the block, never an overrun */
 	block.n_bufs = 1;
-	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_ERROR);
 	assert_int_equal(block.why, SLABKV_E_INVALID);
 	assert_int_equal(err.code, SLABKV_E_INVALID);
 	block.n_bufs = 2;
 	bufs[1].size = 2999;
-	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err), SLABKV_OK);
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_ERROR);
 	assert_string_equal(err.field, "bufs");
 }
@@ -180,22 +198,24 @@ static void keys_have_three_forms(void **state)
 	const uint8_t bytes[48] = { [15] = 5, [24] = 255, 255, 255, 255, 255, 255, 255, 255, [40] = 128 };
 	const uint64_t offsets[] = { 0, 3, 6, 8 };
 	const struct slabkv_keys forms[] = { slabkv_keys_strings(names, 3), slabkv_keys_ints(ints, 3),
-					      slabkv_keys_wide(wide, 3), slabkv_keys_bytes(bytes, 3),
-					      slabkv_keys_text("a/0a/1\xc3\xa4", offsets, 3) };
+					     slabkv_keys_wide(wide, 3), slabkv_keys_bytes(bytes, 3),
+					     slabkv_keys_text("a/0a/1\xc3\xa4", offsets, 3) };
 	struct set b;
 
 	set_init(&b, 0, 3);
 	set_fill(&b);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(slabkv_put(f->kv, "m", &forms[i], NULL, b.blocks, sizeof(struct slabkv_block), &b.io, NULL),
-				 SLABKV_OK);
+		assert_int_equal(
+			slabkv_put(f->kv, "m", &forms[i], NULL, b.blocks, sizeof(struct slabkv_block), &b.io, NULL),
+			SLABKV_OK);
 		assert_int_equal(b.io.done, 3);
 	}
 	/* an integer is the same key as {0, n}, whichever way it is written; texts side by side are the strings */
 	for (int i = 2; i < 5; i++) {
 		set_clear(&b);
-		assert_int_equal(slabkv_get(f->kv, "m", &forms[i], NULL, b.blocks, sizeof(struct slabkv_block), &b.io, NULL),
-				 SLABKV_OK);
+		assert_int_equal(
+			slabkv_get(f->kv, "m", &forms[i], NULL, b.blocks, sizeof(struct slabkv_block), &b.io, NULL),
+			SLABKV_OK);
 		assert_int_equal(b.io.done, 3);
 		assert_true(set_right(&b, 2));
 	}
@@ -215,7 +235,8 @@ static void parents_travel(void **state)
 	set_init(&b, 1, 2);
 	b.keys.parent = &parent;
 	set_fill(&b);
-	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), &b.io, &b.err), SLABKV_OK);
+	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), &b.io, &b.err),
+			 SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
 	b.keys.parent = &text;
 	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), &b.io, &b.err),
@@ -229,9 +250,12 @@ static void match_and_delete(void **state)
 {
 	struct fixture *f = *state;
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	static const struct slabkv_instance empty = {
-		.size = sizeof(struct slabkv_instance), .id = "n", .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
-	};
+	static const struct slabkv_instance empty = { .size = sizeof(struct slabkv_instance),
+						      .id = "n",
+						      .group = "g",
+						      .specs = &spec,
+						      .spec_size = sizeof(struct slabkv_spec),
+						      .n_specs = 1 };
 	const char *const instances[] = { "n", "m" };
 	uint32_t matched[2], deleted;
 	struct set b;
@@ -279,8 +303,12 @@ static void the_longest_call(void **state)
 {
 	struct fixture *f = *state;
 	static const struct slabkv_spec spec = { "kv", 16 };
-	static const struct slabkv_instance small = { .size = sizeof(struct slabkv_instance), .id = "small", .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec),
-						       .n_specs = 1 };
+	static const struct slabkv_instance small = { .size = sizeof(struct slabkv_instance),
+						      .id = "small",
+						      .group = "g",
+						      .specs = &spec,
+						      .spec_size = sizeof(struct slabkv_spec),
+						      .n_specs = 1 };
 	struct slabkv_error err;
 	struct set b;
 

@@ -278,7 +278,9 @@ static void late_bytes_count_only_with_a_checksum(void **state)
 static void without_checksum_or_lease_nothing_can_be_trusted(void **state)
 {
 	struct fixture *f = *state;
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_PREFIX, .lease_ms = 0 };
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+						 .mode = SLABKV_PREFIX,
+						 .lease_ms = 0 };
 	struct set b;
 
 	f->s.drop_checksums = true;
@@ -286,7 +288,8 @@ static void without_checksum_or_lease_nothing_can_be_trusted(void **state)
 	set_init(&b, 1, 1);
 	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
 	assert_int_equal(b.blocks[0].result, SLABKV_HIT); /* inside the lease */
-	assert_int_equal(slabkv_get(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_get(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), NULL, NULL),
+			 SLABKV_OK);
 	assert_int_equal(b.blocks[0].result, SLABKV_MISS);
 	set_free(&b);
 }
@@ -475,18 +478,30 @@ static void paths_that_lead_elsewhere_are_refused(void **state)
 static void columns_that_nobody_asked_for_are_refused(void **state)
 {
 	static const struct slabkv_spec specs[] = { { "tp0", 512 }, { "tp1", 512 } };
-	static const struct slabkv_instance two = { .size = sizeof(struct slabkv_instance), .id = "two", .group = "g", .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = 2 };
+	static const struct slabkv_instance two = { .size = sizeof(struct slabkv_instance),
+						    .id = "two",
+						    .group = "g",
+						    .specs = specs,
+						    .spec_size = sizeof(struct slabkv_spec),
+						    .n_specs = 2 };
 	static const char *const asked[] = { "tp1", "tp0" };
-	const struct slabkv_put_options put = { .size = sizeof(struct slabkv_put_options), .specs = asked, .n_specs = 2 };
-	const struct slabkv_lookup_options get = { .size = sizeof(struct slabkv_lookup_options), .specs = asked, .n_specs = 2, .lease_ms = SLABKV_LEASE_DEFAULT };
+	const struct slabkv_put_options put = { .size = sizeof(struct slabkv_put_options),
+						.specs = asked,
+						.n_specs = 2 };
+	const struct slabkv_lookup_options get = { .size = sizeof(struct slabkv_lookup_options),
+						   .specs = asked,
+						   .n_specs = 2,
+						   .lease_ms = SLABKV_LEASE_DEFAULT };
 	struct fixture *f = *state;
 	struct set b;
 
 	assert_int_equal(slabkv_instance_put(f->kv, &two, NULL), SLABKV_OK);
 	set_init(&b, 1, 1);
 	f->s.bad_spec = "tp2"; /* instead of tp0 */
-	assert_int_equal(slabkv_put(f->kv, "two", &b.keys, &put, b.blocks, sizeof(struct slabkv_block), NULL, NULL), SLABKV_E_INTERNAL);
-	assert_int_equal(slabkv_get(f->kv, "two", &b.keys, &get, b.blocks, sizeof(struct slabkv_block), NULL, NULL), SLABKV_E_INTERNAL);
+	assert_int_equal(slabkv_put(f->kv, "two", &b.keys, &put, b.blocks, sizeof(struct slabkv_block), NULL, NULL),
+			 SLABKV_E_INTERNAL);
+	assert_int_equal(slabkv_get(f->kv, "two", &b.keys, &get, b.blocks, sizeof(struct slabkv_block), NULL, NULL),
+			 SLABKV_E_INTERNAL);
 	assert_int_equal(f->s.finishes, 0);
 	set_free(&b);
 }

@@ -25,10 +25,17 @@ static const char *codec;
 static void make_model(struct hybrid *h, uint32_t blocks)
 {
 	static const char *const storages[] = { "default" }, *const names[] = { "kv", "states" };
-	const struct slabkv_group g = { .size = sizeof(struct slabkv_group), .name = "g", .capacity = (uint64_t)blocks * BLOCK, .storages = storages,
+	const struct slabkv_group g = { .size = sizeof(struct slabkv_group),
+					.name = "g",
+					.capacity = (uint64_t)blocks * BLOCK,
+					.storages = storages,
 					.n_storages = 1 };
 	const struct slabkv_spec spec = { "all", BLOCK };
-	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
+	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance),
+				     .group = "g",
+				     .specs = &spec,
+				     .spec_size = sizeof(struct slabkv_spec),
+				     .n_specs = 1 };
 
 	assert_int_equal(slabkv_group_put(h->kv, &g, NULL), SLABKV_OK);
 	for (uint32_t n = 0; n < 2; n++) {
@@ -106,7 +113,9 @@ static void put_states(struct hybrid *h, uint64_t number) { put(h, "states", num
 /* Bit i: block i is a hit, with the right bytes. */
 static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enum slabkv_mode mode, uint32_t window)
 {
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = mode, .window = window }; /* no lease: it would keep them */
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+						 .mode = mode,
+						 .window = window }; /* no lease: it would keep them */
 	struct slabkv_error err = { 0 };
 	struct prompt want, got;
 	struct slabkv_keys keys = slabkv_keys_ints(got.id, LONG);
@@ -134,7 +143,9 @@ static void the_last_blocks_without_the_first(void **state)
 {
 	struct hybrid *h = *state;
 	const struct slabkv_locations *l;
-	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_TRAILING, .lease_ms = 10000 };
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+					   .mode = SLABKV_TRAILING,
+					   .lease_ms = 10000 };
 	struct slabkv_error err;
 	struct slabkv_keys keys;
 	struct prompt p;

@@ -80,7 +80,12 @@ static bool fine(int rc)
 }
 
 static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-static const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = "m", .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
+static const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
+					  .id = "m",
+					  .group = "g",
+					  .specs = &spec,
+					  .spec_size = sizeof(struct slabkv_spec),
+					  .n_specs = 1 };
 
 /* A pool, a queue, gets through both. False at the first failure. */
 static bool play_async(struct scene *s)
@@ -109,11 +114,9 @@ static bool play_async(struct scene *s)
 		assert_int_equal(slabkv_pool_get(s->pool, 0, &buf), SLABKV_OK);
 		iov[i] = buf;
 		keys[i] = slabkv_keys_ints(&s->b.ids[i], 1);
-		ops[i] = (struct slabkv_op){ .kind = SLABKV_OP_GET,
-					      .key = &keys[i],
-					      .instance = "m",
-					      .bufs = &iov[i],
-					      .n_bufs = 1 };
+		ops[i] = (struct slabkv_op){
+			.kind = SLABKV_OP_GET, .key = &keys[i], .instance = "m", .bufs = &iov[i], .n_bufs = 1
+		};
 	}
 	hits = fine(slabkv_submit(a, ops, sizeof(struct slabkv_op), 2, NULL, NULL));
 	for (uint32_t i = 0; i < 2; i++)
@@ -200,9 +203,9 @@ static void each_allocation_may_fail(void **state)
 			assert_int_equal(slabkv_instance_put(s.kv, &m, NULL), SLABKV_OK);
 			assert_int_equal(slabkv_delete(s.kv, "m", &keys, NULL, NULL), SLABKV_OK);
 			set_fill(&s.b);
-			assert_int_equal(
-				slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks, sizeof(struct slabkv_block), &s.b.io, NULL),
-				SLABKV_OK);
+			assert_int_equal(slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks, sizeof(struct slabkv_block),
+						    &s.b.io, NULL),
+					 SLABKV_OK);
 			/* a session that could not be ended may still hold them */
 			assert_int_equal(s.b.io.failed, 0);
 		}

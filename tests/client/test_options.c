@@ -167,7 +167,9 @@ static void test_other_callers(void **state)
 /* All by name, as a language does that does not know the struct; its texts may go at once. */
 static void test_by_name(void **state)
 {
-	static const char *const wrong[][2] = { { "urls", "" }, { "depth", "1025" }, { "verify", "maybe" }, { "no_such", "1" } };
+	static const char *const wrong[][2] = {
+		{ "urls", "" }, { "depth", "1025" }, { "verify", "maybe" }, { "no_such", "1" }
+	};
 	struct slabkv_options *o = slabkv_options_new(), plain;
 	struct slabkv_error err;
 	struct slabkv *kv;
@@ -204,11 +206,8 @@ static void test_by_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_meanings),
-		cmocka_unit_test(test_open),
-		cmocka_unit_test(test_other_callers),
-		cmocka_unit_test(test_by_name),
+		cmocka_unit_test(test_rows),          cmocka_unit_test(test_meanings), cmocka_unit_test(test_open),
+		cmocka_unit_test(test_other_callers), cmocka_unit_test(test_by_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

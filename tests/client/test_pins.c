@@ -51,9 +51,11 @@ static void one_block(struct scene *s, uint64_t key, bool put)
 	struct slabkv *kv = s->f->kv;
 
 	if (put)
-		assert_int_equal(slabkv_put(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_put(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+				 SLABKV_OK);
 	else
-		assert_int_equal(slabkv_get(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_get(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+				 SLABKV_OK);
 	assert_int_equal(block.result, put ? SLABKV_WRITTEN : SLABKV_HIT);
 }
 
@@ -112,8 +114,10 @@ static void a_failed_call_lets_go(void **state)
 	buf = (struct slabkv_buf){ region, FIX_BYTES };
 	block = (struct slabkv_block){ .bufs = &buf, .n_bufs = 1 };
 	assert_int_equal(slabkv_memory_register(f->kv, region, FIX_BYTES, SLABKV_MEMORY_HOST, NULL), SLABKV_OK);
-	assert_int_equal(slabkv_put(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_E_INVALID);
-	assert_int_equal(slabkv_get(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_put(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+			 SLABKV_E_INVALID);
+	assert_int_equal(slabkv_get(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+			 SLABKV_E_INVALID);
 	assert_int_equal(slabkv_memory_unregister(f->kv, region), SLABKV_OK);
 	free(region);
 }

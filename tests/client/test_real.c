@@ -35,9 +35,12 @@ static const char *codec;
 static int setup(void **state)
 {
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	static const struct slabkv_instance m = {
-		.size = sizeof(struct slabkv_instance), .id = "m", .group = "default", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
-	};
+	static const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
+						  .id = "m",
+						  .group = "default",
+						  .specs = &spec,
+						  .spec_size = sizeof(struct slabkv_spec),
+						  .n_specs = 1 };
 	struct real *r = calloc(1, sizeof *r);
 
 	assert_non_null(r);
@@ -96,11 +99,24 @@ static void blocks_come_back_from_hf3fs(void **state)
 {
 	static const char *const names[] = { "three" };
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
-	const struct slabkv_group g = { .size = sizeof(struct slabkv_group), .name = "g3", .storages = names, .n_storages = 1 };
-	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = "m", .group = "g3", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
+	const struct slabkv_group g = {
+		.size = sizeof(struct slabkv_group), .name = "g3", .storages = names, .n_storages = 1
+	};
+	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
+					   .id = "m",
+					   .group = "g3",
+					   .specs = &spec,
+					   .spec_size = sizeof(struct slabkv_spec),
+					   .n_specs = 1 };
 	struct real *r = *state;
-	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage), .name = "three", .type = "hf3fs", .root = "", .capacity = 8 << 20,
-				     .unit = 1 << 20, .enabled = true, .any_mount = true };
+	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage),
+				    .name = "three",
+				    .type = "hf3fs",
+				    .root = "",
+				    .capacity = 8 << 20,
+				    .unit = 1 << 20,
+				    .enabled = true,
+				    .any_mount = true };
 	const struct slabkv_instance_info *info;
 	struct slabkv_error err;
 	char root[128];
@@ -202,15 +218,19 @@ static void objects_come_back(void **state)
 	struct real *r = *state;
 	static const struct slabkv_spec specs[] = { { "tp0", 64 }, { "tp1", 128 } };
 	const char *storages[] = { "default" };
-	const struct slabkv_group g = {
-		.size = sizeof(struct slabkv_group), .name = "g", .capacity = 1 << 20, .storages = storages, .n_storages = 1
-	};
-	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .id = "two",
-				      .group = "g",
-				      .block_tokens = 16,
-				      .specs = specs, .spec_size = sizeof(struct slabkv_spec),
-				      .n_specs = 2,
-				      .extra = "x\"y" };
+	const struct slabkv_group g = { .size = sizeof(struct slabkv_group),
+					.name = "g",
+					.capacity = 1 << 20,
+					.storages = storages,
+					.n_storages = 1 };
+	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance),
+				     .id = "two",
+				     .group = "g",
+				     .block_tokens = 16,
+				     .specs = specs,
+				     .spec_size = sizeof(struct slabkv_spec),
+				     .n_specs = 2,
+				     .extra = "x\"y" };
 	const struct slabkv_storage_info *s;
 	const struct slabkv_group_info *gi;
 	const struct slabkv_instance_info *ii;
@@ -251,9 +271,12 @@ static void one_spec_after_the_other(void **state)
 {
 	struct real *r = *state;
 	static const struct slabkv_spec specs[] = { { "a", 100 }, { "b", 200 } };
-	static const struct slabkv_instance i = {
-		.size = sizeof(struct slabkv_instance), .id = "ab", .group = "default", .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = 2
-	};
+	static const struct slabkv_instance i = { .size = sizeof(struct slabkv_instance),
+						  .id = "ab",
+						  .group = "default",
+						  .specs = specs,
+						  .spec_size = sizeof(struct slabkv_spec),
+						  .n_specs = 2 };
 	const char *name[] = { "a", "b" };
 	char data[2][200], back[2][200];
 	const uint64_t id = 1;
@@ -265,7 +288,9 @@ static void one_spec_after_the_other(void **state)
 	memset(data[1], 'b', 200);
 	assert_int_equal(slabkv_instance_put(r->f.kv, &i, NULL), SLABKV_OK);
 	for (int s = 0; s < 2; s++) {
-		const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .specs = &name[s], .n_specs = 1 };
+		const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options),
+						      .specs = &name[s],
+						      .n_specs = 1 };
 
 		block.bufs = &bufs[s];
 		assert_int_equal(slabkv_put(r->f.kv, "ab", &keys, &o, &block, sizeof(struct slabkv_block), NULL, NULL),
@@ -275,7 +300,8 @@ static void one_spec_after_the_other(void **state)
 	bufs[0].data = back[0];
 	bufs[1].data = back[1];
 	block = (struct slabkv_block){ .bufs = bufs, .n_bufs = 2 };
-	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_HIT);
 	assert_memory_equal(back[0], data[0], 100);
 	assert_memory_equal(back[1], data[1], 200);
@@ -405,6 +431,104 @@ static void eviction_never_gives_wrong_bytes(void **state)
 	assert_true(hits > 0);
 }
 
+/* A put changes what it names; what another API has set stays. */
+static void puts_leave_the_rest(void **state)
+{
+	static const char body[] =
+		"{\"storages\":[\"default\"],\"capacity\":1048576,\"max_blocks\":77,\"policy\":\"lru\","
+		"\"share\":\"fixed\",\"pin_percent\":20,\"reclaim_blocks\":60,\"reclaim_period_ms\":900,"
+		"\"extra\":\"theirs\",\"quotas\":[{\"type\":\"file\",\"capacity\":4096}]}";
+	static const char *const kept[] = {
+		"\"max_blocks\":77",         "\"policy\":\"lru\"",
+		"\"share\":\"fixed\"",       "\"pin_percent\":20",
+		"\"reclaim_blocks\":60",     "\"reclaim_period_ms\":900",
+		"\"extra\":\"theirs\"",      "\"quotas\":[{\"type\":\"file\",\"capacity\":4096}]",
+		"\"storages\":[\"default\"]"
+	};
+	struct slabkv_group g = { .size = sizeof g, .name = "others", .capacity = 2 << 20 };
+	struct slabkv_storage s = { .size = sizeof s, .name = "default", .high_percent = 90, .low_percent = 80 };
+	const struct slabkv_storage_info *before, *after;
+	const struct slabkv_group_info *info;
+	struct real *r = *state;
+	struct slabkv_error err;
+	const char *text;
+
+	assert_int_equal(slabkv_call(r->f.kv, "PUT", "/v1/groups/others", body, &text, &err), SLABKV_OK);
+	slabkv_free(text);
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/groups/others", NULL, &text, &err), SLABKV_OK);
+	assert_non_null(strstr(text, "\"capacity\":2097152"));
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+		assert_non_null(strstr(text, kept[i]));
+	slabkv_free(text);
+	/* SLABKV_NONE is 0, "" is empty; what was read may be put as it is */
+	g = (struct slabkv_group){ .size = sizeof g,
+				   .name = "others",
+				   .capacity = SLABKV_NONE,
+				   .max_blocks = SLABKV_NONE,
+				   .policy = "",
+				   .share = SLABKV_SHARE_GROUP };
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(slabkv_group_get(r->f.kv, "others", &info, &err), SLABKV_OK);
+	assert_true(info->spec->capacity == SLABKV_NONE && info->spec->max_blocks == SLABKV_NONE);
+	assert_true(info->spec->share == SLABKV_SHARE_GROUP && info->spec->pin_percent == 20);
+	assert_int_equal(slabkv_group_put(r->f.kv, info->spec, &err), SLABKV_OK);
+	slabkv_free(info);
+	g = (struct slabkv_group){ .size = sizeof g / 2, .name = "others" };
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_E_INVALID);
+	assert_string_equal(err.field, "size");
+	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &before, &err), SLABKV_OK);
+	assert_int_equal(slabkv_storage_put(r->f.kv, &s, &err), SLABKV_OK);
+	assert_int_equal(slabkv_storage_get(r->f.kv, "default", &after, &err), SLABKV_OK);
+	assert_int_equal(after->spec->high_percent, 90);
+	assert_int_equal(after->spec->capacity, before->spec->capacity);
+	assert_int_equal(after->spec->file_size, before->spec->file_size);
+	assert_string_equal(after->spec->root, before->spec->root);
+	slabkv_free(before);
+	slabkv_free(after);
+	assert_int_equal(slabkv_group_delete(r->f.kv, "others", &err), SLABKV_OK);
+}
+
+static void lists_have_everything(void **state)
+{
+	struct real *r = *state;
+	const struct slabkv_storages *storages;
+	const struct slabkv_groups *groups;
+	const struct slabkv_instances *instances;
+	const struct slabkv_slab_files *files;
+	struct slabkv_error err;
+	struct set b;
+
+	set_init(&b, 900, 1);
+	set_fill(&b);
+	assert_int_equal(set_put(&r->f, &b), SLABKV_OK);
+	assert_int_equal(slabkv_storages(r->f.kv, &storages, &err), SLABKV_OK);
+	assert_int_equal(storages->n, 1);
+	assert_string_equal(storages->v[0]->spec->name, "default");
+	assert_true(storages->v[0]->healthy && storages->v[0]->file_bytes > 0 && strlen(storages->v[0]->uuid) == 36);
+	slabkv_free(storages);
+	assert_int_equal(slabkv_groups(r->f.kv, &groups, &err), SLABKV_OK);
+	assert_true(groups->n >= 1);
+	assert_string_equal(groups->v[0]->spec->storages[0], "default");
+	slabkv_free(groups);
+	assert_int_equal(slabkv_instances(r->f.kv, &instances, &err), SLABKV_OK);
+	assert_true(instances->n >= 1);
+	for (uint32_t i = 0; i < instances->n; i++)
+		assert_true(instances->v[i]->spec->n_specs >= 1 && instances->v[i]->spec->specs[0].size > 0);
+	slabkv_free(instances);
+	assert_int_equal(slabkv_storage_files(r->f.kv, "default", &files, &err), SLABKV_OK);
+	assert_true(files->n >= 1);
+	assert_string_equal(files->v[0].state, "used");
+	assert_true(files->v[0].length > 0 && files->v[0].used_bytes > 0);
+	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", files->v[0].file, SLABKV_FILE_KEEP, &err),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", 4711, SLABKV_FILE_DRAIN, &err),
+			 SLABKV_E_NOT_FOUND);
+	slabkv_free(files);
+	assert_int_equal(slabkv_storage_files(r->f.kv, "nowhere", &files, &err), SLABKV_E_NOT_FOUND);
+	set_free(&b);
+}
+
 static void the_manager_tells_people(void **state)
 {
 	struct real *r = *state;
@@ -417,7 +541,8 @@ static void the_manager_tells_people(void **state)
 
 	set_init(&b, 1, 1);
 	set_fill(&b);
-	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, sizeof(struct slabkv_block), &b.io, &err), SLABKV_OK);
+	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, sizeof(struct slabkv_block), &b.io, &err),
+			 SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
 	assert_int_equal(slabkv_block_get(r->f.kv, "m", &key, &block, &err), SLABKV_OK);
 	assert_int_equal(block->n_parts, 1);
@@ -429,8 +554,7 @@ static void the_manager_tells_people(void **state)
 	assert_int_equal(block->parts[0].checksum, skv_checksum(b.memory, FIX_BYTES));
 	assert_false(block->has_parent);
 	slabkv_free(block);
-	assert_int_equal(slabkv_block_get(r->f.kv, "m", &b.keys, &block, &err),
-			 SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_block_get(r->f.kv, "m", &b.keys, &block, &err), SLABKV_E_NOT_FOUND);
 	assert_int_equal(slabkv_stats(r->f.kv, &stats, &err), SLABKV_OK);
 	assert_string_equal(stats->state, "ready");
 	assert_string_equal(stats->version, slabkv_version());
@@ -469,6 +593,8 @@ int main(void)
 		T(damage_is_found),
 		T(eviction_never_gives_wrong_bytes),
 		T(blocks_come_back_from_hf3fs),
+		T(puts_leave_the_rest),
+		T(lists_have_everything),
 		T(the_manager_tells_people),
 		T(refusals_name_the_field),
 	};

@@ -40,8 +40,10 @@ static void open_session(struct slabkv *kv, struct survivor *v, uint64_t first)
 	v->s = NULL;
 	/* Just after a restart every block may still be leased: then there is room when that is over. */
 	for (int i = 0; i < 500 && rc == SLABKV_E_NO_SPACE; i++) {
-		rc = slabkv_start(kv, instance, &keys, &(struct slabkv_put_options){ .size = sizeof(struct slabkv_put_options), .deadline_ms = 8000 }, NULL,
-				   &v->s, &err);
+		rc = slabkv_start(
+			kv, instance, &keys,
+			&(struct slabkv_put_options){ .size = sizeof(struct slabkv_put_options), .deadline_ms = 8000 },
+			NULL, &v->s, &err);
 		if (rc == SLABKV_E_NO_SPACE)
 			poll(NULL, 0, 10);
 	}
@@ -71,9 +73,12 @@ static void finish_session(struct slabkv *kv, const struct manager *m, struct su
 		close(fd);
 	}
 	MUST(slabkv_finish(kv, v->s->id,
-			    &(struct slabkv_finish_options){ .size = sizeof(struct slabkv_finish_options),
-							     .checksums = sums, .n_checksums = CHAIN, .quiesced = true },
-			    &done, &err) == SLABKV_OK, "%s", err.message);
+			   &(struct slabkv_finish_options){ .size = sizeof(struct slabkv_finish_options),
+							    .checksums = sums,
+							    .n_checksums = CHAIN,
+							    .quiesced = true },
+			   &done, &err) == SLABKV_OK,
+	     "%s", err.message);
 	MUST(done.committed == CHAIN, "%u committed", done.committed);
 	slabkv_free(v->s);
 }
@@ -93,7 +98,8 @@ static void check_and_delete(struct slabkv *kv, const struct survivor *v, bool e
 		buf[i] = (struct slabkv_buf){ bytes[i], BLOCK };
 		block[i] = (struct slabkv_block){ .bufs = &buf[i], .n_bufs = 1 };
 	}
-	MUST(slabkv_get(kv, instance, &keys, NULL, block, sizeof(struct slabkv_block), NULL, &err) == SLABKV_OK, "%s", err.message);
+	MUST(slabkv_get(kv, instance, &keys, NULL, block, sizeof(struct slabkv_block), NULL, &err) == SLABKV_OK, "%s",
+	     err.message);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		fill(ints[i], expected);
 		MUST(block[i].result == SLABKV_HIT || (evicts && block[i].result == SLABKV_MISS),
@@ -143,8 +149,12 @@ static void report(const struct load *l, unsigned kills, uint64_t found)
 static void phase(const char *program, const char *durability, unsigned kills, bool evicts)
 {
 	struct slabkv_spec spec = { "kv", BLOCK };
-	struct slabkv_instance model = { .size = sizeof model, .id = instance, .group = "default", .specs = &spec,
-					   .spec_size = sizeof spec, .n_specs = 1 };
+	struct slabkv_instance model = { .size = sizeof model,
+					 .id = instance,
+					 .group = "default",
+					 .specs = &spec,
+					 .spec_size = sizeof spec,
+					 .n_specs = 1 };
 	struct slabkv_error err;
 	struct manager m;
 	struct load l;

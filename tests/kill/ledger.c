@@ -143,8 +143,12 @@ static void begin(struct run *r, bool evicts)
 	manager_start(&r->m);
 	r->kv = manager_connect(&r->m);
 	for (unsigned i = 0; i < MODELS; i++) {
-		struct slabkv_instance in = { .size = sizeof in, .id = models[i].id, .group = "default", .specs = models[i].spec,
-						.spec_size = sizeof models[i].spec[0], .n_specs = models[i].n_specs };
+		struct slabkv_instance in = { .size = sizeof in,
+					      .id = models[i].id,
+					      .group = "default",
+					      .specs = models[i].spec,
+					      .spec_size = sizeof models[i].spec[0],
+					      .n_specs = models[i].n_specs };
 
 		MUST(slabkv_instance_put(r->kv, &in, &err) == SLABKV_OK, "%s", err.message);
 	}

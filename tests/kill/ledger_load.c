@@ -384,7 +384,9 @@ static bool read_chain(struct load *l, const struct chain *c, uint32_t lease_ms,
 {
 	uint64_t ints[CHAIN];
 	struct slabkv_keys keys = chain_keys(c, ints);
-	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH, .lease_ms = lease_ms };
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+					   .mode = SLABKV_BATCH,
+					   .lease_ms = lease_ms };
 	const struct slabkv_locations *r;
 
 	if (slabkv_lookup(l->kv, c->model->id, &keys, &o, &r, NULL) != SLABKV_OK) {

@@ -49,7 +49,8 @@ static void put_chain(struct writer *w, struct io *io, struct chain *c)
 	prepare(io, w->next);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		fill(io->ints[i], io->bytes[i]);
-	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
+	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), NULL, &err) !=
+	    SLABKV_OK)
 		atomic_fetch_add(&w->load->refused, 1);
 	else
 		for (uint32_t i = 0; i < CHAIN; i++)

@@ -35,6 +35,7 @@ BARS = {
     "backends/fsmaster": (12.0, 1),
     "backends/storage": (12.0, 3),
     "backends/store": (11.5, 6),
+    "client/lib": (10.0, 17),
     "server/call": (12.0, 1),
     "server/core": (10.0, 5),
     "server/front": (10.0, 2),
@@ -49,8 +50,8 @@ BARS = {
 }
 
 OWN = {"skv", "lock", "model", "journal", "storage", "evict", "ops", "recovery", "admin"}  # folders of our headers
-ASSERT = re.compile(r"\b(?:assert|_Static_assert|MUST|ASSERT_[A-Z_]+)\s*\(")
-NULL_CHECK = re.compile(r"\bassert\s*\(\s*!?[\w.>-]+\s*(?:!=\s*NULL\s*)?\)")
+ASSERT = re.compile(r"\b(?:assert|_Static_assert|MUST|SKV_CHECK|ASSERT_[A-Z_]+)\s*\(")
+NULL_CHECK = re.compile(r"\b(?:assert|SKV_CHECK)\s*\(\s*!?[\w.>-]+\s*(?:!=\s*NULL\s*)?\)")
 TABLE = re.compile(r"^(?:static |extern )*(?:const |struct )[^;(]*\] = \{\n.*?^\};\n", re.M | re.S)
 
 

@@ -308,10 +308,18 @@ static void kill_clients(struct world *w, int n)
 static void make_objects(struct world *w)
 {
 	static const char *const names[] = { "slabs" };
-	const struct slabkv_group g = { .size = sizeof(struct slabkv_group), .name = "g", .storages = names, .n_storages = 1 };
-	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage), .name = "slabs", .type = "hf3fs", .capacity = 16ull << 30, .unit = 16 << 20,
-				     .file_size = 512 << 20, .enabled = true, .chunk_size = 1 << 20,
-				     .any_mount = true };
+	const struct slabkv_group g = {
+		.size = sizeof(struct slabkv_group), .name = "g", .storages = names, .n_storages = 1
+	};
+	struct slabkv_storage s = { .size = sizeof(struct slabkv_storage),
+				    .name = "slabs",
+				    .type = "hf3fs",
+				    .capacity = 16ull << 30,
+				    .unit = 16 << 20,
+				    .file_size = 512 << 20,
+				    .enabled = true,
+				    .chunk_size = 1 << 20,
+				    .any_mount = true };
 	struct slabkv *kv = manager_connect(&w->m);
 	struct slabkv_error err;
 	char root[160];
@@ -322,7 +330,12 @@ static void make_objects(struct world *w)
 	MUST(slabkv_group_put(kv, &g, &err) == SLABKV_OK, "%s", err.message);
 	for (int i = 0; i < N_MODELS; i++) {
 		struct slabkv_spec spec = { "kv", model_bytes[i] };
-		const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = model_name[i], .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
+		const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
+						   .id = model_name[i],
+						   .group = "g",
+						   .specs = &spec,
+						   .spec_size = sizeof(struct slabkv_spec),
+						   .n_specs = 1 };
 
 		MUST(slabkv_instance_put(kv, &m, &err) == SLABKV_OK, "%s", err.message);
 	}

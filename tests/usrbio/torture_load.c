@@ -290,7 +290,12 @@ void load_settle(struct load *l)
 uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes, uint32_t n)
 {
 	struct slabkv_spec spec = { "kv", bytes };
-	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance), .id = instance, .group = "g", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1 };
+	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
+					   .id = instance,
+					   .group = "g",
+					   .specs = &spec,
+					   .spec_size = sizeof(struct slabkv_spec),
+					   .n_specs = 1 };
 	uint64_t *ids = calloc(n, sizeof *ids), before, ios;
 	struct slabkv_buf *bufs = calloc(n, sizeof *bufs);
 	struct slabkv_block *blocks = calloc(n, sizeof *blocks);
@@ -307,11 +312,13 @@ uint64_t load_prefix(struct load *l, const char *mount, const char *instance, ui
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		fill(bufs[i].data, bytes, seed_of(instance, i));
 	}
-	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK && io.done == n,
+	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK &&
+		     io.done == n,
 	     "%u of %u written: %s", io.done, n, err.message);
 	memset(memory, 0, n * bytes);
 	before = standin_count(mount, COUNT_read_ios);
-	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK && io.done == n,
+	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK &&
+		     io.done == n,
 	     "%u of %u read: %s", io.done, n, err.message);
 	ios = standin_count(mount, COUNT_read_ios) - before;
 	for (uint32_t i = 0; i < n; i++)

@@ -16,10 +16,15 @@
 
 #include <stdbool.h>
 
-#define SKV_CHECK(expr) (__builtin_expect(!!(expr), 1) || skv_check_failed(#expr, __FILE__, __LINE__))
+#define SKV_CHECK(expr) skv_check(!!(expr), #expr, __FILE__, __LINE__)
 
 /* Ends the process, unless the program has another function of this name, which returns false. Any thread, whatever locks it
  * holds. */
 bool skv_check_failed(const char *expr, const char *file, int line);
+
+static inline bool skv_check(bool holds, const char *expr, const char *file, int line)
+{
+	return __builtin_expect(holds, true) || skv_check_failed(expr, file, line);
+}
 
 #endif
