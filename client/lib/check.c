@@ -219,7 +219,7 @@ static void check_shm(struct check *c)
 	int rc;
 
 	skv_hf3fs_of(c->o, &h);
-	rc = skv_usrbio_room(&h, skv_usrbio_ground_rings(c->lib, &h), &err);
+	rc = skv_usrbio_room(&h, skv_usrbio_conn_rings(c->lib, &h), &err);
 	say(c, rc == SKV_OK ? SLABKV_GOOD : SLABKV_BAD, "/dev/shm",
 	    "make /dev/shm larger (in a container --shm-size), or hf3fs_iov_size smaller", "%s", err.message);
 }

@@ -2,12 +2,12 @@
  * usrbio.c - the engine "usrbio": block bytes over 3FS's native interface, and everything else through the
  * engine behind it.
  *
- * Owns the open files, the current ground and the list of memory that callers have told of. The way is
+ * Owns the open files, the current connection and the list of memory that callers have told of. The way is
  * chosen file by file, when it is opened: on 3FS natively; on 3FS without its library through the mount, past
  * the page cache; elsewhere with the engine behind. Asked for by name, it says what is wrong instead of going
  * another way on 3FS, except for a library that is not there.
  *
- * Lock: skv_usrbio.lock. It protects the ground, the list of memory and the descriptors that wait. A ground
+ * Lock: skv_usrbio.lock. It protects the connection, the list of memory and the descriptors that wait. A connection
  * is made outside of it, by one thread at a time.
  */
 #include "client.h"
@@ -46,8 +46,8 @@ struct skv_usrbio {
 	atomic_bool warned;
 	struct skv_mutex lock;       /* protects what follows */
 	struct skv_cond made;
-	struct skv_usrbio_ground *ground; /* NULL: none yet */
-	char mount_point[256];            /* of the last ground, "" before the first */
+	struct skv_usrbio_conn *conn; /* NULL: none yet */
+	char mount_point[256];            /* of the last connection, "" before the first */
 	bool making;
 	uint64_t retry_ms;     /* after a failure: not before (skv_now_us / 1000) */
 	struct skv_error why;  /* of the last failure; SKV_OK: none */
@@ -59,7 +59,7 @@ struct skv_usrbio {
 
 static struct skv_usrbio *usrbio_of(struct skv_engine *e) { return (struct skv_usrbio *)e; }
 
-/* ---- the ground ------------------------------------------------------------------------------ */
+/* ---- the connection ------------------------------------------------------------------------------ */
 
 static int load(struct skv_usrbio *u, const struct skv_usrbio_lib **lib, struct skv_error *err)
 {
@@ -73,7 +73,7 @@ static int load(struct skv_usrbio *u, const struct skv_usrbio_lib **lib, struct 
 }
 
 /* Without the lock. `path`: something on the mount, unless that is among the options. */
-static int make_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio_ground **out, struct skv_error *err)
+static int make_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_conn **out, struct skv_error *err)
 {
 	char found[256];
 	const struct skv_usrbio_lib *lib;
@@ -84,10 +84,10 @@ static int make_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio
 	if (rc == SKV_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
 		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "%s is not a mount point of 3FS: that is %s",
 			      u->o.mount_point, found);
-	return rc == SKV_OK ? skv_usrbio_ground_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
+	return rc == SKV_OK ? skv_usrbio_conn_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
 }
 
-static void map_all(struct skv_usrbio *u, struct skv_usrbio_ground *g)
+static void map_all(struct skv_usrbio *u, struct skv_usrbio_conn *g)
 {
 	for (uint32_t i = 0; i < SKV_USRBIO_MAPPED; i++) {
 		struct region r;
@@ -96,35 +96,35 @@ static void map_all(struct skv_usrbio *u, struct skv_usrbio_ground *g)
 		r = u->regions[i];
 		skv_mutex_unlock(&u->lock);
 		if (r.base)
-			(void)skv_usrbio_ground_map(g, r.base, r.length, NULL);
+			(void)skv_usrbio_conn_map(g, r.base, r.length, NULL);
 	}
 }
 
-/* What the engine has of a ground. */
-static void drop(struct skv_usrbio_ground *g)
+/* What the engine has of a connection. */
+static void drop(struct skv_usrbio_conn *g)
 {
 	if (g)
-		skv_usrbio_ground_leave(g);
-	skv_usrbio_ground_unref(g);
+		skv_usrbio_conn_leave(g);
+	skv_usrbio_conn_unref(g);
 }
 
-/* The ground with a reference, made if there is none or it is lost. */
-static int take_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio_ground **out, struct skv_error *err)
+/* The connection with a reference, made if there is none or it is lost. */
+static int take_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_conn **out, struct skv_error *err)
 {
-	struct skv_usrbio_ground *old = NULL, *fresh = NULL;
+	struct skv_usrbio_conn *old = NULL, *fresh = NULL;
 	struct skv_error e = { 0 };
 	int rc = SKV_OK;
 
 	skv_mutex_lock(&u->lock);
 	while (u->making)
 		skv_cond_wait(&u->made, &u->lock);
-	if (u->ground && atomic_load(&u->ground->lost)) {
-		old = u->ground;
-		u->ground = NULL;
+	if (u->conn && atomic_load(&u->conn->lost)) {
+		old = u->conn;
+		u->conn = NULL;
 	}
-	if (u->ground) {
-		skv_usrbio_ground_ref(u->ground);
-		*out = u->ground;
+	if (u->conn) {
+		skv_usrbio_conn_ref(u->conn);
+		*out = u->conn;
 	} else if (u->why.status != SKV_OK && skv_now_us() / 1000 < u->retry_ms) {
 		rc = u->why.status;
 		if (err)
@@ -134,7 +134,7 @@ static int take_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio
 		skv_mutex_unlock(&u->lock);
 		drop(old); /* its memory first: there may be no room for both */
 		old = NULL;
-		rc = make_ground(u, path, &fresh, &e);
+		rc = make_conn(u, path, &fresh, &e);
 		if (rc == SKV_OK)
 			map_all(u, fresh);
 		skv_mutex_lock(&u->lock);
@@ -143,9 +143,9 @@ static int take_ground(struct skv_usrbio *u, const char *path, struct skv_usrbio
 		u->why.status = rc;
 		u->retry_ms = skv_now_us() / 1000 + SKV_USRBIO_REBUILD_MS;
 		if (rc == SKV_OK) {
-			u->ground = fresh;
+			u->conn = fresh;
 			memcpy(u->mount_point, fresh->mount_point, sizeof u->mount_point);
-			skv_usrbio_ground_ref(fresh);
+			skv_usrbio_conn_ref(fresh);
 			*out = fresh;
 		} else if (err) {
 			*err = e;
@@ -199,7 +199,7 @@ static void destroy(struct skv_engine *e)
 {
 	struct skv_usrbio *u = usrbio_of(e);
 
-	drop(u->ground);
+	drop(u->conn);
 	if (u->plain)
 		u->plain->ops->destroy(u->plain);
 	drop_stale(u);
@@ -247,13 +247,13 @@ static void warn(struct skv_usrbio *u)
 /* With a mount point among the options, what is wrong with it is said now. */
 static int begin(struct skv_usrbio *u, struct skv_error *err)
 {
-	struct skv_usrbio_ground *g = NULL;
+	struct skv_usrbio_conn *g = NULL;
 	int rc;
 
 	if (!u->named || !u->o.mount_point)
 		return SKV_OK;
-	rc = take_ground(u, NULL, &g, err);
-	skv_usrbio_ground_unref(g);
+	rc = take_conn(u, NULL, &g, err);
+	skv_usrbio_conn_unref(g);
 	if (rc != SKV_E_UNSUPPORTED)
 		return rc;
 	warn(u);
@@ -321,7 +321,7 @@ static const char *told(struct skv_engine *e, const char **why)
 	bool native;
 
 	skv_mutex_lock(&u->lock);
-	native = u->ground ? !atomic_load(&u->ground->lost) : u->named && u->why.status == SKV_OK;
+	native = u->conn ? !atomic_load(&u->conn->lost) : u->named && u->why.status == SKV_OK;
 	*why = native ? "" : keep_locked(u, u->why.message);
 	skv_mutex_unlock(&u->lock);
 	return native ? "usrbio" : u->plain->ops->name;
@@ -331,7 +331,7 @@ static const char *told(struct skv_engine *e, const char **why)
 
 static void close_native(struct skv_usrbio *u, struct skv_usrbio_file *f)
 {
-	const struct skv_usrbio_lib *lib = f->ground->lib;
+	const struct skv_usrbio_lib *lib = f->conn->lib;
 	bool kept = false;
 
 	if (lib->is_hf3fs(f->base.fd)) {
@@ -345,13 +345,13 @@ static void close_native(struct skv_usrbio *u, struct skv_usrbio_file *f)
 	}
 	if (!kept)
 		close(f->base.fd);
-	skv_usrbio_ground_unref(f->ground);
+	skv_usrbio_conn_unref(f->conn);
 }
 
 /* Registers the file; its number may be one that the library holds for a file long closed. */
 static int register_file(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path, struct skv_error *err)
 {
-	const struct skv_usrbio_lib *lib = f->ground->lib;
+	const struct skv_usrbio_lib *lib = f->conn->lib;
 	int rc;
 
 	clear_stale(u, lib, f->base.fd);
@@ -400,18 +400,18 @@ static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char
 
 	if (!path_of(f->base.fd, where) || fstat(f->base.fd, &st) != 0)
 		return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s", path, strerror(errno));
-	rc = take_ground(u, where, &f->ground, err);
+	rc = take_conn(u, where, &f->conn, err);
 	if (rc != SKV_OK)
 		return rc;
 	f->chunk = st.st_blksize > 0 && (st.st_blksize & (st.st_blksize - 1)) == 0 ? (uint64_t)st.st_blksize : 4096;
-	rc = lies_below(where, f->ground->mount_point)
+	rc = lies_below(where, f->conn->mount_point)
 		     ? register_file(u, f, path, err)
 		     : skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point", "slab file %s lies on another 3FS than %s", path,
-				f->ground->mount_point);
+				f->conn->mount_point);
 	if (rc == SKV_OK)
 		f->kind = SKV_USRBIO_NATIVE;
 	else
-		skv_usrbio_ground_unref(f->ground);
+		skv_usrbio_conn_unref(f->conn);
 	return rc;
 }
 
@@ -520,21 +520,21 @@ static int sync_file(struct skv_engine *e, struct skv_engine_file *file)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The ground with a reference and its memory; NULL: there is none that stands. */
-static struct skv_usrbio_ground *enter_locked(struct skv_usrbio *u)
+/* The connection with a reference and its memory; NULL: there is none that stands. */
+static struct skv_usrbio_conn *enter_locked(struct skv_usrbio *u)
 {
 	SKV_CHECK(skv_mutex_held(&u->lock));
-	if (!u->ground || !skv_usrbio_ground_enter(u->ground))
+	if (!u->conn || !skv_usrbio_conn_enter(u->conn))
 		return NULL;
-	skv_usrbio_ground_ref(u->ground);
-	return u->ground;
+	skv_usrbio_conn_ref(u->conn);
+	return u->conn;
 }
 
 static int map_memory(struct skv_engine *e, void *base, size_t length, struct skv_error *err)
 {
 	struct skv_usrbio *u = usrbio_of(e);
 	int rc = skv_engine_map(u->plain, base, length, err);
-	struct skv_usrbio_ground *g;
+	struct skv_usrbio_conn *g;
 
 	skv_mutex_lock(&u->lock);
 	while (u->making)
@@ -548,7 +548,7 @@ static int map_memory(struct skv_engine *e, void *base, size_t length, struct sk
 	g = enter_locked(u);
 	skv_mutex_unlock(&u->lock);
 	if (g)
-		rc = skv_usrbio_ground_map(g, base, length, err);
+		rc = skv_usrbio_conn_map(g, base, length, err);
 	drop(g);
 	return rc;
 }
@@ -556,7 +556,7 @@ static int map_memory(struct skv_engine *e, void *base, size_t length, struct sk
 static void unmap_memory(struct skv_engine *e, void *base)
 {
 	struct skv_usrbio *u = usrbio_of(e);
-	struct skv_usrbio_ground *g;
+	struct skv_usrbio_conn *g;
 
 	skv_engine_unmap(u->plain, base);
 	skv_mutex_lock(&u->lock);
@@ -568,7 +568,7 @@ static void unmap_memory(struct skv_engine *e, void *base)
 	g = enter_locked(u);
 	skv_mutex_unlock(&u->lock);
 	if (g)
-		skv_usrbio_ground_unmap(g, base);
+		skv_usrbio_conn_unmap(g, base);
 	drop(g);
 }
 
@@ -599,13 +599,13 @@ static void move(struct skv_engine *e, bool write, struct skv_io_run *runs, uint
 		struct skv_usrbio_file *f = (struct skv_usrbio_file *)runs[first].file, *next = f;
 		uint32_t end = first;
 
-		/* Files of one ground go together; others one after the other. */
+		/* Files of one connection go together; others one after the other. */
 		while (end < n && (next == f || (f->kind == SKV_USRBIO_NATIVE && next->kind == SKV_USRBIO_NATIVE &&
-						 next->ground == f->ground)))
+						 next->conn == f->conn)))
 			if (++end < n)
 				next = (struct skv_usrbio_file *)runs[end].file;
 		if (f->kind == SKV_USRBIO_NATIVE)
-			skv_usrbio_pump(f->ground, write ? SKV_USRBIO_WRITE : SKV_USRBIO_READ, runs + first, end - first,
+			skv_usrbio_pump(f->conn, write ? SKV_USRBIO_WRITE : SKV_USRBIO_READ, runs + first, end - first,
 					by);
 		else
 			move_others(f->kind == SKV_USRBIO_PLAIN ? usrbio_of(e)->plain : NULL, write, runs + first,

@@ -3,16 +3,16 @@
  * interface: shared memory between this process and the FUSE daemon of this machine, which does the
  * network, the retries and the replicas.
  *
- * usrbio.c is the engine (files, the choice of the way), usrbio_ground.c what stands as long as one
- * daemon lives (rings, buffers, mapped memory: a *ground*), usrbio_memory.c buffers and memory that the
+ * usrbio.c is the engine (files, the choice of the way), usrbio_conn.c what stands as long as one
+ * daemon lives (rings, buffers, mapped memory: a *connection to the daemon*), usrbio_memory.c buffers and memory that the
  * daemon knows, usrbio_ring.c one ring, usrbio_pump.c one call from its first request to its last.
  *
  * There is no way to cancel a request. What a caller gives up is *adrift*: its buffer and its place in the
  * ring stay taken until its completion arrives. A read into the caller's own memory is never given up: it would land in
  * whatever the caller keeps there by then. It is waited for until it is back, or the daemon's process has ended. When the daemon is restarted, everything that was made
- * with it is worth nothing; calls then say `again`, and files are opened anew on a new ground.
+ * with it is worth nothing; calls then say `again`, and files are opened anew on a new connection.
  *
- * Locks, in this order: skv_usrbio.lock, ground.lock, ring.lock, pool.lock. None is held while bytes are
+ * Locks, in this order: skv_usrbio.lock, conn.lock, ring.lock, pool.lock. None is held while bytes are
  * copied or the daemon is waited for.
  */
 #ifndef SKV_CLIENT_USRBIO_H
@@ -34,7 +34,7 @@
 #define SKV_USRBIO_RINGS 16u           /* of each direction, at most */
 #define SKV_USRBIO_MAPPED 64u          /* pools and regions that the daemon is told of */
 #define SKV_USRBIO_PROBE_MS 500u      /* no completion for so long: is the daemon still the same? */
-#define SKV_USRBIO_REBUILD_MS 1000u    /* between tries to build a ground */
+#define SKV_USRBIO_REBUILD_MS 1000u    /* between tries to build a connection */
 
 enum skv_usrbio_way { SKV_USRBIO_READ, SKV_USRBIO_WRITE };
 
@@ -101,7 +101,7 @@ struct skv_usrbio_io {
 };
 
 struct skv_usrbio_ring {
-	struct skv_usrbio_ground *ground;
+	struct skv_usrbio_conn *conn;
 	enum skv_usrbio_way way;
 	struct skv_hf3fs_ior ior;
 	uint32_t entries;
@@ -114,7 +114,7 @@ struct skv_usrbio_ring {
 	struct skv_usrbio_call *waiting; /* the others */
 };
 
-int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
+int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
 			 struct skv_usrbio_ring *out, struct skv_error *err);
 void skv_usrbio_ring_close(struct skv_usrbio_ring *r);
 
@@ -154,7 +154,7 @@ struct skv_usrbio_file {
 	struct skv_engine_file base;
 	enum skv_usrbio_kind kind;
 	struct skv_engine_file *plain;    /* PLAIN */
-	struct skv_usrbio_ground *ground; /* NATIVE; counted */
+	struct skv_usrbio_conn *conn; /* NATIVE; counted */
 	int registered;                   /* NATIVE: by what the library knows it */
 	uint64_t chunk;                   /* NATIVE: bytes of one, a power of two */
 };
@@ -180,13 +180,13 @@ struct skv_usrbio_call {
 	struct skv_cond wake;
 };
 
-/* Moves all runs, whose files belong to this ground. */
-void skv_usrbio_pump(struct skv_usrbio_ground *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
+/* Moves all runs, whose files belong to this connection. */
+void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
 		     const struct skv_deadline *by);
 
-/* ---- usrbio_ground.c ------------------------------------------------------------------------- */
+/* ---- usrbio_conn.c ------------------------------------------------------------------------- */
 
-struct skv_usrbio_ground {
+struct skv_usrbio_conn {
 	const struct skv_usrbio_lib *lib;
 	const struct skv_hf3fs_options *o; /* the engine's */
 	const struct skv_engine_keeper *keeper; /* the engine's */
@@ -208,28 +208,28 @@ struct skv_usrbio_ground {
 
 /* Rings and buffers on the 3FS at `mount_point`. SKV_E_UNAVAILABLE (rings refused, no daemon),
  * SKV_E_NO_SPACE (/dev/shm), SKV_E_NOMEM; each with the remedy. One reference, one user. */
-int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
-			   const struct skv_engine_keeper *keeper, const char *mount_point, struct skv_usrbio_ground **out, struct skv_error *err);
-void skv_usrbio_ground_ref(struct skv_usrbio_ground *g);
-void skv_usrbio_ground_unref(struct skv_usrbio_ground *g);
-/* Rings and memory stay until skv_usrbio_ground_leave. False: it is lost, nothing of them may be touched. A ground
+int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
+			   const struct skv_engine_keeper *keeper, const char *mount_point, struct skv_usrbio_conn **out, struct skv_error *err);
+void skv_usrbio_conn_ref(struct skv_usrbio_conn *g);
+void skv_usrbio_conn_unref(struct skv_usrbio_conn *g);
+/* Rings and memory stay until skv_usrbio_conn_leave. False: it is lost, nothing of them may be touched. A connection
  * that is lost gives them up with the last user, whatever files still refer to it: /dev/shm may not have room for
- * two. The engine leaves once, when it drops the ground. */
-bool skv_usrbio_ground_enter(struct skv_usrbio_ground *g);
-void skv_usrbio_ground_leave(struct skv_usrbio_ground *g);
+ * two. The engine leaves once, when it drops the connection. */
+bool skv_usrbio_conn_enter(struct skv_usrbio_conn *g);
+void skv_usrbio_conn_leave(struct skv_usrbio_conn *g);
 /* Looks whether the daemon is still the one that this was made with; else it is lost, and gone if its process has
- * ended, too. `fd`: a file of this ground. */
-void skv_usrbio_ground_check(struct skv_usrbio_ground *g, int fd);
+ * ended, too. `fd`: a file of this connection. */
+void skv_usrbio_conn_check(struct skv_usrbio_conn *g, int fd);
 /* After requests of this ring were set adrift: where too little is left to work with, it is lost. */
-void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_ring *r);
+void skv_usrbio_conn_adrift(struct skv_usrbio_conn *g, struct skv_usrbio_ring *r);
 /* Memory that calls may use without a copy. An error is told and no more. */
-int skv_usrbio_ground_map(struct skv_usrbio_ground *g, void *base, size_t length, struct skv_error *err);
-void skv_usrbio_ground_unmap(struct skv_usrbio_ground *g, const void *base);
+int skv_usrbio_conn_map(struct skv_usrbio_conn *g, void *base, size_t length, struct skv_error *err);
+void skv_usrbio_conn_unmap(struct skv_usrbio_conn *g, const void *base);
 /* What the bytes at `data` lie in: how many of `length` do in *n; NULL: in nothing that is mapped. Valid as
  * long as the caller keeps the memory registered. */
-const struct skv_hf3fs_iov *skv_usrbio_ground_find(struct skv_usrbio_ground *g, const void *data, uint64_t length,
+const struct skv_hf3fs_iov *skv_usrbio_conn_find(struct skv_usrbio_conn *g, const void *data, uint64_t length,
 						   uint64_t *n);
 /* Bytes of shared memory of all rings of these settings. */
-uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o);
+uint64_t skv_usrbio_conn_rings(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o);
 
 #endif

@@ -107,7 +107,7 @@ static bool cut_direct(struct skv_usrbio_call *c, struct skv_usrbio_io *io, uint
 	const struct skv_io_run *run = &c->runs[c->run];
 	uint8_t *data = (uint8_t *)run->iov[c->iov].iov_base + c->skip;
 	uint64_t n = extent(c, c->iov, c->skip, most), in = 0;
-	const struct skv_hf3fs_iov *iov = skv_usrbio_ground_find(c->ring->ground, data, n, &in);
+	const struct skv_hf3fs_iov *iov = skv_usrbio_conn_find(c->ring->conn, data, n, &in);
 
 	if (!iov || (in < SKV_USRBIO_DIRECT && in < run->length - c->at) ||
 	    !skv_usrbio_ring_claim(c->ring, io, data, in))
@@ -125,7 +125,7 @@ static uint64_t until_direct(const struct skv_usrbio_call *c, uint64_t most)
 	for (int i = c->iov + 1; i < run->n_iov && n < most; i++) {
 		const struct iovec *v = &run->iov[i];
 
-		if (skv_usrbio_ground_find(c->ring->ground, v->iov_base, v->iov_len, &in) &&
+		if (skv_usrbio_conn_find(c->ring->conn, v->iov_base, v->iov_len, &in) &&
 		    extent(c, i, 0, most - n) >= SKV_USRBIO_DIRECT)
 			break;
 		n += v->iov_len;
@@ -146,7 +146,7 @@ static uint64_t less(const struct skv_usrbio_call *c, uint64_t n)
 /* No call has more than half of the buffers. One that has none takes a smaller one than it would like. */
 static bool cut_buffered(struct skv_usrbio_call *c, struct skv_usrbio_io *io, uint64_t most)
 {
-	struct skv_usrbio_pool *pool = &c->ring->ground->pools[c->ring->way];
+	struct skv_usrbio_pool *pool = &c->ring->conn->pools[c->ring->way];
 	uint64_t n = until_direct(c, most);
 	uint8_t *data;
 
@@ -201,7 +201,7 @@ static void release(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 {
 	if (!io->own) {
 		c->buffered -= io->length;
-		skv_usrbio_pool_give(&c->ring->ground->pools[c->ring->way], io->data, io->length);
+		skv_usrbio_pool_give(&c->ring->conn->pools[c->ring->way], io->data, io->length);
 	}
 	skv_usrbio_ring_give(c->ring, io);
 }
@@ -229,7 +229,7 @@ static void doubt(struct skv_usrbio_call *c, struct skv_io_run *run, int64_t err
 	if (!unknown(error))
 		return;
 	run->again |= error == EBADF; /* the file alone may be what is unknown */
-	skv_usrbio_ground_check(c->ring->ground, run->file->fd);
+	skv_usrbio_conn_check(c->ring->conn, run->file->fd);
 }
 
 /* Sends what there are places and buffers for. */
@@ -285,7 +285,7 @@ static uint64_t budget(const struct skv_usrbio_call *c)
 /* Sets one request adrift. False: it has landed meanwhile. */
 static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool own)
 {
-	const struct skv_engine_keeper *keeper = c->ring->ground->keeper;
+	const struct skv_engine_keeper *keeper = c->ring->conn->keeper;
 	struct skv_io_run *run = &c->runs[io->run];
 	uint64_t at = io->at, length = io->length;
 	uint8_t *data = io->data;
@@ -304,11 +304,11 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool ow
 	return true;
 }
 
-/* Sets adrift what is over its time, and on a ground that is lost everything, for nothing comes back there. Not what
+/* Sets adrift what is over its time, and on a connection that is lost everything, for nothing comes back there. Not what
  * the daemon may still read or write in the caller's memory: of that, writes alone, when their time is over. */
 static void give_up_late(struct skv_usrbio_call *c)
 {
-	struct skv_usrbio_ground *g = c->ring->ground;
+	struct skv_usrbio_conn *g = c->ring->conn;
 	uint64_t now = skv_now_ms(c->by->clock);
 	bool lost = atomic_load(&g->lost), gone = atomic_load(&g->gone);
 	uint32_t n = 0, n_overdue = 0;
@@ -334,7 +334,7 @@ static void give_up_late(struct skv_usrbio_call *c)
 		return;
 	skv_log(SKV_LOG_WARN, "client", "usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
 		writing(c) ? "writes" : "reads", (unsigned long long)budget(c));
-	skv_usrbio_ground_adrift(g, c->ring);
+	skv_usrbio_conn_adrift(g, c->ring);
 }
 
 /* Takes what has landed; when nothing does, looks why. */
@@ -344,8 +344,8 @@ static void wait_some(struct skv_usrbio_call *c)
 	struct skv_usrbio_io *io = skv_usrbio_ring_wait(c->ring, c, ms);
 
 	if (!io)
-		skv_usrbio_ground_check(c->ring->ground, c->runs[0].file->fd);
-	if (!io || atomic_load(&c->ring->ground->lost))
+		skv_usrbio_conn_check(c->ring->conn, c->runs[0].file->fd);
+	if (!io || atomic_load(&c->ring->conn->lost))
 		give_up_late(c);
 	while (io) {
 		struct skv_usrbio_io *next = io->next;
@@ -358,7 +358,7 @@ static void wait_some(struct skv_usrbio_call *c)
 /* Nothing is flying, and there is no place or no buffer: others have them. */
 static void wait_turn(struct skv_usrbio_call *c)
 {
-	struct skv_usrbio_ground *g = c->ring->ground;
+	struct skv_usrbio_conn *g = c->ring->conn;
 
 	for (uint32_t i = 0; i < g->n_rings; i++)
 		skv_usrbio_ring_poll(&g->rings[c->ring->way][i]); /* what is adrift may have landed */
@@ -394,13 +394,13 @@ static void refuse(struct skv_io_run *runs, uint32_t n)
 	}
 }
 
-void skv_usrbio_pump(struct skv_usrbio_ground *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
+void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
 		     const struct skv_deadline *by)
 {
 	struct skv_usrbio_call c = { .o = g->o, .runs = runs, .n = n, .by = by,
 				     .most = size_of_requests(g->o, way, runs, n) };
 
-	if (!skv_usrbio_ground_enter(g)) {
+	if (!skv_usrbio_conn_enter(g)) {
 		refuse(runs, n);
 		return;
 	}
@@ -421,5 +421,5 @@ void skv_usrbio_pump(struct skv_usrbio_ground *g, enum skv_usrbio_way way, struc
 	for (uint32_t i = 0; i < n; i++)
 		runs[i].again = runs[i].status == SKV_E_IO && (runs[i].again || atomic_load(&g->lost)) &&
 				!(way == SKV_USRBIO_WRITE && runs[i].touched);
-	skv_usrbio_ground_leave(g);
+	skv_usrbio_conn_leave(g);
 }

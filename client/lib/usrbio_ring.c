@@ -28,7 +28,7 @@ static uint64_t now_ms(void) { return skv_now_us() / 1000; }
 
 /* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly so many or none. A
  * negative one ("at most so many at once") is refused by newer daemons; they take all at once. */
-static int create(struct skv_usrbio_ground *g, bool read, const struct skv_hf3fs_options *o, struct skv_hf3fs_ior *ior)
+static int create(struct skv_usrbio_conn *g, bool read, const struct skv_hf3fs_options *o, struct skv_hf3fs_ior *ior)
 {
 	static atomic_bool told;
 	int depth = o->io_depth > 0 ? -o->io_depth : o->io_depth;
@@ -42,12 +42,12 @@ static int create(struct skv_usrbio_ground *g, bool read, const struct skv_hf3fs
 	return g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, 0, 0, 0, o->numa_id);
 }
 
-int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
+int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
 			 struct skv_usrbio_ring *out, struct skv_error *err)
 {
 	int rc;
 
-	out->ground = g;
+	out->conn = g;
 	out->way = way;
 	out->entries = o->ior_entries;
 	out->ios = skv_calloc(out->entries, sizeof *out->ios);
@@ -72,10 +72,10 @@ int skv_usrbio_ring_make(struct skv_usrbio_ground *g, enum skv_usrbio_way way, c
 
 void skv_usrbio_ring_close(struct skv_usrbio_ring *r)
 {
-	const struct skv_engine_keeper *keeper = r->ground->keeper;
+	const struct skv_engine_keeper *keeper = r->conn->keeper;
 
-	r->ground->lib->iordestroy(&r->ior);
-	for (uint32_t i = 0; i < r->entries && atomic_load(&r->ground->gone) && keeper->let_go; i++)
+	r->conn->lib->iordestroy(&r->ior);
+	for (uint32_t i = 0; i < r->entries && atomic_load(&r->conn->gone) && keeper->let_go; i++)
 		if (r->ios[i].flying && r->ios[i].kept) /* it never comes back, and does no harm any more */
 			keeper->let_go(keeper->ctx, r->ios[i].kept, r->ios[i].data, r->ios[i].length);
 	skv_mutex_destroy(&r->lock);
@@ -143,7 +143,7 @@ bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, 
 uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, struct skv_usrbio_io *const *ios,
 			      uint32_t n, int *error)
 {
-	const struct skv_usrbio_lib *lib = r->ground->lib;
+	const struct skv_usrbio_lib *lib = r->conn->lib;
 	uint32_t sent = 0;
 	int rc = 0;
 
@@ -204,8 +204,8 @@ static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 	}
 	r->adrift--;
 	if (!io->own) {
-		atomic_fetch_sub(&r->ground->adrift[r->way], io->length);
-		skv_usrbio_pool_give(&r->ground->pools[r->way], io->data, io->length);
+		atomic_fetch_sub(&r->conn->adrift[r->way], io->length);
+		skv_usrbio_pool_give(&r->conn->pools[r->way], io->data, io->length);
 	}
 	*late = (struct late){ io->kept, io->data, io->length };
 	io->kept = NULL;
@@ -216,7 +216,7 @@ static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 /* One wait for completions, on behalf of all. */
 static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 {
-	const struct skv_engine_keeper *keeper = r->ground->keeper;
+	const struct skv_engine_keeper *keeper = r->conn->keeper;
 	struct skv_hf3fs_cqe cqes[REAP];
 	struct late late[REAP];
 	uint32_t n_late = 0;
@@ -230,7 +230,7 @@ static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 	until.tv_nsec += (long)ms * 1000000;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	n = r->ground->lib->wait_for_ios(&r->ior, cqes, REAP, ms > 0, &until);
+	n = r->conn->lib->wait_for_ios(&r->ior, cqes, REAP, ms > 0, &until);
 	if (n < 0 && ms > 0)
 		poll(NULL, 0, 1); /* it did not wait */
 	skv_mutex_lock(&r->lock);
@@ -327,7 +327,7 @@ bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_
 		io->kept = kept;
 		r->adrift++;
 		if (!io->own)
-			atomic_fetch_add(&r->ground->adrift[r->way], io->length);
+			atomic_fetch_add(&r->conn->adrift[r->way], io->length);
 	}
 	skv_mutex_unlock(&r->lock);
 	return mine;

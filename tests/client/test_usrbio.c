@@ -49,8 +49,8 @@ static void test_bytes(void **state)
 		free(out);
 		free(in);
 	}
-	assert_int_equal(ground(p)->pools[SKV_USRBIO_READ].n_used, 0);
-	assert_int_equal(ground(p)->pools[SKV_USRBIO_WRITE].n_used, 0);
+	assert_int_equal(conn(p)->pools[SKV_USRBIO_READ].n_used, 0);
+	assert_int_equal(conn(p)->pools[SKV_USRBIO_WRITE].n_used, 0);
 }
 
 /* Neighbouring blocks in memory of their own go in few requests, cut at chunks. */
@@ -194,13 +194,13 @@ static void test_direct(void **state)
 	run[0] = run_of(p->w, 4096, base, 4 * MIB, 4 * MIB, 2, iov);
 	skv_engine_write(p->engine, run, 1, &p->by);
 	assert_int_equal(run[0].status, SKV_OK);
-	assert_int_equal(ground(p)->pools[SKV_USRBIO_WRITE].next, 0); /* no buffer was ever taken */
+	assert_int_equal(conn(p)->pools[SKV_USRBIO_WRITE].next, 0); /* no buffer was ever taken */
 	run[0] = run_of(p->r, 4096, base + 8 * MIB, 4 * MIB, 4 * MIB, 2, iov);
 	skv_engine_read(p->engine, run, 1, &p->by);
 	assert_int_equal(run[0].status, SKV_OK);
 	assert_int_equal(run[0].done, 8 * MIB);
 	assert_memory_equal(base, base + 8 * MIB, 8 * MIB);
-	assert_int_equal(ground(p)->pools[SKV_USRBIO_READ].next, 0);
+	assert_int_equal(conn(p)->pools[SKV_USRBIO_READ].next, 0);
 	/* Two reads into the same bytes: 3FS would fail the whole batch. */
 	run[0] = run_of(p->r, 4096, base + 8 * MIB, 4 * MIB, 4 * MIB, 1, iov);
 	run[1] = run_of(p->r, 4096, base + 10 * MIB, 4 * MIB, 4 * MIB, 1, iov + 1);

@@ -31,7 +31,7 @@ static void *move_late(void *arg)
 }
 
 /* Waits, with a bound, until nothing of the pool is taken. */
-static bool comes_back(struct skv_usrbio_ground *g, enum skv_usrbio_way way)
+static bool comes_back(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
 {
 	for (int i = 0; i < 3000; i++) {
 		for (uint32_t k = 0; k < g->n_rings; k++)
@@ -59,11 +59,11 @@ static void test_no_answer(void **state)
 		memset(data, 0x11 + way, MIB);
 		l.run = run_of(way ? p->w : p->r, 0, data, MIB, MIB, 1, l.iov);
 		assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-		while (!in_use(ground(p), way))
-			skv_usrbio_pool_wait(&ground(p)->pools[way], 1);
-		while (atomic_load(&ground(p)->adrift[way]) == 0) {
+		while (!in_use(conn(p), way))
+			skv_usrbio_pool_wait(&conn(p)->pools[way], 1);
+		while (atomic_load(&conn(p)->adrift[way]) == 0) {
 			skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
-			skv_usrbio_pool_wait(&ground(p)->pools[way], 1);
+			skv_usrbio_pool_wait(&conn(p)->pools[way], 1);
 		}
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		assert_int_equal(l.run.status, SKV_E_IO);
@@ -73,7 +73,7 @@ static void test_no_answer(void **state)
 		/* The caller has its memory back: what arrives late does not reach it. */
 		memset(data, 0x55, MIB);
 		knobs("");
-		assert_true(comes_back(ground(p), way));
+		assert_true(comes_back(conn(p), way));
 		assert_true(count(way ? COUNT_write_ios : COUNT_read_ios) > before);
 		for (size_t i = 0; i < MIB; i++)
 			assert_int_equal(data[i], 0x55);
@@ -81,7 +81,7 @@ static void test_no_answer(void **state)
 	free(data);
 }
 
-static bool adrift(struct skv_usrbio_ground *g, enum skv_usrbio_way way)
+static bool adrift(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
 {
 	bool some = false;
 
@@ -148,9 +148,9 @@ static void test_no_answer_direct(void **state)
 	knobs("hold=1");
 	l.run = run_of(p->w, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!adrift(ground(p), SKV_USRBIO_WRITE)) {
+	while (!adrift(conn(p), SKV_USRBIO_WRITE)) {
 		skv_fake_clock_advance(&p->clock, p->o.write_timeout_ms);
-		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_WRITE], 1);
+		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(l.run.status, SKV_E_IO);
@@ -158,15 +158,15 @@ static void test_no_answer_direct(void **state)
 	assert_true(atomic_load(&keeping.kept) > 0);
 	assert_int_equal(atomic_load(&keeping.gone), 0);
 	knobs("");
-	while (adrift(ground(p), SKV_USRBIO_WRITE))
-		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_WRITE], 1);
+	while (adrift(conn(p), SKV_USRBIO_WRITE))
+		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
 	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
 	p->engine->keeper = (struct skv_engine_keeper){ 0 };
 	skv_engine_unmap(p->engine, data);
 	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 }
 
-static bool overdue(struct skv_usrbio_ground *g)
+static bool overdue(struct skv_usrbio_conn *g)
 {
 	bool some = false;
 
@@ -181,7 +181,7 @@ static bool overdue(struct skv_usrbio_ground *g)
 	return some;
 }
 
-static bool flying(struct skv_usrbio_ground *g)
+static bool flying(struct skv_usrbio_conn *g)
 {
 	bool some = false;
 
@@ -212,10 +212,10 @@ static void test_a_read_in_flight_is_not_reported_finished(void **state)
 	knobs("hold=1");
 	l.run = run_of(p->r, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!overdue(ground(p))) {
+	while (!overdue(conn(p))) {
 		assert_false(atomic_load(&l.done));
 		skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
-		skv_usrbio_pool_wait(&ground(p)->pools[SKV_USRBIO_READ], 1);
+		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_READ], 1);
 	}
 	assert_false(atomic_load(&l.done));
 	knobs("");
@@ -252,14 +252,14 @@ static void test_restart(void **state)
 		skv_engine_write(p->engine, &run, 1, &p->by);
 		assert_int_equal(run.status, SKV_E_IO);
 		assert_true(run.again); /* nothing of it was carried out */
-		assert_true(atomic_load(&ground(p)->lost));
-		/* The next ground has room, although files of the last one are still open. */
+		assert_true(atomic_load(&conn(p)->lost));
+		/* The next connection has room, although files of the last one are still open. */
 		assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", false, &other, NULL), SKV_OK);
-		assert_int_equal(ground(p)->users, 0);
+		assert_int_equal(conn(p)->users, 0);
 		skv_engine_close(p->engine, other);
 		close_files(p);
 		open_files(p);
-		assert_false(atomic_load(&ground(p)->lost));
+		assert_false(atomic_load(&conn(p)->lost));
 		run = run_of(p->r, MIB, in, 3 * MIB, 3 * MIB, 1, iov);
 		skv_engine_read(p->engine, &run, 1, &p->by);
 		assert_int_equal(run.status, SKV_OK);
@@ -284,8 +284,8 @@ static void test_restart_in_flight(void **state)
 		knobs("hold=1");
 		l.run = run_of(way ? p->w : p->r, 0, data, MIB, MIB, 1, l.iov);
 		assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-		while (!in_use(ground(p), way))
-			skv_usrbio_pool_wait(&ground(p)->pools[way], 1);
+		while (!in_use(conn(p), way))
+			skv_usrbio_pool_wait(&conn(p)->pools[way], 1);
 		restart();
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		assert_int_equal(l.run.status, SKV_E_IO);
@@ -332,14 +332,14 @@ static void test_nothing_is_read_again_where_the_old_daemon_may_write(void **sta
 	knobs("hold=1");
 	l.run = run_of(old.r, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!flying(ground(&old)))
-		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
+	while (!flying(conn(&old)))
+		skv_usrbio_pool_wait(&conn(&old)->pools[SKV_USRBIO_READ], 1);
 	atomic_store(&old_lives, true);
 	restart();
-	while (!atomic_load(&ground(&old)->lost))
-		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
+	while (!atomic_load(&conn(&old)->lost))
+		skv_usrbio_pool_wait(&conn(&old)->pools[SKV_USRBIO_READ], 1);
 	for (unsigned before = atomic_load(&questions); atomic_load(&questions) < before + 2 && !atomic_load(&l.done);)
-		skv_usrbio_pool_wait(&ground(&old)->pools[SKV_USRBIO_READ], 1);
+		skv_usrbio_pool_wait(&conn(&old)->pools[SKV_USRBIO_READ], 1);
 	assert_false(atomic_load(&l.done)); /* it has looked, and waits */
 	atomic_store(&old_lives, false);
 	assert_int_equal(pthread_join(thread, NULL), 0);

@@ -105,12 +105,12 @@ int teardown(void **state)
 	return 0;
 }
 
-struct skv_usrbio_ground *ground(const struct place *p)
+struct skv_usrbio_conn *conn(const struct place *p)
 {
-	return ((struct skv_usrbio_file *)p->r)->ground;
+	return ((struct skv_usrbio_file *)p->r)->conn;
 }
 
-bool in_use(struct skv_usrbio_ground *g, enum skv_usrbio_way way)
+bool in_use(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
 {
 	bool some;
 

@@ -1,7 +1,7 @@
 /*
- * usrbio_ground.c - what stands as long as one FUSE daemon lives: rings, buffers, mapped memory.
+ * usrbio_conn.c - what stands as long as one FUSE daemon lives: rings, buffers, mapped memory.
  *
- * Owns all of it. A ground is never repaired: when the daemon was restarted, or too much is adrift, it is
+ * Owns all of it. A connection is never repaired: when the daemon was restarted, or too much is adrift, it is
  * lost, and the engine makes another one; of this one, rings and memory go with the last call, the rest with the
  * last file. Whether the daemon is
  * the same is seen by its submit semaphore: each start has one of its own, published below the mount.
@@ -43,7 +43,7 @@ static bool is_absent(const char *link)
 /* Nobody touches our memory once the process of the daemon that knows it has ended. What the mount point says proves
  * nothing of it: another daemon may be mounted there over the old one, which lives on for whoever has its files open.
  * But a daemon answers for its own descriptors as long as it lives. A signal may cut a question short. */
-static bool has_ended(const struct skv_usrbio_ground *g, int fd)
+static bool has_ended(const struct skv_usrbio_conn *g, int fd)
 {
 	for (int tries = 0; tries < 3; tries++)
 		if (g->lib->is_hf3fs(fd))
@@ -51,7 +51,7 @@ static bool has_ended(const struct skv_usrbio_ground *g, int fd)
 	return true;
 }
 
-void skv_usrbio_ground_check(struct skv_usrbio_ground *g, int fd)
+void skv_usrbio_conn_check(struct skv_usrbio_conn *g, int fd)
 {
 	const char *why = NULL;
 	char daemon[256];
@@ -70,7 +70,7 @@ void skv_usrbio_ground_check(struct skv_usrbio_ground *g, int fd)
 			g->mount_point, why);
 }
 
-void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_ring *r)
+void skv_usrbio_conn_adrift(struct skv_usrbio_conn *g, struct skv_usrbio_ring *r)
 {
 	uint64_t bytes = (uint64_t)g->pools[r->way].n_units * SKV_USRBIO_UNIT;
 	bool much;
@@ -86,7 +86,7 @@ void skv_usrbio_ground_adrift(struct skv_usrbio_ground *g, struct skv_usrbio_rin
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o)
+uint64_t skv_usrbio_conn_rings(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o)
 {
 	return 2ull * o->io_thread_num * lib->ior_size((int)o->ior_entries);
 }
@@ -94,7 +94,7 @@ uint64_t skv_usrbio_ground_rings(const struct skv_usrbio_lib *lib, const struct 
 /* Holds a descriptor of the directory where memory is published, for as long as the process lives: by its end
  * the daemon sees the end of the thread that opened it, and forgets what that thread has published. The library
  * has one, of whichever thread came first, for the first daemon. It must not be closed earlier. */
-static void hold(const struct skv_usrbio_ground *g)
+static void hold(const struct skv_usrbio_conn *g)
 {
 	static _Thread_local char held[sizeof g->daemon];
 	char path[512];
@@ -106,7 +106,7 @@ static void hold(const struct skv_usrbio_ground *g)
 		memcpy(held, g->daemon, sizeof held);
 }
 
-static int make_rings(struct skv_usrbio_ground *g, struct skv_error *err)
+static int make_rings(struct skv_usrbio_conn *g, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
@@ -123,7 +123,7 @@ static int make_rings(struct skv_usrbio_ground *g, struct skv_error *err)
 	return rc;
 }
 
-static int make_pools(struct skv_usrbio_ground *g, struct skv_error *err)
+static int make_pools(struct skv_usrbio_conn *g, struct skv_error *err)
 {
 	static atomic_uint serial;
 	const uint64_t bytes[2] = { g->o->read_iov_size, g->o->write_iov_size };
@@ -138,7 +138,7 @@ static int make_pools(struct skv_usrbio_ground *g, struct skv_error *err)
 	return rc;
 }
 
-static void close_all(struct skv_usrbio_ground *g)
+static void close_all(struct skv_usrbio_conn *g)
 {
 	for (uint32_t i = 0; i < g->n_rings; i++) {
 		skv_usrbio_ring_close(&g->rings[SKV_USRBIO_READ][i]);
@@ -153,7 +153,7 @@ static void close_all(struct skv_usrbio_ground *g)
 			skv_usrbio_pool_close(&g->pools[way]);
 }
 
-bool skv_usrbio_ground_enter(struct skv_usrbio_ground *g)
+bool skv_usrbio_conn_enter(struct skv_usrbio_conn *g)
 {
 	bool stands;
 
@@ -165,7 +165,7 @@ bool skv_usrbio_ground_enter(struct skv_usrbio_ground *g)
 	return stands;
 }
 
-void skv_usrbio_ground_leave(struct skv_usrbio_ground *g)
+void skv_usrbio_conn_leave(struct skv_usrbio_conn *g)
 {
 	bool last;
 
@@ -176,9 +176,9 @@ void skv_usrbio_ground_leave(struct skv_usrbio_ground *g)
 		close_all(g);
 }
 
-void skv_usrbio_ground_ref(struct skv_usrbio_ground *g) { atomic_fetch_add(&g->refs, 1); }
+void skv_usrbio_conn_ref(struct skv_usrbio_conn *g) { atomic_fetch_add(&g->refs, 1); }
 
-void skv_usrbio_ground_unref(struct skv_usrbio_ground *g)
+void skv_usrbio_conn_unref(struct skv_usrbio_conn *g)
 {
 	if (!g || atomic_fetch_sub(&g->refs, 1) > 1)
 		return;
@@ -188,11 +188,11 @@ void skv_usrbio_ground_unref(struct skv_usrbio_ground *g)
 	skv_free(g);
 }
 
-int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
+int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
 			   const struct skv_engine_keeper *keeper, const char *mount_point,
-			   struct skv_usrbio_ground **out, struct skv_error *err)
+			   struct skv_usrbio_conn **out, struct skv_error *err)
 {
-	struct skv_usrbio_ground *g = skv_calloc(1, sizeof *g);
+	struct skv_usrbio_conn *g = skv_calloc(1, sizeof *g);
 	struct skv_error room;
 	int rc, error;
 
@@ -212,7 +212,7 @@ int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf
 			      "%s/" SKV_USRBIO_VIRT "/submit-ios: %s: does the FUSE daemon of this 3FS run?", mount_point,
 			      strerror(error));
 	if (rc == SKV_OK) {
-		rc = skv_usrbio_room(o, skv_usrbio_ground_rings(lib, o), &room);
+		rc = skv_usrbio_room(o, skv_usrbio_conn_rings(lib, o), &room);
 		if (rc != SKV_OK && err)
 			*err = room;
 	}
@@ -221,8 +221,8 @@ int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf
 	if (rc == SKV_OK)
 		rc = make_pools(g, err);
 	if (rc != SKV_OK) {
-		skv_usrbio_ground_leave(g);
-		skv_usrbio_ground_unref(g);
+		skv_usrbio_conn_leave(g);
+		skv_usrbio_conn_unref(g);
 		return rc;
 	}
 	hold(g);
@@ -233,7 +233,7 @@ int skv_usrbio_ground_make(const struct skv_usrbio_lib *lib, const struct skv_hf
 
 /* ---- mapped memory --------------------------------------------------------------------------- */
 
-int skv_usrbio_ground_map(struct skv_usrbio_ground *g, void *base, size_t length, struct skv_error *err)
+int skv_usrbio_conn_map(struct skv_usrbio_conn *g, void *base, size_t length, struct skv_error *err)
 {
 	struct skv_usrbio_memory *m;
 	char shm[SKV_SHM_NAME];
@@ -262,7 +262,7 @@ int skv_usrbio_ground_map(struct skv_usrbio_ground *g, void *base, size_t length
 	return rc;
 }
 
-void skv_usrbio_ground_unmap(struct skv_usrbio_ground *g, const void *base)
+void skv_usrbio_conn_unmap(struct skv_usrbio_conn *g, const void *base)
 {
 	struct skv_usrbio_memory *m = NULL;
 
@@ -281,7 +281,7 @@ void skv_usrbio_ground_unmap(struct skv_usrbio_ground *g, const void *base)
 	skv_free(m);
 }
 
-const struct skv_hf3fs_iov *skv_usrbio_ground_find(struct skv_usrbio_ground *g, const void *data, uint64_t length,
+const struct skv_hf3fs_iov *skv_usrbio_conn_find(struct skv_usrbio_conn *g, const void *data, uint64_t length,
 						   uint64_t *n)
 {
 	const struct skv_hf3fs_iov *found = NULL;
