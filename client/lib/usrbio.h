@@ -7,7 +7,7 @@
  * daemon lives (rings, buffers, mapped memory: a *connection to the daemon*), usrbio_memory.c buffers and memory that the
  * daemon knows, usrbio_ring.c one ring, usrbio_pump.c one call from its first request to its last.
  *
- * There is no way to cancel a request. What a caller gives up is *adrift*: its buffer and its place in the
+ * There is no way to cancel a request. What a caller gives up is *orphaned*: its buffer and its place in the
  * ring stay taken until its completion arrives. A read into the caller's own memory is never given up: it would land in
  * whatever the caller keeps there by then. It is waited for until it is back, or the daemon's process has ended. When the daemon is restarted, everything that was made
  * with it is worth nothing; calls then say `again`, and files are opened anew on a new connection.
@@ -85,7 +85,7 @@ struct skv_usrbio_call;
 
 /* A request, and its place in the ring. */
 struct skv_usrbio_io {
-	struct skv_usrbio_call *call; /* ring.lock; NULL: adrift */
+	struct skv_usrbio_call *call; /* ring.lock; NULL: orphaned */
 	bool flying;                  /* ring.lock: with the daemon */
 	bool own;                     /* `data` is the caller's memory, not a buffer of the pool */
 	bool overdue;                 /* ring.lock: a read into the caller's memory that is past its time: said so */
@@ -94,7 +94,7 @@ struct skv_usrbio_io {
 	uint64_t length;
 	uint8_t *data;
 	const struct skv_hf3fs_iov *iov;
-	void *kept; /* adrift, and own: what the keeper wants back */
+	void *kept; /* orphaned, and own: what the keeper wants back */
 	uint64_t sent_ms;
 	int64_t result;
 	struct skv_usrbio_io *next; /* of the free ones, or of the call's landed ones */
@@ -109,7 +109,7 @@ struct skv_usrbio_ring {
 	struct skv_mutex lock;     /* protects what follows; preparing requests happens under it */
 	struct skv_usrbio_io *free;
 	uint32_t flying;
-	uint32_t adrift;
+	uint32_t orphaned;
 	bool reaping;                    /* one thread waits for completions, for all */
 	struct skv_usrbio_call *waiting; /* the others */
 };
@@ -135,11 +135,11 @@ struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv
 bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io);
 /* Is it a request of the call that is flying? */
 bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, const struct skv_usrbio_io *io);
-/* Sets it adrift. False: it has landed meanwhile. `kept`: of its memory, if that is the caller's own; let go of when it
+/* Orphans it. False: it has landed meanwhile. `kept`: of its memory, if that is the caller's own; let go of when it
  * lands. */
 bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io,
 			     void *kept);
-/* Takes what has landed, waiting for nothing: requests adrift give back what they hold. */
+/* Takes what has landed, waiting for nothing: orphaned requests give back what they hold. */
 void skv_usrbio_ring_poll(struct skv_usrbio_ring *r);
 
 /* ---- usrbio_pump.c --------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ struct skv_usrbio_conn {
 	atomic_bool lost;    /* worth nothing any more */
 	atomic_bool gone;    /* because the daemon's process has ended: nobody touches our memory */
 	atomic_uint turn;    /* ring of the next call */
-	_Atomic uint64_t adrift[2]; /* bytes of the pools */
+	_Atomic uint64_t orphaned[2]; /* bytes of the pools */
 	uint32_t n_rings;    /* of each direction */
 	struct skv_usrbio_ring rings[2][SKV_USRBIO_RINGS];
 	struct skv_usrbio_pool pools[2];
@@ -220,8 +220,8 @@ void skv_usrbio_conn_leave(struct skv_usrbio_conn *g);
 /* Looks whether the daemon is still the one that this was made with; else it is lost, and gone if its process has
  * ended, too. `fd`: a file of this connection. */
 void skv_usrbio_conn_check(struct skv_usrbio_conn *g, int fd);
-/* After requests of this ring were set adrift: where too little is left to work with, it is lost. */
-void skv_usrbio_conn_adrift(struct skv_usrbio_conn *g, struct skv_usrbio_ring *r);
+/* After requests of this ring were orphaned: where too little is left to work with, it is lost. */
+void skv_usrbio_conn_orphaned(struct skv_usrbio_conn *g, struct skv_usrbio_ring *r);
 /* Memory that calls may use without a copy. An error is told and no more. */
 int skv_usrbio_conn_map(struct skv_usrbio_conn *g, void *base, size_t length, struct skv_error *err);
 void skv_usrbio_conn_unmap(struct skv_usrbio_conn *g, const void *base);

@@ -1,7 +1,7 @@
 /*
  * usrbio_conn.c - what stands as long as one FUSE daemon lives: rings, buffers, mapped memory.
  *
- * Owns all of it. A connection is never repaired: when the daemon was restarted, or too much is adrift, it is
+ * Owns all of it. A connection is never repaired: when the daemon was restarted, or too much is orphaned, it is
  * lost, and the engine makes another one; of this one, rings and memory go with the last call, the rest with the
  * last file. Whether the daemon is
  * the same is seen by its submit semaphore: each start has one of its own, published below the mount.
@@ -70,15 +70,15 @@ void skv_usrbio_conn_check(struct skv_usrbio_conn *g, int fd)
 			g->mount_point, why);
 }
 
-void skv_usrbio_conn_adrift(struct skv_usrbio_conn *g, struct skv_usrbio_ring *r)
+void skv_usrbio_conn_orphaned(struct skv_usrbio_conn *g, struct skv_usrbio_ring *r)
 {
 	uint64_t bytes = (uint64_t)g->pools[r->way].n_units * SKV_USRBIO_UNIT;
 	bool much;
 
 	skv_mutex_lock(&r->lock);
-	much = r->adrift > r->entries / 2;
+	much = r->orphaned > r->entries / 2;
 	skv_mutex_unlock(&r->lock);
-	much |= atomic_load(&g->adrift[r->way]) > bytes / 2;
+	much |= atomic_load(&g->orphaned[r->way]) > bytes / 2;
 	if (much && !atomic_exchange(&g->lost, true))
 		skv_log(SKV_LOG_WARN, "client", "too many requests to %s got no answer; recreating rings and buffers",
 			g->mount_point);

@@ -8,7 +8,7 @@
  * written in two parts.
  *
  * While it runs, a run's `done` is where it stops: its whole length first, then the lowest position at which
- * a request failed or came short. A request that is not back when its time is over is set adrift; but not a read into
+ * a request failed or came short. A request that is not back when its time is over is orphaned; but not a read into
  * the caller's memory. When the daemon is another one, nothing comes back: only requests in the caller's memory are
  * waited for then, until it is sure that the old daemon's process has ended.
  */
@@ -282,7 +282,7 @@ static uint64_t budget(const struct skv_usrbio_call *c)
 	return writing(c) ? c->o->write_timeout_ms : c->o->read_timeout_ms;
 }
 
-/* Sets one request adrift. False: it has landed meanwhile. */
+/* Orphans one request. False: it has landed meanwhile. */
 static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool own)
 {
 	const struct skv_engine_keeper *keeper = c->ring->conn->keeper;
@@ -304,7 +304,7 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool ow
 	return true;
 }
 
-/* Sets adrift what is over its time, and on a connection that is lost everything, for nothing comes back there. Not what
+/* Orphans what is over its time, and on a connection that is lost everything, for nothing comes back there. Not what
  * the daemon may still read or write in the caller's memory: of that, writes alone, when their time is over. */
 static void give_up_late(struct skv_usrbio_call *c)
 {
@@ -334,7 +334,7 @@ static void give_up_late(struct skv_usrbio_call *c)
 		return;
 	skv_log(SKV_LOG_WARN, "client", "usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
 		writing(c) ? "writes" : "reads", (unsigned long long)budget(c));
-	skv_usrbio_conn_adrift(g, c->ring);
+	skv_usrbio_conn_orphaned(g, c->ring);
 }
 
 /* Takes what has landed; when nothing does, looks why. */
@@ -361,7 +361,7 @@ static void wait_turn(struct skv_usrbio_call *c)
 	struct skv_usrbio_conn *g = c->ring->conn;
 
 	for (uint32_t i = 0; i < g->n_rings; i++)
-		skv_usrbio_ring_poll(&g->rings[c->ring->way][i]); /* what is adrift may have landed */
+		skv_usrbio_ring_poll(&g->rings[c->ring->way][i]); /* what is orphaned may have landed */
 	if (skv_deadline_passed(c->by))
 		send_no_more(c, SKV_E_TIMEOUT);
 	else

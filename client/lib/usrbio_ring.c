@@ -202,9 +202,9 @@ static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 		skv_cond_signal(&io->call->wake);
 		return false;
 	}
-	r->adrift--;
+	r->orphaned--;
 	if (!io->own) {
-		atomic_fetch_sub(&r->conn->adrift[r->way], io->length);
+		atomic_fetch_sub(&r->conn->orphaned[r->way], io->length);
 		skv_usrbio_pool_give(&r->conn->pools[r->way], io->data, io->length);
 	}
 	*late = (struct late){ io->kept, io->data, io->length };
@@ -325,9 +325,9 @@ bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_
 	if (mine) {
 		io->call = NULL;
 		io->kept = kept;
-		r->adrift++;
+		r->orphaned++;
 		if (!io->own)
-			atomic_fetch_add(&r->conn->adrift[r->way], io->length);
+			atomic_fetch_add(&r->conn->orphaned[r->way], io->length);
 	}
 	skv_mutex_unlock(&r->lock);
 	return mine;

@@ -61,7 +61,7 @@ static void test_no_answer(void **state)
 		assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
 		while (!in_use(conn(p), way))
 			skv_usrbio_pool_wait(&conn(p)->pools[way], 1);
-		while (atomic_load(&conn(p)->adrift[way]) == 0) {
+		while (atomic_load(&conn(p)->orphaned[way]) == 0) {
 			skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
 			skv_usrbio_pool_wait(&conn(p)->pools[way], 1);
 		}
@@ -81,7 +81,7 @@ static void test_no_answer(void **state)
 	free(data);
 }
 
-static bool adrift(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
+static bool orphaned(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
 {
 	bool some = false;
 
@@ -90,7 +90,7 @@ static bool adrift(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
 
 		skv_usrbio_ring_poll(r);
 		skv_mutex_lock(&r->lock);
-		some |= r->adrift > 0;
+		some |= r->orphaned > 0;
 		skv_mutex_unlock(&r->lock);
 	}
 	return some;
@@ -148,7 +148,7 @@ static void test_no_answer_direct(void **state)
 	knobs("hold=1");
 	l.run = run_of(p->w, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!adrift(conn(p), SKV_USRBIO_WRITE)) {
+	while (!orphaned(conn(p), SKV_USRBIO_WRITE)) {
 		skv_fake_clock_advance(&p->clock, p->o.write_timeout_ms);
 		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
 	}
@@ -158,7 +158,7 @@ static void test_no_answer_direct(void **state)
 	assert_true(atomic_load(&keeping.kept) > 0);
 	assert_int_equal(atomic_load(&keeping.gone), 0);
 	knobs("");
-	while (adrift(conn(p), SKV_USRBIO_WRITE))
+	while (orphaned(conn(p), SKV_USRBIO_WRITE))
 		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
 	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
 	p->engine->keeper = (struct skv_engine_keeper){ 0 };
