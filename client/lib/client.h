@@ -222,7 +222,7 @@ struct skv_transfer {
 	uint64_t max_pieces; /* that there is room for */
 	struct skv_plan plan;
 	uint32_t ios;           /* requests made */
-	bool loose;             /* a write was given up, but may still reach the storage */
+	bool in_flight;             /* a write was given up, but may still reach the storage */
 	struct skv_error first; /* the first thing that went wrong, for the caller's err */
 };
 

@@ -138,7 +138,7 @@ static bool prepare(struct skv_io_run *runs, uint32_t n)
 		runs[i].status = SKV_OK;
 		runs[i].ended_ms = UINT64_MAX;
 		runs[i].ios = 0;
-		runs[i].again = runs[i].loose = runs[i].touched = false;
+		runs[i].again = runs[i].in_flight = runs[i].touched = false;
 	}
 	for (uint32_t i = 0; i < n && !sound; i++)
 		runs[i].status = SKV_E_INTERNAL;

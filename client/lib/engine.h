@@ -6,7 +6,7 @@
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
  *   after it (a run that was not submitted, or not wholly, ends with SKV_E_TIMEOUT);
  * - returns from read and write only when every submitted request has completed, so that buffers and
- *   slots are quiet when it is back, or says which are not (`loose`; memory: skv_engine_keeper);
+ *   slots are quiet when it is back, or says which are not (`in_flight`; memory: skv_engine_keeper);
  * - reports what it moved (`done`), never more than that.
  *
  * Callers use the guarded wrappers skv_engine_*, never the table: they check what an engine says
@@ -56,7 +56,7 @@ struct skv_io_run {
 	uint64_t ended_ms; /* of the deadline's clock, when the last byte had arrived */
 	uint32_t ios;      /* requests made; 0: one for the run */
 	bool again;        /* nothing of it was carried out: open the file anew, then try once more */
-	bool loose;   /* a request was given up that cannot be called back: a slot that it writes is not quiet */
+	bool in_flight;   /* a request was given up that cannot be called back: a slot that it writes is not quiet */
 	bool touched; /* the engine's own */
 };
 

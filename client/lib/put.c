@@ -112,7 +112,7 @@ static int finish(struct put *p, uint32_t whole, struct skv_error *err)
 		.mask = p->mask,
 		.checksums = p->checksums,
 		.n_checksums = p->checksums ? res->n_write * res->n_specs : 0,
-		.quiesced = !p->t.loose,
+		.quiesced = !p->t.in_flight,
 	};
 	struct skv_finish_res done = { 0 };
 	struct skv_error e = { 0 };
@@ -181,7 +181,7 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	if (whole > 0)
 		return finish(p, whole, err);
 	*err = p->t.first;
-	return skv_session_abort(p->kv, p->answer.res.session, !p->t.loose, NULL);
+	return skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
 }
 
 static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
@@ -198,7 +198,7 @@ static int put_blocks(struct put *p, const char *instance, const struct slabkv_k
 	}
 	rc = write_session(p, a, err);
 	if (rc == SKV_E_NOMEM) /* the slots come back now, not at the deadline; but not those that a write may still reach */
-		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.loose, NULL);
+		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
 	settle_blocks(p, rc);
 	skv_transfer_end(&p->t);
 	return rc;

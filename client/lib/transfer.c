@@ -175,7 +175,7 @@ static void move(struct skv_transfer *t, bool write, const struct skv_deadline *
 	skv_plan_settle(&t->plan);
 	for (uint32_t i = 0; i < t->plan.n_runs; i++) {
 		t->ios += t->plan.runs[i].ios ? t->plan.runs[i].ios : 1;
-		t->loose |= t->plan.runs[i].loose;
+		t->in_flight |= t->plan.runs[i].in_flight;
 	}
 }
 

@@ -297,7 +297,7 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool ow
 		return false;
 	}
 	stop_run(run, at, SKV_E_IO);
-	run->loose |= writing(c);
+	run->in_flight |= writing(c);
 	run->touched |= writing(c);
 	c->buffered -= own ? 0 : length;
 	c->pending--;

@@ -393,10 +393,10 @@ static void what_could_not_be_synced_is_not_committed(void **state)
 }
 
 /* An engine whose last run was given up while it may still land. */
-static void loose_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
+static void write_in_flight(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
 {
 	failing_write(e, runs, n, by);
-	runs[n - 1].loose = true;
+	runs[n - 1].in_flight = true;
 }
 
 /* Whatever ends the session, and however that goes: slots that a write may still reach are not called quiet. */
@@ -406,7 +406,7 @@ static void a_write_given_up_is_never_called_quiesced(void **state)
 	struct set b;
 
 	use_slow_engine(f);
-	slow.write = loose_write;
+	slow.write = write_in_flight;
 	f->s.gap = 512;
 	fail_from = STANDIN_HEADER + FIX_BYTES + 512;
 	set_init(&b, 1, 2); /* the first is whole: finish */

@@ -40,7 +40,7 @@ static void test_bytes(void **state)
 		skv_engine_write(p->engine, &w, 1, &p->by);
 		assert_int_equal(w.status, SKV_OK);
 		assert_int_equal(w.done, 7 * n);
-		assert_false(w.loose);
+		assert_false(w.in_flight);
 		skv_engine_read(p->engine, &r, 1, &p->by);
 		assert_int_equal(r.status, SKV_OK);
 		assert_int_equal(r.done, 7 * n);
@@ -133,7 +133,7 @@ static void test_errors(void **state)
 		assert_int_equal(run[1].status, cases[i].status);
 		assert_int_equal(run[1].done, 0);
 		assert_false(run[1].again); /* the daemon is the same: nothing would be better a second time */
-		assert_false(run[1].loose);
+		assert_false(run[1].in_flight);
 	}
 	knobs("fault=read:SHORT:@1");
 	{
@@ -159,7 +159,7 @@ static void test_deadline(void **state)
 	skv_engine_write(p->engine, &run, 1, &p->by);
 	assert_int_equal(run.status, SKV_E_TIMEOUT);
 	assert_int_equal(run.done, 0);
-	assert_false(run.loose);
+	assert_false(run.in_flight);
 	assert_int_equal(count(COUNT_write_ios), before);
 	p->by.at_ms = 1001;
 	run = run_of(p->w, 0, data, sizeof data, sizeof data, 1, iov);

@@ -68,7 +68,7 @@ static void test_no_answer(void **state)
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		assert_int_equal(l.run.status, SKV_E_IO);
 		assert_int_equal(l.run.done, 0);
-		assert_int_equal(l.run.loose, l.write);
+		assert_int_equal(l.run.in_flight, l.write);
 		assert_false(l.run.again);
 		/* The caller has its memory back: what arrives late does not reach it. */
 		memset(data, 0x55, MIB);
@@ -154,7 +154,7 @@ static void test_no_answer_direct(void **state)
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(l.run.status, SKV_E_IO);
-	assert_true(l.run.loose);
+	assert_true(l.run.in_flight);
 	assert_true(atomic_load(&keeping.kept) > 0);
 	assert_int_equal(atomic_load(&keeping.gone), 0);
 	knobs("");
@@ -292,7 +292,7 @@ static void test_restart_in_flight(void **state)
 		if (!l.write)
 			assert_true(l.run.again);
 		else /* sent before or after: only the first may still be carried out */
-			assert_true(l.run.again != l.run.loose);
+			assert_true(l.run.again != l.run.in_flight);
 		close_files(p);
 		open_files(p);
 	}
