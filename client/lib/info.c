@@ -1,5 +1,5 @@
 /*
- * people.c - any call of the manager's API, readiness, and where a storage is mounted here. Texts are handed on as
+ * info.c - any call of the manager's API, readiness, and where a storage is mounted here. Texts are handed on as
  * they come. No state; any thread.
  */
 #include "client.h"
