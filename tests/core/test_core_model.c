@@ -51,7 +51,7 @@ struct model {
 	struct mslot slot[SLOTS];
 	uint32_t specs;    /* of the instance: 1, or SPECS with sets of their own for each key */
 	bool pinned[KEYS]; /* hard, until it is unpinned: acknowledged, and nothing since */
-	bool stealing;     /* another instance of the group takes room as well */
+	bool contended;     /* another instance of the group takes room as well */
 	int64_t at[UNITS]; /* slot of a committed unit, -1 = none that we know of */
 	struct msession s[SESSIONS];
 	uint64_t requests;
@@ -197,7 +197,7 @@ static void do_start(struct model *m)
 		sent = now(m);
 		rc = start_once(m, s, &r);
 	}
-	if ((rc == SKV_E_NO_SPACE && !m->nothing_evicted) || (rc == SKV_E_QUOTA && m->stealing))
+	if ((rc == SKV_E_NO_SPACE && !m->nothing_evicted) || (rc == SKV_E_QUOTA && m->contended))
 		return;
 	if (rc != SKV_OK)
 		fail_msg("start: %s: %s", skv_status_name(rc), m->e.err.message);
@@ -459,14 +459,14 @@ static void put_shares(struct model *m)
 }
 
 /* Blocks of another instance come, of which the model only knows that they are not ours. */
-static void do_steal(struct model *m)
+static void do_contend(struct model *m)
 {
 	struct skv_key keys[8];
 	struct skv_start_res r;
 	struct skv_finish_res f;
 	char session[33];
 
-	if (!m->stealing)
+	if (!m->contended)
 		return;
 	if (rnd(m, 20) == 0)
 		put_shares(m);
@@ -517,7 +517,7 @@ static void step(struct model *m)
 	else if (dice < 994)
 		do_pin(m);
 	else
-		do_steal(m);
+		do_contend(m);
 }
 
 static void make_instance(struct model *m, uint64_t capacity)
@@ -545,7 +545,7 @@ static uint64_t units_found(struct model *m)
 }
 
 static uint32_t specs = 1; /* of the next runs */
-static bool stealing;
+static bool contended;
 
 static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum skv_durability durability,
 		int steps)
@@ -554,7 +554,7 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 
 	assert_non_null(m);
 	m->specs = specs;
-	m->stealing = stealing;
+	m->contended = contended;
 	m->seed = seed;
 	m->fault_percent = faults;
 	m->nomem_percent = nomem;
@@ -566,7 +566,7 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	m->e.store_options.durability = durability;
 	env_open(&m->e);
 	make_instance(m, capacity);
-	if (stealing)
+	if (contended)
 		put_shares(m);
 	for (int i = 0; i < steps; i++) {
 		step(m);
@@ -586,7 +586,7 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 		assert_int_equal(st.sessions, 0);
 		assert_int_equal(st.storages[0].quarantined_bytes, 0);
 		assert_int_equal(st.instances[0].used_bytes, units * BLOCK);
-		assert_true(m->stealing || st.storages[0].used_bytes == units * BLOCK);
+		assert_true(m->contended || st.storages[0].used_bytes == units * BLOCK);
 	}
 	print_message("seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts, %llu pins, %llu stolen\n", seed, m->specs,
 		      (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
@@ -645,10 +645,10 @@ static void random_specs_for_each_key(void **state)
 static void random_shares(void **state)
 {
 	(void)state;
-	stealing = true;
+	contended = true;
 	for (unsigned seed = 71; seed <= 76; seed++)
 		run(seed, SMALL, seed % 3 ? 0 : 20, seed % 2 ? 0 : 30, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 4000);
-	stealing = false;
+	contended = false;
 }
 
 int main(void)

@@ -30,7 +30,7 @@
 #include <storage/device.h>
 #include <evict/evict.h>
 #include <evict/remove.h>
-#include <evict/steer.h>
+#include <evict/rebalance.h>
 
 #define LOOKS 4096u     /* slots that one call looks at */
 #define PORTION 512u    /* blocks that it picks */

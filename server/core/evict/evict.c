@@ -42,7 +42,7 @@
 #include <evict/reclaim.h>
 #include <evict/remove.h>
 #include "share.h"
-#include <evict/steer.h>
+#include <evict/rebalance.h>
 
 #define MAX_AHEAD_PERCENT 10u /* of a storage, for demand */
 #define DEMAND_MS 20u
@@ -448,8 +448,8 @@ static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 		if (let_go(p, &k, b, &f) != SKV_OK)
 			break;
 		if (c->unit == SLOTS) {
-			steer_note(p, c->space, c->class_id, b);
-			n = steer_segments(p, &k, c->space, c->class_id, b, &c->w);
+			rebalance_note(p, c->space, c->class_id, b);
+			n = rebalance_segments(p, &k, c->space, c->class_id, b, &c->w);
 		}
 		got += n;
 	}
@@ -468,7 +468,7 @@ uint64_t evict_slots(struct partition *p, uint32_t space, uint32_t class_id, uin
 	uint64_t got = evict(p, &c, slots);
 
 	ASSERT_EXCLUSIVE(p);
-	steer(p, space, class_id, w);
+	rebalance(p, space, class_id, w);
 	return got;
 }
 

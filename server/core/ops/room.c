@@ -23,7 +23,7 @@
 #include <evict/clear.h>
 #include <evict/evict.h>
 #include <evict/reclaim.h>
-#include <evict/steer.h>
+#include <evict/rebalance.h>
 #include "plan.h"
 #include <ops/start.h>
 
@@ -112,12 +112,12 @@ static bool make_room(struct partition *p, const struct plan *plan, uint32_t spa
 		return true;
 	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
 	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
-	if (below_part(p, plan) && evict_steal(p, space, class_id, &over))
+	if (below_part(p, plan) && evict_rebalance(p, space, class_id, &over))
 		return true;
 	got = evict_slots(p, space, class_id, need, &w);
 	if (got >= need)
 		return true;
-	return evict_steal(p, space, class_id, &w) || got > 0 || coming > 0 || evict_steal_leased(p, space, class_id, &w);
+	return evict_rebalance(p, space, class_id, &w) || got > 0 || coming > 0 || evict_rebalance_leased(p, space, class_id, &w);
 }
 
 /* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting

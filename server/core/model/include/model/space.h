@@ -30,7 +30,7 @@ struct space_class {
 	uint64_t wanted_ms; /* when somebody last asked for slots: keep some free ahead of need */
 	uint64_t taken;     /* slots, since the space's demand_at */
 	uint64_t demand;    /* slots taken in the last eight looks, or so */
-	uint64_t evicted;   /* slots for its own sake, since it last looked at others' (steer.c) */
+	uint64_t evicted;   /* slots for its own sake, since it last looked at others' (rebalance.c) */
 	uint64_t idle_ms;   /* what the blocks had been that it evicted lately */
 };
 
@@ -69,7 +69,7 @@ struct space {
 	uint64_t grow_failing_since; /* 0 = the newest growth was well */
 	struct evict_set *sets; /* of all groups */
 	struct space_class *class; /* by class id of the pool */
-	uint64_t stolen_until; /* boot time ms: leases on what evict_steal_leased took end by then */
+	uint64_t rebalanced_until; /* boot time ms: leases on what evict_rebalance_leased took end by then */
 	size_t n_class, cap_class;
 };
 

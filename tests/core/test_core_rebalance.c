@@ -1,5 +1,5 @@
 /*
- * test_core_steer.c - space moves between size classes: from what nobody uses to what is written, not from what is used,
+ * test_core_rebalance.c - space moves between size classes: from what nobody uses to what is written, not from what is used,
  * and no start is refused while something may be evicted.
  */
 #include "core_env.h"
@@ -171,12 +171,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-static char root[sizeof "/tmp/skv-steer-XXXXXX"];
+static char root[sizeof "/tmp/skv-rebalance-XXXXXX"];
 
 static int make_root(void **state)
 {
 	(void)state;
-	snprintf(root, sizeof root, "/tmp/skv-steer-XXXXXX");
+	snprintf(root, sizeof root, "/tmp/skv-rebalance-XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
 

@@ -1,7 +1,7 @@
 /*
- * steer.c - eviction that looks at where blocks lie: space moves between size classes, and segments come free as a whole.
+ * rebalance.c - eviction that looks at where blocks lie: space moves between size classes, and segments come free as a whole.
  *
- * A class that has no slots and nothing of its own to evict takes a window of others' slabs (evict_steal): of those with the
+ * A class that has no slots and nothing of its own to evict takes a window of others' slabs (evict_rebalance): of those with the
  * fewest slots in use the one whose blocks were used longest ago. Where leases run in all of them, it takes one all the
  * same, and waits until they end: those of blocks that are always read would never. A class that evicts its own blocks
  * while others keep what nobody has used for long would never grow; so it remembers how long what it evicts had been
@@ -14,7 +14,7 @@
  *
  * All calls under the write lock.
  */
-#include <evict/steer.h>
+#include <evict/rebalance.h>
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, ui
 /* ---- windows ---------------------------------------------------------------------------------------- */
 
 /* What one search for a window is about. */
-struct steal {
+struct rebalance {
 	struct partition *p;
 	uint32_t space;
 	uint64_t now;
@@ -73,7 +73,7 @@ struct steal {
 };
 
 /* May it go for the sake of another class? */
-static bool may_go_along(const struct steal *st, const struct instance *inst, const struct block *b)
+static bool may_go_along(const struct rebalance *st, const struct instance *inst, const struct block *b)
 {
 	uint64_t now = st->leased ? UINT64_MAX : st->now;
 
@@ -84,7 +84,7 @@ static bool may_go_along(const struct steal *st, const struct instance *inst, co
 
 static bool slab_may_go(void *ctx, uint32_t slab)
 {
-	struct steal *st = ctx;
+	struct rebalance *st = ctx;
 	struct partition *p = st->p;
 	const struct skv_pool *pool = p->space[st->space].pool;
 	struct skv_slab_info info;
@@ -136,7 +136,7 @@ static void mark_slab(struct partition *p, uint32_t space, uint32_t slab, struct
 /* Its blocks, by how long ago they were used. */
 static uint64_t slab_cost(void *ctx, uint32_t slab)
 {
-	const struct steal *st = ctx;
+	const struct rebalance *st = ctx;
 	const struct skv_pool *pool = st->p->space[st->space].pool;
 	struct skv_slab_info info;
 
@@ -145,7 +145,7 @@ static uint64_t slab_cost(void *ctx, uint32_t slab)
 	return info.used * info.stride / (1 + slab_idle_ms(st->p, pool, slab) / 1024);
 }
 
-static int find_window(struct steal *st, uint32_t class_id, uint32_t **slabs, size_t *n)
+static int find_window(struct rebalance *st, uint32_t class_id, uint32_t **slabs, size_t *n)
 {
 	struct skv_victims v = { slab_may_go, slab_cost, st };
 
@@ -164,9 +164,9 @@ static bool take_window(struct partition *p, uint32_t space, const uint32_t *sla
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-bool evict_steal(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+bool evict_rebalance(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
-	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 	bool coming;
@@ -179,27 +179,27 @@ bool evict_steal(struct partition *p, uint32_t space, uint32_t class_id, const s
 	return coming;
 }
 
-bool evict_steal_leased(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+bool evict_rebalance_leased(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
 	struct space *s = &p->space[space];
-	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
+	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 
 	ASSERT_EXCLUSIVE(p);
-	if (st.now < s->stolen_until)
+	if (st.now < s->rebalanced_until)
 		return true;
 	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return false;
 	if (take_window(p, space, slabs, n))
-		s->stolen_until = st.now + p->core->o.lease_max_ms;
+		s->rebalanced_until = st.now + p->core->o.lease_max_ms;
 	skv_free(slabs);
-	return s->stolen_until > st.now;
+	return s->rebalanced_until > st.now;
 }
 
 /* ---- a class that only ever evicts its own ------------------------------------------------------------ */
 
-void steer_note(struct partition *p, uint32_t space, uint32_t class_id, const struct block *b)
+void rebalance_note(struct partition *p, uint32_t space, uint32_t class_id, const struct block *b)
 {
 	struct space_class *c = &p->space[space].class[class_id];
 	uint64_t idle = block_idle_ms(p, b);
@@ -209,11 +209,11 @@ void steer_note(struct partition *p, uint32_t space, uint32_t class_id, const st
 	c->idle_ms = c->idle_ms ? c->idle_ms + idle / SMOOTH - c->idle_ms / SMOOTH : idle;
 }
 
-void steer(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+void rebalance(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
 {
 	struct space *s = &p->space[space];
 	struct space_class *c = &s->class[class_id];
-	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
 	uint64_t idle = UINT64_MAX;
 	size_t n = 0;
@@ -237,7 +237,7 @@ void steer(struct partition *p, uint32_t space, uint32_t class_id, const struct 
 /* ---- segments ------------------------------------------------------------------------------------------- */
 
 /* The rest of a slot's segment goes along. Returns the slots that come free with it. */
-static uint64_t take_segment(const struct steal *st, const struct slot *slot, struct picks *k)
+static uint64_t take_segment(const struct rebalance *st, const struct slot *slot, struct picks *k)
 {
 	struct partition *p = st->p;
 	const struct skv_pool *pool = p->space[st->space].pool;
@@ -264,10 +264,10 @@ static uint64_t take_segment(const struct steal *st, const struct slot *slot, st
 	return stay ? 0 : count;
 }
 
-uint64_t steer_segments(struct partition *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
+uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
 			const struct evict_for *w)
 {
-	struct steal st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
 	const struct instance *inst = block_instance(b);
 	uint64_t n = 0;
 
