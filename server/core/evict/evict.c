@@ -161,42 +161,42 @@ static struct first first_in(const struct partition *p, const struct scope *c, s
 
 /* ---- members with parts ----------------------------------------------------------------------------- */
 
-/* The rival at i may have less than those below it. */
+/* The candidate at i may have less than those below it. */
 static void sift_down(struct evict_set *set, uint32_t i)
 {
-	struct rival r = set->rival[i];
+	struct candidate r = set->candidate[i];
 
-	for (uint32_t child; (child = 2 * i + 1) < set->n_rivals; i = child) {
-		if (child + 1 < set->n_rivals && set->rival[child + 1].over > set->rival[child].over)
+	for (uint32_t child; (child = 2 * i + 1) < set->n_candidates; i = child) {
+		if (child + 1 < set->n_candidates && set->candidate[child + 1].over > set->candidate[child].over)
 			child++;
-		if (set->rival[child].over <= r.over)
+		if (set->candidate[child].over <= r.over)
 			break;
-		set->rival[i] = set->rival[child];
+		set->candidate[i] = set->candidate[child];
 	}
-	set->rival[i] = r;
+	set->candidate[i] = r;
 }
 
-static void gather_rivals(const struct partition *p, const struct scope *c, struct evict_set *set, bool soft)
+static void gather_candidates(const struct partition *p, const struct scope *c, struct evict_set *set, bool soft)
 {
-	set->n_rivals = 0;
-	set->rivals_soft = soft;
-	set->rivals_of = p->searches;
+	set->n_candidates = 0;
+	set->candidates_soft = soft;
+	set->candidates_of = p->searches;
 	for (uint32_t i = 0; i < set->n; i++) {
 		const struct evict_queue *q = set->member[i];
 
 		if ((!c->only || q->inst == c->only) && share_allows(&c->w, q->inst))
-			set->rival[set->n_rivals++] = (struct rival){ share_ratio(q->inst, &c->w), q };
+			set->candidate[set->n_candidates++] = (struct candidate){ share_ratio(q->inst, &c->w), q };
 	}
-	for (uint32_t i = set->n_rivals / 2; i-- > 0;)
+	for (uint32_t i = set->n_candidates / 2; i-- > 0;)
 		sift_down(set, i);
 }
 
 /* Of the member that is most over its part and has a candidate. During one search members only lose, so the order is made
  * once, and kept by looking at the first of it. */
-static struct first first_rival(const struct partition *p, const struct scope *c, struct evict_set *set)
+static struct first first_candidate(const struct partition *p, const struct scope *c, struct evict_set *set)
 {
-	while (set->n_rivals) {
-		struct rival *r = &set->rival[0];
+	while (set->n_candidates) {
+		struct candidate *r = &set->candidate[0];
 		const struct evict_queue *q = r->q;
 		uint64_t over = share_ratio(q->inst, &c->w);
 		struct first f;
@@ -206,12 +206,12 @@ static struct first first_rival(const struct partition *p, const struct scope *c
 			sift_down(set, 0);
 			continue;
 		}
-		f = set->rivals_soft ? first_in(p, c, set, q, EVICT_SOFT, EVICT_FIRST)
+		f = set->candidates_soft ? first_in(p, c, set, q, EVICT_SOFT, EVICT_FIRST)
 				     : first_in(p, c, set, q, EVICT_HELD, q->heaps.n_heaps);
 		if (f.set)
 			return f;
-		*r = set->rival[--set->n_rivals];
-		if (set->n_rivals)
+		*r = set->candidate[--set->n_candidates];
+		if (set->n_candidates)
 			sift_down(set, 0);
 	}
 	return (struct first){ 0 };
@@ -223,13 +223,13 @@ static struct first first_of(const struct partition *p, const struct scope *c, s
 
 	if (!c->only && set->group->spec.share == SKV_SHARE_GROUP)
 		return first_in(p, c, set, NULL, c->w.soft ? EVICT_SOFT : EVICT_HELD, set->tops.n_heaps);
-	if (set->rivals_of != p->searches)
-		gather_rivals(p, c, set, false);
-	f = first_rival(p, c, set);
-	if (f.set || !c->w.soft || set->rivals_soft)
+	if (set->candidates_of != p->searches)
+		gather_candidates(p, c, set, false);
+	f = first_candidate(p, c, set);
+	if (f.set || !c->w.soft || set->candidates_soft)
 		return f;
-	gather_rivals(p, c, set, true);
-	return first_rival(p, c, set);
+	gather_candidates(p, c, set, true);
+	return first_candidate(p, c, set);
 }
 
 /* Is it what its place says, but for leases? */

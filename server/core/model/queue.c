@@ -115,7 +115,7 @@ static void set_free(struct evict_set *set)
 {
 	skv_heaps_destroy(&set->tops);
 	skv_free(set->member);
-	skv_free(set->rival);
+	skv_free(set->candidate);
 	skv_free(set);
 }
 
@@ -144,10 +144,10 @@ static int set_reserve(struct evict_set *set)
 	int rc = skv_grow(&v, &set->cap, set->n + set->hidden + 1, sizeof *set->member);
 
 	set->member = v;
-	v = set->rival;
+	v = set->candidate;
 	if (rc == SKV_OK)
-		rc = skv_grow(&v, &set->cap_rival, set->n + set->hidden + 1, sizeof *set->rival);
-	set->rival = v;
+		rc = skv_grow(&v, &set->cap_candidates, set->n + set->hidden + 1, sizeof *set->candidate);
+	set->candidate = v;
 	if (rc == SKV_OK)
 		rc = skv_heaps_widen(&set->tops, set->group->n_queues + EVICT_FIRST);
 	return rc == SKV_OK ? skv_heaps_reserve(&set->tops, set->cap * SKV_HEAPS_MAX) : rc;

@@ -33,7 +33,7 @@ struct evict_queue {
 };
 
 /* A member of a set, and what its instance has for its part (share.c). */
-struct rival {
+struct candidate {
 	uint64_t over;
 	const struct evict_queue *q;
 };
@@ -49,11 +49,11 @@ struct evict_set {
 	uint32_t n;
 	uint32_t hidden; /* of ghosts that may come back */
 	/* In a group with parts, during one search: members that may have victims, who is most over its part first. */
-	struct rival *rival;
-	size_t cap_rival;
-	uint32_t n_rivals;
-	bool rivals_soft;     /* for what is pinned soft */
-	uint64_t rivals_of;   /* which search */
+	struct candidate *candidate;
+	size_t cap_candidates;
+	uint32_t n_candidates;
+	bool candidates_soft;     /* for what is pinned soft */
+	uint64_t candidates_of;   /* which search */
 	struct evict_set *next; /* of the same space */
 };
 
