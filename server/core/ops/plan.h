@@ -31,7 +31,7 @@ struct plan {
 	uint64_t bytes;
 	uint64_t since; /* when the start came (boot time ms) */
 	bool keeps;     /* what exists already is not evicted for the rest */
-	bool hasty;     /* takes what there is, rather than wait for leases and grace times to end */
+	bool no_wait;     /* takes what there is, rather than wait for leases and grace times to end */
 	struct grants grants;
 };
 

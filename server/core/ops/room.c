@@ -340,7 +340,7 @@ int room_take(struct partition *p, struct plan *plan, struct skv_arena *a, struc
 		return rc;
 	if (!within.n)
 		return none_within(p, plan, err);
-	if (grows_later(p, &within) || (!plan->hasty && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
+	if (grows_later(p, &within) || (!plan->no_wait && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
 	return skv_fail(err, SKV_E_NO_SPACE, NULL,
 			"no room for %u blocks: what is there is pinned, leased, being written, or in its grace time",

@@ -337,7 +337,7 @@ static int find_some_room(struct partition *p, struct start_op *op, struct plan 
 {
 	int rc;
 
-	plan->hasty = true;
+	plan->no_wait = true;
 	plan_cut(plan, room_bound(p, plan), req_of(op)->whole);
 	rc = find_room(p, op, plan, may_take);
 	if (rc == SKV_E_NO_SPACE || rc == SKV_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
