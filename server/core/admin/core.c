@@ -159,7 +159,7 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_ENDED] = &ended_record,
 	[RECORD_HOLD] = &hold_record,
 	[RECORD_COUNTERS] = &counters_record,
-	[RECORD_ERAS] = &eras_record,
+	[RECORD_BIRTHS] = &eras_record,
 	[RECORD_NAMED_BLOCKS] = &named_blocks_record,
 	[RECORD_LEASES] = &leases_record,
 };

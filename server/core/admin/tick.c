@@ -10,7 +10,7 @@
 #include <lock/gate.h>
 #include <lock/lock.h>
 #include <lock/turn.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/policy.h>
@@ -60,7 +60,7 @@ static uint32_t tick_part(struct partition *p)
 	struct portion instances = next_portion(&p->tick_inst, p->n_inst);
 	bool more;
 
-	era_look(p);
+	birth_look(p);
 	session_expire_due(p, now);
 	session_forget_due(p, now);
 	for (size_t i = spaces.from; i < spaces.to; i++)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include <model/device.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/share.h>
@@ -156,7 +156,7 @@ static bool reclaim_old(struct partition *p, struct group *g)
 	g->too_old = 0;
 	if (!g->spec.ttl_ms || g->spec.ttl_ms > wall)
 		return false;
-	g->too_old = era_after(p, wall - g->spec.ttl_ms);
+	g->too_old = birth_after(p, wall - g->spec.ttl_ms);
 	return evict_older(p, g, g->too_old, PORTION_BLOCKS);
 }
 

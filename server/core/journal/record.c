@@ -14,7 +14,7 @@
 
 #include <model/block.h>
 #include <model/device.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/mark.h>
 #include <model/names.h>
 #include <model/objects.h>
@@ -470,15 +470,15 @@ void record_chunk_leases(struct skv_buf *out, const struct partition *p, const s
 	}
 }
 
-void record_eras(struct skv_buf *out, const struct partition *p)
+void record_births(struct skv_buf *out, const struct partition *p)
 {
-	size_t at = begin(out, RECORD_ERAS);
+	size_t at = begin(out, RECORD_BIRTHS);
 
 	ASSERT_SHARED(p);
-	skv_put_varint(out, p->n_era);
-	for (size_t i = 0; i < p->n_era; i++) {
-		skv_put_varint(out, p->era[i].generation);
-		skv_put_varint(out, era_told(p, i));
+	skv_put_varint(out, p->n_births);
+	for (size_t i = 0; i < p->n_births; i++) {
+		skv_put_varint(out, p->birth[i].generation);
+		skv_put_varint(out, birth_told(p, i));
 	}
 	end(out, at);
 }

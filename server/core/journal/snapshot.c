@@ -106,7 +106,7 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 	if (s->exact)
 		record_horizon(&s->out, p, false); /* whose boot the leases are told by */
 	record_counters(&s->tail, p);
-	record_eras(&s->tail, p);
+	record_births(&s->tail, p);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		struct hold_writer w = { &s->tail, &p->space[i], now };
 

@@ -14,7 +14,7 @@
 #include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/block.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/find.h>
 #include <model/leases.h>
 #include <model/mark.h>
@@ -174,7 +174,7 @@ static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file
 
 	res->hit[i] = true;
 	if (res->created_ms)
-		res->created_ms[i] = era_next(p, block_generation(s->inst, b), &s->era);
+		res->created_ms[i] = birth_next(p, block_generation(s->inst, b), &s->birth);
 	for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
 		if (!(s->mask >> spec & 1))
 			continue;

@@ -42,7 +42,7 @@ struct search {
 	uint64_t lease_until; /* lookup.c */
 	bool denied;          /* by the cap on leases; */
 	uint32_t hidden;      /* so many hits became misses for that */
-	size_t era;           /* of the hit before (era_next) */
+	size_t birth;           /* of the hit before (birth_next) */
 };
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
 int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,

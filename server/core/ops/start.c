@@ -21,7 +21,7 @@
 #include <lock/lock.h>
 #include <model/block.h>
 #include <model/device.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/find.h>
 #include <model/index.h>
 #include <model/mark.h>
@@ -294,7 +294,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 		change_destroy(ch);
 		return SKV_E_NOMEM;
 	}
-	era_note(p, s->generation, era_look(p));
+	birth_note(p, s->generation, birth_look(p));
 	p->next_generation += s->n_write;
 	((struct opening *)ch)->session = s;
 	s->pending = ch;

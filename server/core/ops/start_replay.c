@@ -6,7 +6,7 @@
 #include <skv/mem.h>
 
 #include <model/block.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/index.h>
 #include <model/objects.h>
 #include <model/partition.h>
@@ -109,7 +109,7 @@ static int get_session_head(struct replay *r, struct skv_rd *in, struct session 
 	s->deadline_ms = deadline_ms;
 	s->deadline_at = r->now + deadline_ms; /* the full duration again */
 	s->created_ms = created;
-	era_note(r->p, generation, created);
+	birth_note(r->p, generation, created);
 	s->generation = generation;
 	s->has_parent = has_parent;
 	s->parent = parent;

@@ -9,7 +9,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <model/block.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/find.h>
 #include <model/index.h>
 #include <model/mark.h>
@@ -38,7 +38,7 @@ static int view_block(struct partition *p, const struct instance *inst, const st
 	out->has_parent = b->parent != NO_BLOCK;
 	out->parent = out->has_parent ? block_get(p, b->parent)->key : (struct skv_key){ 0, 0 };
 	out->children = b->children;
-	out->created_ms = era_of(p, block_generation(inst, b));
+	out->created_ms = birth_of(p, block_generation(inst, b));
 	out->idle_ms = use && use < use_now ? use_now - use : 0;
 	out->lease_ms = lease > now ? (uint32_t)(lease - now) : 0;
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
@@ -121,7 +121,7 @@ static int fill_states(struct partition *p, const struct instance *inst, const s
 			    location_fill(&files, p, inst, b, s, &res->loc[row + s]) != SKV_OK)
 				return SKV_E_NOMEM;
 		}
-		res->created_ms[i] = b ? era_of(p, block_generation(inst, b)) : 0;
+		res->created_ms[i] = b ? birth_of(p, block_generation(inst, b)) : 0;
 	}
 	return req->want_parents ? fill_parents(p, inst, req, res, a) : SKV_OK;
 }

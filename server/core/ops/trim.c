@@ -14,7 +14,7 @@
 #include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/block.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/find.h>
 #include <model/objects.h>
 #include <model/partition.h>
@@ -51,7 +51,7 @@ static bool matches(const struct partition *p, const struct instance *inst, cons
 
 	if (!block_has_committed(inst, b) || generation >= op->generation)
 		return false;
-	created = era_of(p, generation);
+	created = birth_of(p, generation);
 	return created >= req_of(op)->from_ms && created <= req_of(op)->to_ms;
 }
 
@@ -187,7 +187,7 @@ static int begin(struct partition *p, struct trim_op *op)
 	op->chunk = 1;
 	op->end_chunk = (uint32_t)p->n_chunk;
 	op->generation = p->next_generation;
-	era_look(p);
+	birth_look(p);
 	p->trimmed_at = skv_now_ms(p->core->clock);
 	return portion(p, op);
 }

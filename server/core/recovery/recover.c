@@ -24,7 +24,7 @@
 #include <lock/core.h>
 #include <model/block.h>
 #include <model/device.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/files.h>
 #include <model/index.h>
 #include <model/leases.h>
@@ -72,7 +72,7 @@ void part_destroy(struct partition *p)
 	skv_free(p->session_free);
 	skv_heaps_destroy(&p->deadlines);
 	table_destroy(p);
-	skv_free(p->era);
+	skv_free(p->birth);
 	while (p->n_inst)
 		part_remove_instance(p, p->inst[p->n_inst - 1]);
 	skv_free(p->inst);
@@ -283,7 +283,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 	if (is_lossy_everywhere(p) && p->old_horizon < r->now + p->core->o.lease_max_ms)
 		p->old_horizon = r->now + p->core->o.lease_max_ms; /* the newest horizons may be lost, or another copy's */
 	restore_leases(p, r->now);
-	era_begin(p);
+	birth_begin(p);
 	f.drop_unsummed = p->unclean;
 	f.drop_all = p->rolled_back;
 	p->loading = false;

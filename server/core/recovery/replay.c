@@ -7,7 +7,7 @@
 
 #include <skv/mem.h>
 
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/leases.h>
 #include <model/session.h>
 #include <model/space.h>
@@ -137,7 +137,7 @@ static int replay_counters(struct replay *r, struct skv_rd *in, struct skv_error
 	return SKV_OK;
 }
 
-static int replay_eras(struct replay *r, struct skv_rd *in, struct skv_error *err)
+static int replay_births(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	uint64_t n = skv_get_varint(in);
 
@@ -145,7 +145,7 @@ static int replay_eras(struct replay *r, struct skv_rd *in, struct skv_error *er
 		uint64_t generation = skv_get_varint(in), wall_ms = skv_get_varint(in);
 
 		if (!in->failed)
-			era_note(r->p, generation, wall_ms);
+			birth_note(r->p, generation, wall_ms);
 	}
 	return in->failed ? corrupt(err, "eras: too short") : SKV_OK;
 }
@@ -155,4 +155,4 @@ const struct record_ops hold_record = { "hold", replay_hold };
 const struct record_ops reign_record = { "horizon", replay_horizon };
 const struct record_ops leases_record = { "leases", replay_leases };
 const struct record_ops counters_record = { "counters", replay_counters };
-const struct record_ops eras_record = { "eras", replay_eras };
+const struct record_ops eras_record = { "eras", replay_births };

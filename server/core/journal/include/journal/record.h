@@ -67,7 +67,7 @@ void record_chunk_leases(struct skv_buf *out, const struct partition *p, const s
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
 void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms);
 void record_counters(struct skv_buf *out, const struct partition *p);
-void record_eras(struct skv_buf *out, const struct partition *p);
+void record_births(struct skv_buf *out, const struct partition *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
 

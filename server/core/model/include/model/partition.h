@@ -18,7 +18,7 @@
 #include <model/objects.h>
 #include <model/space.h>
 
-struct era;
+struct birth;
 struct lease;
 struct partition;
 struct session;
@@ -97,10 +97,10 @@ struct partition {
 	struct skv_heaps deadlines; /* open sessions, by deadline: one heap */
 
 	uint64_t next_generation;
-	struct era *era; /* when generations were given out, oldest first (era.c) */
-	size_t n_era, cap_era;
-	int64_t era_base;          /* their times are the clock's since boot, and this; */
-	_Atomic int64_t era_shift; /* so much more is the wall clock's, when it was last looked at */
+	struct birth *birth; /* when generations were given out, oldest first (birth.c) */
+	size_t n_births, cap_births;
+	int64_t birth_base;          /* their times are the clock's since boot, and this; */
+	_Atomic int64_t birth_shift; /* so much more is the wall clock's, when it was last looked at */
 	uint32_t lease_shift; /* width of lease_window, of all instances: 2^shift ms */
 	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
 	_Atomic uint64_t last_use; /* the newest of all, see use_now */

@@ -1,5 +1,5 @@
 /*
- * test_core_era.c - when blocks were made, for years: what is remembered of times stays small, and tells each of them to
+ * test_core_birth.c - when blocks were made, for years: what is remembered of times stays small, and tells each of them to
  * a part of its age.
  */
 #include "core_env.h"
@@ -9,7 +9,7 @@
 #include <skv/mem.h>
 
 #include <lock/core.h>
-#include <model/era.h>
+#include <model/birth.h>
 #include <model/partition.h>
 
 #define SAMPLES 4000u
@@ -39,14 +39,14 @@ static void years(uint64_t gap, uint64_t starts, unsigned seed)
 	assert_non_null(s);
 	for (uint64_t i = 0; i < starts; i++) {
 		wall += (uint64_t)rand_r(&seed) % (2 * gap + 1);
-		era_note(p, generation, wall);
+		birth_note(p, generation, wall);
 		s[i % 2 ? i % SAMPLES : (uint32_t)rand_r(&seed) % SAMPLES] = (struct sample){ generation, wall };
 		generation += 1 + (uint64_t)rand_r(&seed) % 100;
-		most = p->n_era > most ? p->n_era : most;
+		most = p->n_births > most ? p->n_births : most;
 	}
 	assert_true(most <= 8192);
 	for (uint32_t i = 0; i < SAMPLES; i++) {
-		uint64_t told = era_of(p, s[i].generation), age = wall - s[i].wall;
+		uint64_t told = birth_of(p, s[i].generation), age = wall - s[i].wall;
 
 		if (!s[i].generation)
 			continue;
@@ -55,7 +55,7 @@ static void years(uint64_t gap, uint64_t starts, unsigned seed)
 			fail_msg("a block %llu ms old is told to be %llu ms older", (unsigned long long)age,
 				 (unsigned long long)(s[i].wall - told));
 	}
-	skv_free(p->era);
+	skv_free(p->birth);
 	free(p);
 	free(s);
 }
@@ -76,21 +76,21 @@ static void odd_times(void **state)
 	struct partition *p = own_part();
 
 	(void)state;
-	assert_int_equal(era_of(p, 5), 0);
-	era_note(p, 10, 1000);
-	assert_int_equal(era_of(p, 9), 0);
-	assert_int_equal(era_of(p, 0), 0);
-	era_note(p, 20, 500); /* set back: the later word counts */
-	assert_int_equal(era_of(p, 20), 500);
-	assert_int_equal(era_of(p, 10), 500);
-	era_note(p, 10, 2000); /* replayed */
-	assert_int_equal(p->n_era, 1);
+	assert_int_equal(birth_of(p, 5), 0);
+	birth_note(p, 10, 1000);
+	assert_int_equal(birth_of(p, 9), 0);
+	assert_int_equal(birth_of(p, 0), 0);
+	birth_note(p, 20, 500); /* set back: the later word counts */
+	assert_int_equal(birth_of(p, 20), 500);
+	assert_int_equal(birth_of(p, 10), 500);
+	birth_note(p, 10, 2000); /* replayed */
+	assert_int_equal(p->n_births, 1);
 	for (uint64_t i = 1; i <= 100000; i++) /* ever faster */
-		era_note(p, 100 + i, 1000 + i * i * i);
-	assert_true(p->n_era <= 8192);
-	era_note(p, UINT64_MAX - 1, UINT64_MAX);
-	assert_int_equal(era_of(p, UINT64_MAX), UINT64_MAX);
-	skv_free(p->era);
+		birth_note(p, 100 + i, 1000 + i * i * i);
+	assert_true(p->n_births <= 8192);
+	birth_note(p, UINT64_MAX - 1, UINT64_MAX);
+	assert_int_equal(birth_of(p, UINT64_MAX), UINT64_MAX);
+	skv_free(p->birth);
 	free(p);
 }
 
