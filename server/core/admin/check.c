@@ -310,7 +310,7 @@ static uint64_t check_group_spaces(struct check *k, const struct group *g, const
 
 		k->in[i] = (struct space_sum){ 0 };
 		removing += sum.removing;
-		if (g != &k->p->limbo && (sum.used != (in ? in->used_bytes : 0) || sum.removing != (in ? in->removing_bytes : 0)))
+		if (g != &k->p->detached && (sum.used != (in ? in->used_bytes : 0) || sum.removing != (in ? in->removing_bytes : 0)))
 			problem(k, "group %s: %llu bytes (%llu on their way out) in storage %u, counted %llu (%llu)", name,
 				(unsigned long long)(in ? in->used_bytes : 0),
 				(unsigned long long)(in ? in->removing_bytes : 0), i, (unsigned long long)sum.used,
@@ -365,7 +365,7 @@ static uint64_t check_members(struct check *k, const struct group *g)
 
 static void check_objects(struct check *k)
 {
-	uint64_t blocks = check_members(k, &k->p->limbo);
+	uint64_t blocks = check_members(k, &k->p->detached);
 
 	for (size_t g = 0; g < k->p->n_group; g++)
 		blocks += check_members(k, k->p->group[g]);

@@ -29,7 +29,7 @@
 #define TICK_PORTION 512u /* storages, groups, instances: others have their turn at the next ticks, and wait for the lock */
 #define LOAD_RETRY_MS 500u
 #define CHECKPOINT_BLOCK_BYTES 76u /* of a block of one spec in a checkpoint */
-#define MAX_LIMBO 64u /* dropped instances before a checkpoint is written for their sake */
+#define MAX_DETACHED 64u /* dropped instances before a checkpoint is written for their sake */
 
 /* A checkpoint of many blocks costs much, so it comes less often; but half of the journal is left for what is written
  * meanwhile. */
@@ -74,7 +74,7 @@ static uint32_t tick_part(struct partition *p)
 	more |= pins_expire(p, instances);
 	horizons_keep(p, now);
 	start_serve_waiters(p);
-	if ((p->journal_bytes > checkpoint_due(p) || p->limbo.n_instances > MAX_LIMBO) && !p->snap.active)
+	if ((p->journal_bytes > checkpoint_due(p) || p->detached.n_instances > MAX_DETACHED) && !p->snap.active)
 		checkpoint_ask(c);
 	return more ? 0 : TICK_MS;
 }

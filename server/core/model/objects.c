@@ -161,9 +161,9 @@ int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t
 }
 
 /* What ghosts still have of it: all that it has, for it has no instances any more. */
-static void leave_to_limbo(struct partition *p, const struct group *g)
+static void leave_detached(struct partition *p, const struct group *g)
 {
-	struct group *to = &p->limbo;
+	struct group *to = &p->detached;
 
 	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
 		if (ghost->group == g)
@@ -180,7 +180,7 @@ void part_remove_group(struct partition *p, const char *name)
 		if (strcmp(g->spec.name, name) != 0)
 			continue;
 		assert(!g->wait_head);
-		leave_to_limbo(p, g);
+		leave_detached(p, g);
 		p->group[i] = p->group[--p->n_group];
 		p->group_name[i] = p->group_name[p->n_group];
 		for (uint32_t s = 0; s < p->n_space; s++)
@@ -304,7 +304,7 @@ void part_set_dropped(struct partition *p, uint32_t id)
 	inst->deleting = inst->dropped = true;
 	evict_destroy_queues(inst); /* it has no entries, and they are its group's */
 	group_leave(inst);
-	group_join(&p->limbo, inst);
+	group_join(&p->detached, inst);
 }
 
 void part_remove_instance(struct partition *p, struct instance *inst)

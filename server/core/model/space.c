@@ -74,7 +74,7 @@ static int group_enters(const struct partition *p, struct group *g, uint32_t spa
 	void *v = g->in;
 	int rc;
 
-	if (g == &p->limbo || group_in(g, space))
+	if (g == &p->detached || group_in(g, space))
 		return SKV_OK;
 	rc = skv_grow(&v, &g->cap_in, g->n_in + 1, sizeof *g->in);
 	g->in = v;

@@ -277,7 +277,7 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
 		version = instance_by_id(l->p, id)->version; /* its registration has not gone yet */
 	else if (rc == SKV_OK && dropped)
-		rc = part_add_instance_to(l->p, &i, id, &l->p->limbo);
+		rc = part_add_instance_to(l->p, &i, id, &l->p->detached);
 	if (rc == SKV_OK)
 		instance_by_id(l->p, id)->version = version;
 	if (rc == SKV_OK && dropped)

@@ -54,8 +54,8 @@ struct partition *part_make(struct skv_core *c)
 	p->next_generation = 1;
 	p->wait_turn = 1;
 	p->lease_shift = lease_shift(c->o.lease_max_ms);
-	p->limbo.policy = skv_policy_find("lru"); /* which has no state */
-	p->limbo.n_queues = p->limbo.policy->n_queues;
+	p->detached.policy = skv_policy_find("lru"); /* which has no state */
+	p->detached.n_queues = p->detached.policy->n_queues;
 	skv_heaps_init(&p->deadlines, 1, session_due_place, p);
 	skv_random(&p->mix_seed, sizeof p->mix_seed);
 	return p;

@@ -98,7 +98,7 @@ struct group {
 	uint64_t removing_bytes;
 	struct skv_policy_counts count;
 	uint64_t open_blocks; /* of open sessions */
-	struct group_space *in; /* rows.h: each space that it has had slots in. Limbo keeps none */
+	struct group_space *in; /* rows.h: each space that it has had slots in. The detached group keeps none */
 	uint32_t n_in;
 	size_t cap_in;
 	bool falling;        /* it was above its high watermark, and is not below the low one yet */

@@ -73,7 +73,7 @@ struct partition {
 	struct instance **inst;
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;
-	struct group limbo; /* of dropped instances */
+	struct group detached; /* of dropped instances */
 	struct instance *ghosts; /* what was cleared or dropped, until it is swept (clear.c) */
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
