@@ -530,7 +530,7 @@ static void test_two_at_once(void **state)
 	expect_slots(e, 0, 0);
 }
 
-/* Instance, group and storage go while a ghost is there. */
+/* Instance, group and storage go while a retired instance is there. */
 static void test_deletions(void **state)
 {
 	struct env *e = *state;

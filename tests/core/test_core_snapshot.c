@@ -251,7 +251,7 @@ static void test_not_swept(void **state)
 	while (c.status == SKV_PENDING)
 		assert_true(commit_round(e.core));
 	end(&c, SKV_OK);
-	assert_true(e.core->part->ghosts && e.core->part->ghosts->newest);
+	assert_true(e.core->part->retired && e.core->part->retired->newest);
 	begin_snapshot();
 	assert_int_equal(env_put(&e, k, N), N); /* some of it in swept slots */
 	load_snapshot();

@@ -191,7 +191,7 @@ static void compare_links(void *ctx, struct partition *p, struct block *b)
 	struct link_check *c = ctx;
 	char hex[SKV_KEY_HEX + 1];
 
-	if (!p->loading && !block_instance(b)->ghost && evict_held_back(b) && !c->l->stand[block_id(b)]) {
+	if (!p->loading && !block_instance(b)->retired && evict_held_back(b) && !c->l->stand[block_id(b)]) {
 		skv_key_to_hex(b->key, hex);
 		problem(c->k, "block %s: eviction does not see it, nor one below that stands for it", hex);
 	}
@@ -353,10 +353,10 @@ static uint64_t check_members(struct check *k, const struct group *g)
 		k->sum.blocks += k->blocks;
 		k->sum.used_bytes += k->used_bytes;
 	}
-	for (const struct instance *ghost = k->p->ghosts; ghost; ghost = ghost->next_ghost) {
-		if (ghost->group != g)
+	for (const struct instance *retired = k->p->retired; retired; retired = retired->next_retired) {
+		if (retired->group != g)
 			continue;
-		check_instance_counts(k, ghost); /* its blocks count no more */
+		check_instance_counts(k, retired); /* its blocks count no more */
 		k->sum.used_bytes += k->used_bytes;
 	}
 	check_group(k, g, &k->sum);

@@ -321,7 +321,7 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 	if (rc == SKV_PENDING)
 		rc = latch_wait(c, &latch);
 	if (rc == SKV_OK)
-		ghosts_finish(c);
+		retired_finish(c);
 	skv_mutex_destroy(&latch.lock);
 	skv_cond_destroy(&latch.cond);
 	return rc;

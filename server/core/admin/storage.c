@@ -599,7 +599,7 @@ int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_err
 	if (rc != SKV_OK)
 		return rc;
 	skv_arena_init(&a);
-	ghosts_finish(c); /* they may be all that is in it */
+	retired_finish(c); /* they may be all that is in it */
 	rc = look_at(c, name, &a, &d, &version, err);
 	if (rc != SKV_OK) {
 		skv_arena_destroy(&a);

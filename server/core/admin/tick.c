@@ -66,7 +66,7 @@ static uint32_t tick_part(struct partition *p)
 	for (size_t i = spaces.from; i < spaces.to; i++)
 		if (p->space[i].pool)
 			skv_pool_release_due(p->space[i].pool, now);
-	more = ghosts_go_on(p);
+	more = retired_go_on(p);
 	more |= drains_go_on(p, spaces);
 	more |= evict_ahead(p, spaces, groups);
 	more |= trim_go_on(p);
@@ -96,8 +96,8 @@ uint32_t tick_once(struct skv_core *c)
 		trim_fail_all(c->part, SKV_E_NOT_OWNER, "the ownership could not be renewed");
 	}
 	if (c->part)
-		swept = ghosts_take_swept(c->part);
+		swept = retired_take_swept(c->part);
 	core_unlock(c);
-	ghosts_free(swept);
+	retired_free(swept);
 	return ms;
 }

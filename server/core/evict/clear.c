@@ -1,13 +1,13 @@
 /*
  * clear.c - all blocks of an instance go at once: by a clear, or with the instance itself (a drop).
  *
- * Early half: an empty instance takes the place of the old one, which becomes a *ghost*: lookups and evictions do not
+ * Early half: an empty instance takes the place of the old one, which becomes a *retired instance*: lookups and evictions do not
  * find it, and no record about it follows the one that is queued. Late half: its open sessions end, their slots wait for
- * their deadlines and graces. From then on the ghost is swept, chunk by chunk and without records, for the one record
+ * their deadlines and graces. From then on the retired instance is swept, chunk by chunk and without records, for the one record
  * covers it: slots become free, or are held while a lease runs on them. The ticker does so in portions, and so does a
- * start that finds no room. Undo: the ghost takes its place back.
+ * start that finds no room. Undo: the retired instance takes its place back.
  *
- * A call thus costs as much as its instance has sessions open. In p->ghosts are those not yet swept, and those whose
+ * A call thus costs as much as its instance has sessions open. In p->retired are those not yet swept, and those whose
  * record is on its way (not `cleared`). All calls under the write lock but where said.
  */
 #include <evict/clear.h>
@@ -37,7 +37,7 @@
 /* What takes the place of what. */
 struct clear {
 	struct change change;
-	struct instance *fresh, *ghost;
+	struct instance *fresh, *retired;
 };
 
 static void take_place(struct partition *p, const struct instance *of, struct instance *inst)
@@ -48,40 +48,40 @@ static void take_place(struct partition *p, const struct instance *of, struct in
 }
 
 /* Nobody sees its blocks any more, or all do again. */
-static void set_ghost(struct partition *p, struct instance *inst, bool on)
+static void set_retired(struct partition *p, struct instance *inst, bool on)
 {
 	uint64_t blocks = inst->blocks;
 
-	inst->ghost = false;
+	inst->retired = false;
 	blocks_count(p, inst, on ? -(int64_t)blocks : (int64_t)blocks);
 	inst->blocks = blocks;
-	inst->ghost = on;
+	inst->retired = on;
 	evict_hide(inst, on);
 }
 
-static void leave_ghosts(struct partition *p, struct instance *ghost)
+static void leave_retired(struct partition *p, struct instance *retired)
 {
-	struct instance **at = &p->ghosts;
+	struct instance **at = &p->retired;
 
-	while (*at != ghost)
-		at = &(*at)->next_ghost;
-	*at = ghost->next_ghost;
+	while (*at != retired)
+		at = &(*at)->next_retired;
+	*at = retired->next_retired;
 }
 
 /* What was queued since is undone already, so the fresh one is empty. */
 static void clear_undo(struct partition *p, struct change *ch)
 {
 	const struct clear *t = (struct clear *)ch;
-	struct instance *fresh = t->fresh, *ghost = t->ghost;
-	struct skv_instance_spec spec = ghost->spec;
+	struct instance *fresh = t->fresh, *retired = t->retired;
+	struct skv_instance_spec spec = retired->spec;
 
 	ASSERT_EXCLUSIVE(p);
 	assert(fresh->entries == 0 && !fresh->open);
-	ghost->spec = fresh->spec; /* with what an administrator has changed since */
+	retired->spec = fresh->spec; /* with what an administrator has changed since */
 	fresh->spec = spec;
-	leave_ghosts(p, ghost);
-	set_ghost(p, ghost, false);
-	take_place(p, fresh, ghost);
+	leave_retired(p, retired);
+	set_retired(p, retired, false);
+	take_place(p, fresh, retired);
 	table_drop(p, fresh);
 	instance_free(fresh);
 }
@@ -109,10 +109,10 @@ static void clear_apply(struct partition *p, struct change *ch)
 	ASSERT_EXCLUSIVE(p);
 	assert(t->fresh->clear == ch);
 	t->fresh->clear = NULL;
-	end_sessions(p, t->ghost);
-	t->ghost->cleared = true;
-	evict_hide_for_good(t->ghost);
-	COUNT(p->core, deleted_blocks, t->ghost->blocks);
+	end_sessions(p, t->retired);
+	t->retired->cleared = true;
+	evict_hide_for_good(t->retired);
+	COUNT(p->core, deleted_blocks, t->retired->blocks);
 }
 
 /* ---- the sweep -------------------------------------------------------------------------------------- */
@@ -161,67 +161,67 @@ static bool in_space(const struct instance *inst, uint32_t space)
 	return space == ANY_SPACE || instance_classes(inst, space);
 }
 
-static bool matters(const struct instance *ghost, const struct group *g, uint32_t space)
+static bool matters(const struct instance *retired, const struct group *g, uint32_t space)
 {
-	return (!ghost->cleared || ghost->newest) && (!g || ghost->group == g) && in_space(ghost, space);
+	return (!retired->cleared || retired->newest) && (!g || retired->group == g) && in_space(retired, space);
 }
 
-uint32_t ghosts_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks)
+uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks)
 {
 	uint32_t n = 0;
 
 	ASSERT_EXCLUSIVE(p);
-	for (struct instance *ghost = p->ghosts; ghost && n < blocks; ghost = ghost->next_ghost)
-		while (n < blocks && ghost->cleared && ghost->newest && matters(ghost, g, space))
-			n += sweep_chunk(p, ghost, 0) + 1;
+	for (struct instance *retired = p->retired; retired && n < blocks; retired = retired->next_retired)
+		while (n < blocks && retired->cleared && retired->newest && matters(retired, g, space))
+			n += sweep_chunk(p, retired, 0) + 1;
 	return n;
 }
 
-bool ghosts_left(const struct partition *p, const struct group *g, uint32_t space)
+bool retired_left(const struct partition *p, const struct group *g, uint32_t space)
 {
 	ASSERT_SHARED(p);
-	for (const struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
-		if (matters(ghost, g, space))
+	for (const struct instance *retired = p->retired; retired; retired = retired->next_retired)
+		if (matters(retired, g, space))
 			return true;
 	return false;
 }
 
-bool ghosts_go_on(struct partition *p)
+bool retired_go_on(struct partition *p)
 {
 	ASSERT_EXCLUSIVE(p);
-	return ghosts_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS;
+	return retired_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS;
 }
 
-struct instance *ghosts_take_swept(struct partition *p)
+struct instance *retired_take_swept(struct partition *p)
 {
-	struct instance **at = &p->ghosts, *swept = NULL;
+	struct instance **at = &p->retired, *swept = NULL;
 
 	ASSERT_EXCLUSIVE(p);
 	while (*at) {
-		struct instance *ghost = *at;
+		struct instance *retired = *at;
 
-		if (!ghost->cleared || ghost->newest) {
-			at = &ghost->next_ghost;
+		if (!retired->cleared || retired->newest) {
+			at = &retired->next_retired;
 			continue;
 		}
-		*at = ghost->next_ghost;
-		ghost->next_ghost = swept;
-		swept = ghost;
+		*at = retired->next_retired;
+		retired->next_retired = swept;
+		swept = retired;
 	}
 	return swept;
 }
 
-void ghosts_free(struct instance *ghosts)
+void retired_free(struct instance *retired)
 {
-	while (ghosts) {
-		struct instance *next = ghosts->next_ghost;
+	while (retired) {
+		struct instance *next = retired->next_retired;
 
-		instance_free(ghosts);
-		ghosts = next;
+		instance_free(retired);
+		retired = next;
 	}
 }
 
-void ghosts_finish(struct skv_core *c)
+void retired_finish(struct skv_core *c)
 {
 	bool more = true;
 
@@ -229,17 +229,17 @@ void ghosts_finish(struct skv_core *c)
 		struct instance *swept = NULL;
 
 		core_lock(c);
-		more = c->part && ghosts_go_on(c->part);
+		more = c->part && retired_go_on(c->part);
 		if (c->part)
-			swept = ghosts_take_swept(c->part);
+			swept = retired_take_swept(c->part);
 		core_unlock(c);
-		ghosts_free(swept);
+		retired_free(swept);
 	}
 }
 
 /* ---- the change -------------------------------------------------------------------------------------- */
 
-/* Only sessions and blocks that the journal has had so far are there, and nobody has ghosts yet. */
+/* Only sessions and blocks that the journal has had so far are there, and nobody has retired instances yet. */
 static void apply_at_once(struct partition *p, struct instance *inst, uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
@@ -293,7 +293,7 @@ int clear_queue(struct partition *p, struct instance *inst, bool drop, struct ch
 	struct instance *fresh = instance_again(inst);
 
 	ASSERT_EXCLUSIVE(p);
-	assert(!inst->ghost);
+	assert(!inst->retired);
 	if (t)
 		record_clear(&t->change.rec, inst, drop, skv_now_ms(p->core->clock));
 	if (!t || t->change.rec.failed || !fresh) {
@@ -303,13 +303,13 @@ int clear_queue(struct partition *p, struct instance *inst, bool drop, struct ch
 	}
 	t->change.urgent = true;
 	t->fresh = fresh;
-	t->ghost = inst;
+	t->retired = inst;
 	fresh->clear = &t->change;
 	fresh->deleting = drop;
 	take_place(p, inst, fresh);
-	set_ghost(p, inst, true);
-	inst->next_ghost = p->ghosts;
-	p->ghosts = inst;
+	set_retired(p, inst, true);
+	inst->next_retired = p->retired;
+	p->retired = inst;
 	change_queue(p, &t->change);
 	*out = &t->change;
 	return SKV_OK;
@@ -318,5 +318,5 @@ int clear_queue(struct partition *p, struct instance *inst, bool drop, struct ch
 uint64_t clear_blocks(const struct change *ch)
 {
 	assert(ch->ops == &clear_ops || ch->ops == &drop_ops);
-	return ((const struct clear *)ch)->ghost->blocks;
+	return ((const struct clear *)ch)->retired->blocks;
 }

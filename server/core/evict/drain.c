@@ -80,7 +80,7 @@ static void look_at_slot(struct partition *p, struct space_file *f, const struct
 	if (!skv_pool_is_used(pool, slab, slot) || skv_pool_owner(pool, slab, slot) == NO_BLOCK)
 		return;
 	b = block_get(p, skv_pool_owner(pool, slab, slot));
-	if (block_instance(b)->ghost)
+	if (block_instance(b)->retired)
 		return; /* the sweep frees it */
 	note_slot(p, f, b);
 	if (goes(p, f, b, now) && remove_mark(p, k, b) == SKV_OK)

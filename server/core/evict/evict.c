@@ -51,7 +51,7 @@
 bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b, uint64_t now)
 {
 	ASSERT_SHARED(p);
-	if (inst->ghost || block_lease(p, inst, b) > now || pin_kind(b) == SKV_PIN_HARD)
+	if (inst->retired || block_lease(p, inst, b) > now || pin_kind(b) == SKV_PIN_HARD)
 		return false;
 	return block_has_committed(inst, b) && !block_has_writing(inst, b);
 }
@@ -259,7 +259,7 @@ static bool expel(struct partition *p, struct scope *c, struct block *b)
 {
 	struct instance *inst = block_instance(b);
 
-	if (inst->ghost || pin_kind(b) != SKV_PIN_NONE || !block_has_committed(inst, b) || block_has_writing(inst, b) ||
+	if (inst->retired || pin_kind(b) != SKV_PIN_NONE || !block_has_committed(inst, b) || block_has_writing(inst, b) ||
 	    block_generation(inst, b) >= inst->group->too_old || c->picks->n >= MAX_PICKS)
 		return false;
 	if (remove_mark(p, c->picks, b) != SKV_OK)
@@ -568,7 +568,7 @@ bool evict_ahead(struct partition *p, struct portion spaces, struct portion grou
 		struct space *s = &p->space[i];
 
 		note_demand(s, now);
-		if (!s->pool || !space_usable(s) || (space_has_room(s) && !s->grow_full) || ghosts_left(p, NULL, i))
+		if (!s->pool || !space_usable(s) || (space_has_room(s) && !s->grow_full) || retired_left(p, NULL, i))
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
 			uint64_t target = free_target(p, s, &s->class[c]);
@@ -581,8 +581,8 @@ bool evict_ahead(struct partition *p, struct portion spaces, struct portion grou
 		}
 	}
 	for (uint32_t i = (uint32_t)spaces.from; i < spaces.to; i++)
-		more |= p->space[i].high_percent && !ghosts_left(p, NULL, i) && reclaim_space(p, i);
+		more |= p->space[i].high_percent && !retired_left(p, NULL, i) && reclaim_space(p, i);
 	for (size_t i = groups.from; i < groups.to; i++)
-		more |= !ghosts_left(p, p->group[i], ANY_SPACE) && reclaim_group(p, p->group[i]);
+		more |= !retired_left(p, p->group[i], ANY_SPACE) && reclaim_group(p, p->group[i]);
 	return more;
 }

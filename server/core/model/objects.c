@@ -160,14 +160,14 @@ int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t
 	return SKV_OK;
 }
 
-/* What ghosts still have of it: all that it has, for it has no instances any more. */
+/* What retired instances still have of it: all that it has, for it has no instances any more. */
 static void leave_detached(struct partition *p, const struct group *g)
 {
 	struct group *to = &p->detached;
 
-	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
-		if (ghost->group == g)
-			ghost->group = to;
+	for (struct instance *retired = p->retired; retired; retired = retired->next_retired)
+		if (retired->group == g)
+			retired->group = to;
 	to->used_bytes += g->used_bytes;
 }
 

@@ -73,7 +73,7 @@ int policy_set(struct partition *p, struct group *g)
 /* Returns how many blocks it has looked at. */
 static uint32_t requeue_chunk(struct partition *p, const struct group *g, struct chunk *c)
 {
-	if (!c->inst || c->inst->ghost || c->inst->group != g)
+	if (!c->inst || c->inst->retired || c->inst->group != g)
 		return 1;
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		struct block *b = chunk_place(c, i);

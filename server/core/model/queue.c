@@ -10,7 +10,7 @@
  *
  * Hits touch no heap: a block whose place is out of date is placed again when it comes to the top (evict.c).
  *
- * All calls under the write lock, but evict_destroy_queues of a ghost that is swept.
+ * All calls under the write lock, but evict_destroy_queues of a retired instance that is swept.
  */
 #include <model/queue.h>
 
@@ -276,16 +276,16 @@ int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues)
 	for (size_t i = 0; i < p->n_inst && rc == SKV_OK; i++)
 		if (p->inst[i]->group == g)
 			rc = widen_queues(p->inst[i], n_queues);
-	for (const struct instance *ghost = p->ghosts; ghost && rc == SKV_OK; ghost = ghost->next_ghost)
-		if (ghost->group == g && !ghost->cleared) /* it may come back */
-			rc = widen_queues(ghost, n_queues);
+	for (const struct instance *retired = p->retired; retired && rc == SKV_OK; retired = retired->next_retired)
+		if (retired->group == g && !retired->cleared) /* it may come back */
+			rc = widen_queues(retired, n_queues);
 	return rc;
 }
 
-/* A ghost's are in no set. */
+/* A retired instance's are in no set. */
 static void queue_free(struct evict_queue *q)
 {
-	if (!q->inst->ghost)
+	if (!q->inst->retired)
 		leave_set(q);
 	skv_heaps_destroy(&q->heaps);
 	skv_free(q);
@@ -355,7 +355,7 @@ void evict_expect(const struct block *b)
 	const struct instance *inst = block_instance(b);
 	const struct group *g = inst->group;
 
-	if (g->policy->prefetch && !inst->ghost)
+	if (g->policy->prefetch && !inst->retired)
 		g->policy->prefetch(g->policy_state, hash_of(inst, b));
 }
 
@@ -365,7 +365,7 @@ void evict_born(struct partition *p, struct block *b, uint32_t how)
 	const struct group *g = inst->group;
 	struct skv_policy_block facts;
 
-	if (p->loading || inst->ghost)
+	if (p->loading || inst->retired)
 		return;
 	facts = evict_facts(inst, b);
 	facts.freq = facts.tag = 0; /* an entry that others hang below keeps those of an earlier life */
@@ -390,7 +390,7 @@ void evict_adopt(struct block *b, bool own)
 static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t id)
 {
 	skv_heap_push(&q->heaps, which, key, id);
-	if (q->inst->ghost)
+	if (q->inst->retired)
 		return;
 	if (which >= EVICT_FIRST)
 		q->set->group->count.queued[which - EVICT_FIRST]++;
@@ -402,7 +402,7 @@ static void take_out(struct evict_queue *q, const struct slot *slot, uint32_t id
 	uint32_t which = skv_heap_which(slot->queued);
 
 	skv_heap_remove(&q->heaps, id);
-	if (q->inst->ghost)
+	if (q->inst->retired)
 		return;
 	if (which >= EVICT_FIRST)
 		q->set->group->count.queued[which - EVICT_FIRST]--;

@@ -296,7 +296,7 @@ void block_each(const struct partition *p, const struct instance *only,
 void blocks_count(struct partition *p, struct instance *inst, int64_t by)
 {
 	inst->blocks += (uint64_t)by;
-	if (inst->ghost)
+	if (inst->retired)
 		return;
 	inst->group->count.blocks += (uint64_t)by;
 	p->blocks += (uint64_t)by;

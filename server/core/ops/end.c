@@ -118,7 +118,7 @@ void session_expire_due(struct partition *p, uint64_t now)
 		struct session *s = p->session[number];
 
 		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
-		if (session_is_named(s) || s->inst->ghost || !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
+		if (session_is_named(s) || s->inst->retired || !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
 			session_set_due(p, s, now + NAMED_MS);
 		else
 			skv_heap_remove(&p->deadlines, number);

@@ -399,7 +399,7 @@ static int settle(struct partition *p, struct session *s, struct waiter *w, bool
 		change_wait(s->pending, w);
 		return SKV_PENDING;
 	}
-	if (s->inst->ghost)
+	if (s->inst->retired)
 		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "its instance is being cleared or deleted");
 	if (s->deadline_at <= skv_now_ms(p->core->clock))
 		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session", "its deadline has just passed");

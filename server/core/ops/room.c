@@ -52,7 +52,7 @@ static int alloc_slots(struct partition *p, uint32_t space, uint32_t class_id, u
 	int rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
 
 	for (uint32_t swept, all = 0; rc == SKV_E_NO_SPACE && all < MAX_SWEEP; all += swept) {
-		swept = ghosts_sweep(p, NULL, space, n);
+		swept = retired_sweep(p, NULL, space, n);
 		if (!swept)
 			break;
 		rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
@@ -130,7 +130,7 @@ static int take_in_space(struct partition *p, struct plan *plan, uint32_t space,
 
 		if (rc == SKV_OK)
 			continue;
-		if (rc == SKV_E_NO_SPACE && ghosts_left(p, NULL, space))
+		if (rc == SKV_E_NO_SPACE && retired_left(p, NULL, space))
 			*coming = true;
 		else if (rc == SKV_E_NO_SPACE && effort != FREE)
 			*coming |= make_room(p, plan, space, s, effort == EVICT_SOFT_PINS);
@@ -194,8 +194,8 @@ static bool type_has_room(struct partition *p, const struct plan *plan, const ch
 		staying = group_type_bytes(p, g, type, &removing);
 		if (staying + removing + plan->bytes <= capacity)
 			continue;
-		if (ghosts_left(p, g, ANY_SPACE)) {
-			ghosts_sweep(p, g, ANY_SPACE, plan->n_write);
+		if (retired_left(p, g, ANY_SPACE)) {
+			retired_sweep(p, g, ANY_SPACE, plan->n_write);
 			*coming = true;
 			return false;
 		}
@@ -359,8 +359,8 @@ int room_take_places(struct partition *p, const struct skv_start_req *req, struc
 	ASSERT_EXCLUSIVE(p);
 	if (!space_usable(s))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
-	ghosts_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
-	if (ghosts_left(p, NULL, (uint32_t)at))
+	retired_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
+	if (retired_left(p, NULL, (uint32_t)at))
 		return TRY_WAIT;
 	if (rc == SKV_OK)
 		rc = evict_reserve(p, plan->inst, (uint32_t)at, class_id);
@@ -546,10 +546,10 @@ static int group_quota(struct partition *p, const struct plan *plan, struct skv_
 	if (!g->spec.capacity)
 		return SKV_OK;
 	if (g->used_bytes + plan->bytes > g->spec.capacity)
-		ghosts_sweep(p, g, ANY_SPACE, plan->n_write);
+		retired_sweep(p, g, ANY_SPACE, plan->n_write);
 	if (g->used_bytes + plan->bytes <= g->spec.capacity)
 		return SKV_OK;
-	if (ghosts_left(p, g, ANY_SPACE))
+	if (retired_left(p, g, ANY_SPACE))
 		return TRY_WAIT_QUOTA;
 	staying = g->used_bytes - g->removing_bytes;
 	if (staying + plan->bytes > g->spec.capacity &&

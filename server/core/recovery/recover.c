@@ -77,7 +77,7 @@ void part_destroy(struct partition *p)
 		part_remove_instance(p, p->inst[p->n_inst - 1]);
 	skv_free(p->inst);
 	skv_free(p->inst_name);
-	ghosts_free(p->ghosts);
+	retired_free(p->retired);
 	for (uint32_t i = 0; i < p->n_space; i++) {
 		evict_free_sets(p, i, NULL);
 		skv_pool_destroy(p->space[i].pool);

@@ -574,8 +574,8 @@ static void forget_space(struct partition *p, uint32_t at)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
 		evict_forget_space(p->inst[i], at);
-	for (struct instance *ghost = p->ghosts; ghost; ghost = ghost->next_ghost)
-		evict_forget_space(ghost, at);
+	for (struct instance *retired = p->retired; retired; retired = retired->next_retired)
+		evict_forget_space(retired, at);
 	evict_free_sets(p, at, NULL);
 	skv_pool_destroy(p->space[at].pool);
 	files_free(&p->space[at]);

@@ -14,23 +14,23 @@ struct instance;
 struct partition;
 struct skv_core;
 
-/* Queues the record of a CLEAR or a DROP of the instance, which becomes a ghost. SKV_E_NOMEM changes nothing. */
+/* Queues the record of a CLEAR or a DROP of the instance, which becomes a retired instance. SKV_E_NOMEM changes nothing. */
 int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out);
 /* How many its instance had. `ch`: of clear_queue. */
 uint64_t clear_blocks(const struct change *ch);
-/* Sweeps about so many blocks of cleared ghosts: of the group's (NULL = all), of those that had slots in the space.
+/* Sweeps about so many blocks of cleared retired instances: of the group's (NULL = all), of those that had slots in the space.
  * Returns how many. */
 #define ANY_SPACE UINT32_MAX
-uint32_t ghosts_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks);
+uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks);
 /* Are there any that are not swept yet, or whose record is on its way? */
-bool ghosts_left(const struct partition *p, const struct group *g, uint32_t space);
+bool retired_left(const struct partition *p, const struct group *g, uint32_t space);
 /* A portion. True when there is more to do at once. */
-bool ghosts_go_on(struct partition *p);
-/* Those that are swept, for ghosts_free, which needs no lock. */
-struct instance *ghosts_take_swept(struct partition *p);
-void ghosts_free(struct instance *ghosts);
+bool retired_go_on(struct partition *p);
+/* Those that are swept, for retired_free, which needs no lock. */
+struct instance *retired_take_swept(struct partition *p);
+void retired_free(struct instance *retired);
 /* Sweeps all whose record is durable, with others' calls in between. No lock. */
-void ghosts_finish(struct skv_core *c);
+void retired_finish(struct skv_core *c);
 
 extern const struct change_ops clear_ops, drop_ops;
 

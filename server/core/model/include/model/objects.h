@@ -37,11 +37,11 @@ struct instance {
 	struct group *group;
 	uint64_t version; /* of its document, "instance/..." or "dropped/..." */
 	bool deleting;   /* a record that drops it is queued or durable: nobody uses it any more */
-	struct change *clear; /* CLEAR or DROP on its way: it takes the place of what that leaves as a ghost */
-	/* Of a ghost (clear.c): */
-	bool ghost;
+	struct change *clear; /* CLEAR or DROP on its way: it takes the place of what that leaves as a retired instance */
+	/* Of a retired instance (clear.c): */
+	bool retired;
 	bool cleared; /* its record is durable: it may be swept */
-	struct instance *next_ghost;
+	struct instance *next_retired;
 
 	bool registered; /* while loading: "instance/..." names it */
 	bool dropped;    /* "dropped/..." names it: only for records that the journal may still have */

@@ -74,7 +74,7 @@ struct partition {
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;
 	struct group detached; /* of dropped instances */
-	struct instance *ghosts; /* what was cleared or dropped, until it is swept (clear.c) */
+	struct instance *retired; /* what was cleared or dropped, until it is swept (clear.c) */
 
 	struct chunk **chunk; /* [1..n_chunk-1]; 0 is never used, so that id 0 means none */
 	size_t n_chunk, cap_chunk;

@@ -24,8 +24,8 @@ enum { EVICT_LEASED, EVICT_SOFT, EVICT_HELD, EVICT_FIRST }; /* heaps: leased; pi
 struct evict_queue {
 	struct partition *part;
 	struct instance *inst;
-	struct evict_set *set; /* NULL: of a ghost that stays one */
-	uint32_t member;       /* of the set; not while the instance is a ghost */
+	struct evict_set *set; /* NULL: of a retired instance that stays one */
+	uint32_t member;       /* of the set; not while the instance is a retired instance */
 	uint32_t space;
 	uint32_t class_id;
 	uint32_t top[SKV_HEAPS_MAX]; /* places in the set's heaps */
@@ -47,7 +47,7 @@ struct evict_set {
 	struct evict_queue **member;
 	size_t cap;
 	uint32_t n;
-	uint32_t hidden; /* of ghosts that may come back */
+	uint32_t hidden; /* of retired instances that may come back */
 	/* In a group with parts, during one search: members that may have victims, who is most over its part first. */
 	struct candidate *candidate;
 	size_t cap_candidates;

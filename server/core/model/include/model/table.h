@@ -50,7 +50,7 @@ uint64_t block_lease(const struct partition *p, const struct instance *inst, con
 uint64_t block_own_lease(const struct partition *p, const struct block *b);
 /* The least generation of its slots, 0 if it has none. */
 uint64_t block_generation(const struct instance *inst, const struct block *b);
-/* Blocks with a committed slot; those of a ghost are nobody else's. */
+/* Blocks with a committed slot; those of a retired instance are nobody else's. */
 void blocks_count(struct partition *p, struct instance *inst, int64_t by);
 
 #endif
