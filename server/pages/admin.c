@@ -294,18 +294,18 @@ static int read_import(struct pages_call *k, const struct skv_json_node *body)
 
 static int import_next(struct pages_call *k);
 
-static void on_settled(struct pages_call *k)
+static void on_ended(struct pages_call *k)
 {
-	k->u.admin.imported += k->u.admin.settle_res.committed;
-	k->u.admin.taken += k->u.admin.settle_res.ignored_commits;
+	k->u.admin.imported += k->u.admin.partial_res.committed;
+	k->u.admin.taken += k->u.admin.partial_res.ignored_commits;
 }
 
-static void on_settle_done(void *ctx, int status)
+static void on_partial_done(void *ctx, int status)
 {
 	struct pages_call *k = ctx;
 
 	if (status == SKV_OK) {
-		on_settled(k);
+		on_ended(k);
 		status = import_next(k);
 	}
 	if (status != SKV_PENDING)
@@ -316,7 +316,7 @@ static void on_settle_done(void *ctx, int status)
 static int settle(struct pages_call *k)
 {
 	const struct skv_start_res *res = &k->u.admin.start_res;
-	const struct skv_done done = { on_settle_done, k };
+	const struct skv_done done = { on_partial_done, k };
 	struct skv_key *keys = k->keys + k->at;
 	uint64_t *places = k->u.admin.places + k->at;
 	uint32_t n = 0;
@@ -335,16 +335,16 @@ static int settle(struct pages_call *k)
 	k->at += k->n;
 	if (n == 0)
 		return SKV_OK;
-	k->u.admin.settle_req = (struct skv_settle_req){
+	k->u.admin.partial_req = (struct skv_partial_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.keys = keys,
 		.offsets = places,
 		.n_commit = n,
 	};
-	rc = skv_core_settle(pages_core(k), &k->u.admin.settle_req, &k->u.admin.settle_res, &k->c->arena, &k->c->err, &done);
+	rc = skv_core_finish_partial(pages_core(k), &k->u.admin.partial_req, &k->u.admin.partial_res, &k->c->arena, &k->c->err, &done);
 	if (rc == SKV_OK)
-		on_settled(k);
+		on_ended(k);
 	return rc;
 }
 

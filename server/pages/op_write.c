@@ -158,7 +158,7 @@ static uint32_t part_of(const struct pages_call *k, uint32_t n)
 
 int pages_ask_confirm(struct pages_call *k)
 {
-	k->u.confirm.req = (struct skv_settle_req){
+	k->u.confirm.req = (struct skv_partial_req){
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.n_commit = part_of(k, k->n_keys),
@@ -172,12 +172,12 @@ int pages_ask_confirm(struct pages_call *k)
 	}
 	if (k->u.confirm.req.n_give_up > 0)
 		k->u.confirm.req.give_up = k->u.confirm.released + k->at;
-	return skv_core_settle(pages_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_finish_partial(pages_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
 }
 
 bool pages_tell_confirm(struct pages_call *k)
 {
-	const struct skv_settle_res *res = &k->u.confirm.res;
+	const struct skv_partial_res *res = &k->u.confirm.res;
 
 	pages_count(k, PAGES_confirmed, res->committed);
 	pages_count(k, PAGES_released, res->given_up);

@@ -125,8 +125,8 @@ struct pages_call {
 			uint64_t *pages;    /* [n_keys] of the keys */
 			uint64_t *released; /* [n_released] */
 			uint32_t n_released;
-			struct skv_settle_req req;
-			struct skv_settle_res res;
+			struct skv_partial_req req;
+			struct skv_partial_res res;
 		} confirm;
 		struct {
 			struct skv_delete_req req;
@@ -171,8 +171,8 @@ struct pages_call {
 			uint64_t imported, there, taken, outside, unfit;
 			struct skv_start_req start_req;
 			struct skv_start_res start_res;
-			struct skv_settle_req settle_req;
-			struct skv_settle_res settle_res;
+			struct skv_partial_req partial_req;
+			struct skv_partial_res partial_res;
 			struct skv_clear_req clear_req;
 			struct skv_clear_res clear_res;
 			struct skv_export_res export_res;

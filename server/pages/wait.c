@@ -51,7 +51,7 @@ static struct pages_call *take_due(struct pages *p, bool all, bool *last)
 
 /* It is known who answers: this manager, nobody any more (this one is told to end, and does not wait for its own calls), or
  * another one that has an address. */
-static bool is_settled(struct skv_service *s)
+static bool is_ended(struct skv_service *s)
 {
 	char url[SKV_URL_MAX];
 
@@ -77,7 +77,7 @@ static void wake(struct job *job, bool expired)
 
 	while (!last) {
 		bool ready = skv_core_wait_ready(s->core, SLICE_MS) == SKV_OK;
-		struct pages_call *k = take_due(p, expired || is_settled(s), &last), *next;
+		struct pages_call *k = take_due(p, expired || is_ended(s), &last), *next;
 
 		for (; k; k = next) {
 			int rc;
@@ -98,7 +98,7 @@ static uint64_t patience_of(struct pages_call *k)
 	const uint64_t most = pages_of(k)->o.retry_ms;
 	uint64_t down;
 
-	if (is_settled(k->c->s))
+	if (is_ended(k->c->s))
 		return 0;
 	down = pages_down_ms(k);
 	return k->op->flags & PAGES_MAKES ? MAKE_MS : down < most ? most - down : 0;

@@ -238,14 +238,14 @@ int env_abort(struct env *e, const char *session, bool quiesced)
 	return settle(e, &a, skv_core_abort(e->core, &req, &res, &e->arena, &e->err, &done));
 }
 
-int env_settle(struct env *e, const struct skv_settle_req *req, struct skv_settle_res *res)
+int env_partial(struct env *e, const struct skv_partial_req *req, struct skv_partial_res *res)
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
-	return settle(e, &a, skv_core_settle(e->core, req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_finish_partial(e->core, req, res, &e->arena, &e->err, &done));
 }
 
 int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_lookup_res *res)

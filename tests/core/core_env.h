@@ -77,7 +77,7 @@ int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32
 		    struct skv_finish_res *res);
 int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_finish_res *res);
 int env_abort(struct env *e, const char *session, bool quiesced);
-int env_settle(struct env *e, const struct skv_settle_req *req, struct skv_settle_res *res);
+int env_partial(struct env *e, const struct skv_partial_req *req, struct skv_partial_res *res);
 int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_lookup_res *res);
 int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
 	       struct skv_lookup_res *res);

@@ -540,7 +540,7 @@ static void test_pages_are_not_drained(void **state)
 
 /* ---- the n-th call of the store fails ------------------------------------------------------------------ */
 
-static void settle_state(struct env *e)
+static void partial_state(struct env *e)
 {
 	for (int i = 0; i < 20 && skv_core_may_answer(e->core) != SKV_OK; i++)
 		env_advance(e, 700);
@@ -573,19 +573,19 @@ static bool with_fault(enum skv_fault_kind kind, int status, uint64_t at)
 	skv_fault_store_set(e.store, &rule);
 	for (int i = 0; i < 20 && rc != SKV_OK && rc != SKV_E_NOT_FOUND; i++) {
 		rc = drain(&e, 3, true);
-		settle_state(&e);
+		partial_state(&e);
 	}
 	assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
 	for (int i = 0; i < 400; i++) {
-		settle_state(&e);
+		partial_state(&e);
 		if (!file_view(&e, 3))
 			break;
 		env_advance(&e, 100);
 	}
-	settle_state(&e);
+	partial_state(&e);
 	assert_null(file_view(&e, 3));
 	env_advance(&e, 2000);
-	settle_state(&e);
+	partial_state(&e);
 	met = skv_fault_store_seen(e.store) >= at;
 	env_check(&e);
 	env_crash(&e);

@@ -79,7 +79,7 @@ static uint32_t put(uint64_t first, uint32_t n)
 	return env_put(&e, keys, n);
 }
 
-static void settle_for(uint64_t ms)
+static void partial_for(uint64_t ms)
 {
 	for (uint64_t t = 0; t < ms; t += 100)
 		env_advance(&e, 100);
@@ -101,7 +101,7 @@ static void test_max_blocks(void **state)
 	assert_int_equal(blocks(), 12);
 	g.reclaim_blocks = 2;
 	assert_int_equal(put_group(&g), SKV_OK);
-	settle_for(500);
+	partial_for(500);
 	assert_int_equal(blocks(), 2);
 	assert_int_equal(start(200, 1, &res), SKV_OK);
 	g.max_blocks = 0;
@@ -122,10 +122,10 @@ static void test_lines_spare_leases(void **state)
 	assert_int_equal(env_lookup(&e, keys, 10, SKV_LOOKUP_PREFIX, 5000, &res), SKV_OK);
 	g.reclaim_bytes = 4 * BLOCK;
 	assert_int_equal(put_group(&g), SKV_OK);
-	settle_for(1000);
+	partial_for(1000);
 	assert_int_equal(blocks(), 10);
 	assert_int_equal(env_match(&e, keys, 10), 10);
-	settle_for(6000);
+	partial_for(6000);
 	assert_int_equal(blocks(), 4);
 	assert_int_equal(env_match(&e, keys, 10), 4); /* the head of the chain is what stays */
 }
@@ -141,16 +141,16 @@ static void test_steps(void **state)
 	g.reclaim_step_bytes = 5 * BLOCK;
 	g.reclaim_period_ms = 2000;
 	assert_int_equal(put_group(&g), SKV_OK);
-	settle_for(500);
+	partial_for(500);
 	assert_int_equal(blocks(), 35);
-	settle_for(1000);
+	partial_for(1000);
 	assert_int_equal(blocks(), 35);
-	settle_for(1000);
+	partial_for(1000);
 	assert_int_equal(blocks(), 30);
 	g.reclaim_step_bytes = 0;
 	g.reclaim_step_percent = 50;
 	assert_int_equal(put_group(&g), SKV_OK); /* a change counts at once */
-	settle_for(300);
+	partial_for(300);
 	assert_int_equal(blocks(), 15);
 }
 
@@ -165,12 +165,12 @@ static void test_idle(void **state)
 	g.max_idle_ms = 10000;
 	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 20), 20);
-	settle_for(6000);
+	partial_for(6000);
 	env_keys(keys, 8, 0, 0);
 	assert_int_equal(env_lookup(&e, keys, 8, SKV_LOOKUP_PREFIX, 0, &res), SKV_OK);
-	settle_for(5000);
+	partial_for(5000);
 	assert_int_equal(blocks(), 8);
-	settle_for(6000);
+	partial_for(6000);
 	assert_int_equal(blocks(), 0);
 }
 
@@ -192,7 +192,7 @@ static void test_type_quota(void **state)
 	assert_string_equal(e.err.field, "quotas");
 	g.quotas = &tight;
 	assert_int_equal(put_group(&g), SKV_OK);
-	settle_for(500);
+	partial_for(500);
 	assert_int_equal(blocks(), 3);
 }
 
@@ -303,7 +303,7 @@ static void test_loose_storages(void **state)
 	env_open(&e);
 	assert_int_equal(blocks(), 4);
 	assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
-	settle_for(2000);
+	partial_for(2000);
 	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
 }
 

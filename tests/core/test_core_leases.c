@@ -52,8 +52,8 @@ static uint32_t put_pages(struct env *e, uint64_t hi, uint64_t first, uint32_t n
 	struct skv_key key[BATCH];
 	uint64_t page[BATCH];
 	struct skv_start_res s;
-	struct skv_settle_req q = { .tenant = "t", .instance = "i", .keys = key, .offsets = page };
-	struct skv_settle_res r;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = key, .offsets = page };
+	struct skv_partial_res r;
 
 	env_keys(key, n, hi, first);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = key, .n = n, .fit = true, .anonymous = true }, &s), SKV_OK);
@@ -70,7 +70,7 @@ static uint32_t put_pages(struct env *e, uint64_t hi, uint64_t first, uint32_t n
 	}
 	if (q.n_commit == 0)
 		return 0;
-	assert_int_equal(env_settle(e, &q, &r), SKV_OK);
+	assert_int_equal(env_partial(e, &q, &r), SKV_OK);
 	assert_int_equal(r.committed, q.n_commit);
 	return q.n_commit;
 }

@@ -114,7 +114,7 @@ static uint32_t put(uint64_t first, uint32_t n)
 	return env_put(&e, keys, n);
 }
 
-static void settle_for(uint64_t ms)
+static void partial_for(uint64_t ms)
 {
 	for (uint64_t t = 0; t < ms; t += 100)
 		env_advance(&e, 100);
@@ -181,7 +181,7 @@ static void test_types_side_by_side(void **state)
 	assert_int_equal(view()->blocks, 10);
 	g.n_quotas = 2;
 	assert_int_equal(put_group(&g), SKV_OK);
-	settle_for(500);
+	partial_for(500);
 	lookup(100, 6, 0, &found);
 	assert_int_equal(found.matched, 3); /* over the line of its type only */
 	lookup(0, 4, 0, &found);
@@ -231,16 +231,16 @@ static void test_idle_chains(void **state)
 	assert_int_equal(put(0, 10), 10);
 	assert_int_equal(put(100, 10), 10);
 	for (int i = 0; i < 5; i++) {
-		settle_for(4000);
+		partial_for(4000);
 		lookup(9, 1, 5000, &found);
 		assert_int_equal(found.matched, 1);
 	}
 	assert_int_equal(view()->blocks, 10);
-	settle_for(9000);
+	partial_for(9000);
 	assert_int_equal(start(10, 2, &(struct skv_key){ 0, 9 }, &res), SKV_OK);
-	settle_for(4000);
+	partial_for(4000);
 	assert_int_equal(view()->blocks, 10); /* a child is being written */
-	settle_for(3000);                     /* its session ends */
+	partial_for(3000);                     /* its session ends */
 	assert_int_equal(view()->blocks, 0);
 }
 
@@ -253,17 +253,17 @@ static void test_idle_over_restarts(void **state)
 	g.max_idle_ms = 20000;
 	assert_int_equal(put_group(&g), SKV_OK);
 	assert_int_equal(put(0, 10), 10);
-	settle_for(15000);
+	partial_for(15000);
 	assert_int_equal(put(100, 5), 5);
 	env_shutdown(&e);
 	env_open(&e);
 	assert_int_equal(view()->blocks, 15);
-	settle_for(6000);
+	partial_for(6000);
 	assert_int_equal(view()->blocks, 5);
-	settle_for(7000);
+	partial_for(7000);
 	env_crash(&e);
 	env_open(&e);
-	settle_for(30000); /* a restart's lease on all of them, too */
+	partial_for(30000); /* a restart's lease on all of them, too */
 	assert_int_equal(view()->blocks, 0);
 }
 
@@ -279,12 +279,12 @@ static void test_idle_in_portions(void **state)
 	assert_int_equal(put_group(&g), SKV_OK);
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(put(1000 * i, 250), 250);
-	settle_for(8000);
+	partial_for(8000);
 	for (uint32_t i = 0; i < 20; i++)
 		lookup(2000 * i, 250, 0, &found);
-	settle_for(3000);
+	partial_for(3000);
 	assert_int_equal(view()->blocks, 5000);
-	settle_for(10000);
+	partial_for(10000);
 	assert_int_equal(view()->blocks, 0);
 }
 
@@ -572,7 +572,7 @@ static void test_a_full_instance(void **state)
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 24, .fit = true }, &res), SKV_OK);
 	assert_int_equal(res.n_write, 0);
 	assert_int_equal(res.outcome[0], SKV_START_NO_ROOM);
-	settle_for(5100);
+	partial_for(5100);
 
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 3, .fit = true }, &res), SKV_OK);
 	assert_int_equal(res.n_write, 3);
@@ -660,7 +660,7 @@ static void test_anything(void **state)
 		env_check(&e);
 	}
 	/* Leases, sessions and graces are over: what the lines ask for has been done. */
-	settle_for(60000);
+	partial_for(60000);
 	assert_true(!g.reclaim_blocks || g.reclaim_step_bytes || g.reclaim_step_percent || view()->blocks <= g.reclaim_blocks);
 	assert_true(!g.max_idle_ms || view()->blocks == 0);
 }

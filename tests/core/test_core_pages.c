@@ -59,13 +59,13 @@ static void reserve(struct env *e, uint64_t hi, uint32_t n, struct reserved *r)
 }
 
 /* Commits keys [from, to), gives up [to, end). */
-static struct skv_settle_res settle(struct env *e, const struct reserved *r, uint32_t from, uint32_t to, uint32_t end)
+static struct skv_partial_res settle(struct env *e, const struct reserved *r, uint32_t from, uint32_t to, uint32_t end)
 {
-	struct skv_settle_req q = { .tenant = "t", .instance = "i", .keys = r->key + from, .offsets = r->page + from,
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = r->key + from, .offsets = r->page + from,
 				    .n_commit = to - from, .give_up = r->page + to, .n_give_up = end - to };
-	struct skv_settle_res res;
+	struct skv_partial_res res;
 
-	assert_int_equal(env_settle(e, &q, &res), SKV_OK);
+	assert_int_equal(env_partial(e, &q, &res), SKV_OK);
 	assert_int_equal(res.committed + res.ignored_commits, q.n_commit);
 	assert_int_equal(res.given_up + res.ignored_give_ups, q.n_give_up);
 	return res;
@@ -74,7 +74,7 @@ static struct skv_settle_res settle(struct env *e, const struct reserved *r, uin
 static uint32_t put(struct env *e, uint64_t hi, uint32_t n)
 {
 	struct reserved r;
-	struct skv_settle_res res;
+	struct skv_partial_res res;
 
 	reserve(e, hi, n, &r);
 	res = settle(e, &r, 0, n, n);
@@ -208,7 +208,7 @@ static void on_done(void *ctx, int status) { *(int *)ctx = status; }
 static void pages_are_settled_one_by_one(void **state)
 {
 	struct reserved r, again;
-	struct skv_settle_res s;
+	struct skv_partial_res s;
 	struct env e;
 
 	(void)state;
@@ -244,8 +244,8 @@ static void what_is_not_as_said_is_ignored(void **state)
 {
 	struct reserved a, b, wrong;
 	uint64_t odd[] = { 99, 100, UINT64_MAX };
-	struct skv_settle_req q = { .tenant = "t", .instance = "i", .give_up = odd, .n_give_up = 3 };
-	struct skv_settle_res s;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .give_up = odd, .n_give_up = 3 };
+	struct skv_partial_res s;
 	struct env e;
 
 	(void)state;
@@ -262,7 +262,7 @@ static void what_is_not_as_said_is_ignored(void **state)
 	wrong.key[2] = a.key[3];
 	s = settle(&e, &wrong, 0, 4, 4);
 	assert_int_equal(s.committed, 1); /* the same twice */
-	assert_int_equal(env_settle(&e, &q, &s), SKV_OK);
+	assert_int_equal(env_partial(&e, &q, &s), SKV_OK);
 	assert_int_equal(s.given_up, 0);
 	wrong = a;
 	wrong.page[0] = a.page[3]; /* is a key's page by now */
@@ -270,13 +270,13 @@ static void what_is_not_as_said_is_ignored(void **state)
 	wrong.page[1] = wrong.page[2]; /* twice */
 	assert_int_equal(settle(&e, &wrong, 0, 0, 3).given_up, 1);
 	q.instance = "nobody";
-	assert_int_equal(env_settle(&e, &q, &s), SKV_E_NOT_FOUND);
+	assert_int_equal(env_partial(&e, &q, &s), SKV_E_NOT_FOUND);
 	q.instance = "i";
 	q.n_give_up = SKV_MAX_KEYS + 1;
-	assert_int_equal(env_settle(&e, &q, &s), SKV_E_TOO_LARGE);
+	assert_int_equal(env_partial(&e, &q, &s), SKV_E_TOO_LARGE);
 	assert_string_equal(e.err.field, "give_up");
 	q.n_commit = SKV_MAX_KEYS + 1;
-	assert_int_equal(env_settle(&e, &q, &s), SKV_E_TOO_LARGE);
+	assert_int_equal(env_partial(&e, &q, &s), SKV_E_TOO_LARGE);
 	assert_string_equal(e.err.field, "keys");
 	env_check(&e);
 	env_destroy(&e);
@@ -286,11 +286,11 @@ static void what_is_not_as_said_is_ignored(void **state)
 static void a_repeat_waits_for_the_first(void **state)
 {
 	struct call {
-		struct skv_settle_res res;
+		struct skv_partial_res res;
 		int status;
 	} first, second;
 	struct skv_done one = { on_done, &first.status }, two = { on_done, &second.status };
-	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
+	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
 	struct skv_error err = { 0 };
 	struct skv_arena arena;
 	struct reserved r;
@@ -306,8 +306,8 @@ static void a_repeat_waits_for_the_first(void **state)
 	q.n_commit = 2;
 	q.give_up = r.page + 2;
 	q.n_give_up = 1;
-	assert_int_equal(skv_core_settle(e.core, &q, &first.res, &arena, &err, &one), SKV_PENDING);
-	assert_int_equal(skv_core_settle(e.core, &q, &second.res, &arena, &err, &two), SKV_PENDING);
+	assert_int_equal(skv_core_finish_partial(e.core, &q, &first.res, &arena, &err, &one), SKV_PENDING);
+	assert_int_equal(skv_core_finish_partial(e.core, &q, &second.res, &arena, &err, &two), SKV_PENDING);
 	env_check(&e);
 	assert_int_equal(found(&e, 1, 4), 0); /* nothing is visible before it is durable */
 	while (second.status == 77)
@@ -354,8 +354,8 @@ static void a_reservation_expires(void **state)
 static void settling_keeps_from_expiring(void **state)
 {
 	struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_IO };
-	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
-	struct skv_settle_res res;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
+	struct skv_partial_res res;
 	struct reserved r;
 	struct env e;
 
@@ -369,13 +369,13 @@ static void settling_keeps_from_expiring(void **state)
 	q.offsets = r.page;
 	q.n_commit = 4;
 	skv_fault_store_set(e.store, &fail);
-	assert_int_equal(env_settle(&e, &q, &res), SKV_E_STORE_IO);
+	assert_int_equal(env_partial(&e, &q, &res), SKV_E_STORE_IO);
 	expect_used(&e, 4, 0, 1);
 	skv_fault_store_set(e.store, &fail);
 	q.n_commit = 0;
 	q.give_up = r.page;
 	q.n_give_up = 4;
-	assert_int_equal(env_settle(&e, &q, &res), SKV_E_STORE_IO);
+	assert_int_equal(env_partial(&e, &q, &res), SKV_E_STORE_IO);
 	expect_used(&e, 4, 0, 1);
 	assert_int_equal(settle(&e, &r, 0, 4, 4).committed, 4);
 	expect_used(&e, 4, 0, 0);
@@ -747,8 +747,8 @@ static void half_settled_sessions_survive(void **state)
 
 static void a_checkpoint_between_record_and_answer(void **state)
 {
-	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
-	struct skv_settle_res res;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
+	struct skv_partial_res res;
 	struct skv_error err = { 0 };
 	struct skv_arena arena;
 	struct reserved r;
@@ -763,7 +763,7 @@ static void a_checkpoint_between_record_and_answer(void **state)
 	q.keys = r.key;
 	q.offsets = r.page;
 	q.n_commit = 4;
-	assert_int_equal(skv_core_settle(e.core, &q, &res, &arena, &err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_finish_partial(e.core, &q, &res, &arena, &err, &done), SKV_PENDING);
 	assert_int_equal(skv_core_storage_delete(e.core, "s", &err), SKV_E_IN_USE);
 	env_shutdown(&e); /* writes one */
 	env_open(&e);
@@ -812,8 +812,8 @@ static bool transient(int rc)
 /* The client asks again as theirs do: what was in flight may have become busy. */
 static uint32_t put_anyhow(struct env *e, uint64_t hi, uint32_t n)
 {
-	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
-	struct skv_settle_res res;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
+	struct skv_partial_res res;
 	struct reserved r = { .n = 0 };
 	uint32_t written = 0;
 	int rc = SKV_E_NOMEM;
@@ -837,7 +837,7 @@ static uint32_t put_anyhow(struct env *e, uint64_t hi, uint32_t n)
 	q.n_give_up = written ? 1 : 0;
 	rc = SKV_E_NOMEM;
 	for (int i = 0; i < 12 && transient(rc); i++) {
-		rc = env_settle(e, &q, &res);
+		rc = env_partial(e, &q, &res);
 		if (transient(rc))
 			env_advance(e, 300);
 	}

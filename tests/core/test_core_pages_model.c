@@ -23,7 +23,7 @@ struct reservation {
 	bool unsure; /* its deadline may have passed, or a call about it failed */
 	struct skv_key key[BATCH];
 	uint64_t page[BATCH];
-	bool settled[BATCH];
+	bool ended[BATCH];
 	uint32_t n;
 	uint64_t deadline;
 };
@@ -99,7 +99,7 @@ static void told_to_write(struct model *m, struct reservation *r, struct skv_key
 	m->until[page] = until;
 	r->key[r->n] = key;
 	r->page[r->n] = page;
-	r->settled[r->n++] = false;
+	r->ended[r->n++] = false;
 }
 
 static void do_reserve(struct model *m)
@@ -183,9 +183,9 @@ static void choose(struct model *m, struct reservation *r, struct choice *c)
 
 	*c = (struct choice){ 0 };
 	for (uint32_t i = 0; i < r->n && c->n_commit + c->n_give_up < most; i++) {
-		if (r->settled[i] || rnd(m, 8) == 0)
+		if (r->ended[i] || rnd(m, 8) == 0)
 			continue;
-		r->settled[i] = true;
+		r->ended[i] = true;
 		if (rnd(m, 6) == 0) {
 			if (now(m) >= r->deadline)
 				continue; /* whoever gives up so late may hit the page's next writer */
@@ -202,11 +202,11 @@ static void choose(struct model *m, struct reservation *r, struct choice *c)
 	}
 }
 
-static void do_settle(struct model *m)
+static void do_partial(struct model *m)
 {
 	struct reservation *r = &m->r[rnd(m, RESERVATIONS)];
-	struct skv_settle_req q = { .tenant = "t", .instance = "i" };
-	struct skv_settle_res res;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
+	struct skv_partial_res res;
 	struct choice c;
 	uint64_t last = r->deadline + m->e.o.grace_ms; /* later the page may be somebody else's, for the same key */
 	int rc;
@@ -221,13 +221,13 @@ static void do_settle(struct model *m)
 	q.give_up = c.give_up;
 	q.n_give_up = c.n_give_up;
 	disturb(m);
-	rc = env_settle(&m->e, &q, &res);
+	rc = env_partial(&m->e, &q, &res);
 	calm(m);
 	while (transient(rc)) {
 		r->unsure = true;
 		env_advance(&m->e, 300);
 		if (now(m) < last)
-			rc = env_settle(&m->e, &q, &res);
+			rc = env_partial(&m->e, &q, &res);
 		else if (skv_core_state_get(m->e.core) == SKV_CORE_READY)
 			break;
 	}
@@ -350,7 +350,7 @@ static void step(struct model *m)
 	if (dice < 350)
 		do_reserve(m);
 	else if (dice < 700)
-		do_settle(m);
+		do_partial(m);
 	else if (dice < 850)
 		do_lookup(m);
 	else if (dice < 920)

@@ -112,12 +112,12 @@ static bool registered(struct world *w)
 }
 
 /* Half of the chain, by key and place. */
-static bool settle_half(struct world *w, const struct skv_key *k, const uint64_t *page)
+static bool partial_half(struct world *w, const struct skv_key *k, const uint64_t *page)
 {
-	struct skv_settle_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = CHAIN / 2,
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = CHAIN / 2,
 				    .relaxed = relaxed };
-	struct skv_settle_res res;
-	int rc = env_settle(&w->e, &q, &res);
+	struct skv_partial_res res;
+	int rc = env_partial(&w->e, &q, &res);
 
 	for (uint32_t i = 0; i < CHAIN / 2; i++) /* who settles has written, whatever comes of it */
 		w->until[page[i]] = 0;
@@ -167,7 +167,7 @@ static bool put_chain(struct world *w, uint32_t no)
 	}
 	memcpy(session, s.session, sizeof session);
 	w->unsure[no] = true; /* until all of it is known to be there */
-	if (pages && !(settle_half(w, k, page) && settle_half(w, k + CHAIN / 2, page + CHAIN / 2)))
+	if (pages && !(partial_half(w, k, page) && partial_half(w, k + CHAIN / 2, page + CHAIN / 2)))
 		return false;
 	if (!pages && env_finish(&w->e, session, NULL, 0, &f) != SKV_OK)
 		return false;

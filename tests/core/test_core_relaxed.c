@@ -83,10 +83,10 @@ static uint32_t reserve(struct disk *d, uint64_t chain, bool relaxed, struct skv
 
 static void confirm(struct disk *d, bool relaxed, const struct skv_key *k, const uint64_t *page)
 {
-	struct skv_settle_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = N, .relaxed = relaxed };
-	struct skv_settle_res r;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = N, .relaxed = relaxed };
+	struct skv_partial_res r;
 
-	assert_int_equal(env_settle(&d->e, &q, &r), SKV_OK);
+	assert_int_equal(env_partial(&d->e, &q, &r), SKV_OK);
 	assert_int_equal(r.committed, N);
 }
 
@@ -191,8 +191,8 @@ static void a_page_that_was_evicted_waits_for_a_sync(void **state)
 static void a_page_that_was_given_up_is_told_after_a_sync(void **state)
 {
 	struct disk *d = *state;
-	struct skv_settle_req q = { .tenant = "t", .instance = "i", .relaxed = true };
-	struct skv_settle_res r;
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .relaxed = true };
+	struct skv_partial_res r;
 	struct skv_key k[N];
 	uint64_t page[N], at;
 
@@ -200,7 +200,7 @@ static void a_page_that_was_given_up_is_told_after_a_sync(void **state)
 	q.give_up = page;
 	q.n_give_up = N;
 	at = n_syncs;
-	assert_int_equal(env_settle(&d->e, &q, &r), SKV_OK);
+	assert_int_equal(env_partial(&d->e, &q, &r), SKV_OK);
 	assert_int_equal(r.given_up, N);
 	assert_int_equal(syncs_of(&at), 1);
 }

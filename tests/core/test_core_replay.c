@@ -51,8 +51,8 @@ static void make_pages(struct env *e)
 	struct skv_key k[8];
 	uint64_t page[8];
 	struct skv_start_res s;
-	struct skv_settle_req q = { .tenant = "t", .instance = "pages", .keys = k, .offsets = page };
-	struct skv_settle_res r;
+	struct skv_partial_req q = { .tenant = "t", .instance = "pages", .keys = k, .offsets = page };
+	struct skv_partial_res r;
 
 	assert_int_equal(skv_core_storage_put(e->core, &st, NULL, &e->err), SKV_OK);
 	assert_int_equal(env_group(e, "p", 0, "p"), SKV_OK);
@@ -66,12 +66,12 @@ static void make_pages(struct env *e)
 		q.n_commit = 3;
 		q.give_up = page + 3;
 		q.n_give_up = 2;
-		assert_int_equal(env_settle(e, &q, &r), SKV_OK);
+		assert_int_equal(env_partial(e, &q, &r), SKV_OK);
 		assert_int_equal(r.committed + r.given_up, 5);
 	}
 	q.n_commit = 8;
 	q.n_give_up = 0;
-	assert_int_equal(env_settle(e, &q, &r), SKV_OK);
+	assert_int_equal(env_partial(e, &q, &r), SKV_OK);
 	assert_int_equal(r.committed, 3);
 }
 

@@ -179,7 +179,7 @@ static void on_done(void *ctx, int status)
 	*(struct call *)ctx = (struct call){ true, status };
 }
 
-static void settle_both(struct env *e, struct call *a, struct call *b)
+static void partial_both(struct env *e, struct call *a, struct call *b)
 {
 	for (int i = 0; i < 2000 && !(a->over && b->over); i++) {
 		skv_core_tick(e->core);
@@ -217,7 +217,7 @@ static void behind_a_finish(void **state)
 				 SKV_PENDING);
 		assert_int_equal(skv_core_delete(e->core, &dreq, &d, &b, &err, &(struct skv_done){ on_done, &delete }),
 				 SKV_PENDING);
-		settle_both(e, &finish, &delete);
+		partial_both(e, &finish, &delete);
 		assert_int_equal(finish.status, SKV_OK);
 		assert_int_equal(delete.status, SKV_OK);
 		assert_int_equal(d.deleted, 2);
@@ -256,7 +256,7 @@ static void before_a_finish(void **state)
 				 SKV_PENDING);
 		assert_int_equal(skv_core_finish(e->core, &freq, &f, &a, &err, &(struct skv_done){ on_done, &finish }),
 				 SKV_PENDING);
-		settle_both(e, &finish, &delete);
+		partial_both(e, &finish, &delete);
 		assert_int_equal(finish.status, SKV_OK);
 		assert_int_equal(delete.status, SKV_OK);
 		assert_int_equal(f.committed, 1);

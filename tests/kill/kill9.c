@@ -116,20 +116,20 @@ static void check_leaks(struct slabkv *kv)
 	const struct slabkv_storage_info *st = NULL;
 	const struct slabkv_instance_info *in = NULL;
 	struct slabkv_error err;
-	bool settled = false;
+	bool ended = false;
 
-	for (int i = 0; i < 1500 && !settled; i++) { /* longest deadline and grace: 8.3 s */
+	for (int i = 0; i < 1500 && !ended; i++) { /* longest deadline and grace: 8.3 s */
 		slabkv_free(st);
 		slabkv_free(in);
 		MUST(slabkv_storage_get(kv, "default", &st, &err) == SLABKV_OK, "%s", err.message);
 		MUST(slabkv_instance_get(kv, instance, &in, &err) == SLABKV_OK, "%s", err.message);
 		/* Blocks on their way out are used until their removal is on the disk. */
-		settled = st->quarantined_bytes == 0 && in->open_sessions == 0 &&
+		ended = st->quarantined_bytes == 0 && in->open_sessions == 0 &&
 			  st->used_bytes == in->blocks * BLOCK;
-		if (!settled)
+		if (!ended)
 			poll(NULL, 0, 20);
 	}
-	MUST(settled, "%llu bytes still quarantined, %llu sessions open, %llu bytes in use by %llu blocks",
+	MUST(ended, "%llu bytes still quarantined, %llu sessions open, %llu bytes in use by %llu blocks",
 	     (unsigned long long)st->quarantined_bytes, (unsigned long long)in->open_sessions,
 	     (unsigned long long)st->used_bytes, (unsigned long long)in->blocks);
 	slabkv_free(st);

@@ -94,7 +94,7 @@ static uint64_t blocks(struct slabkv *kv, uint64_t *bytes, uint64_t *sessions)
 }
 
 /* No session, no quarantine, no byte in use beyond the blocks. */
-static bool settled(struct slabkv *kv)
+static bool ended(struct slabkv *kv)
 {
 	uint64_t bytes, sessions, waiting;
 
@@ -201,7 +201,7 @@ static void phase(const char *program, const char *durability, unsigned kills, b
 		kill_once(r);
 	load_stop(&r->load);
 	found = load_check(&r->load);
-	UNTIL(settled(r->kv), "something is still in use beside the blocks");
+	UNTIL(ended(r->kv), "something is still in use beside the blocks");
 	check_restart(r);
 	slabkv_close(r->kv);
 	manager_remove(&r->m);

@@ -259,7 +259,7 @@ struct skv_start_req {
 	 * may be missing: states and windows of hybrid models, of which the last ones of a prompt are stored and read. */
 	bool independent;
 	bool relaxed;       /* with `anonymous`: is answered when the journal has it, synced a little later: a power loss may undo it */
-	bool anonymous;     /* its session is ended by skv_core_settle or its deadline only, and forgotten then; request_id "" */
+	bool anonymous;     /* its session is ended by skv_core_finish_partial or its deadline only, and forgotten then; request_id "" */
 	bool want_existing; /* fill the locations of keys with outcome EXISTS, and count that as a use: no lease */
 };
 
@@ -318,7 +318,7 @@ struct skv_abort_req {
 /* Ends writes one by one, by key and place, in an instance of one spec on one `external` storage: for protocols whose
  * clients know no sessions. What is not as said is ignored and counted: a key that is not being written, or elsewhere; a
  * slot that nobody is writing. So a repeated call changes nothing. A session ends with its last write. */
-struct skv_settle_req {
+struct skv_partial_req {
 	const char *tenant;
 	const char *instance;
 	const struct skv_key *keys; /* [n_commit] written: to be committed */
@@ -328,7 +328,7 @@ struct skv_settle_req {
 	uint32_t n_give_up;         /* 0..SKV_MAX_KEYS; such a slot is free after its session's deadline and grace */
 	bool relaxed;               /* as of a start; one that gives up slots is answered after a sync all the same */
 };
-struct skv_settle_res {
+struct skv_partial_res {
 	uint32_t committed;
 	uint32_t given_up;
 	uint32_t ignored_commits;

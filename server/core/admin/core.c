@@ -28,7 +28,7 @@
 #include <ops/finish.h>
 #include <ops/horizon.h>
 #include <ops/pin.h>
-#include <ops/settle.h>
+#include <ops/partial.h>
 #include <ops/start.h>
 #include <ops/trim.h>
 #include <recovery/checkpoint.h>
@@ -151,7 +151,7 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_REMOVE] = &remove_ops.record,
 	[RECORD_HORIZON] = &reign_record,
 	[RECORD_DROP] = &drop_ops.record,
-	[RECORD_SETTLE] = &settle_ops.record,
+	[RECORD_PARTIAL] = &partial_ops.record,
 	[RECORD_CLEAR] = &clear_ops.record,
 	[RECORD_PIN] = &pin_ops.record,
 	[RECORD_HORIZONS] = &horizon_ops.record,

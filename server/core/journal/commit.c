@@ -338,15 +338,15 @@ static void append_done(struct skv_core *c, const struct round *r)
 }
 
 /* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */
-static void note_settled(struct skv_core *c)
+static void note_ended(struct skv_core *c)
 {
 	struct commit *q = c->commit;
-	uint64_t settled;
+	uint64_t ended;
 
 	skv_mutex_lock(&q->lock);
-	settled = q->head ? q->head->number - 1 : q->queued;
-	if (q->appended < settled)
-		q->appended = settled;
+	ended = q->head ? q->head->number - 1 : q->queued;
+	if (q->appended < ended)
+		q->appended = ended;
 	skv_mutex_unlock(&q->lock);
 }
 
@@ -375,7 +375,7 @@ static bool append_round(struct skv_core *c)
 		append_failed(c, r.batch, rc, r.urgent);
 	else
 		commit_stop_part(c, r.batch, rc);
-	note_settled(c);
+	note_ended(c);
 	core_unlock(c);
 	return true;
 }

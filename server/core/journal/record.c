@@ -304,22 +304,22 @@ void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, u
 }
 
 /* Do the writes of two entries follow each other, to the same end? */
-static bool continues(const struct settled *a, const struct settled *b)
+static bool continues(const struct ended *a, const struct ended *b)
 {
 	return b->session == a->session && b->write == a->write + 1 && b->success == a->success;
 }
 
 /* Runs of writes: whose session, from which write on (and whether they are committed), how many. The session is told
  * where it is not the one before. */
-void record_settle(struct skv_buf *out, const struct settled *v, uint32_t n_settled)
+void record_partial(struct skv_buf *out, const struct ended *v, uint32_t n_ended)
 {
-	size_t at = begin(out, RECORD_SETTLE);
+	size_t at = begin(out, RECORD_PARTIAL);
 
-	for (uint32_t i = 0, n; i < n_settled; i += n) {
-		const struct settled *e = &v[i];
+	for (uint32_t i = 0, n; i < n_ended; i += n) {
+		const struct ended *e = &v[i];
 		bool same = i > 0 && e->session == e[-1].session;
 
-		for (n = 1; i + n < n_settled && continues(&e[n - 1], &e[n]); n++)
+		for (n = 1; i + n < n_ended && continues(&e[n - 1], &e[n]); n++)
 			;
 		skv_put_varint(out, (uint64_t)e->write << 2 | (uint64_t)same << 1 | e->success);
 		skv_put_varint(out, n);

@@ -275,7 +275,7 @@ uint32_t session_birth(const struct session *s, uint32_t i)
 	return (i + 1 == s->n_write && !s->independent ? SKV_BORN_LAST : 0) | (below ? SKV_BORN_BELOW : 0);
 }
 
-void session_settle(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use)
+void session_partial(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use)
 {
 	struct session_write *w = &s->write[i];
 	struct block *b = block_get(p, w->block);

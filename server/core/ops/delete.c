@@ -19,7 +19,7 @@
 #include <evict/clear.h>
 #include <evict/remove.h>
 #include "revoke.h"
-#include <ops/settle.h>
+#include <ops/partial.h>
 
 struct delete_op {
 	struct waiter w;

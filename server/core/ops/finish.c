@@ -389,10 +389,10 @@ static int queue_finish(struct partition *p, struct session *s, const struct skv
 }
 
 /* Common to finish and abort: ended already, or something on its way? SKV_OK = go on. */
-static int settle(struct partition *p, struct session *s, struct waiter *w, bool *settled)
+static int settle(struct partition *p, struct session *s, struct waiter *w, bool *ended)
 {
 	((struct end_call *)w)->session = s;
-	*settled = true;
+	*ended = true;
 	if (s->state != SKV_SESSION_OPEN)
 		return answer_ended(s, w);
 	if (s->pending) {
@@ -403,7 +403,7 @@ static int settle(struct partition *p, struct session *s, struct waiter *w, bool
 		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "its instance is being cleared or deleted");
 	if (s->deadline_at <= skv_now_ms(p->core->clock))
 		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session", "its deadline has just passed");
-	*settled = false;
+	*ended = false;
 	return SKV_OK;
 }
 
@@ -423,7 +423,7 @@ static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *
 static int begin_ending(struct skv_core *c, const struct ending *e, struct waiter *w, struct session **s,
 			struct skv_error *err)
 {
-	bool settled = false;
+	bool ended = false;
 	int rc = core_gate(c, err);
 
 	*s = NULL;
@@ -434,8 +434,8 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 	core_lock(c);
 	rc = c->part ? find(c->part, e, s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	if (rc == SKV_OK)
-		rc = settle(c->part, *s, w, &settled);
-	if (rc == SKV_OK && !settled)
+		rc = settle(c->part, *s, w, &ended);
+	if (rc == SKV_OK && !ended)
 		return SKV_OK;
 	*s = NULL;
 	core_unlock(c);

@@ -3,7 +3,7 @@
  *
  * A delete that means every copy of a block means what is being written, too. Its slots are held until the session's
  * deadline and grace, for the writer goes on: nobody tells it. The session stays open for its other blocks; its finish
- * counts the revoked ones as failed, whatever it says of them. The record is a SETTLE (settle.c), whose early half, late
+ * counts the revoked ones as failed, whatever it says of them. The record is a PARTIAL (partial.c), whose early half, late
  * half and undo are these writes' as well. All under the write lock.
  */
 #include "revoke.h"
@@ -19,7 +19,7 @@
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>
-#include <ops/settle.h>
+#include <ops/partial.h>
 
 /* Keys of the request whose blocks are being written. */
 struct wanted {
@@ -81,7 +81,7 @@ static int take_write(struct partition *p, struct session *s, uint32_t write, st
 	if (skv_grow(&v, cap, t->n + 1u, sizeof *t->v) != SKV_OK)
 		return SKV_E_NOMEM;
 	t->v = v;
-	t->v[t->n++] = (struct settled){ s, write, false };
+	t->v[t->n++] = (struct ended){ s, write, false };
 	marked_slot(p, &s->write[write])->checksum |= SETTLING;
 	s->settling++;
 	return SKV_OK;

@@ -190,7 +190,7 @@ int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv
 		  struct skv_error *err);
 /* SKV_OK whatever was ignored. SKV_E_TOO_LARGE ("keys", "give_up"), SKV_E_UNSUPPORTED (not an instance of one spec on one
  * `external` storage), SKV_E_STORE_* (then all is as before). */
-int skv_core_settle(struct skv_core *c, const struct skv_settle_req *req, struct skv_settle_res *res,
+int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req, struct skv_partial_res *res,
 		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
 /* The cost of the call does not grow with the number of blocks: they are hidden at once, and their slots come free
  * behind it, also when somebody needs them; those under a lease when it ends. Waits for the record. SKV_E_STORE_*. */

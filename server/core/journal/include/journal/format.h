@@ -16,7 +16,7 @@ enum record_type {
 	RECORD_REMOVE = 4,
 	RECORD_HORIZON = 5,
 	RECORD_DROP = 6,
-	RECORD_SETTLE = 7,
+	RECORD_PARTIAL = 7,
 	RECORD_CLEAR = 8,
 	RECORD_PIN = 9, /* in checkpoints, too */
 	RECORD_HORIZONS = 10, /* in checkpoints, too */

@@ -23,7 +23,7 @@ struct skv_buf;
 struct space;
 
 /* One write that is committed or given up. */
-struct settled {
+struct ended {
 	struct session *session;
 	uint32_t write;
 	bool success;
@@ -54,7 +54,7 @@ size_t record_remove(struct skv_buf *out, const struct partition *p, const struc
 void record_horizon(struct skv_buf *out, const struct partition *p, bool clean);
 void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
-void record_settle(struct skv_buf *out, const struct settled *v, uint32_t n);
+void record_partial(struct skv_buf *out, const struct ended *v, uint32_t n);
 void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
 /* All pins of the instance, for a checkpoint. */
 void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now);

@@ -39,7 +39,7 @@ struct session {
 	struct change *pending; /* start, finish, abort or expiry on its way to the journal */
 	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
 	bool starting;
-	bool anonymous; /* ends write by write (settle.c), or expires; forgotten then */
+	bool anonymous; /* ends write by write (partial.c), or expires; forgotten then */
 	bool relaxed;   /* its start was; not after a reload */
 	bool independent; /* its keys are no chain */
 	uint64_t deadline_at; /* boot time ms */
@@ -82,7 +82,7 @@ uint32_t session_birth(const struct session *s, uint32_t i);
 uint64_t session_grace_end(const struct partition *p, const struct session *s);
 /* The i-th write is committed or given up, apart from the others; with the last one an anonymous session ends, and is
  * destroyed. */
-void session_settle(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use);
+void session_partial(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use);
 /* The i-th written block's slots of this session are given up; free when hold_until has passed. */
 void session_release(struct partition *p, struct session *s, uint32_t i, uint64_t hold_until);
 struct session *session_make(uint32_t n_keys, uint32_t n_write);

@@ -1,5 +1,5 @@
 /*
- * settle.c - ends of single writes, named by key and place: for protocols whose clients know no sessions.
+ * partial.c - ends of single writes, named by key and place: for protocols whose clients know no sessions.
  *
  * The calls are about writes of anonymous sessions only: such a session has no other end but its deadline, so what one
  * call finds open stays so until its own record is durable. Writes of others that are revoked (revoke.c) end in the same
@@ -9,7 +9,7 @@
  * expire meanwhile. Late half: they are committed or given up. Undo: the marks go. A call that repeats one on its way
  * waits behind that, with a record that names nothing. All under the write lock.
  */
-#include <ops/settle.h>
+#include <ops/partial.h>
 
 #include <assert.h>
 
@@ -35,14 +35,14 @@
 
 /* ---- late half ----------------------------------------------------------------------------------- */
 
-static void settle_apply(struct partition *p, struct change *ch)
+static void partial_apply(struct partition *p, struct change *ch)
 {
 	struct settle *t = (struct settle *)ch;
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = t->n; i-- > 0;) {
-		const struct settled *e = &t->v[i];
+		const struct ended *e = &t->v[i];
 		struct session *s = e->session;
 
 		assert(s->settling > 0);
@@ -51,13 +51,13 @@ static void settle_apply(struct partition *p, struct change *ch)
 			continue; /* its instance was dropped first */
 		t->committed += e->success;
 		t->given_up += !e->success;
-		session_settle(p, s, e->write, e->success, use);
+		session_partial(p, s, e->write, e->success, use);
 	}
 	COUNT(p->core, committed_blocks, t->committed);
 	COUNT(p->core, failed_blocks, t->given_up);
 }
 
-static void settle_undo(struct partition *p, struct change *ch)
+static void partial_undo(struct partition *p, struct change *ch)
 {
 	const struct settle *t = (struct settle *)ch;
 
@@ -85,7 +85,7 @@ static bool settle_frees_slots(const struct change *ch)
 }
 
 /* Settles a run of a session's writes; *s is NULL once it has ended. */
-static int settle_run(struct replay *r, struct session **s, uint64_t first, uint64_t n, bool success, uint64_t use,
+static int partial_run(struct replay *r, struct session **s, uint64_t first, uint64_t n, bool success, uint64_t use,
 		      struct skv_error *err)
 {
 	for (uint64_t i = first; i < first + n; i++) {
@@ -94,13 +94,13 @@ static int settle_run(struct replay *r, struct session **s, uint64_t first, uint
 		if (!*s || i >= (*s)->n_write || !(*s)->write[i].specs)
 			return corrupt(err, "settle: no such write");
 		last = (*s)->n_left == 1 && (*s)->anonymous;
-		session_settle(r->p, *s, (uint32_t)i, success, use);
+		session_partial(r->p, *s, (uint32_t)i, success, use);
 		*s = last ? NULL : *s;
 	}
 	return SKV_OK;
 }
 
-static int replay_settle(struct replay *r, struct skv_rd *in, struct skv_error *err)
+static int replay_partial(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	uint64_t use = use_now(r->p, r->now);
 	bool skip = false;
@@ -120,26 +120,26 @@ static int replay_settle(struct replay *r, struct skv_rd *in, struct skv_error *
 		skip = same ? skip : !s; /* of an instance that is not known */
 		if (s && !s->anonymous && what & 1) /* others end write by write only where these are given up */
 			return corrupt(err, "settle: not such a session");
-		rc = skip ? SKV_OK : settle_run(r, &s, what >> 2, n, what & 1, use, err);
+		rc = skip ? SKV_OK : partial_run(r, &s, what >> 2, n, what & 1, use, err);
 	}
 	return rc;
 }
 
-const struct change_ops settle_ops = {
-	.record = { "settle", replay_settle },
+const struct change_ops partial_ops = {
+	.record = { "settle", replay_partial },
 	.size = sizeof(struct settle),
-	.apply = settle_apply,
-	.undo = settle_undo,
+	.apply = partial_apply,
+	.undo = partial_undo,
 	.destroy = settle_destroy,
 	.frees_slots = settle_frees_slots,
 };
 
-struct settle *settle_make(void) { return (struct settle *)change_make(&settle_ops); }
+struct settle *settle_make(void) { return (struct settle *)change_make(&partial_ops); }
 
 int settle_record(struct settle *t)
 {
 	t->change.urgent = true;
-	record_settle(&t->change.rec, t->v, t->n);
+	record_partial(&t->change.rec, t->v, t->n);
 	return t->change.rec.failed ? SKV_E_NOMEM : SKV_OK;
 }
 
@@ -147,20 +147,20 @@ void settle_drop(struct partition *p, struct settle *t)
 {
 	if (!t)
 		return;
-	settle_undo(p, &t->change);
+	partial_undo(p, &t->change);
 	change_destroy(&t->change);
 }
 
-static int fill_settle(struct waiter *w, struct partition *p, const struct change *ch, int status)
+static int fill_partial(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	const struct settle *t = (const struct settle *)ch;
-	struct skv_settle_res *res = w->res;
-	const struct skv_settle_req *req = w->req;
+	struct skv_partial_res *res = w->res;
+	const struct skv_partial_req *req = w->req;
 
 	(void)p;
 	if (status != SKV_OK)
 		return status;
-	*res = (struct skv_settle_res){ .committed = t->committed, .given_up = t->given_up,
+	*res = (struct skv_partial_res){ .committed = t->committed, .given_up = t->given_up,
 					.ignored_commits = req->n_commit - t->committed,
 					.ignored_give_ups = req->n_give_up - t->given_up };
 	return SKV_OK;
@@ -207,7 +207,7 @@ static void choose(struct search_for *f, struct block *b, const struct skv_key *
 		return;
 	slot->checksum |= SETTLING;
 	s->settling++;
-	f->t->v[f->t->n++] = (struct settled){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
+	f->t->v[f->t->n++] = (struct ended){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
 }
 
 static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets, uint32_t n)
@@ -228,13 +228,13 @@ static int queue(struct partition *p, struct settle *t, struct waiter *w)
 		settle_drop(p, t);
 		return SKV_E_NOMEM;
 	}
-	t->change.relaxed = ((const struct skv_settle_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
+	t->change.relaxed = ((const struct skv_partial_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
 	change_wait(&t->change, w);
 	change_queue(p, &t->change);
 	return SKV_PENDING;
 }
 
-static int settle_locked(struct partition *p, const struct skv_settle_req *req, struct waiter *w)
+static int partial_locked(struct partition *p, const struct skv_partial_req *req, struct waiter *w)
 {
 	struct search_for f = { .p = p };
 	struct settle none = { 0 };
@@ -261,10 +261,10 @@ static int settle_locked(struct partition *p, const struct skv_settle_req *req, 
 	if (f.t->n || f.on_its_way)
 		return queue(p, f.t, w);
 	change_destroy(&f.t->change);
-	return fill_settle(w, p, &none.change, SKV_OK);
+	return fill_partial(w, p, &none.change, SKV_OK);
 }
 
-int skv_core_settle(struct skv_core *c, const struct skv_settle_req *req, struct skv_settle_res *res,
+int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req, struct skv_partial_res *res,
 		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
@@ -278,9 +278,9 @@ int skv_core_settle(struct skv_core *c, const struct skv_settle_req *req, struct
 		return skv_fail(err, SKV_E_TOO_LARGE, "give_up", "at most %u", SKV_MAX_KEYS);
 	if (!w)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .completion.done = *done, .fill = fill_settle, .req = req, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .fill = fill_partial, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? settle_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->part ? partial_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }
