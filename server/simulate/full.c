@@ -200,7 +200,7 @@ static int open_core(struct full *f)
 	return rc;
 }
 
-static struct skv_key *room_for_keys(const struct refs *t)
+static struct skv_key *placement_for_keys(const struct refs *t)
 {
 	uint32_t longest = 1;
 
@@ -212,7 +212,7 @@ static struct skv_key *room_for_keys(const struct refs *t)
 
 int run_full(struct run *r)
 {
-	struct full f = { .r = r, .keys = room_for_keys(r->refs) };
+	struct full f = { .r = r, .keys = placement_for_keys(r->refs) };
 	struct skv_core_counters counters;
 	int rc = f.keys ? SKV_OK : skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
 

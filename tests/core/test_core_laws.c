@@ -676,7 +676,7 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 }
 
 /* A start that has slots for one spec makes room for the next: its own slots, which nobody owns yet, stay. */
-static void room_for_one_spec_spares_the_slots_of_another(void **state)
+static void placement_for_one_spec_spares_the_slots_of_another(void **state)
 {
 	struct env *e = begin();
 	struct skv_spec specs[] = { { "a", 4 * KB }, { "b", 64 * KB } };
@@ -1273,7 +1273,7 @@ int main(void)
 		cmocka_unit_test(two_removals_of_one_block),
 		cmocka_unit_test(ownership_lost_while_loading),
 		cmocka_unit_test(a_second_storage_evicts_what_it_holds),
-		cmocka_unit_test(room_for_one_spec_spares_the_slots_of_another),
+		cmocka_unit_test(placement_for_one_spec_spares_the_slots_of_another),
 		cmocka_unit_test(eviction_spares_blocks_without_the_class),
 		cmocka_unit_test(a_storage_that_cannot_grow_evicts),
 		cmocka_unit_test(a_start_outlives_the_commits_of_others),

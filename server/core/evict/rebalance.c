@@ -99,7 +99,7 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 		if (!skv_pool_is_used(pool, slab, i))
 			continue;
 		if (skv_pool_owner(pool, slab, i) == NO_BLOCK)
-			return false; /* the start that makes room took it for another spec (room.c) */
+			return false; /* the start that makes room took it for another spec (placement.c) */
 		b = block_get(p, skv_pool_owner(pool, slab, i));
 		inst = block_instance(b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)

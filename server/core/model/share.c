@@ -2,7 +2,7 @@
  * share.c - what an instance may have of its group's capacity.
  *
  * Owns the sums that parts follow from: of weights, and of capacities of instances' own. Parts are told in bytes
- * and mean something where group->spec.share says so: room.c holds starts to them, evict.c picks victims by them,
+ * and mean something where group->spec.share says so: placement.c holds starts to them, evict.c picks victims by them,
  * reclaim.c brings down what has more than its part for it was larger. All calls under the partition's lock, for
  * writing where something changes.
  */

@@ -35,7 +35,7 @@
 #include <journal/change.h>
 #include <journal/record.h>
 #include "plan.h"
-#include "room.h"
+#include "placement.h"
 #include "start_answer.h"
 #include "start_replay.h"
 
@@ -316,34 +316,34 @@ static int give_up(struct start_op *op)
 	return skv_fail(op->w.err, SKV_E_NO_SPACE, NULL, "eviction did not free room in time");
 }
 
-static int find_room(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
+static int find_placement(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
-	int rc = plan->n_write ? room_limits(p, plan, op->w.err) : SKV_OK;
+	int rc = plan->n_write ? placement_limits(p, plan, op->w.err) : SKV_OK;
 
 	if (rc != SKV_OK || plan->n_write == 0)
 		return rc;
 	if (!may_take)
 		return TRY_WAIT;
-	rc = room_quota(p, plan, op->w.err);
+	rc = placement_quota(p, plan, op->w.err);
 	if (rc != SKV_OK)
 		return rc;
-	return req->places ? room_take_places(p, req, plan, op->w.arena, op->w.err)
-			   : room_take(p, plan, op->w.arena, op->w.err);
+	return req->places ? placement_take_places(p, req, plan, op->w.arena, op->w.err)
+			   : placement_take(p, plan, op->w.arena, op->w.err);
 }
 
 /* The same for as many blocks as there is room for, be it none. */
-static int find_some_room(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
+static int find_some_placement(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
 {
 	int rc;
 
 	plan->no_wait = true;
-	plan_cut(plan, room_bound(p, plan), req_of(op)->whole);
-	rc = find_room(p, op, plan, may_take);
+	plan_cut(plan, placement_bound(p, plan), req_of(op)->whole);
+	rc = find_placement(p, op, plan, may_take);
 	if (rc == SKV_E_NO_SPACE || rc == SKV_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
 		skv_error_clear(op->w.err);
-		plan_cut(plan, room_now(p, plan), req_of(op)->whole);
-		rc = find_room(p, op, plan, true);
+		plan_cut(plan, placement_now(p, plan), req_of(op)->whole);
+		rc = find_placement(p, op, plan, true);
 	}
 	return rc;
 }
@@ -372,7 +372,7 @@ static int start_try(struct partition *p, struct start_op *op, bool may_take)
 		return rc;
 	if (req->want_existing)
 		use_existing(p, &plan);
-	rc = req->fit ? find_some_room(p, op, &plan, may_take) : find_room(p, op, &plan, may_take);
+	rc = req->fit ? find_some_placement(p, op, &plan, may_take) : find_placement(p, op, &plan, may_take);
 	if (rc == SKV_OK && plan.n_write == 0)
 		return start_fill_none(p, &op->w, &plan);
 	if (rc == SKV_OK)

@@ -1,11 +1,11 @@
 /*
- * room.c - finds slots for a start: takes free ones, lets a storage grow, evicts, empties other slabs.
+ * placement.c - finds slots for a start: takes free ones, lets a storage grow, evicts, empties other slabs.
  *
  * In this order: of each storage of the group, in order of preference, slots that are free, then a new slab file; when
  * none has either, eviction of blocks of the same size class, whole slabs of other classes. Nothing here waits: what is on
  * its way is reported as TRY_WAIT. All calls under the write lock.
  */
-#include "room.h"
+#include "placement.h"
 
 #include <string.h>
 
@@ -323,7 +323,7 @@ static void hide_existing(struct partition *p, const struct plan *plan, bool hid
 	}
 }
 
-int room_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
+int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct some_spaces within;
@@ -347,7 +347,7 @@ int room_take(struct partition *p, struct plan *plan, struct skv_arena *a, struc
 			plan->n_write);
 }
 
-int room_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+int placement_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
 		     struct skv_error *err)
 {
 	int at = space_of_places(p, plan->inst);
@@ -419,7 +419,7 @@ static uint64_t part_left(const struct partition *p, const struct instance *inst
 	return (all ? part : less(part, inst->used_bytes)) / inst->block_bytes;
 }
 
-uint64_t room_bound(const struct partition *p, const struct plan *plan)
+uint64_t placement_bound(const struct partition *p, const struct plan *plan)
 {
 	const struct group *g = plan->inst->group;
 	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
@@ -443,7 +443,7 @@ static uint64_t type_left(const struct partition *p, const struct group *g, cons
 	return left;
 }
 
-uint64_t room_now(struct partition *p, const struct plan *plan)
+uint64_t placement_now(struct partition *p, const struct plan *plan)
 {
 	const struct group *g = plan->inst->group;
 	uint64_t most = 0, size = plan->inst->block_bytes;
@@ -473,7 +473,7 @@ static bool any_space(const struct partition *p, const struct group *g)
 	return false;
 }
 
-int room_limits(const struct partition *p, const struct plan *plan, struct skv_error *err)
+int placement_limits(const struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = check_blocks(plan, err);
 	uint64_t most = may_open(p, plan->inst->group);
@@ -577,7 +577,7 @@ static int blocks_quota(struct partition *p, const struct plan *plan, struct skv
 	return TRY_WAIT_QUOTA;
 }
 
-int room_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
+int placement_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	int rc = blocks_quota(p, plan, err);
 
