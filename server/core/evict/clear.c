@@ -1,8 +1,8 @@
 /*
  * clear.c - all blocks of an instance go at once: by a clear, or with the instance itself (a drop).
  *
- * Early half: an empty instance takes the place of the old one, which becomes a *retired instance*: lookups and evictions do not
- * find it, and no record about it follows the one that is queued. Late half: its open sessions end, their slots wait for
+ * Prepare: an empty instance takes the place of the old one, which becomes a *retired instance*: lookups and evictions do not
+ * find it, and no record about it follows the one that is queued. Apply: its open sessions end, their slots wait for
  * their deadlines and graces. From then on the retired instance is swept, chunk by chunk and without records, for the one record
  * covers it: slots become free, or are held while a lease runs on them. The ticker does so in portions, and so does a
  * start that finds no room. Undo: the retired instance takes its place back.
@@ -32,7 +32,7 @@
 
 #define PORTION_BLOCKS 1024u /* others wait for the lock */
 
-/* ---- early half, undo ------------------------------------------------------------------------------- */
+/* ---- prepare, undo ------------------------------------------------------------------------------- */
 
 /* What takes the place of what. */
 struct clear {
@@ -86,7 +86,7 @@ static void clear_undo(struct partition *p, struct change *ch)
 	instance_free(fresh);
 }
 
-/* ---- late half -------------------------------------------------------------------------------------- */
+/* ---- apply -------------------------------------------------------------------------------------- */
 
 static void end_sessions(struct partition *p, struct instance *inst)
 {

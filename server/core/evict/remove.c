@@ -1,7 +1,7 @@
 /*
  * remove.c - blocks on their way out, by deletion or eviction.
  *
- * Early half: the block's committed slots become REMOVING, so no lookup sees them. Late half, when the
+ * Prepare: the block's committed slots become REMOVING, so no lookup sees them. Apply, when the
  * record is durable: slots become free, or are held until the lease that runs on them ends. Undo: they
  * are COMMITTED again. All calls under the write lock.
  */

@@ -2,8 +2,8 @@
  * commit.c - group commit: the one thread that appends to the journal.
  *
  * Changes (change.h) are queued under the partition's write lock, so their order is that in memory. A round takes all that
- * is queued, appends it as one batch, then applies the late half of each change under the write lock and completes its
- * waiters after it. If the append fails for certain, the early halves are undone, newest first, the batch's and those
+ * is queued, appends it as one batch, then applies the apply step of each change under the write lock and completes its
+ * waiters after it. If the append fails for certain, the prepared changes are undone, newest first, the batch's and those
  * queued since, because later ones may build on earlier ones. If its outcome is unknown, or another owner has taken over,
  * nothing in memory can be trusted: the partition is stopped and loaded again (owner.c).
  *
@@ -93,7 +93,7 @@ uint64_t commit_appended(struct skv_core *c)
 	return n;
 }
 
-/* ---- late halves --------------------------------------------------------------------------------- */
+/* ---- apply steps --------------------------------------------------------------------------------- */
 
 void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill)
 {

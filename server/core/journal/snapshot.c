@@ -4,7 +4,7 @@
  * What is small (sessions, holds, counters) is encoded at once; the blocks follow chunk by chunk. A chunk that is about to
  * change before its turn is copied out first (snapshot_touch_chunk), so all of them show the state at the same batch.
  *
- * What was queued when the snapshot began has its early half in it, as links and removals that are none yet; but starts
+ * What was queued when the snapshot began has its prepare step in it, as links and removals that are none yet; but starts
  * are left to the journal, for a clear that is queued before them takes nothing of theirs.
  */
 #include <journal/snapshot.h>

@@ -1,7 +1,7 @@
 /*
  * end.c - sessions that end without a finish: aborted by their clients, or expired.
  *
- * Early half: the session is marked as ending. Late half: everything that it writes is given up; the slots are free after
+ * Prepare: the session is marked as ending. Apply: everything that it writes is given up; the slots are free after
  * the grace, at once when quiesced. Undo: an expired session is looked at again a little later. All under the write lock.
  */
 #include <ops/end.h>

@@ -1,7 +1,7 @@
 /*
  * finish.c - ends of sessions by their clients: finish (all or part succeeded) and abort.
  *
- * Early half: the session is marked as ending and the record queued. Late half: succeeded blocks
+ * Prepare: the session is marked as ending and the record queued. Apply: succeeded blocks
  * become visible, failed slots are given up (free after the grace, at once when quiesced). A call that
  * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
  */
@@ -42,7 +42,7 @@ static uint64_t failed_hold(const struct partition *p, const struct session *s, 
 	return quiesced ? 0 : session_grace_end(p, s);
 }
 
-/* ---- late half ----------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 /* The checksum of column `spec` in row i, or NULL. Columns are the session's specs. */
 static const uint64_t *sum_of(const struct session *s, const uint64_t *sums, uint32_t i, uint32_t spec)

@@ -256,7 +256,7 @@ static int lookup_locked(struct partition *p, const struct skv_lookup_req *req, 
 
 static int wait_for_horizon(struct partition *p, struct waiter *w, bool again);
 
-static int fill_late(struct waiter *w, struct partition *p, const struct change *ch, int status)
+static int fill_applied(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	(void)ch;
 	(void)status; /* failed: the store is in trouble; answer with what lease there is */
@@ -265,7 +265,7 @@ static int fill_late(struct waiter *w, struct partition *p, const struct change 
 
 static int fill_after_horizon(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
-	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_late(w, p, ch, status);
+	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_applied(w, p, ch, status);
 }
 
 /* `again`: for the last time, with a horizon that a slow store does not overtake. */
@@ -281,7 +281,7 @@ static int wait_for_horizon(struct partition *p, struct waiter *w, bool again)
 		return rc; /* it is long enough now */
 	if (p->store_full_until > now || horizon_extend(p, inst, now, lease_ms_of(p, req), again, &ch) != SKV_OK)
 		return lookup_locked(p, req, w->res, w->arena, w->err, false);
-	w->fill = again ? fill_late : fill_after_horizon;
+	w->fill = again ? fill_applied : fill_after_horizon;
 	change_wait(ch, w);
 	return SKV_PENDING;
 }

@@ -5,8 +5,8 @@
  * call finds open stays so until its own record is durable. Writes of others that are revoked (revoke.c) end in the same
  * way.
  *
- * Early half: the writes that the call names are marked, so that each is in one record only, and its session does not
- * expire meanwhile. Late half: they are committed or given up. Undo: the marks go. A call that repeats one on its way
+ * Prepare: the writes that the call names are marked, so that each is in one record only, and its session does not
+ * expire meanwhile. Apply: they are committed or given up. Undo: the marks go. A call that repeats one on its way
  * waits behind that, with a record that names nothing. All under the write lock.
  */
 #include <ops/partial.h>
@@ -33,7 +33,7 @@
 
 #define AHEAD 16u /* entries that are fetched ahead of use */
 
-/* ---- late half ----------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static void partial_apply(struct partition *p, struct change *ch)
 {
@@ -166,7 +166,7 @@ static int fill_partial(struct waiter *w, struct partition *p, const struct chan
 	return SKV_OK;
 }
 
-/* ---- early half ---------------------------------------------------------------------------------- */
+/* ---- prepare ---------------------------------------------------------------------------------- */
 
 struct search_for {
 	struct partition *p;

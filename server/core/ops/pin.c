@@ -1,7 +1,7 @@
 /*
  * pin.c - blocks are pinned, unpinned and listed by request, and unpinned in time. model/pin.c keeps them.
  *
- * The early half of a pin or an unpin does all of it, the late half nothing; undo sets what was before. Pins that end
+ * The prepare step of a pin or an unpin does all of it, the apply step nothing; undo sets what was before. Pins that end
  * by themselves are found by the ticker, which goes through the tables in portions, and are unpinned by a record, too:
  * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
  */

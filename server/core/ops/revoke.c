@@ -3,7 +3,7 @@
  *
  * A delete that means every copy of a block means what is being written, too. Its slots are held until the session's
  * deadline and grace, for the writer goes on: nobody tells it. The session stays open for its other blocks; its finish
- * counts the revoked ones as failed, whatever it says of them. The record is a PARTIAL (partial.c), whose early half, late
+ * counts the revoked ones as failed, whatever it says of them. The record is a PARTIAL (partial.c), whose prepare step, late
  * half and undo are these writes' as well. All under the write lock.
  */
 #include "revoke.h"

@@ -260,7 +260,7 @@ const struct change_ops start_ops = {
 	.makes_more = true,
 };
 
-static int fill_late(struct waiter *w, struct partition *p, const struct change *ch, int status)
+static int fill_applied(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	ASSERT_EXCLUSIVE(p);
 	assert(ch->ops == &start_ops);
@@ -298,7 +298,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 	p->next_generation += s->n_write;
 	((struct opening *)ch)->session = s;
 	s->pending = ch;
-	op->w.fill = fill_late;
+	op->w.fill = fill_applied;
 	change_wait(ch, &op->w);
 	change_queue(p, ch);
 	return SKV_PENDING;
@@ -414,7 +414,7 @@ static int repeat(struct partition *p, struct start_op *op, struct session *s)
 	if (!skv_key_equal(s->body, op->body))
 		return skv_fail(op->w.err, SKV_E_CONFLICT, "request_id", "used before with another body");
 	if (s->starting) {
-		op->w.fill = fill_late;
+		op->w.fill = fill_applied;
 		change_wait(s->pending, &op->w);
 		return SKV_PENDING;
 	}

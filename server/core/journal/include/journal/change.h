@@ -1,11 +1,11 @@
 /*
  * change.h - a journaled change: what the journal knows of it, and the operations that its kind brings along.
  *
- * A change of state has two halves. The *early* half happens under the lock when the request is accepted and its record is
- * queued (slots taken, blocks marked); the *late* half when the record is durable (blocks visible, slots free). If the append
- * fails, the early half is undone, newest first. So nothing is visible, answered or reused before it is durable.
+ * A change of state has two steps. *Prepare* happens under the lock when the request is accepted and its record is
+ * queued (slots taken, blocks marked); *apply* when the record is durable (blocks visible, slots free). If the append
+ * fails, the prepare step is undone, newest first. So nothing is visible, answered or reused before it is durable.
  *
- * Who changes something in memory makes a change of its kind, does the early half, writes its record and queues it. The
+ * Who changes something in memory makes a change of its kind, does the prepare step, writes its record and queues it. The
  * journal appends the record and calls the kind's operations: it knows no kind by name. A kind is a struct that begins
  * with a struct change, and one constant table, both in the file that owns it.
  *
@@ -54,9 +54,9 @@ struct record_ops {
 struct change_ops {
 	struct record_ops record; /* that its kind writes; listed by its type in the core's table of records */
 	size_t size; /* of the kind's struct */
-	/* The late half; NULL: all of it was done early. */
+	/* The apply step; NULL: all of it was done early. */
 	void (*apply)(struct partition *p, struct change *ch);
-	/* Takes the early half back; NULL: nothing was done early. */
+	/* Takes the prepare step back; NULL: nothing was done early. */
 	void (*undo)(struct partition *p, struct change *ch);
 	/* Frees what the kind's struct holds, but not the struct; NULL: nothing. */
 	void (*destroy)(struct change *ch);
@@ -71,8 +71,8 @@ struct change {
 	struct change *next;
 	uint64_t number;
 	bool urgent;  /* may use the store's reserve */
-	bool relaxed; /* need not be synced before its late half, unless that frees slots */
-	size_t blocks; /* that the late half goes through: others have the lock in between of many */
+	bool relaxed; /* need not be synced before its apply step, unless that frees slots */
+	size_t blocks; /* that the apply step goes through: others have the lock in between of many */
 	struct skv_buf rec;
 	struct waiter *_Atomic waiters; /* under the core's lock; the committer asks without it whether there are any */
 };

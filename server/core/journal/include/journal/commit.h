@@ -66,7 +66,7 @@ bool commit_is_done(struct skv_core *c);
 void commit_wait_round(struct skv_core *c, uint32_t ms);
 /* Until the change of this number is durable; false: it is not going to be. Manual mode does the rounds. */
 bool commit_wait_appended(struct skv_core *c, uint64_t number);
-/* Under the write lock: the late half, then its waiters. */
+/* Under the write lock: the apply step, then its waiters. */
 void commit_apply(struct skv_core *c, struct change *ch);
 /* Completes those who wait for it; `fill`: with what it has come to. */
 void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill);

@@ -16,7 +16,7 @@ void sync_stop_thread(struct skv_core *c);
 /* Something was appended without a sync; or with one, which covers all before it. */
 void sync_is_behind(struct skv_core *c);
 void sync_covers_all(struct skv_core *c);
-/* Its late half waits for a sync. */
+/* Its apply waits for a sync. */
 void sync_defer(struct skv_core *c, struct change *ch);
 /* `hurry`: somebody waits for slots. */
 bool sync_is_due(const struct skv_core *c, bool hurry);
@@ -26,7 +26,7 @@ bool sync_ask(struct skv_core *c);
 bool sync_now(struct skv_core *c);
 /* Takes in what the thread has done, if it has: true, unless it has failed. */
 bool sync_collect(struct skv_core *c);
-/* Late halves that a sync covers: a portion of them, in between others have the lock; or all. No lock held. */
+/* What is applied that a sync covers: a portion of them, in between others have the lock; or all. No lock held. */
 void sync_apply(struct skv_core *c, bool all);
 /* Under the write lock, when no round runs: what waited for a sync is forgotten with the part. */
 void sync_forget(struct skv_core *c, int status);
