@@ -6,7 +6,7 @@
  * - checks the deadline immediately before it submits anything to the kernel, and submits nothing
  *   after it (a run that was not submitted, or not wholly, ends with SKV_E_TIMEOUT);
  * - returns from read and write only when every submitted request has completed, so that buffers and
- *   slots are quiet when it is back, or says which are not (`in_flight`; memory: skv_engine_keeper);
+ *   slots are quiet when it is back, or says which are not (`in_flight`; memory: skv_engine_retain);
  * - reports what it moved (`done`), never more than that.
  *
  * Callers use the guarded wrappers skv_engine_*, never the table: they check what an engine says
@@ -65,17 +65,17 @@ struct skv_io_run {
 /* Who knows the callers' memory. A request that an engine gives up while it uses such memory goes on using it: the
  * engine keeps these bytes, and lets go of them once the request is back. Any thread; never under a lock of the
  * engine's. */
-struct skv_engine_keeper {
+struct skv_engine_retain {
 	void *ctx;
 	void *(*keep)(void *ctx, void *data, size_t length); /* what let_go wants; NULL: nobody knows these bytes */
 	void (*let_go)(void *ctx, void *kept, void *data, size_t length);
 };
 
-/* Engines embed it as their first member. `keeper` is the handle's, all NULL: there is none; it changes only while no
+/* Engines embed it as their first member. `retain` is the handle's, all NULL: there is none; it changes only while no
  * call is under way. */
 struct skv_engine {
 	const struct skv_engine_ops *ops;
-	struct skv_engine_keeper keeper;
+	struct skv_engine_retain retain;
 };
 
 /* What an engine is made with. */

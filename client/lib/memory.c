@@ -40,7 +40,7 @@ int skv_memory_create(struct skv_engine *engine, struct skv_memory **out, struct
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	m->engine = engine;
 	skv_mutex_init(&m->lock);
-	engine->keeper = (struct skv_engine_keeper){ m, keep, let_go };
+	engine->retain = (struct skv_engine_retain){ m, keep, let_go };
 	*out = m;
 	return SKV_OK;
 }
@@ -49,7 +49,7 @@ void skv_memory_destroy(struct skv_memory *m)
 {
 	if (!m)
 		return;
-	m->engine->keeper = (struct skv_engine_keeper){ 0 };
+	m->engine->retain = (struct skv_engine_retain){ 0 };
 	while (m->list) {
 		struct skv_region *r = m->list;
 

@@ -84,7 +84,7 @@ static int make_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_c
 	if (rc == SKV_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
 		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "%s is not a mount point of 3FS: that is %s",
 			      u->o.mount_point, found);
-	return rc == SKV_OK ? skv_usrbio_conn_make(lib, &u->o, &u->base.keeper, found, out, err) : rc;
+	return rc == SKV_OK ? skv_usrbio_conn_make(lib, &u->o, &u->base.retain, found, out, err) : rc;
 }
 
 static void map_all(struct skv_usrbio *u, struct skv_usrbio_conn *g)

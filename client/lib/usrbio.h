@@ -94,7 +94,7 @@ struct skv_usrbio_io {
 	uint64_t length;
 	uint8_t *data;
 	const struct skv_hf3fs_iov *iov;
-	void *kept; /* orphaned, and own: what the keeper wants back */
+	void *kept; /* orphaned, and own: what `retain` wants back */
 	uint64_t sent_ms;
 	int64_t result;
 	struct skv_usrbio_io *next; /* of the free ones, or of the call's landed ones */
@@ -189,7 +189,7 @@ void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct 
 struct skv_usrbio_conn {
 	const struct skv_usrbio_lib *lib;
 	const struct skv_hf3fs_options *o; /* the engine's */
-	const struct skv_engine_keeper *keeper; /* the engine's */
+	const struct skv_engine_retain *retain; /* the engine's */
 	char mount_point[256];
 	char daemon[256];    /* what `submit-ios` leads to: another one for each start of the daemon */
 	atomic_uint refs;    /* the engine's, and one for each file */
@@ -209,7 +209,7 @@ struct skv_usrbio_conn {
 /* Rings and buffers on the 3FS at `mount_point`. SKV_E_UNAVAILABLE (rings refused, no daemon),
  * SKV_E_NO_SPACE (/dev/shm), SKV_E_NOMEM; each with the remedy. One reference, one user. */
 int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
-			   const struct skv_engine_keeper *keeper, const char *mount_point, struct skv_usrbio_conn **out, struct skv_error *err);
+			   const struct skv_engine_retain *retain, const char *mount_point, struct skv_usrbio_conn **out, struct skv_error *err);
 void skv_usrbio_conn_ref(struct skv_usrbio_conn *g);
 void skv_usrbio_conn_unref(struct skv_usrbio_conn *g);
 /* Rings and memory stay until skv_usrbio_conn_leave. False: it is lost, nothing of them may be touched. A connection

@@ -189,7 +189,7 @@ void skv_usrbio_conn_unref(struct skv_usrbio_conn *g)
 }
 
 int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
-			   const struct skv_engine_keeper *keeper, const char *mount_point,
+			   const struct skv_engine_retain *retain, const char *mount_point,
 			   struct skv_usrbio_conn **out, struct skv_error *err)
 {
 	struct skv_usrbio_conn *g = skv_calloc(1, sizeof *g);
@@ -200,7 +200,7 @@ int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3f
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	g->lib = lib;
 	g->o = o;
-	g->keeper = keeper;
+	g->retain = retain;
 	atomic_init(&g->refs, 1);
 	g->users = 1;
 	skv_mutex_init(&g->lock);

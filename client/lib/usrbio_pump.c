@@ -285,15 +285,15 @@ static uint64_t budget(const struct skv_usrbio_call *c)
 /* Orphans one request. False: it has landed meanwhile. */
 static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool own)
 {
-	const struct skv_engine_keeper *keeper = c->ring->conn->keeper;
+	const struct skv_engine_retain *retain = c->ring->conn->retain;
 	struct skv_io_run *run = &c->runs[io->run];
 	uint64_t at = io->at, length = io->length;
 	uint8_t *data = io->data;
-	void *kept = own && keeper->keep ? keeper->keep(keeper->ctx, data, length) : NULL;
+	void *kept = own && retain->keep ? retain->keep(retain->ctx, data, length) : NULL;
 
 	if (!skv_usrbio_ring_abandon(c->ring, c, io, kept)) {
 		if (kept)
-			keeper->let_go(keeper->ctx, kept, data, length);
+			retain->let_go(retain->ctx, kept, data, length);
 		return false;
 	}
 	stop_run(run, at, SKV_E_IO);

@@ -72,12 +72,12 @@ int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way, con
 
 void skv_usrbio_ring_close(struct skv_usrbio_ring *r)
 {
-	const struct skv_engine_keeper *keeper = r->conn->keeper;
+	const struct skv_engine_retain *retain = r->conn->retain;
 
 	r->conn->lib->iordestroy(&r->ior);
-	for (uint32_t i = 0; i < r->entries && atomic_load(&r->conn->gone) && keeper->let_go; i++)
+	for (uint32_t i = 0; i < r->entries && atomic_load(&r->conn->gone) && retain->let_go; i++)
 		if (r->ios[i].flying && r->ios[i].kept) /* it never comes back, and does no harm any more */
-			keeper->let_go(keeper->ctx, r->ios[i].kept, r->ios[i].data, r->ios[i].length);
+			retain->let_go(retain->ctx, r->ios[i].kept, r->ios[i].data, r->ios[i].length);
 	skv_mutex_destroy(&r->lock);
 	skv_free(r->ios);
 }
@@ -216,7 +216,7 @@ static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 /* One wait for completions, on behalf of all. */
 static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 {
-	const struct skv_engine_keeper *keeper = r->conn->keeper;
+	const struct skv_engine_retain *retain = r->conn->retain;
 	struct skv_hf3fs_cqe cqes[REAP];
 	struct late late[REAP];
 	uint32_t n_late = 0;
@@ -241,8 +241,8 @@ static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 		return;
 	skv_mutex_unlock(&r->lock);
 	for (uint32_t i = 0; i < n_late; i++)
-		if (keeper->let_go)
-			keeper->let_go(keeper->ctx, late[i].kept, late[i].data, late[i].length);
+		if (retain->let_go)
+			retain->let_go(retain->ctx, late[i].kept, late[i].data, late[i].length);
 	skv_mutex_lock(&r->lock);
 }
 

@@ -143,7 +143,7 @@ static void test_no_answer_direct(void **state)
 	pthread_t thread;
 
 	assert_int_equal(skv_engine_map(p->engine, data, 2 * MIB, &err), SKV_OK);
-	p->engine->keeper = (struct skv_engine_keeper){ p, keep, let_go };
+	p->engine->retain = (struct skv_engine_retain){ p, keep, let_go };
 	fill(data, 2 * MIB, 9);
 	knobs("hold=1");
 	l.run = run_of(p->w, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
@@ -161,7 +161,7 @@ static void test_no_answer_direct(void **state)
 	while (orphaned(conn(p), SKV_USRBIO_WRITE))
 		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
 	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
-	p->engine->keeper = (struct skv_engine_keeper){ 0 };
+	p->engine->retain = (struct skv_engine_retain){ 0 };
 	skv_engine_unmap(p->engine, data);
 	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
 }
