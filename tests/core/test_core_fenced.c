@@ -263,7 +263,7 @@ static void open_b(void)
 	skv_core_tick(b->core);
 }
 
-/* In the middle of a round of the committer, or of the keeper's step, the manager cannot have taken another one. */
+/* In the middle of a round of the committer, or of the owner thread's step, the manager cannot have taken another one. */
 static bool may_tick(const char *call)
 {
 	static const char *const own[] = { "append", "sync", "acquire", "renew", "release" };

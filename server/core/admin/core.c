@@ -1,7 +1,7 @@
 /*
  * core.c - the core as a whole: options, threads, lock, life and end.
  *
- * Threads: committer (commit.c), keeper (owner.c), ticker (tick.c, owner_load), checkpointer
+ * Threads: committer (commit.c), owner thread (owner.c), ticker (tick.c, owner_load), checkpointer
  * (checkpoint.c), one per storage (device.c). turn_lock only guards their stop and wake flags.
  */
 #include <stdio.h>
@@ -57,7 +57,7 @@ void skv_core_options_init(struct skv_core_options *o)
 
 /* ---- threads ----------------------------------------------------------------------------------------- */
 
-static void *keeper(void *arg)
+static void *owner_thread(void *arg)
 {
 	struct skv_core *c = arg;
 	uint64_t next = 0;
@@ -105,7 +105,7 @@ static void *checkpointer(void *arg)
 
 static int start_threads(struct skv_core *c)
 {
-	static void *(*const run[])(void *) = { keeper, ticker, checkpointer };
+	static void *(*const run[])(void *) = { owner_thread, ticker, checkpointer };
 
 	if (commit_start_thread(c) != SKV_OK)
 		return SKV_E_NOMEM;

@@ -1,7 +1,7 @@
 /*
  * owner.c - who may answer: the ownership lease of the partition, loading it, giving it up.
  *
- * The keeper thread acquires and renews; the ticker loads (that can take long, and the lease must be
+ * The owner thread acquires and renews; the ticker loads (that can take long, and the lease must be
  * renewed meanwhile). A manager answers and appends only while `owned_until`, counted from before the
  * call that obtained it, lies ahead. After losing the lease it forgets the part and is a standby.
  * Before the partition is loaded again it is acquired again: no two loads have the same fence, so nothing that was decided
@@ -295,7 +295,7 @@ static void first_probes(struct skv_core *c)
 			return;
 }
 
-/* Under the write lock: the reign that p was loaded for goes on. The keeper changes these without it, but
+/* Under the write lock: the reign that p was loaded for goes on. The owner thread changes these without it, but
  * takes the lock to drop the part afterwards. */
 static bool still_ours(const struct skv_core *c, const struct partition *p)
 {
@@ -363,7 +363,7 @@ bool owner_load(struct skv_core *c)
 
 	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) || atomic_load(&c->reload_asked) ||
 	    atomic_load(&c->turned_away))
-		return true; /* nothing to load, or the keeper's turn comes first */
+		return true; /* nothing to load, or the owner thread's turn comes first */
 	if (load(c, &p, &err) != SKV_OK) {
 		atomic_fetch_add(&c->failed_loads, 1);
 		return false;

@@ -59,27 +59,27 @@ struct skv_core {
 	_Atomic int state; /* enum skv_core_state */
 	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
 	_Atomic uint64_t fence;
-	_Atomic bool reload_asked; /* what is in memory is not the truth any more: the keeper begins anew */
+	_Atomic bool reload_asked; /* what is in memory is not the truth any more: the owner thread begins anew */
 	_Atomic bool fenced;       /* the store told that somebody else owns the partition */
 
 	struct commit *commit;
-	struct skv_mutex turn_lock; /* keeper, ticker, checkpointer: stop and wake */
+	struct skv_mutex turn_lock; /* owner thread, ticker, checkpointer: stop and wake */
 	struct skv_cond turn_wake;
 	bool stop;
 	bool checkpoint_asked;
 	bool checkpointing; /* somebody has the turn to write one */
 	bool admin_busy;
 	uint64_t turn_fence; /* of the administrator whose turn it is: in whose name its call writes */
-	bool standby_told; /* keeper only */
+	bool standby_told; /* owner thread only */
 	_Atomic uint32_t failed_loads; /* in a row */
-	_Atomic uint64_t seen_ms;   /* wall time of the keeper's last look at the ownership */
+	_Atomic uint64_t seen_ms;   /* wall time of the owner thread's last look at the ownership */
 	_Atomic uint64_t demote_ms; /* asked for: stay out so long; DEMOTE_NONE */
-	uint64_t out_until;         /* keeper only: no claim before, boot time ms */
+	uint64_t out_until;         /* owner thread only: no claim before, boot time ms */
 	/* Under turn_lock (claim.c): */
 	struct skv_storage_owner incarnation; /* the newest of the reign incarnation_fence; 0 = none */
 	uint64_t incarnation_fence;
 	bool rolled_back;     /* the ticker's: what o.adopt asks of the state is done, durably */
-	bool gave_up;             /* the keeper's: because of that */
+	bool gave_up;             /* the owner thread's: because of that */
 	_Atomic bool turned_away; /* another copy of the store goes on in a directory: this manager gives up */
 	char holder[192];           /* under turn_lock: who else owns the partition; "" unknown, or nobody */
 	/* Keeper, ticker, checkpointer. Started and stopped by whoever creates and ends the core; manual

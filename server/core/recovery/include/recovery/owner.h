@@ -12,7 +12,7 @@
 struct skv_core;
 
 /* Ownership: acquire, renew, give up; acquire anew, when the partition is to be loaded again. Called again and again by the
- * keeper; returns ms to wait. */
+ * owner thread; returns ms to wait. */
 uint32_t owner_step(struct skv_core *c);
 /* The part is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
 bool owner_load(struct skv_core *c);
