@@ -7,7 +7,7 @@
  * begin, commit and abort write to the main file, a row each.
  *
  * Any thread; a partition's checkpoints come from one writer at a time, a late one is fenced or
- * writes waste. Slices and rows that died are deleted by sqlite_keep.c.
+ * writes waste. Slices and rows that died are deleted by sqlite_housekeeping.c.
  */
 #include "sqlite_store.h"
 
@@ -238,7 +238,7 @@ int sqlite_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uin
 	if (rc == SKV_OK)
 		rc = commit_head(s, partition, fence, &next, err);
 	if (rc == SKV_OK)
-		keep_kick(s);
+		housekeeping_kick(s);
 	return rc;
 }
 
@@ -254,6 +254,6 @@ int sqlite_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 		return rc;
 	rc = run_with_id(&s->head, SQL_UNBUILD, partition, id, NULL);
 	rc = tx_end(&s->head, rc, NULL);
-	keep_kick(s);
+	housekeeping_kick(s);
 	return rc;
 }

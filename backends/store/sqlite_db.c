@@ -118,7 +118,7 @@ static int on_commit(void *ctx, sqlite3 *handle, const char *schema, int frames)
 	}
 	atomic_store_explicit(&f->wal_frames, frames, memory_order_relaxed);
 	if (frames >= KEEP_WAL_FRAMES && frames - copied >= KEEP_COPY_FRAMES)
-		keep_kick(f->store);
+		housekeeping_kick(f->store);
 	return SQLITE_OK;
 }
 

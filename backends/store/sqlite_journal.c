@@ -148,13 +148,13 @@ int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 		atomic_store(&s->later, true);
 
 	if ((flags & SKV_APPEND_URGENT) == 0)
-		keep_pace(&s->main);
+		housekeeping_pace(&s->main);
 	rc = append_once(s, &b, err);
 	if (rc == SKV_OK && !synced)
 		atomic_fetch_add_explicit(&s->main.unsynced, n, memory_order_relaxed);
 	if (rc != SKV_E_STORE_FULL)
 		return rc;
-	keep_kick(s); /* a checkpoint of the log or deleted rows may make room */
+	housekeeping_kick(s); /* a checkpoint of the log or deleted rows may make room */
 	if ((flags & SKV_APPEND_URGENT) == 0 || !reserve_release(s))
 		return rc;
 	skv_error_clear(err);

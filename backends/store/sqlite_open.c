@@ -344,8 +344,8 @@ static void init_parts(struct sqlite_store *s, const struct skv_store_options *o
 	db_init(&s->head, &s->main, true);
 	db_init(&s->slice, &s->slices, true);
 	/* What housekeeping deletes is dead either way: its commits need no sync. */
-	db_init(&s->keep_main, &s->main, false);
-	db_init(&s->keep_slices, &s->slices, false);
+	db_init(&s->housekeeping_main, &s->main, false);
+	db_init(&s->housekeeping_slices, &s->slices, false);
 	skv_mutex_init(&s->keep.lock);
 	skv_cond_init(&s->keep.wake);
 }
@@ -401,7 +401,7 @@ int sqlite_store_open(const struct skv_store_options *o, void **self, struct skv
 	if (rc == SKV_OK)
 		rc = open_sync(s, err);
 	if (rc == SKV_OK)
-		rc = keep_start(s, err);
+		rc = housekeeping_start(s, err);
 	if (rc != SKV_OK) {
 		sqlite_store_close(s);
 		return rc;
@@ -415,9 +415,9 @@ void sqlite_store_close(void *self)
 {
 	struct sqlite_store *s = self;
 	struct db *all[] = { &s->append, &s->sync,      &s->admin,      &s->head,
-			     &s->slice,  &s->keep_main, &s->keep_slices };
+			     &s->slice,  &s->housekeeping_main, &s->housekeeping_slices };
 
-	keep_stop(s);
+	housekeeping_stop(s);
 	assert(!s->keep.running);
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
 		db_destroy(all[i]);

@@ -188,7 +188,7 @@ int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t t
 		return rc;
 	*fence = l.fence + 1;
 	atomic_store(&s->owned, true);
-	keep_kick(s);
+	housekeeping_kick(s);
 	return SKV_OK;
 }
 

@@ -145,8 +145,8 @@ struct sqlite_store {
 	struct db admin;     /* registry and ownership */
 	struct db head;      /* checkpoint heads, in the main file */
 	struct db slice;     /* checkpoint slices, in the second file */
-	struct db keep_main; /* housekeeping */
-	struct db keep_slices;
+	struct db housekeeping_main; /* housekeeping */
+	struct db housekeeping_slices;
 	enum skv_durability durability;
 	const struct skv_clock *clock;
 	char *vfs; /* NULL = SQLite's default */
@@ -282,16 +282,16 @@ int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
 int sqlite_stats(void *self, uint32_t partition, struct skv_store_stats *out,
 		 struct skv_error *err);
 
-/* ---- sqlite_keep.c: the housekeeping thread
+/* ---- sqlite_housekeeping.c: the housekeeping thread
  * ----------------------------------------------------------- */
 
-int keep_start(struct sqlite_store *s, struct skv_error *err);
-void keep_stop(struct sqlite_store *s);
-void keep_kick(struct sqlite_store *s);
+int housekeeping_start(struct sqlite_store *s, struct skv_error *err);
+void housekeeping_stop(struct sqlite_store *s);
+void housekeeping_kick(struct sqlite_store *s);
 /* Frames in a log from which the thread is woken. */
 #define KEEP_WAL_FRAMES 1024 /* 4 MiB */
 #define KEEP_COPY_FRAMES 256 /* and so many of them not copied: SQLite sorts up to 4096 frames for each copy */
 /* Waits a few milliseconds when appends run away from the thread. */
-void keep_pace(const struct file *f);
+void housekeeping_pace(const struct file *f);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * test_keep.c - the SQLite store's housekeeping beside a busy writer: what it must not keep waiting,
+ * test_housekeeping.c - the SQLite store's housekeeping beside a busy writer: what it must not keep waiting,
  * and what it must not throw away.
  *
  * Runs on the powerloss VFS, whose hook sees every sync.

@@ -1,5 +1,5 @@
 /*
- * sqlite_keep.c - housekeeping of the SQLite store, on a thread of its own.
+ * sqlite_housekeeping.c - housekeeping of the SQLite store, on a thread of its own.
  *
  * Owns the thread and two connections. It copies the logs into the database files (a PASSIVE
  * checkpoint, which keeps nobody out), has a log begin anew when it has grown long all the same,
@@ -45,7 +45,7 @@ static bool rest(struct keep *k, uint64_t ms, bool for_kick)
 	return go;
 }
 
-void keep_kick(struct sqlite_store *s)
+void housekeeping_kick(struct sqlite_store *s)
 {
 	struct keep *k = &s->keep;
 
@@ -161,7 +161,7 @@ static int begin_anew(struct db *d, struct skv_error *err)
 	return rc;
 }
 
-static int keep_log(struct db *d, struct skv_error *err)
+static int housekeeping_log(struct db *d, struct skv_error *err)
 {
 	struct file *f = d->file;
 	int copied = 0, rc;
@@ -178,7 +178,7 @@ static int keep_log(struct db *d, struct skv_error *err)
 	return rc;
 }
 
-void keep_pace(const struct file *f)
+void housekeeping_pace(const struct file *f)
 {
 	int frames = frames_of(f);
 	int ahead = frames - atomic_load_explicit(&f->wal_copied, memory_order_relaxed) - AHEAD_FRAMES;
@@ -356,15 +356,15 @@ static int clean_partition(struct sqlite_store *s, uint32_t partition, const str
 	int rc = SKV_OK;
 
 	while (rc == SKV_OK && more && rest(&s->keep, 1, false)) {
-		rc = drop_rows(&s->keep_main, partition, h->upto_seq, &more, err);
+		rc = drop_rows(&s->housekeeping_main, partition, h->upto_seq, &more, err);
 		if (rc == SKV_OK && more)
-			rc = keep_log(&s->keep_main, err);
+			rc = housekeeping_log(&s->housekeeping_main, err);
 	}
 	more = true;
 	while (rc == SKV_OK && more && rest(&s->keep, 1, false)) {
-		rc = drop_slice(&s->keep_slices, partition, h, &more, err);
+		rc = drop_slice(&s->housekeeping_slices, partition, h, &more, err);
 		if (rc == SKV_OK && more)
-			rc = keep_log(&s->keep_slices, err);
+			rc = housekeeping_log(&s->housekeeping_slices, err);
 	}
 	return rc;
 }
@@ -373,12 +373,12 @@ static int round_of(struct sqlite_store *s, struct skv_error *err)
 {
 	struct head h;
 	uint32_t partition = 0;
-	int rc = keep_log(&s->keep_main, err);
+	int rc = housekeeping_log(&s->housekeeping_main, err);
 
 	if (rc == SKV_OK)
-		rc = keep_log(&s->keep_slices, err);
+		rc = housekeeping_log(&s->housekeeping_slices, err);
 	while (rc == SKV_OK && rest(&s->keep, 0, false)) {
-		rc = next_head(&s->keep_main, partition, &partition, &h, err);
+		rc = next_head(&s->housekeeping_main, partition, &partition, &h, err);
 		if (rc == SKV_OK)
 			rc = clean_partition(s, partition, &h, err);
 		partition++;
@@ -387,7 +387,7 @@ static int round_of(struct sqlite_store *s, struct skv_error *err)
 	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
-static void *keep_main(void *ctx)
+static void *housekeeping_main(void *ctx)
 {
 	struct sqlite_store *s = ctx;
 
@@ -402,16 +402,16 @@ static void *keep_main(void *ctx)
 	return NULL;
 }
 
-int keep_start(struct sqlite_store *s, struct skv_error *err)
+int housekeeping_start(struct sqlite_store *s, struct skv_error *err)
 {
 	assert(!s->keep.running && !s->keep.stop);
-	if (pthread_create(&s->keep.thread, NULL, keep_main, s) != 0)
+	if (pthread_create(&s->keep.thread, NULL, housekeeping_main, s) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start the housekeeping thread");
 	s->keep.running = true;
 	return SKV_OK;
 }
 
-void keep_stop(struct sqlite_store *s)
+void housekeeping_stop(struct sqlite_store *s)
 {
 	struct keep *k = &s->keep;
 
