@@ -19,7 +19,7 @@ struct sample {
 };
 
 /* Of a core that does not have it yet: nobody else looks at it. */
-static struct partition *own_part(void)
+static struct partition *own_quota_share(void)
 {
 	static struct skv_core core;
 	struct partition *p = calloc(1, sizeof *p);
@@ -32,7 +32,7 @@ static struct partition *own_part(void)
 /* Starts at random times, `gap` ms apart on average; some of them are remembered here exactly. */
 static void years(uint64_t gap, uint64_t starts, unsigned seed)
 {
-	struct partition *p = own_part();
+	struct partition *p = own_quota_share();
 	struct sample *s = calloc(SAMPLES, sizeof *s);
 	uint64_t wall = 1700000000000ull, generation = 1, most = 0;
 
@@ -73,7 +73,7 @@ static void times_for_years(void **state)
 /* A clock that was set back, generations that come again, and times that no clock tells. */
 static void odd_times(void **state)
 {
-	struct partition *p = own_part();
+	struct partition *p = own_quota_share();
 
 	(void)state;
 	assert_int_equal(birth_of(p, 5), 0);

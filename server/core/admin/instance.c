@@ -18,7 +18,7 @@
 #include <model/find.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/space.h>
 #include <journal/change.h>
 #include <journal/commit.h>
@@ -77,7 +77,7 @@ static int check_fit(const struct partition *p, const struct group *g, const str
 	return SKV_OK;
 }
 
-static int check_share(const struct skv_instance_spec *i, struct skv_error *err)
+static int check_quota_share(const struct skv_instance_spec *i, struct skv_error *err)
 {
 	if (i->weight > SKV_MAX_WEIGHT)
 		return skv_fail(err, SKV_E_INVALID, "weight", "1 to %u (0 = 1), not %u", SKV_MAX_WEIGHT, i->weight);
@@ -144,7 +144,7 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 		skv_free((char *)have->spec.extra);
 		have->spec.extra = extra;
 		have->version = version;
-		share_change(have, i);
+		quota_share_change(have, i);
 	} else {
 		skv_free(extra);
 		rc = have ? SKV_E_NOMEM : SKV_OK;
@@ -222,7 +222,7 @@ static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec
 	if (rc == SKV_OK)
 		rc = have ? compare_instance(have, i, err) : check_instance(p, i, err);
 	if (rc == SKV_OK)
-		rc = check_share(i, err);
+		rc = check_quota_share(i, err);
 	if (have) {
 		id = have->id;
 		version = have->version;

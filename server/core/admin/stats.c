@@ -14,7 +14,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/pin.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/space.h>
 #include <storage/device.h>
 
@@ -176,7 +176,7 @@ static int view_instance(const struct partition *p, struct instance *inst, struc
 	v->open_bytes = inst->open_bytes;
 	v->leased_bytes = leased_bytes(p, inst, skv_now_ms(p->core->clock));
 	if (inst->group->spec.share != SKV_SHARE_GROUP)
-		v->share_bytes = share_of(inst, group_room(p, inst->group));
+		v->share_bytes = quota_share_of(inst, group_room(p, inst->group));
 	v->pinned_bytes = pinned_bytes(inst, true);
 	v->soft_pinned_bytes = pinned_bytes(inst, false);
 	v->evicted_blocks = inst->evicted;

@@ -18,7 +18,7 @@
  * All calls under the write lock. Victims are marked and journaled here (remove.c); their slots become free when the
  * record is durable.
  *
- * In a group whose instances have parts (share.c) the instance that has most for its part loses blocks first, whichever they
+ * In a group whose instances have shares (quota_share.c) the instance that has most for its share loses blocks first, whichever they
  * are: a search puts the members of a set in that order, and keeps it. What is pinned soft is looked at only when the caller says so, and goes last.
  */
 #include <evict/evict.h>
@@ -41,7 +41,7 @@
 #include <evict/clear.h>
 #include <evict/reclaim.h>
 #include <evict/remove.h>
-#include "share.h"
+#include "quota_share.h"
 #include <evict/rebalance.h>
 
 #define MAX_AHEAD_PERCENT 10u /* of a storage, for demand */
@@ -61,7 +61,7 @@ bool block_evictable(const struct partition *p, const struct instance *inst, con
 /* The first of a set, as far as its queues know. */
 struct first {
 	struct evict_set *set; /* NULL: there is none */
-	uint64_t over; /* what its instance has for its part (share_ratio); 0 where there are no parts */
+	uint64_t over; /* what its instance has for its share (quota_share_ratio); 0 where there are no shares */
 	uint32_t which;
 	uint32_t id;
 	uint64_t key; /* with SKV_POLICY_INNER */
@@ -146,7 +146,7 @@ static struct first first_in(const struct partition *p, const struct scope *c, s
 	struct first best = { 0 };
 
 	for (uint32_t w = which; w < end; w++) {
-		struct first f = { .set = set, .which = w, .over = q ? share_ratio(q->inst, &c->w) : 0 };
+		struct first f = { .set = set, .which = w, .over = q ? quota_share_ratio(q->inst, &c->w) : 0 };
 
 		if ((is_held(&f) && !c->held) ||
 		    !(q ? skv_heap_top(&q->heaps, w, &f.key, &f.id) : evict_set_top(set, w, &f.key, &f.id) != NULL) ||
@@ -184,21 +184,21 @@ static void gather_candidates(const struct partition *p, const struct scope *c, 
 	for (uint32_t i = 0; i < set->n; i++) {
 		const struct evict_queue *q = set->member[i];
 
-		if ((!c->only || q->inst == c->only) && share_allows(&c->w, q->inst))
-			set->candidate[set->n_candidates++] = (struct candidate){ share_ratio(q->inst, &c->w), q };
+		if ((!c->only || q->inst == c->only) && quota_share_allows(&c->w, q->inst))
+			set->candidate[set->n_candidates++] = (struct candidate){ quota_share_ratio(q->inst, &c->w), q };
 	}
 	for (uint32_t i = set->n_candidates / 2; i-- > 0;)
 		sift_down(set, i);
 }
 
-/* Of the member that is most over its part and has a candidate. During one search members only lose, so the order is made
+/* Of the member that is most over its share and has a candidate. During one search members only lose, so the order is made
  * once, and kept by looking at the first of it. */
 static struct first first_candidate(const struct partition *p, const struct scope *c, struct evict_set *set)
 {
 	while (set->n_candidates) {
 		struct candidate *r = &set->candidate[0];
 		const struct evict_queue *q = r->q;
-		uint64_t over = share_ratio(q->inst, &c->w);
+		uint64_t over = quota_share_ratio(q->inst, &c->w);
 		struct first f;
 
 		if (over != r->over) {
@@ -420,12 +420,12 @@ static bool is_relaxed(const struct partition *p, const struct picks *k)
 	return all;
 }
 
-static void refresh_shares(struct partition *p, const struct scope *c)
+static void refresh_quota_shares(struct partition *p, const struct scope *c)
 {
 	if (c->space != ANY_SPACE)
-		shares_refresh(p, c->space);
+		quota_shares_refresh(p, c->space);
 	for (uint32_t i = 0; c->space == ANY_SPACE && i < c->group->n_in; i++)
-		shares_refresh(p, c->group->in[i].space);
+		quota_shares_refresh(p, c->group->in[i].space);
 }
 
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
@@ -437,7 +437,7 @@ static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 
 	p->searches++;
 	c->picks = &k;
-	refresh_shares(p, c);
+	refresh_quota_shares(p, c);
 	while (got < need && k.n < MAX_PICKS) {
 		struct block *b = pick(p, c, now, &f);
 		uint64_t n;

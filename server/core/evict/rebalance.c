@@ -29,7 +29,7 @@
 #include <model/table.h>
 #include <evict/evict.h>
 #include <evict/remove.h>
-#include "share.h"
+#include "quota_share.h"
 
 #define SAMPLES 32u /* slots looked at to tell how long a slab has been idle */
 #define STEER_RATIO 2u
@@ -79,7 +79,7 @@ static bool may_go_along(const struct rebalance *st, const struct instance *inst
 
 	if (!block_evictable(st->p, inst, b, now) || (b->pinned && !st->w->soft))
 		return false;
-	return st->w->over ? share_ratio(inst, st->w) > SHARE_PART : share_allows(st->w, inst);
+	return st->w->over ? quota_share_ratio(inst, st->w) > QUOTA_SHARE_ONE : quota_share_allows(st->w, inst);
 }
 
 static bool slab_may_go(void *ctx, uint32_t slab)
@@ -149,7 +149,7 @@ static int find_window(struct rebalance *st, uint32_t class_id, uint32_t **slabs
 {
 	struct skv_victims v = { slab_may_go, slab_cost, st };
 
-	shares_refresh(st->p, st->space);
+	quota_shares_refresh(st->p, st->space);
 	return skv_pool_find_victims(st->p->space[st->space].pool, class_id, &v, slabs, n);
 }
 

@@ -15,7 +15,7 @@
 #include <model/birth.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/space.h>
 #include <evict/evict.h>
 
@@ -109,10 +109,10 @@ static bool reclaim_idle(struct partition *p, struct group *g)
 	return evict_idle(p, g, now - g->spec.max_idle_ms, PORTION_BLOCKS);
 }
 
-/* An instance that has more than its fixed part, for that was larger, or nearly as much: as over_room does for groups. */
-static bool reclaim_parts(struct partition *p, const struct group *g)
+/* An instance that has more than its fixed share, for that was larger, or nearly as much: as over_room does for groups. */
+static bool reclaim_quota_shares(struct partition *p, const struct group *g)
 {
-	uint64_t room = g->spec.share == SKV_SHARE_FIXED ? group_room(p, g) : 0, part, owed;
+	uint64_t room = g->spec.share == SKV_SHARE_FIXED ? group_room(p, g) : 0, share, owed;
 	uint32_t keep = g->spec.high_percent ? 0 : p->core->o.free_percent;
 	bool more = false;
 
@@ -121,8 +121,8 @@ static bool reclaim_parts(struct partition *p, const struct group *g)
 
 		if (inst->group != g)
 			continue;
-		part = share_of(inst, room);
-		owed = less(inst->used_bytes - inst->removing_bytes, part - percent_of(part, keep));
+		share = quota_share_of(inst, room);
+		owed = less(inst->used_bytes - inst->removing_bytes, share - percent_of(share, keep));
 		if (owed)
 			more |= evict_instance_bytes(p, inst, least(owed, PORTION_BLOCKS * inst->block_bytes), false) >=
 				PORTION_BLOCKS * inst->block_bytes;
@@ -168,7 +168,7 @@ bool reclaim_group(struct partition *p, struct group *g)
 
 	ASSERT_EXCLUSIVE(p);
 	more |= reclaim_old(p, g);
-	more |= reclaim_parts(p, g);
+	more |= reclaim_quota_shares(p, g);
 	bytes = bytes_owed(p, g, &type);
 	blocks = over(g->count.blocks, g->spec.reclaim_blocks);
 	if ((bytes == 0 && blocks == 0) || now < g->reclaim_at)

@@ -20,7 +20,7 @@
 #include <model/pin.h>
 #include <model/policy.h>
 #include <model/queue.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/space.h>
 
 /* Room for one more. */

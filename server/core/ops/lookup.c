@@ -20,7 +20,7 @@
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/space.h>
 #include <model/table.h>
 #include <journal/change.h>
@@ -35,7 +35,7 @@ static uint64_t lease_cap(const struct partition *p, const struct instance *inst
 	uint64_t sum = slots_only ? group_storages_room(p, inst->group) : group_room(p, inst->group);
 
 	if (inst->group->spec.share == SKV_SHARE_FIXED && !slots_only)
-		sum = share_of(inst, sum);
+		sum = quota_share_of(inst, sum);
 	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 

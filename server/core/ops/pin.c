@@ -18,7 +18,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/pin.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>
@@ -187,11 +187,11 @@ static int check_room(const struct partition *p, const struct instance *inst, ui
 		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
 				"group '%s' would have %llu bytes pinned hard; it may %llu: unpin some, or raise its pin_percent (%u)",
 				g->spec.name, (unsigned long long)all, (unsigned long long)percent_of(room, percent), percent);
-	room = percent_of(share_of(inst, room), percent);
+	room = percent_of(quota_share_of(inst, room), percent);
 	more += pinned_bytes(inst, true);
 	if (more > room)
 		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
-				"instance '%s' would have %llu bytes pinned hard; of its part it may %llu: unpin some, or raise its "
+				"instance '%s' would have %llu bytes pinned hard; of its share it may %llu: unpin some, or raise its "
 				"capacity or weight, or the group's pin_percent (%u)",
 				inst->spec.id, (unsigned long long)more, (unsigned long long)room, percent);
 	return SKV_OK;

@@ -17,7 +17,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
-#include <model/share.h>
+#include <model/quota_share.h>
 #include <model/space.h>
 #include <storage/growth.h>
 #include <evict/clear.h>
@@ -86,13 +86,13 @@ static int take_spec(struct partition *p, struct plan *plan, uint32_t space, uin
 	return SKV_OK;
 }
 
-/* Will it have no more than its part with the plan, so that others give it room of theirs first, whatever their class? */
-static bool below_part(const struct partition *p, const struct plan *plan)
+/* Will it have no more than its share with the plan, so that others give it room of theirs first, whatever their class? */
+static bool below_quota_share(const struct partition *p, const struct plan *plan)
 {
 	const struct instance *inst = plan->inst;
 
 	return inst->group->spec.share != SKV_SHARE_GROUP &&
-	       inst->used_bytes - inst->removing_bytes + plan->bytes <= share_of(inst, group_room(p, inst->group));
+	       inst->used_bytes - inst->removing_bytes + plan->bytes <= quota_share_of(inst, group_room(p, inst->group));
 }
 
 /* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
@@ -112,7 +112,7 @@ static bool make_room(struct partition *p, const struct plan *plan, uint32_t spa
 		return true;
 	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
 	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
-	if (below_part(p, plan) && evict_rebalance(p, space, class_id, &over))
+	if (below_quota_share(p, plan) && evict_rebalance(p, space, class_id, &over))
 		return true;
 	got = evict_slots(p, space, class_id, need, &w);
 	if (got >= need)
@@ -409,14 +409,14 @@ static uint64_t may_open(const struct partition *p, const struct group *g)
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-/* Blocks that a fixed part leaves, `all` of it or what the instance does not have yet. */
-static uint64_t part_left(const struct partition *p, const struct instance *inst, bool all)
+/* Blocks that a fixed share leaves, `all` of it or what the instance does not have yet. */
+static uint64_t quota_share_rest(const struct partition *p, const struct instance *inst, bool all)
 {
-	uint64_t part = share_of(inst, group_room(p, inst->group));
+	uint64_t share = quota_share_of(inst, group_room(p, inst->group));
 
 	if (inst->group->spec.share != SKV_SHARE_FIXED)
 		return UINT64_MAX;
-	return (all ? part : less(part, inst->used_bytes)) / inst->block_bytes;
+	return (all ? share : less(share, inst->used_bytes)) / inst->block_bytes;
 }
 
 uint64_t placement_bound(const struct partition *p, const struct plan *plan)
@@ -425,7 +425,7 @@ uint64_t placement_bound(const struct partition *p, const struct plan *plan)
 	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
 
 	ASSERT_SHARED(p);
-	n = least(n, part_left(p, plan->inst, true));
+	n = least(n, quota_share_rest(p, plan->inst, true));
 	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->count.blocks + g->open_blocks)) : n;
 }
 
@@ -460,7 +460,7 @@ uint64_t placement_now(struct partition *p, const struct plan *plan)
 		n = least(skv_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);
 		most = n > most ? n : most;
 	}
-	most = least(most, part_left(p, plan->inst, false));
+	most = least(most, quota_share_rest(p, plan->inst, false));
 	most = least(most, less(MAX_ENTRIES, plan->inst->entries));
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
@@ -510,31 +510,31 @@ static uint64_t evict_for_quota(struct partition *p, const struct plan *plan, bo
 	return got;
 }
 
-static int no_part(const struct plan *plan, uint64_t part, struct skv_error *err)
+static int no_quota_share(const struct plan *plan, uint64_t share, struct skv_error *err)
 {
 	const struct skv_instance_spec *s = &plan->inst->spec;
 
 	return skv_fail(err, SKV_E_QUOTA, s->capacity ? "capacity" : "weight",
 			"instance '%s' has %llu bytes of the %llu that are its part of group '%s', and nothing more of its own may "
-			"be evicted: it is pinned, leased or being written, or the part is too small",
-			s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)part, s->group);
+			"be evicted: it is pinned, leased or being written, or the share is too small",
+			s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)share, s->group);
 }
 
-/* A fixed part is a bound; what the instance has makes room itself. */
-static int part_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
+/* A fixed share is a bound; what the instance has makes room itself. */
+static int quota_share_left(struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	struct instance *inst = plan->inst;
-	uint64_t part, staying;
+	uint64_t share, staying;
 
 	if (inst->group->spec.share != SKV_SHARE_FIXED)
 		return SKV_OK;
-	part = share_of(inst, group_room(p, inst->group));
-	if (inst->used_bytes + plan->bytes <= part)
+	share = quota_share_of(inst, group_room(p, inst->group));
+	if (inst->used_bytes + plan->bytes <= share)
 		return SKV_OK;
 	staying = inst->used_bytes - inst->removing_bytes;
-	if (staying + plan->bytes > part && (plan->bytes > part || evict_for_quota(p, plan, true, staying + plan->bytes - part) == 0) &&
+	if (staying + plan->bytes > share && (plan->bytes > share || evict_for_quota(p, plan, true, staying + plan->bytes - share) == 0) &&
 	    inst->removing_bytes == 0)
-		return no_part(plan, part, err);
+		return no_quota_share(plan, share, err);
 	return TRY_WAIT_QUOTA;
 }
 
@@ -583,6 +583,6 @@ int placement_quota(struct partition *p, const struct plan *plan, struct skv_err
 
 	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_OK)
-		rc = part_quota(p, plan, err);
+		rc = quota_share_left(p, plan, err);
 	return rc == SKV_OK ? group_quota(p, plan, err) : rc;
 }

@@ -160,7 +160,7 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
 			   struct skv_arena *a, struct skv_error *err);
 /* SKV_E_INVALID (duplicate key: field "keys[i]"; "key_specs[i]"), SKV_E_CONFLICT (request id with another body),
  * SKV_E_NO_SPACE, SKV_E_QUOTA (of the group; field "max_blocks", "quotas", or none for its capacity; "weight", "capacity":
- * of the instance's fixed part; "instance": it has as many blocks as there may be in one), SKV_E_TOO_MANY (sessions), SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
+ * of the instance's fixed share; "instance": it has as many blocks as there may be in one), SKV_E_TOO_MANY (sessions), SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
 int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
 /* SKV_E_NOT_FOUND (unknown session, or another instance's), SKV_E_SESSION_EXPIRED, SKV_E_SESSION_ENDED (aborted,
@@ -178,7 +178,7 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct
 int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res, struct skv_arena *a,
 		  struct skv_error *err, const struct skv_done *done);
 /* SKV_E_INVALID ("keys", "kind", "ttl_ms"), SKV_E_QUOTA ("pinned_bytes": more would be pinned hard
- * than pin_percent of the group's room, or of the instance's part, allows; then nothing is pinned), SKV_E_JOURNAL_FULL,
+ * than pin_percent of the group's room, or of the instance's share, allows; then nothing is pinned), SKV_E_JOURNAL_FULL,
  * SKV_E_STORE_*. */
 int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res, struct skv_arena *a,
 		 struct skv_error *err, const struct skv_done *done);

@@ -14,7 +14,7 @@ struct evict_for {
 	const struct instance *whose; /* its start asks for it; NULL = nobody's: ahead of need */
 	uint64_t bytes; /* that the start brings: they count for it already */
 	bool soft; /* also what is pinned soft, when nothing else is left */
-	bool over; /* evict_rebalance only: nothing but of instances that have more than their part */
+	bool over; /* evict_rebalance only: nothing but of instances that have more than their share */
 };
 /* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
  * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */

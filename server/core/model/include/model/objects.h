@@ -104,7 +104,7 @@ struct group {
 	bool falling;        /* it was above its high watermark, and is not below the low one yet */
 	uint64_t reclaim_at; /* the next step of eviction in the background: not before */
 	uint32_t n_instances;
-	uint64_t weights;    /* of its instances that have no capacity of their own (share.c) */
+	uint64_t weights;    /* of its instances that have no capacity of their own (quota_share.c) */
 	uint64_t capacities; /* of the others */
 	uint64_t room;       /* what parts are taken of, when victims were last looked for */
 	uint64_t evicted;    /* blocks, since the part was loaded */

@@ -32,7 +32,7 @@ struct evict_queue {
 	struct skv_heaps heaps;
 };
 
-/* A member of a set, and what its instance has for its part (share.c). */
+/* A member of a set, and what its instance has for its share (quota_share.c). */
 struct candidate {
 	uint64_t over;
 	const struct evict_queue *q;
@@ -48,7 +48,7 @@ struct evict_set {
 	size_t cap;
 	uint32_t n;
 	uint32_t hidden; /* of retired instances that may come back */
-	/* In a group with parts, during one search: members that may have victims, who is most over its part first. */
+	/* In a group with shares, during one search: members that may have victims, who is most over its share first. */
 	struct candidate *candidate;
 	size_t cap_candidates;
 	uint32_t n_candidates;

@@ -10,7 +10,7 @@ struct device;
 struct skv_core;
 struct skv_error;
 
-/* The reign has an incarnation; before its part is loaded. */
+/* The reign has an incarnation; before its share is loaded. */
 int claims_begin(struct skv_core *c, struct skv_error *err);
 /* Is the state to be taken for one that went back in time? */
 bool claims_roll_back(struct skv_core *c);

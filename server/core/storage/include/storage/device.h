@@ -51,7 +51,7 @@ void device_ask_stop(struct device *d);
 bool device_stopped(const struct device *d);
 /* A call into its file system has not come back for long. */
 bool device_hangs(const struct device *d);
-/* Under the write lock: the core and its part forget the device and its (empty) space. */
+/* Under the write lock: the core and its share forget the device and its (empty) space. */
 void device_remove(struct skv_core *c, struct device *d);
 /* Ends its thread, removes its files as long as this fence is the newest, destroys it. */
 void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n);

@@ -1,8 +1,8 @@
 /*
- * share.h - what an instance may have of its group's capacity.
+ * quota_share.h - what an instance may have of its group's capacity.
  */
-#ifndef SKV_CORE_MODEL_SHARE_H
-#define SKV_CORE_MODEL_SHARE_H
+#ifndef SKV_CORE_MODEL_QUOTA_SHARE_H
+#define SKV_CORE_MODEL_QUOTA_SHARE_H
 
 #include <stdint.h>
 
@@ -19,13 +19,13 @@ uint64_t spec_block_bytes(const struct skv_instance_spec *i); /* all specs */
 void group_join(struct group *g, struct instance *inst);
 void group_leave(struct instance *inst);
 /* Takes weight and capacity of `to`. */
-void share_change(struct instance *inst, const struct skv_instance_spec *to);
+void quota_share_change(struct instance *inst, const struct skv_instance_spec *to);
 /* Bytes that the group may have: its capacity, or what its storages have, if that is less. */
 uint64_t group_room(const struct partition *p, const struct group *g);
 /* Of all its storages, whatever its own capacity. */
 uint64_t group_storages_room(const struct partition *p, const struct group *g);
 /* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
  * parts. */
-uint64_t share_of(const struct instance *inst, uint64_t room);
+uint64_t quota_share_of(const struct instance *inst, uint64_t room);
 
 #endif

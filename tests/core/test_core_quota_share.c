@@ -1,5 +1,5 @@
 /*
- * test_core_share.c - what counts against what: parts of a group's capacity in each mode, borrowed and given back,
+ * test_core_quota_share.c - what counts against what: shares of a group's capacity in each mode, borrowed and given back,
  * watermarks of storages and groups; documents of all that, and a restart.
  */
 #include "core_env.h"
@@ -227,7 +227,7 @@ static void test_borrowed_and_given_back(void **state)
 	put("b", 100);
 	assert_int_equal(blocks("b"), 30);
 	assert_int_equal(blocks("a"), 10);
-	put("a", 100); /* no more than its part now, and b keeps its own */
+	put("a", 100); /* no more than its share now, and b keeps its own */
 	assert_int_equal(blocks("b"), 30);
 	assert_int_equal(blocks("a"), 10);
 }
@@ -260,7 +260,7 @@ static void test_three(void **state)
 	assert_int_equal(blocks("c"), 20);
 }
 
-/* What is most for its part is leased: the next goes, and it goes later. */
+/* What is most for its share is leased: the next goes, and it goes later. */
 static void test_borrowed_and_leased(void **state)
 {
 	(void)state;
@@ -317,7 +317,7 @@ static void test_fixed_capacity(void **state)
 	assert_int_equal(put_instance("i", 0, 12 * BLOCK), SKV_OK);
 	put("i", 20);
 	assert_int_equal(blocks("i"), 12);
-	assert_int_equal(blocks("b"), ROOM - 12); /* it had more than what is its part now */
+	assert_int_equal(blocks("b"), ROOM - 12); /* it had more than what is its share now */
 	assert_int_equal(put_instance("i", 0, 3 * BLOCK), SKV_OK);
 	env_advance(&e, 20);
 	env_advance(&e, 20);
@@ -326,10 +326,10 @@ static void test_fixed_capacity(void **state)
 		key = (struct skv_key){ next_key - 1 - n, 1 };
 		assert_int_equal(env_pin(&e, &key, 1, SKV_PIN_HARD, 0, &pinned), n == 0 ? SKV_OK : SKV_E_QUOTA);
 	}
-	assert_string_equal(e.err.field, "pinned_bytes"); /* half of its part, not of the group's room */
+	assert_string_equal(e.err.field, "pinned_bytes"); /* half of its share, not of the group's room */
 }
 
-/* What fits into a fixed part is written, the rest has no room. */
+/* What fits into a fixed share is written, the rest has no room. */
 static void test_fixed_and_fit(void **state)
 {
 	struct skv_start_res res;
@@ -349,7 +349,7 @@ static void test_fixed_and_fit(void **state)
 	assert_int_equal(res.n_write, 6); /* of its own making */
 }
 
-/* Of another class, in slabs of its own: what has more than its part gives up whole slabs. */
+/* Of another class, in slabs of its own: what has more than its share gives up whole slabs. */
 static void test_parts_across_classes(void **state)
 {
 	const struct skv_spec spec = { "kv", 2 * BLOCK };
@@ -417,7 +417,7 @@ static void test_cleared(void **state)
 	assert_int_equal(blocks("i"), 20);
 	assert_int_equal(blocks("b"), 20);
 	assert_int_equal(skv_core_instance_delete(e.core, "t", "b", &e.err), SKV_OK);
-	put("i", 40); /* all of it is its part now */
+	put("i", 40); /* all of it is its share now */
 	assert_int_equal(blocks("i"), ROOM);
 }
 

@@ -1,12 +1,12 @@
 /*
- * share.c - what an instance may have of its group's capacity.
+ * quota_share.c - what an instance may have of its group's capacity.
  *
  * Owns the sums that parts follow from: of weights, and of capacities of instances' own. Parts are told in bytes
  * and mean something where group->spec.share says so: placement.c holds starts to them, evict.c picks victims by them,
- * reclaim.c brings down what has more than its part for it was larger. All calls under the partition's lock, for
+ * reclaim.c brings down what has more than its share for it was larger. All calls under the partition's lock, for
  * writing where something changes.
  */
-#include <model/share.h>
+#include <model/quota_share.h>
 
 #include <model/find.h>
 #include <model/objects.h>
@@ -43,7 +43,7 @@ void group_leave(struct instance *inst)
 	count(inst->group, &inst->spec, -1);
 }
 
-void share_change(struct instance *inst, const struct skv_instance_spec *to)
+void quota_share_change(struct instance *inst, const struct skv_instance_spec *to)
 {
 	count(inst->group, &inst->spec, -1);
 	inst->spec.weight = to->weight;
@@ -71,7 +71,7 @@ uint64_t group_room(const struct partition *p, const struct group *g)
 	return g->spec.capacity && g->spec.capacity < sum ? g->spec.capacity : sum;
 }
 
-uint64_t share_of(const struct instance *inst, uint64_t room)
+uint64_t quota_share_of(const struct instance *inst, uint64_t room)
 {
 	const struct group *g = inst->group;
 	uint64_t rest = room > g->capacities ? room - g->capacities : 0;
