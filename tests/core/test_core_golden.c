@@ -44,10 +44,10 @@ static void assert_record(const struct skv_buf *b, const uint8_t *bytes, size_t 
 	assert_memory_equal(b->data + n, &sum, 8);
 }
 
-/* A part that has read these bytes, with their checksum behind them, and nothing else. The caller destroys it. */
+/* A partition that has read these bytes, with their checksum behind them, and nothing else. The caller destroys it. */
 static struct partition *part_of(const uint8_t *bytes, size_t n, const char *boot_id)
 {
-	struct replay r = { .p = part_make(e.core), .now = skv_now_ms(e.core->clock) };
+	struct replay r = { .p = partition_make(e.core), .now = skv_now_ms(e.core->clock) };
 	struct skv_buf b = { 0 };
 
 	assert_non_null(r.p);
@@ -120,7 +120,7 @@ static void ended_sessions_of_all_versions_are_read(void **state)
 		assert_true(s->n_write == 3 && s->committed == 2 && s->failed == 1);
 		assert_int_equal(s->instance, form[i].instance);
 		assert_true(s->finished_as == form[i].as);
-		part_destroy(p);
+		partition_destroy(p);
 	}
 }
 
@@ -145,7 +145,7 @@ static void leases_of_a_clean_stop(void **state)
 	assert_int_equal(env_lookup(&e, k, 1, SKV_LOOKUP_BATCH, 2000, &res), SKV_OK); /* the second has none */
 	assert_int_equal(res.matched, 1);
 	core_lock(e.core);
-	record_leases(&b, e.core->part, e.core->part->chunk[1], skv_now_ms(e.core->clock));
+	record_leases(&b, e.core->partition, e.core->partition->chunk[1], skv_now_ms(e.core->clock));
 	core_unlock(e.core);
 	assert_record(&b, leases, sizeof leases);
 	skv_buf_destroy(&b);
@@ -163,7 +163,7 @@ static void leases_are_read(void **state)
 		assert_int_equal(p->lease[0].inst, 2);
 		assert_true(skv_key_equal(p->lease[0].key, (struct skv_key){ 7, 1 }));
 		assert_true(p->lease[0].until == (boot ? now + 2000 : 1002000));
-		part_destroy(p);
+		partition_destroy(p);
 	}
 }
 

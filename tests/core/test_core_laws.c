@@ -595,7 +595,7 @@ static void lose_ownership(const char *key)
 	lease_ends();
 	assert_int_equal(skv_store_acquire(E->store, 0, "other", 100000, &fence, holder, sizeof holder, &err), SKV_OK);
 	skv_core_tick(E->core); /* the owner thread: renewal is fenced */
-	skv_core_tick(E->core); /* and drops the part */
+	skv_core_tick(E->core); /* and drops the partition */
 }
 
 static void lost_while_loading_scene(void)

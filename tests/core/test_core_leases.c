@@ -354,7 +354,7 @@ static void an_old_horizon_counts_for_all(void **state)
 	(void)state;
 	open_as_shipped(&e, 1000);
 	fill(&e, 900);
-	p = e.core->part;
+	p = e.core->partition;
 	core_lock(e.core);
 	p->old_horizon = now_of(&e) + 120000; /* record_horizon writes it as they did */
 	record_horizon(&b, p, false);
@@ -431,11 +431,11 @@ static void what_counts_as_leased_is_leased(void **state)
 		if (rand_r(&seed) % 500 == 0)
 			env_advance(&e, 200000);
 		core_lock(e.core);
-		told = leased_bytes(e.core->part, e.core->part->inst[0], now_of(&e));
+		told = leased_bytes(e.core->partition, e.core->partition->inst[0], now_of(&e));
 		core_unlock(e.core);
 		for (uint32_t k = 0; k < 900; k++) {
 			least += until[k] > now_of(&e);
-			most += until[k] + (2ull << e.core->part->lease_shift) > now_of(&e);
+			most += until[k] + (2ull << e.core->partition->lease_shift) > now_of(&e);
 		}
 		assert_true(told >= least && told <= most);
 	}

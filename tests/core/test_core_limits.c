@@ -524,7 +524,7 @@ static void test_bad_groups(void **state)
 static void more_entries(int64_t n)
 {
 	core_lock(e.core);
-	instance_find(e.core->part, "t", "i")->entries += (uint64_t)n;
+	instance_find(e.core->partition, "t", "i")->entries += (uint64_t)n;
 	core_unlock(e.core);
 }
 

@@ -272,7 +272,7 @@ static void test_change_of_order(void **state)
 	assert_true(there(1) && !there(3));
 }
 
-/* Without memory the policy stays, or the part is loaded anew; nothing is lost. */
+/* Without memory the policy stays, or the partition is loaded anew; nothing is lost. */
 static void test_change_without_memory(void **state)
 {
 	int rc = SKV_E_NOMEM;

@@ -3,7 +3,7 @@
  *
  * A generator: before each call that the writer makes to the store, and behind the last one, the manager gives the
  * partition up and loads it anew, at the very address that it had: the memory of parts is this program's. What the writer
- * knew was of the part before: the new one has no checkpoint, and a snapshot of its own goes on.
+ * knew was of the partition before: the new one has no checkpoint, and a snapshot of its own goes on.
  */
 #include "core_env.h"
 
@@ -71,7 +71,7 @@ static void load_again(void *ctx, const char *call)
 	assert_int_equal(skv_core_wait_ready(e.core, 10000), SKV_OK);
 	mid.fence = atomic_load(&e.core->fence);
 	assert_true(mid.fence != before);
-	assert_ptr_equal(e.core->part, &place);
+	assert_ptr_equal(e.core->partition, &place);
 	core_lock(e.core);
 	if (mid.snapshot)
 		snapshot_begin(&place, e.core->commit->queued);
@@ -99,8 +99,8 @@ static void all_is_there(void)
 	env_check(&e);
 }
 
-/* The part that was loaded meanwhile knows nothing of that checkpoint. A later one is its own. */
-static void nothing_is_told_to_the_new_part(void)
+/* The partition that was loaded meanwhile knows nothing of that checkpoint. A later one is its own. */
+static void nothing_is_told_to_the_new_partition(void)
 {
 	assert_int_equal(atomic_load(&e.core->fence), mid.fence);
 	assert_int_equal(place.checkpointed, 0);
@@ -137,7 +137,7 @@ static bool play(uint64_t n, unsigned earlier, bool snapshot)
 	rc = checkpoint_run(e.core, false, &e.err);
 	assert_int_equal(rc == SKV_OK, n == 0 || !mid.reached);
 	if (mid.reached)
-		nothing_is_told_to_the_new_part();
+		nothing_is_told_to_the_new_partition();
 	env_destroy(&e);
 	return mid.reached;
 }
@@ -146,7 +146,7 @@ static void a_checkpoint_is_of_the_part_it_began_with(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < 4; k++) {
-		unsigned earlier = k < 2 ? 0 : 3; /* the new part's first snapshot has the same number, or another one */
+		unsigned earlier = k < 2 ? 0 : 3; /* the new partition's first snapshot has the same number, or another one */
 		uint64_t n = 1;
 
 		while (play(n, earlier, k % 2))

@@ -1,6 +1,6 @@
 /*
  * test_core_replay.c - stored records that are damaged, cut, repeated or made up. Whatever the journal
- * holds, loading answers with a result: never a crash, never a part that does not add up.
+ * holds, loading answers with a result: never a crash, never a partition that does not add up.
  *
  * Damage is done behind the checksums: the records' own are made right again, so that the decoders see it.
  */
@@ -124,7 +124,7 @@ static void tell(void *ctx, const char *text)
 
 static int replay(struct env *e, const void *bytes, size_t n, bool *adds_up)
 {
-	struct partition *p = part_make(e->core);
+	struct partition *p = partition_make(e->core);
 	struct skv_error err = { 0 };
 	struct replay r = { .p = p, .now = skv_now_ms(e->core->clock) };
 	int rc;
@@ -132,8 +132,8 @@ static int replay(struct env *e, const void *bytes, size_t n, bool *adds_up)
 	assert_non_null(p);
 	assert_int_equal(registry_load(p, &err), SKV_OK);
 	rc = replay_records(&r, bytes, n, &err);
-	*adds_up = rc != SKV_OK || part_check(p, tell, NULL) == 0;
-	part_destroy(p);
+	*adds_up = rc != SKV_OK || partition_check(p, tell, NULL) == 0;
+	partition_destroy(p);
 	return rc;
 }
 

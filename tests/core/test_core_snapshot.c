@@ -39,14 +39,14 @@ static int teardown(void **state)
 static void begin_snapshot(void)
 {
 	core_lock(e.core);
-	snapshot_begin(e.core->part, e.core->commit->queued);
+	snapshot_begin(e.core->partition, e.core->commit->queued);
 	core_unlock(e.core);
 }
 
 /* As checkpoint.c does it; then a restart over it and what the journal had after it. */
 static void load_snapshot(void)
 {
-	struct partition *p = e.core->part;
+	struct partition *p = e.core->partition;
 	uint64_t id = 0, fence = atomic_load(&e.core->fence);
 
 	assert_true(p->snap.active && !p->snap.failed);
@@ -195,7 +195,7 @@ static void on_its_way(bool drop)
 	begin_finish(&fin, session);
 	if (drop) {
 		core_lock(e.core);
-		assert_int_equal(clear_queue(e.core->part, instance_find(e.core->part, "t", "i"), true, &ch), SKV_OK);
+		assert_int_equal(clear_queue(e.core->partition, instance_find(e.core->partition, "t", "i"), true, &ch), SKV_OK);
 		core_unlock(e.core);
 	} else {
 		begin_clear(&clear);
@@ -251,7 +251,7 @@ static void test_not_swept(void **state)
 	while (c.status == SKV_PENDING)
 		assert_true(commit_round(e.core));
 	end(&c, SKV_OK);
-	assert_true(e.core->part->retired && e.core->part->retired->newest);
+	assert_true(e.core->partition->retired && e.core->partition->retired->newest);
 	begin_snapshot();
 	assert_int_equal(env_put(&e, k, N), N); /* some of it in swept slots */
 	load_snapshot();

@@ -203,7 +203,7 @@ static void one_storage_too_many(void **state)
 	(void)state;
 	env_init(&e);
 	env_open(&e);
-	p = e.core->part;
+	p = e.core->partition;
 	assert_int_equal(make_space(&e, 0), SKV_OK);
 	pretend(p, MAX_SPACES - 1);
 	assert_int_equal(make_space(&e, 1), SKV_OK);

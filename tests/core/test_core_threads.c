@@ -314,7 +314,7 @@ static uint64_t checkpoints(struct shared *s)
 	return n.checkpoints;
 }
 
-/* The part goes and is loaded again, from a checkpoint that was just written. */
+/* The partition goes and is loaded again, from a checkpoint that was just written. */
 static void load_again(struct shared *s)
 {
 	uint64_t n = checkpoints(s);

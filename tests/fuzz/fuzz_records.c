@@ -3,7 +3,7 @@
  *
  * The input is a sequence of (u8 type, u16 length, payload). Each is framed and sealed as a record, so that the
  * decoders behind the checksum are reached, and all are replayed into a fresh part of a partition that has a
- * storage and two instances. Whatever they say, replay answers with a status, and a part that it accepts adds up.
+ * storage and two instances. Whatever they say, replay answers with a status, and a partition that it accepts adds up.
  *
  * With SKV_CORPUS=DIR in the environment it writes the records of a small partition there first: that is how
  * corpus/records was made.
@@ -158,12 +158,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 3 + n;
 		size -= 3 + n;
 	}
-	r = (struct replay){ .p = part_make(env.core), .now = skv_now_ms(env.core->clock) };
+	r = (struct replay){ .p = partition_make(env.core), .now = skv_now_ms(env.core->clock) };
 	must(r.p && !records.failed && registry_load(r.p, &err) == SKV_OK, "no part");
 	rc = replay_records(&r, records.data, records.len, &err);
-	must(rc != SKV_OK || part_check(r.p, NULL, NULL) == 0, "a part that was accepted does not add up");
+	must(rc != SKV_OK || partition_check(r.p, NULL, NULL) == 0, "a part that was accepted does not add up");
 	must(rc == SKV_OK || rc == SKV_E_CORRUPT || rc == SKV_E_NOMEM || rc == SKV_E_UNSUPPORTED, "an odd status");
-	part_destroy(r.p);
+	partition_destroy(r.p);
 	skv_buf_destroy(&records);
 	return 0;
 }

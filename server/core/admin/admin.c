@@ -64,8 +64,8 @@ int admin_written(struct skv_core *c, int rc)
 struct partition *admin_follow(struct skv_core *c)
 {
 	core_lock(c);
-	if (c->part && c->part->fence == c->turn_fence)
-		return c->part;
+	if (c->partition && c->partition->fence == c->turn_fence)
+		return c->partition;
 	core_unlock(c);
 	return NULL;
 }
@@ -188,7 +188,7 @@ static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint6
 		return SKV_OK;
 	have = group_find(p, g->name);
 	if (!have) {
-		rc = part_add_group(p, g, version);
+		rc = partition_add_group(p, g, version);
 	} else {
 		rc = group_spec_copy(&copy, g);
 		if (rc == SKV_OK) {
@@ -285,7 +285,7 @@ int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error
 
 		if (gone) {
 			start_fail_line(p, gone, SKV_E_NOT_FOUND, "its group was deleted");
-			part_remove_group(p, name);
+			partition_remove_group(p, name);
 		}
 		core_unlock(c);
 	}

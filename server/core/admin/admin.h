@@ -1,7 +1,7 @@
 /*
  * admin.h - what the calls of administrators share (admin.c, storage.c, instance.c, files.c).
  *
- * The registry document is written first, then the part follows. Calls may block for store and file
+ * The registry document is written first, then the partition follows. Calls may block for store and file
  * system I/O; they run one at a time (the turn) and hold no lock while they block. The partition may be
  * loaded again at any moment between: what a call found before it blocked is looked up anew afterwards. What it writes
  * bears the fence that was there when its turn began (turn_fence), so after a demotion or a reload it writes nothing more.
@@ -20,17 +20,17 @@ struct skv_error;
 int admin_enter(struct skv_core *c, struct skv_error *err);
 int admin_leave(struct skv_core *c, int rc);
 
-/* The part that the turn began with, under the write lock; NULL with *rc set when it is gone. */
+/* The partition that the turn began with, under the write lock; NULL with *rc set when it is gone. */
 struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);
 /* The same after a write to the registry. NULL: the partition is loaded again, and as that begins with a new fence, it
  * reads what was written before; the call has succeeded all the same. */
 struct partition *admin_follow(struct skv_core *c);
 
-/* The registry has changed and the part could not follow (memory): what is in memory is not the truth any
+/* The registry has changed and the partition could not follow (memory): what is in memory is not the truth any
  * more, so the partition is loaded again. Returns rc. */
 int admin_out_of_step(struct skv_core *c, int rc);
 /* Result of a write to the registry: not knowing it means loading again, and so does that something else was there than
- * the part knows. */
+ * the partition knows. */
 int admin_written(struct skv_core *c, int rc);
 
 /* Which objects a put is for. */

@@ -395,7 +395,7 @@ static uint64_t run_check(struct check *k)
 	return k->problems;
 }
 
-uint64_t part_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx)
+uint64_t partition_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx)
 {
 	struct check k = { .p = p, .say = say, .ctx = ctx };
 
@@ -417,8 +417,8 @@ int skv_core_check(struct skv_core *c, struct skv_error *err)
 
 	skv_error_clear(err);
 	core_lock(c);
-	if (c->part)
-		problems = part_check(c->part, keep_first, err);
+	if (c->partition)
+		problems = partition_check(c->partition, keep_first, err);
 	core_unlock(c);
 	return problems ? SKV_E_CORRUPT : SKV_OK;
 }
@@ -440,10 +440,10 @@ static void fsck_files(struct check *k, struct skv_core *c)
 	}
 }
 
-static int fsck_part(struct skv_core *c, bool files, struct check *k, struct skv_error *err)
+static int fsck_partition(struct skv_core *c, bool files, struct check *k, struct skv_error *err)
 {
 	struct partition *p = NULL;
-	int rc = part_load(c, atomic_load(&c->fence), &p, err);
+	int rc = partition_load(c, atomic_load(&c->fence), &p, err);
 
 	if (rc == SKV_E_CORRUPT) {
 		problem(k, "%s", err->message);
@@ -457,7 +457,7 @@ static int fsck_part(struct skv_core *c, bool files, struct check *k, struct skv
 	run_check(k);
 	if (files)
 		fsck_files(k, c);
-	part_destroy(p);
+	partition_destroy(p);
 	return SKV_OK;
 }
 
@@ -484,7 +484,7 @@ int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_tok
 		rc = skv_fail(err, SKV_E_IN_USE, "store", "'%s' runs on this store: stop it first", holder);
 	if (rc == SKV_OK) {
 		atomic_store(&c->fence, fence);
-		rc = fsck_part(c, files, &k, err);
+		rc = fsck_partition(c, files, &k, err);
 		skv_store_release(store, 0, fence, NULL);
 	}
 	out->problems = k.problems;

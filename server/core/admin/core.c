@@ -244,8 +244,8 @@ void skv_core_shutdown(struct skv_core *c)
 	if (atomic_load(&c->state) == SKV_CORE_READY) {
 		atomic_store(&c->closing, true);
 		core_lock(c);
-		if (c->part)
-			fail_waiting(c->part, SKV_E_NOT_READY, "this manager is shutting down");
+		if (c->partition)
+			fail_waiting(c->partition, SKV_E_NOT_READY, "this manager is shutting down");
 		core_unlock(c);
 		drain(c);
 		if (checkpoint_run(c, true, &err) != SKV_OK)
@@ -253,7 +253,7 @@ void skv_core_shutdown(struct skv_core *c)
 		skv_store_sync(c->store, NULL);
 	}
 	stop_threads(c);
-	if (c->part)
+	if (c->partition)
 		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
 }
@@ -285,7 +285,7 @@ void skv_core_destroy(struct skv_core *c)
 	stop_threads(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);
-	if (c->part)
+	if (c->partition)
 		owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
 	commit_destroy(c);
 	skv_cond_destroy(&c->turn_wake);
@@ -316,9 +316,9 @@ int skv_core_ready(struct skv_core *c, struct skv_error *err)
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	loaded = c->part != NULL;
-	for (uint32_t i = 0; loaded && i < c->part->n_space; i++)
-		any |= c->part->space[i].pool && space_usable(&c->part->space[i]);
+	loaded = c->partition != NULL;
+	for (uint32_t i = 0; loaded && i < c->partition->n_space; i++)
+		any |= c->partition->space[i].pool && space_usable(&c->partition->space[i]);
 	skv_rwlock_read_unlock(&c->lock);
 	if (!loaded)
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");

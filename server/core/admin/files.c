@@ -83,7 +83,7 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? list_locked(c->part, storage, a, out, n, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? list_locked(c->partition, storage, a, out, n, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

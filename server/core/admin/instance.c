@@ -164,7 +164,7 @@ static int create_instance(struct skv_core *c, const struct skv_instance_spec *i
 		rc = put_instance_doc(c, i, id, &version, err);
 	if (rc != SKV_OK || !(p = admin_follow(c)))
 		return rc;
-	rc = part_add_instance(p, i, id);
+	rc = partition_add_instance(p, i, id);
 	if (rc == SKV_OK)
 		instance_by_id(p, id)->version = version;
 	core_unlock(c);
@@ -345,7 +345,7 @@ int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char 
 	skv_buf_destroy(&doc);
 	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
 		instance_by_id(p, number)->version = version;
-		part_set_dropped(p, number);
+		partition_set_dropped(p, number);
 		core_unlock(c);
 	}
 	return admin_leave(c, rc);

@@ -251,7 +251,7 @@ int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? storages_locked(c->part, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? storages_locked(c->partition, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && name && *n == 0 ? missing(err, "storage", "name", name) : rc;
 }
@@ -264,7 +264,7 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a, s
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? groups_locked(c->part, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? groups_locked(c->partition, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && name && *n == 0 ? missing(err, "group", "name", name) : rc;
 }
@@ -277,7 +277,7 @@ int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, s
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? instances_locked(c->part, tenant, id, a, out, n)
+	rc = c->partition ? instances_locked(c->partition, tenant, id, a, out, n)
 		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && id && *n == 0 ? missing(err, "instance", "id", id) : rc;
@@ -318,8 +318,8 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	out->evicted_blocks = atomic_load(&c->count.evicted_blocks);
 	out->expired_sessions = atomic_load(&c->count.expired_sessions);
 	skv_rwlock_read(&c->lock);
-	if (c->part)
-		rc = totals(c->part, a, out);
+	if (c->partition)
+		rc = totals(c->partition, a, out);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

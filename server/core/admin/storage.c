@@ -218,7 +218,7 @@ static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 		files_settle(&p->space[at]);
 		p->space[at].high_percent = s->high_percent;
 		p->space[at].low_percent = s->low_percent;
-		if (part_count_slots(&p->space[at]) != SKV_OK)
+		if (partition_count_slots(&p->space[at]) != SKV_OK)
 			admin_out_of_step(c, SKV_OK);
 		if (!same_description(p->space[at].dev, s) && /* `s` may be made of the device's own strings */
 		    device_describe(p->space[at].dev, s) != SKV_OK)
@@ -317,7 +317,7 @@ static void derive_uuid(const struct skv_core *c, const char *name, uint8_t uuid
 	}
 }
 
-/* The part takes the new storage; *dev is NULL once the core has it. If the partition is loaded again, that makes a device
+/* The partition takes the new storage; *dev is NULL once the core has it. If the partition is loaded again, that makes a device
  * of its own from the registry. */
 static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version, struct device **dev)
 {
@@ -328,7 +328,7 @@ static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uin
 	if (!p)
 		return SKV_OK;
 	if (space_find(p, s->name) < 0) {
-		rc = part_add_space(p, d, s, version);
+		rc = partition_add_space(p, d, s, version);
 		if (rc == SKV_OK)
 			rc = device_add(c, d);
 		if (rc == SKV_OK) {
@@ -533,7 +533,7 @@ static int copy_files(const struct space *s, struct space_file **out, size_t *n)
 	return SKV_OK;
 }
 
-/* The part forgets the space, if it was not loaded again without it; the device is the caller's then, and so are its files. */
+/* The partition forgets the space, if it was not loaded again without it; the device is the caller's then, and so are its files. */
 static struct device *take_device(struct skv_core *c, uint32_t id)
 {
 	struct device *d;

@@ -52,7 +52,7 @@ static struct portion next_portion(size_t *at, size_t n)
 }
 
 /* Returns ms to wait. */
-static uint32_t tick_part(struct partition *p)
+static uint32_t tick_partition(struct partition *p)
 {
 	struct skv_core *c = p->core;
 	uint64_t now = skv_now_ms(c->clock);
@@ -89,14 +89,14 @@ uint32_t tick_once(struct skv_core *c)
 	if (atomic_load(&c->state) != SKV_CORE_READY || atomic_load(&c->closing))
 		return TICK_MS; /* closing: nothing may follow the clean checkpoint */
 	core_lock(c);
-	if (c->part && owner_valid(c))
-		ms = tick_part(c->part);
-	else if (c->part) { /* the store cannot be reached: nobody waits for what may never come */
-		start_fail_waiters(c->part, SKV_E_NOT_OWNER, "the ownership could not be renewed");
-		trim_fail_all(c->part, SKV_E_NOT_OWNER, "the ownership could not be renewed");
+	if (c->partition && owner_valid(c))
+		ms = tick_partition(c->partition);
+	else if (c->partition) { /* the store cannot be reached: nobody waits for what may never come */
+		start_fail_waiters(c->partition, SKV_E_NOT_OWNER, "the ownership could not be renewed");
+		trim_fail_all(c->partition, SKV_E_NOT_OWNER, "the ownership could not be renewed");
 	}
-	if (c->part)
-		swept = retired_take_swept(c->part);
+	if (c->partition)
+		swept = retired_take_swept(c->partition);
 	core_unlock(c);
 	retired_free(swept);
 	return ms;

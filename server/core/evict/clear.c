@@ -229,9 +229,9 @@ void retired_finish(struct skv_core *c)
 		struct instance *swept = NULL;
 
 		core_lock(c);
-		more = c->part && retired_go_on(c->part);
-		if (c->part)
-			swept = retired_take_swept(c->part);
+		more = c->partition && retired_go_on(c->partition);
+		if (c->partition)
+			swept = retired_take_swept(c->partition);
 		core_unlock(c);
 		retired_free(swept);
 	}

@@ -103,7 +103,7 @@ void commit_complete(struct skv_core *c, struct change *ch, int status, bool fil
 
 		ch->waiters = w->next;
 		if (fill && w->fill)
-			rc = w->fill(w, c->part, ch, status);
+			rc = w->fill(w, c->partition, ch, status);
 		if (rc == SKV_PENDING)
 			continue;
 		if (rc != SKV_OK && w->err && w->err->status == SKV_OK)
@@ -115,7 +115,7 @@ void commit_complete(struct skv_core *c, struct change *ch, int status, bool fil
 void commit_apply(struct skv_core *c, struct change *ch)
 {
 	if (ch->ops->apply)
-		ch->ops->apply(c->part, ch);
+		ch->ops->apply(c->partition, ch);
 	commit_complete(c, ch, SKV_OK, true);
 	change_destroy(ch);
 }
@@ -123,7 +123,7 @@ void commit_apply(struct skv_core *c, struct change *ch)
 static void undo(struct skv_core *c, struct change *ch, int status)
 {
 	if (ch->ops->undo)
-		ch->ops->undo(c->part, ch);
+		ch->ops->undo(c->partition, ch);
 	commit_complete(c, ch, status, true);
 	change_destroy(ch);
 }
@@ -208,7 +208,7 @@ static bool any_makes_more(const struct change *ch)
 /* The append did not happen. Full disk: what makes more is refused, what frees or ends goes on with the store's reserve. */
 static void append_failed(struct skv_core *c, struct change *batch, int status, bool urgent)
 {
-	struct partition *p = c->part;
+	struct partition *p = c->partition;
 	bool full = status == SKV_E_STORE_FULL;
 	struct change *all = join(batch, take_queue(c));
 	bool more = any_makes_more(all);
@@ -229,7 +229,7 @@ void commit_drain(struct skv_core *c, int status)
 {
 	struct change *ch = take_queue(c);
 
-	c->events->fail_waiting(c->part, status, skv_status_text(status));
+	c->events->fail_waiting(c->partition, status, skv_status_text(status));
 	while (ch) {
 		struct change *next = ch->next;
 
@@ -239,12 +239,12 @@ void commit_drain(struct skv_core *c, int status)
 	}
 }
 
-void commit_stop_part(struct skv_core *c, struct change *batch, int status)
+void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
 {
-	bool fenced = status == SKV_E_FENCED && owner_lost(c, c->part->fence);
+	bool fenced = status == SKV_E_FENCED && owner_lost(c, c->partition->fence);
 	int ready = SKV_CORE_READY;
 
-	snapshot_abort(c->part);
+	snapshot_abort(c->partition);
 	if (fenced)
 		atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_STANDBY);
 	else
@@ -303,8 +303,8 @@ static int append(struct skv_core *c, const struct round *r)
 		skv_put_bytes(&b, ch->rec.data, ch->rec.len);
 		COUNT(c, commit_records, 1);
 	}
-	/* Only this thread moves part->seq, and the part stays while commit.busy is set. */
-	rc = skv_store_append(c->store, 0, c->part->fence, c->part->seq + 1, b.data, b.len,
+	/* Only this thread moves part->seq, and the partition stays while commit.busy is set. */
+	rc = skv_store_append(c->store, 0, c->partition->fence, c->partition->seq + 1, b.data, b.len,
 			      (r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
 	skv_buf_destroy(&b);
 	if (rc != SKV_OK)
@@ -318,9 +318,9 @@ static void append_done(struct skv_core *c, const struct round *r)
 	struct change *batch = r->batch;
 
 	COUNT(c, commits, 1);
-	c->part->seq++;
-	c->part->journal_bytes += r->bytes;
-	c->part->store_full_until = 0;
+	c->partition->seq++;
+	c->partition->journal_bytes += r->bytes;
+	c->partition->store_full_until = 0;
 	while (batch) {
 		struct change *next = batch->next;
 
@@ -334,7 +334,7 @@ static void append_done(struct skv_core *c, const struct round *r)
 		sync_covers_all(c);
 	else
 		sync_is_behind(c);
-	c->events->space_freed(c->part);
+	c->events->space_freed(c->partition);
 }
 
 /* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */
@@ -374,7 +374,7 @@ static bool append_round(struct skv_core *c)
 	else if (rc == SKV_E_STORE_FULL || rc == SKV_E_STORE_IO || rc == SKV_E_NOMEM)
 		append_failed(c, r.batch, rc, r.urgent);
 	else
-		commit_stop_part(c, r.batch, rc);
+		commit_stop_partition(c, r.batch, rc);
 	note_ended(c);
 	core_unlock(c);
 	return true;
@@ -387,13 +387,13 @@ static void begin_snapshot(struct skv_core *c)
 	if (synced)
 		sync_apply(c, true); /* what the journal says is in memory */
 	core_lock(c);
-	if (c->part && synced && atomic_load(&c->state) == SKV_CORE_READY) {
+	if (c->partition && synced && atomic_load(&c->state) == SKV_CORE_READY) {
 		uint64_t barrier;
 
 		skv_mutex_lock(&c->commit->lock);
 		barrier = c->commit->queued;
 		skv_mutex_unlock(&c->commit->lock);
-		snapshot_begin(c->part, barrier);
+		snapshot_begin(c->partition, barrier);
 	}
 	core_unlock(c);
 }
@@ -409,13 +409,13 @@ bool commit_round(struct skv_core *c)
 	skv_mutex_unlock(&q->lock);
 	did = sync_collect(c);
 	skv_rwlock_read(&c->lock);
-	ready = c->part && atomic_load(&c->state) == SKV_CORE_READY;
+	ready = c->partition && atomic_load(&c->state) == SKV_CORE_READY;
 	if (ready)
-		hurry = c->part->n_waiting > 0;
+		hurry = c->partition->n_waiting > 0;
 	skv_rwlock_read_unlock(&c->lock);
 	if (!ready) {
 		core_lock(c);
-		if (c->part)
+		if (c->partition)
 			commit_drain(c, SKV_E_NOT_READY);
 		sync_forget(c, SKV_E_UNKNOWN_OUTCOME);
 		core_unlock(c);

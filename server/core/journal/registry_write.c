@@ -1,7 +1,7 @@
 /*
  * registry_write.c - every write of the core to the registry, and what the registry counts and remembers.
  *
- * A write is made in the name of the part that it was decided on: it carries that part's fence, and each load of the
+ * A write is made in the name of the partition that it was decided on: it carries that partition's fence, and each load of the
  * partition has a fence of its own. So what was decided before a demotion, or before the partition was loaded again,
  * changes nothing afterwards, however long it was on its way. It also carries the version of what it replaces: two calls
  * of one manager do not write over each other.
@@ -216,7 +216,7 @@ int registry_finish_drops(struct partition *p, struct skv_error *err)
 		skv_buf_destroy(&doc);
 		inst->registered = rc != SKV_OK;
 		if (rc == SKV_OK)
-			part_set_dropped(p, inst->id);
+			partition_set_dropped(p, inst->id);
 	}
 	return rc;
 }

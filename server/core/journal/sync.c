@@ -7,7 +7,7 @@
  * waits for it. A thread of its own does it, so that others are appended and answered meanwhile. An append that syncs
  * covers everything before it.
  *
- * State: commit.behind. Called by the committer alone, and by whoever drops the part while no round runs.
+ * State: commit.behind. Called by the committer alone, and by whoever drops the partition while no round runs.
  */
 #include <journal/sync.h>
 
@@ -91,7 +91,7 @@ void sync_apply(struct skv_core *c, bool all)
 	if (b->applied == b->covered)
 		return;
 	core_lock(c);
-	while (b->applied < b->covered && c->part && (all || blocks < PORTION)) {
+	while (b->applied < b->covered && c->partition && (all || blocks < PORTION)) {
 		struct change *ch = b->head;
 
 		b->head = ch->next;
@@ -101,8 +101,8 @@ void sync_apply(struct skv_core *c, bool all)
 		blocks += 1 + ch->blocks;
 		commit_apply(c, ch);
 	}
-	if (c->part)
-		c->events->space_freed(c->part);
+	if (c->partition)
+		c->events->space_freed(c->partition);
 	core_unlock(c);
 }
 
@@ -129,8 +129,8 @@ static bool ended(struct skv_core *c, int status, uint64_t upto)
 		return true;
 	}
 	core_lock(c);
-	if (c->part)
-		commit_stop_part(c, NULL, SKV_E_UNKNOWN_OUTCOME);
+	if (c->partition)
+		commit_stop_partition(c, NULL, SKV_E_UNKNOWN_OUTCOME);
 	sync_forget(c, SKV_E_UNKNOWN_OUTCOME);
 	core_unlock(c);
 	return false;

@@ -6,7 +6,7 @@
  * time to a 150th of its age: two seconds of five minutes, ten minutes of a day. For ten years some 6500 pairs do.
  *
  * The wall clock may be wrong for a while, and is set then. So the times of pairs are those of a clock that nobody sets:
- * what the wall clock said when the part was loaded, and what has passed since. They are told by the wall clock as it
+ * what the wall clock said when the partition was loaded, and what has passed since. They are told by the wall clock as it
  * stands (birth_look): when it is set, ages stay what they are. Restarts have nothing but what was written down: of times that go
  * back (START has the wall clock's) the later told are right, and none lies in the future.
  *

@@ -2,7 +2,7 @@
  * files.c - the slab files of a space: which there are, and which of them drain.
  *
  * Owns the table space->file, in order of numbers, and beside it the list of those that drain, so that the ticker looks at no
- * others; the pool has those that are there, the registry a document for each. Numbers may have holes. Called while loading, when nobody else sees the part, and under the write lock. Nothing here
+ * others; the pool has those that are there, the registry a document for each. Numbers may have holes. Called while loading, when nobody else sees the partition, and under the write lock. Nothing here
  * touches the store or a file system.
  */
 #include <model/files.h>

@@ -1,7 +1,7 @@
 /*
- * objects.c - storages, groups and instances as a part has them in memory: made, found, removed.
+ * objects.c - storages, groups and instances as a partition has them in memory: made, found, removed.
  *
- * Owns their strings. Called while loading, when nobody else sees the part, and by administrators under the
+ * Owns their strings. Called while loading, when nobody else sees the partition, and by administrators under the
  * write lock. Nothing here touches the store (registry.c does).
  */
 #include <model/objects.h>
@@ -37,7 +37,7 @@ static int spaces_reserve(struct partition *p)
 	return rc;
 }
 
-int part_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
+int partition_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct skv_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
 	struct space *sp;
@@ -58,7 +58,7 @@ int part_add_space(struct partition *p, struct device *d, const struct skv_stora
 		*sp = (struct space){ 0 };
 		return SKV_E_NOMEM;
 	}
-	rc = part_count_slots(sp);
+	rc = partition_count_slots(sp);
 	if (rc != SKV_OK) {
 		skv_pool_destroy(sp->pool);
 		*sp = (struct space){ 0 };
@@ -72,7 +72,7 @@ int part_add_space(struct partition *p, struct device *d, const struct skv_stora
 	return SKV_OK;
 }
 
-int part_count_slots(struct space *s)
+int partition_count_slots(struct space *s)
 {
 	int rc = s->dev->ops->counted && s->capacity ? skv_pool_add_file(s->pool, 0, s->capacity) : SKV_OK;
 
@@ -136,7 +136,7 @@ void group_free(struct group *g)
 	skv_free(g);
 }
 
-int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version)
+int partition_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version)
 {
 	struct group *copy = skv_calloc(1, sizeof *copy);
 	void *v = p->group, *name = p->group_name;
@@ -171,7 +171,7 @@ static void leave_detached(struct partition *p, const struct group *g)
 	to->used_bytes += g->used_bytes;
 }
 
-void part_remove_group(struct partition *p, const char *name)
+void partition_remove_group(struct partition *p, const char *name)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_group; i++) {
@@ -242,7 +242,7 @@ static int instances_reserve(struct partition *p)
 	return rc;
 }
 
-int part_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g)
+int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g)
 {
 	struct instance *inst = skv_calloc(1, sizeof *inst);
 
@@ -259,12 +259,12 @@ int part_add_instance_to(struct partition *p, const struct skv_instance_spec *i,
 	return SKV_OK;
 }
 
-int part_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id)
+int partition_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id)
 {
 	struct group *g = group_find(p, i->group);
 
 	ASSERT_EXCLUSIVE(p);
-	return g ? part_add_instance_to(p, i, id, g) : SKV_E_CORRUPT;
+	return g ? partition_add_instance_to(p, i, id, g) : SKV_E_CORRUPT;
 }
 
 struct instance *instance_again(const struct instance *inst)
@@ -294,7 +294,7 @@ struct instance *instance_by_id(const struct partition *p, uint32_t id)
 	return NULL;
 }
 
-void part_set_dropped(struct partition *p, uint32_t id)
+void partition_set_dropped(struct partition *p, uint32_t id)
 {
 	struct instance *inst = instance_by_id(p, id);
 
@@ -307,7 +307,7 @@ void part_set_dropped(struct partition *p, uint32_t id)
 	group_join(&p->detached, inst);
 }
 
-void part_remove_instance(struct partition *p, struct instance *inst)
+void partition_remove_instance(struct partition *p, struct instance *inst)
 {
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_inst; i++) {

@@ -39,7 +39,7 @@ static struct evict_queue *queue_find(const struct instance *inst, uint32_t spac
 static uint32_t *place_in_queue(void *ctx, uint32_t id)
 {
 	const struct evict_queue *q = ctx;
-	struct block *b = block_get(q->part, id);
+	struct block *b = block_get(q->partition, id);
 
 	for (uint32_t s = 0; s < q->inst->spec.n_specs; s++)
 		if (b->slot[s].queued && b->slot[s].space == q->space &&
@@ -229,7 +229,7 @@ static struct evict_queue *queue_make(struct partition *p, struct instance *inst
 	q = skv_calloc(1, sizeof *q);
 	if (!q)
 		return NULL;
-	*q = (struct evict_queue){ .part = p, .inst = inst, .set = set, .space = space, .class_id = class_id };
+	*q = (struct evict_queue){ .partition = p, .inst = inst, .set = set, .space = space, .class_id = class_id };
 	skv_heaps_init(&q->heaps, inst->group->n_queues + EVICT_FIRST, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
 	join_set(q);

@@ -129,7 +129,7 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct
 	*res = (struct skv_delete_res){ 0 };
 	op->w = (struct waiter){ .completion.done = *done, .fill = fill_delete, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? delete_locked(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? delete_locked(c->partition, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }
@@ -179,7 +179,7 @@ int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct s
 	*res = (struct skv_clear_res){ 0 };
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? clear_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? clear_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

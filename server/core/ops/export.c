@@ -135,7 +135,7 @@ int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct
 	if (req->max == 0 || req->max > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? export_locked(c->part, req, res, a, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? export_locked(c->partition, req, res, a, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -432,9 +432,9 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 	if (!w)
 		return SKV_E_NOMEM;
 	core_lock(c);
-	rc = c->part ? find(c->part, e, s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? find(c->partition, e, s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	if (rc == SKV_OK)
-		rc = settle(c->part, *s, w, &ended);
+		rc = settle(c->partition, *s, w, &ended);
 	if (rc == SKV_OK && !ended)
 		return SKV_OK;
 	*s = NULL;
@@ -454,7 +454,7 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct
 		w->req = req; /* tells a finish from an abort */
 	rc = begin_ending(c, &e, w, &s, err);
 	if (s) {
-		rc = queue_finish(c->part, s, req, w);
+		rc = queue_finish(c->partition, s, req, w);
 		core_unlock(c);
 	} else if (rc == SKV_OK && res->state == SKV_SESSION_ABORTED) {
 		rc = skv_fail(err, SKV_E_SESSION_ENDED, "session", "it was aborted");
@@ -481,7 +481,7 @@ int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct s
 	int rc = begin_ending(c, &e, w, &s, err);
 
 	if (s) {
-		rc = queue_abort(c->part, s, req->quiesced, w);
+		rc = queue_abort(c->partition, s, req->quiesced, w);
 		core_unlock(c);
 	}
 	return rc;

@@ -297,7 +297,7 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct
 	if (req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? lookup_locked(c->part, req, res, a, err, true)
+	rc = c->partition ? lookup_locked(c->partition, req, res, a, err, true)
 		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	if (rc != SKV_PENDING)
@@ -307,7 +307,7 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .completion.done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? wait_for_horizon(c->part, w, false) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? wait_for_horizon(c->partition, w, false) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

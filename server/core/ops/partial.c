@@ -280,7 +280,7 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .completion.done = *done, .fill = fill_partial, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? partial_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? partial_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

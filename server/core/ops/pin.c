@@ -293,7 +293,7 @@ int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_p
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? pin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? pin_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	core_unlock(c);
 	return rc;
@@ -313,7 +313,7 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? unpin_locked(c->part, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? unpin_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }
@@ -351,12 +351,12 @@ int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv
 	if (!res->key || !res->kind || !res->ttl_ms)
 		return SKV_E_NOMEM;
 	skv_rwlock_read(&c->lock);
-	if (!c->part)
+	if (!c->partition)
 		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	else
-		rc = instance_need(c->part, req->tenant, req->instance, "instance", &inst, err);
+		rc = instance_need(c->partition, req->tenant, req->instance, "instance", &inst, err);
 	if (rc == SKV_OK)
-		list(c->part, inst, req, res);
+		list(c->partition, inst, req, res);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -209,7 +209,7 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
 	if (req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? search_run(c->part, req, a, &s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? search_run(c->partition, req, a, &s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	if (rc != SKV_OK)
 		return rc;
@@ -229,7 +229,7 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	if (!c->part)
+	if (!c->partition)
 		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	for (uint32_t i = 0; rc == SKV_OK && i < req->n_instances; i++) {
 		struct instance *inst = NULL;
@@ -237,15 +237,15 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 		struct unread gone;
 
 		snprintf(field, sizeof field, "instances[%u]", i);
-		rc = instance_need(c->part, req->tenant, req->instances[i], field, &inst, err);
+		rc = instance_need(c->partition, req->tenant, req->instances[i], field, &inst, err);
 		if (rc == SKV_OK)
-			rc = spaces_gone(c->part, inst, false, a, &gone);
+			rc = spaces_gone(c->partition, inst, false, a, &gone);
 		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;
 			struct probe pr;
 
-			probe_begin(&pr, c->part, inst, req->keys, req->n_keys);
+			probe_begin(&pr, c->partition, inst, req->keys, req->n_keys);
 			while (matched[i] < req->n_keys && (b = probe_block(&pr, matched[i])) && has_all(b, mask, &gone))
 				matched[i]++;
 		}

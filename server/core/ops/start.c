@@ -676,7 +676,7 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 	op->since = skv_now_ms(c->clock);
 	hash_request(op);
 	core_lock(c);
-	rc = c->part ? admit(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? admit(c->partition, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	if (rc == SKV_OK)
 		count_outcome(c, req, res);

@@ -61,14 +61,14 @@ int skv_core_block(struct skv_core *c, const char *tenant, const char *instance,
 		return rc;
 	memset(out, 0, sizeof *out);
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? instance_need(c->part, tenant, instance, "instance", &inst, err)
+	rc = c->partition ? instance_need(c->partition, tenant, instance, "instance", &inst, err)
 		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	if (rc == SKV_OK)
-		b = index_find(c->part, inst, key);
+		b = index_find(c->partition, inst, key);
 	if (rc == SKV_OK && (!b || !b->live))
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "key", "no such block in instance '%s'", instance);
 	if (rc == SKV_OK)
-		rc = view_block(c->part, inst, b, out, a);
+		rc = view_block(c->partition, inst, b, out, a);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }
@@ -137,10 +137,10 @@ int skv_core_states(struct skv_core *c, const struct skv_states_req *req, struct
 	if (req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->part ? instance_need(c->part, req->tenant, req->instance, "instance", &inst, err)
+	rc = c->partition ? instance_need(c->partition, req->tenant, req->instance, "instance", &inst, err)
 		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	if (rc == SKV_OK)
-		rc = fill_states(c->part, inst, req, res, a);
+		rc = fill_states(c->partition, inst, req, res, a);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -206,7 +206,7 @@ int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv
 		return skv_fail(err, SKV_E_INVALID, "from_ms", "it lies after to_ms");
 	op->w = (struct waiter){ .completion.done = *done, .fill = go_on_later, .req = req, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->part ? begin(c->part, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? begin(c->partition, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

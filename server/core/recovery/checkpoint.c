@@ -32,8 +32,8 @@ struct writer {
 	uint32_t slices;
 };
 
-/* Under the write lock: is the part still there? Not by its address, which one that is loaded later may have. */
-static bool ours(const struct writer *w) { return w->c->part && w->c->part->fence == w->fence; }
+/* Under the write lock: is the partition still there? Not by its address, which one that is loaded later may have. */
+static bool ours(const struct writer *w) { return w->c->partition && w->c->partition->fence == w->fence; }
 
 /* Is it still our snapshot of it? */
 static bool current(const struct writer *w)
@@ -198,13 +198,13 @@ static struct partition *begin(struct writer *w)
 	struct skv_core *c = w->c;
 
 	core_lock(c);
-	if (c->part && c->part->snap.active)
-		snapshot_end(c->part); /* nobody writes it: whoever asked for it could not wait */
+	if (c->partition && c->partition->snap.active)
+		snapshot_end(c->partition); /* nobody writes it: whoever asked for it could not wait */
 	core_unlock(c);
 	commit_ask_snapshot(c);
 	core_lock(c);
-	if (c->part && c->part->snap.active) {
-		w->p = c->part;
+	if (c->partition && c->partition->snap.active) {
+		w->p = c->partition;
 		w->fence = w->p->fence;
 		w->number = w->p->snap.number;
 	}
@@ -237,7 +237,7 @@ static void forget_dropped(struct writer *w)
 	       registry_forget_dropped(w->c, w->fence, id, version, NULL) == SKV_OK) {
 		core_lock(w->c);
 		if (ours(w))
-			part_remove_instance(w->p, instance_by_id(w->p, id));
+			partition_remove_instance(w->p, instance_by_id(w->p, id));
 		core_unlock(w->c);
 	}
 }

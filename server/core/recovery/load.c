@@ -112,7 +112,7 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	if (rc == SKV_OK)
 		rc = use_device(l->p, &d, &dev);
 	if (rc == SKV_OK)
-		rc = part_add_space(l->p, dev, s, version);
+		rc = partition_add_space(l->p, dev, s, version);
 	skv_free((char *)s->name);
 	skv_free((char *)s->type);
 	skv_free((char *)s->root);
@@ -217,7 +217,7 @@ static int load_group(void *ctx, const char *key, const void *bytes, size_t n, u
 	if (!format || in.failed)
 		rc = doc_bad(l->err, key);
 	else
-		rc = read ? part_add_group(l->p, &g, version) : SKV_E_NOMEM;
+		rc = read ? partition_add_group(l->p, &g, version) : SKV_E_NOMEM;
 	group_spec_free(&g);
 	return rc;
 }
@@ -270,18 +270,18 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 	if (rc == SKV_OK && (!i.tenant || !i.id || !i.group || !i.extra))
 		rc = SKV_E_NOMEM;
 	if (rc == SKV_OK && !dropped) {
-		rc = part_add_instance(l->p, &i, id);
+		rc = partition_add_instance(l->p, &i, id);
 		if (rc == SKV_OK)
 			l->p->inst[l->p->n_inst - 1]->registered = true;
 	}
 	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
 		version = instance_by_id(l->p, id)->version; /* its registration has not gone yet */
 	else if (rc == SKV_OK && dropped)
-		rc = part_add_instance_to(l->p, &i, id, &l->p->detached);
+		rc = partition_add_instance_to(l->p, &i, id, &l->p->detached);
 	if (rc == SKV_OK)
 		instance_by_id(l->p, id)->version = version;
 	if (rc == SKV_OK && dropped)
-		part_set_dropped(l->p, id);
+		partition_set_dropped(l->p, id);
 	if (rc == SKV_E_CORRUPT)
 		doc_bad(l->err, key);
 	skv_free((char *)i.tenant);

@@ -3,9 +3,9 @@
  *
  * The owner thread acquires and renews; the ticker loads (that can take long, and the lease must be
  * renewed meanwhile). A manager answers and appends only while `owned_until`, counted from before the
- * call that obtained it, lies ahead. After losing the lease it forgets the part and is a standby.
+ * call that obtained it, lies ahead. After losing the lease it forgets the partition and is a standby.
  * Before the partition is loaded again it is acquired again: no two loads have the same fence, so nothing that was decided
- * on the part before can reach the store.
+ * on the partition before can reach the store.
  */
 #include <recovery/owner.h>
 
@@ -46,20 +46,20 @@ void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 
 	atomic_store(&c->state, next);
 	core_lock(c);
-	if (c->part) {
-		snapshot_abort(c->part);
+	if (c->partition) {
+		snapshot_abort(c->partition);
 		commit_drain(c, status);
 	}
 	core_unlock(c);
 	commit_wait_idle(c);
 	core_lock(c);
-	p = c->part;
+	p = c->partition;
 	if (p)
 		commit_drain(c, status);
 	sync_forget(c, status);
-	c->part = NULL;
+	c->partition = NULL;
 	core_unlock(c);
-	part_destroy(p);
+	partition_destroy(p);
 }
 
 static void set_holder(struct skv_core *c, const char *holder)
@@ -263,20 +263,20 @@ static int begin_reign(struct skv_core *c, struct partition *p, struct skv_error
 	if (rc == SKV_OK)
 		rc = skv_store_sync(c->store, err);
 	if (rc == SKV_OK)
-		rc = part_put_behind(p, err);
+		rc = partition_put_behind(p, err);
 	if (rc == SKV_OK)
 		rc = registry_finish_drops(p, err);
 	return rc;
 }
 
-/* Of the part's storages; those of others are nobody's. */
+/* Of the partition's storages; those of others are nobody's. */
 static bool all_probed(struct skv_core *c)
 {
 	bool all = true;
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
-		all &= !device_space(c->part, c->device[i]) || atomic_load(&c->device[i]->probed);
+		all &= !device_space(c->partition, c->device[i]) || atomic_load(&c->device[i]->probed);
 	core_unlock(c);
 	return all;
 }
@@ -296,7 +296,7 @@ static void first_probes(struct skv_core *c)
 }
 
 /* Under the write lock: the reign that p was loaded for goes on. The owner thread changes these without it, but
- * takes the lock to drop the part afterwards. */
+ * takes the lock to drop the partition afterwards. */
 static bool still_ours(const struct skv_core *c, const struct partition *p)
 {
 	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
@@ -311,7 +311,7 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 	if (rc == SKV_OK)
 		rc = claims_begin(c, err);
 	if (rc == SKV_OK)
-		rc = part_load(c, fence, out, err);
+		rc = partition_load(c, fence, out, err);
 	if (rc == SKV_OK)
 		rc = begin_reign(c, *out, err);
 	if (rc == SKV_E_FENCED)
@@ -320,7 +320,7 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 		c->rolled_back |= claims_roll_back(c);
 		return rc;
 	}
-	part_destroy(*out);
+	partition_destroy(*out);
 	skv_log(SKV_LOG_ERROR, "core", "cannot load the partition: %s",
 		err->message[0] ? err->message : skv_status_text(rc));
 	return rc;
@@ -334,10 +334,10 @@ static void open_up(struct skv_core *c, struct partition *p)
 	core_lock(c);
 	ours = still_ours(c, p);
 	if (ours)
-		c->part = p;
+		c->partition = p;
 	core_unlock(c);
 	if (!ours) {
-		part_destroy(p);
+		partition_destroy(p);
 		return;
 	}
 	devices_sweep(c);
@@ -347,7 +347,7 @@ static void open_up(struct skv_core *c, struct partition *p)
 		return;
 	}
 	core_lock(c);
-	if (c->part == p && still_ours(c, p)) {
+	if (c->partition == p && still_ours(c, p)) {
 		int recovering = SKV_CORE_RECOVERING;
 
 		atomic_compare_exchange_strong(&c->state, &recovering, SKV_CORE_READY);

@@ -1,7 +1,7 @@
 /*
  * recover.c - a partition's life as a whole: make, load from the store, check for consistency, destroy.
  *
- * Loading works on a part that nobody else sees, without locks. What a recovery must assume:
+ * Loading works on a partition that nobody else sees, without locks. What a recovery must assume:
  * - every open session gets its full duration and grace again;
  * - every committed block may be leased until the persisted horizon of its instance; after a clean stop until what that
  *   wrote down for it;
@@ -42,7 +42,7 @@
 #include <evict/remove.h>
 #include <recovery/load.h>
 
-struct partition *part_make(struct skv_core *c)
+struct partition *partition_make(struct skv_core *c)
 {
 	struct partition *p = skv_calloc(1, sizeof *p);
 
@@ -61,7 +61,7 @@ struct partition *part_make(struct skv_core *c)
 	return p;
 }
 
-void part_destroy(struct partition *p)
+void partition_destroy(struct partition *p)
 {
 	if (!p)
 		return;
@@ -74,7 +74,7 @@ void part_destroy(struct partition *p)
 	table_destroy(p);
 	skv_free(p->birth);
 	while (p->n_inst)
-		part_remove_instance(p, p->inst[p->n_inst - 1]);
+		partition_remove_instance(p, p->inst[p->n_inst - 1]);
 	skv_free(p->inst);
 	skv_free(p->inst_name);
 	retired_free(p->retired);
@@ -325,7 +325,7 @@ static int load_behind(struct partition *p, struct skv_error *err)
 	return rc;
 }
 
-int part_put_behind(struct partition *p, struct skv_error *err)
+int partition_put_behind(struct partition *p, struct skv_error *err)
 {
 	const struct skv_core_options *o = &p->core->o;
 	bool all = is_normal(p);
@@ -346,9 +346,9 @@ int part_put_behind(struct partition *p, struct skv_error *err)
 	return rc;
 }
 
-int part_load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
+int partition_load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
 {
-	struct partition *p = part_make(c);
+	struct partition *p = partition_make(c);
 	struct load l = { .err = err };
 	struct skv_load_sink sink = { on_slice, on_record, &l };
 	uint64_t base = 0;
@@ -369,7 +369,7 @@ int part_load(struct skv_core *c, uint64_t fence, struct partition **out, struct
 	if (rc == SKV_OK)
 		rc = finish_load(p, &l.r);
 	if (rc != SKV_OK)
-		part_destroy(p);
+		partition_destroy(p);
 	else
 		*out = p;
 	return rc;

@@ -110,7 +110,7 @@ static struct verdict look_at(struct device *d, const struct space_file *f)
 	return v;
 }
 
-/* ---- the part ------------------------------------------------------------------------------------------ */
+/* ---- the partition ------------------------------------------------------------------------------------------ */
 
 /* The first one of this number or above that is bad, or is not, or (`which` < 0) whichever. */
 static bool next_file(struct device *d, uint32_t from, int which, struct space_file *out, uint64_t *fence)
@@ -119,8 +119,8 @@ static bool next_file(struct device *d, uint32_t from, int which, struct space_f
 	const struct space *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->part, d);
-	*fence = s ? d->core->part->fence : 0;
+	s = device_space(d->core->partition, d);
+	*fence = s ? d->core->partition->fence : 0;
 	if (s && (which <= 0 || s->n_bad))
 		f = file_next(s, from);
 	while (f && which >= 0 && (f->bad != NULL) != (which > 0))
@@ -139,13 +139,13 @@ static void tell(struct device *d, const struct space_file *f, const struct verd
 	bool news = false;
 
 	core_lock(c);
-	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
 	have = s ? file_find(s, f->number) : NULL;
 	if (have && have->state != FILE_GONE) {
 		news = (have->bad == NULL) != (v->bad == NULL);
 		file_found(s, have, v->bad, v->certain, skv_now_ms(c->clock));
 		if (news)
-			c->events->space_freed(c->part);
+			c->events->space_freed(c->partition);
 	}
 	core_unlock(c);
 	if (news && v->bad)
@@ -188,7 +188,7 @@ static void give_up(struct device *d, const struct space_file *f, uint64_t fence
 		return;
 	}
 	core_lock(c);
-	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
 	have = s ? file_find(s, f->number) : NULL;
 	if (have) {
 		have->version = lost.version;
@@ -242,7 +242,7 @@ void device_doubt_files(struct device *d)
 	struct space *s;
 
 	core_lock(d->core);
-	s = device_space(d->core->part, d);
+	s = device_space(d->core->partition, d);
 	if (s)
 		files_doubt(s);
 	core_unlock(d->core);

@@ -2,7 +2,7 @@
  * device.c - a storage's own thread: opens its root, watches its health, checks and makes slab files.
  *
  * File systems hang, so nobody else ever waits for one: a call that does not come back only makes this
- * device unhealthy (busy_since). The thread takes core->lock for short looks at the part, never
+ * device unhealthy (busy_since). The thread takes core->lock for short looks at the partition, never
  * while it calls the file system. d->lock guards the requests to the thread and `problem`.
  * Slab files are made and removed by a second thread (device_hand.c): that may take long in a file system that is well.
  */
@@ -255,10 +255,10 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	return rc;
 }
 
-/* What the part knows of this storage now. */
+/* What the partition knows of this storage now. */
 struct look {
 	bool loaded;
-	uint64_t fence; /* of the part */
+	uint64_t fence; /* of the partition */
 	uint32_t files; /* that were ever made, or claimed */
 	uint32_t next;  /* number that growth makes */
 	uint64_t capacity;
@@ -285,9 +285,9 @@ static struct look look(struct device *d)
 	const struct space *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->part, d);
+	s = device_space(d->core->partition, d);
 	if (s)
-		k = (struct look){ .loaded = true, .fence = d->core->part->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
+		k = (struct look){ .loaded = true, .fence = d->core->partition->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
 				   .file_bytes = s->file_bytes, .growing = s->growing, .ending = files_to_remove(s) };
 	if (s && s->growing && d->ops->chunked) {
 		skv_pool_stats(s->pool, &st);
@@ -386,7 +386,7 @@ static bool was_there(struct device *d, struct skv_storage *s, const struct spac
 	bool resting;
 
 	skv_rwlock_read(&d->core->lock);
-	resting = d->core->part && d->core->part->freeze_until > skv_now_ms(d->core->clock);
+	resting = d->core->partition && d->core->partition->freeze_until > skv_now_ms(d->core->clock);
 	skv_rwlock_read_unlock(&d->core->lock);
 	return resting && skv_storage_has_owners(d->ops) &&
 	       skv_storage_check_file(s, f->number, f->length, &why) != SKV_E_NOT_FOUND;
@@ -431,7 +431,7 @@ static int make_file(struct device *d, uint64_t fence, struct space_file *f, str
 	return rc;
 }
 
-/* What was done for a part that is not there any more counts for nothing: what the registry says of the file meanwhile is
+/* What was done for a partition that is not there any more counts for nothing: what the registry says of the file meanwhile is
  * not known here. */
 static void grow_over(struct device *d, uint64_t fence, const struct space_file *f, int rc, const char *why)
 {
@@ -440,17 +440,17 @@ static void grow_over(struct device *d, uint64_t fence, const struct space_file 
 	struct space *s;
 
 	core_lock(c);
-	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
 	if (s) {
 		if (rc == SKV_OK)
 			rc = file_add(s, f);
 		if (rc == SKV_OK && f->rests)
-			skv_pool_freeze_free(s->pool, c->part->freeze_until);
+			skv_pool_freeze_free(s->pool, c->partition->freeze_until);
 		s->growing = false;
 		s->grow_full = rc == SKV_E_NO_SPACE;
 		s->grow_again_at = rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
 		s->grow_failing_since = rc == SKV_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
-		c->events->space_freed(c->part);
+		c->events->space_freed(c->partition);
 	}
 	core_unlock(c);
 	if (rc != SKV_OK)
@@ -586,9 +586,9 @@ static void forget_space(struct partition *p, uint32_t at)
 
 void device_remove(struct skv_core *c, struct device *d)
 {
-	for (uint32_t i = 0; c->part && i < c->part->n_space; i++)
-		if (c->part->space[i].dev == d)
-			forget_space(c->part, i);
+	for (uint32_t i = 0; c->partition && i < c->partition->n_space; i++)
+		if (c->partition->space[i].dev == d)
+			forget_space(c->partition, i);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		if (c->device[i] == d)
 			c->device[i] = c->device[--c->n_device];
@@ -637,7 +637,7 @@ static struct device *take_unused(struct skv_core *c)
 
 	core_lock(c);
 	for (uint32_t i = 0; !d && i < c->n_device; i++) {
-		if (!c->part || device_space(c->part, c->device[i]))
+		if (!c->partition || device_space(c->partition, c->device[i]))
 			continue;
 		device_ask_stop(c->device[i]);
 		if (device_stopped(c->device[i]))

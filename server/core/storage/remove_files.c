@@ -35,24 +35,24 @@ static const struct space_file *first_step(const struct space *s)
 
 bool files_to_remove(const struct space *s) { return first_step(s) != NULL; }
 
-/* The next file that has a step to take, and the fence of the part that says so. */
+/* The next file that has a step to take, and the fence of the partition that says so. */
 static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
 {
 	const struct space_file *f;
 	const struct space *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->part, d);
+	s = device_space(d->core->partition, d);
 	f = s ? first_step(s) : NULL;
 	if (f) {
 		*out = *f;
-		*fence = d->core->part->fence;
+		*fence = d->core->partition->fence;
 	}
 	skv_rwlock_read_unlock(&d->core->lock);
 	return f != NULL;
 }
 
-/* What was done counts if the part is still there. */
+/* What was done counts if the partition is still there. */
 static void took_step(struct device *d, uint64_t fence, const struct space_file *was, const struct space_file *is)
 {
 	struct skv_core *c = d->core;
@@ -60,7 +60,7 @@ static void took_step(struct device *d, uint64_t fence, const struct space_file 
 	struct space_file *f;
 
 	core_lock(c);
-	s = c->part && c->part->fence == fence ? device_space(c->part, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
 	f = s ? file_find(s, was->number) : NULL;
 	if (f && f->state == was->state && f->version == was->version) {
 		if (!is)
@@ -71,7 +71,7 @@ static void took_step(struct device *d, uint64_t fence, const struct space_file 
 			f->version = is->version;
 			f->removed = is->removed;
 		}
-		c->events->space_freed(c->part); /* there may be room for another file */
+		c->events->space_freed(c->partition); /* there may be room for another file */
 	}
 	core_unlock(c);
 }

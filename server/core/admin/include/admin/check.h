@@ -9,6 +9,6 @@
 struct partition;
 
 /* Verifies everything; each problem goes to say(). */
-uint64_t part_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx);
+uint64_t partition_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx);
 
 #endif

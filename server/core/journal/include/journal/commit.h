@@ -39,7 +39,7 @@ struct commit {
 	struct change *head, *tail;
 	uint64_t queued;   /* number of the newest queued */
 	uint64_t appended; /* number of the newest durable, or failed */
-	bool busy;         /* a round is running: the part must stay */
+	bool busy;         /* a round is running: the partition must stay */
 	bool stop;
 	bool snapshot_wanted;
 	bool several; /* the committer's own: the last batch was more than one change */
@@ -72,6 +72,6 @@ void commit_apply(struct skv_core *c, struct change *ch);
 void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill);
 /* Under the write lock: what is in memory is no longer the truth: everybody is refused until it is loaded again. `batch`
  * (may be NULL) and all that is queued fail. */
-void commit_stop_part(struct skv_core *c, struct change *batch, int status);
+void commit_stop_partition(struct skv_core *c, struct change *batch, int status);
 
 #endif

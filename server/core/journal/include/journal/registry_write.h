@@ -18,7 +18,7 @@ struct known_secret {
 	struct skv_secret secret;
 	struct known_secret *before; /* that the store had before, if somebody took it away */
 };
-/* registry_write.c. `fence`: of the part that the write was decided on. SKV_E_NOT_OWNER, SKV_E_NOT_READY: that part is not
+/* registry_write.c. `fence`: of the partition that the write was decided on. SKV_E_NOT_OWNER, SKV_E_NOT_READY: that partition is not
  * the newest any more, and nothing was changed; SKV_E_CONFLICT, SKV_E_NOT_FOUND: another version is there, or none. */
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect, const struct skv_buf *doc,
 		 uint64_t *version, struct skv_error *err);
@@ -30,7 +30,7 @@ void registry_instance_key(char out[300], const char *tenant, const char *id);
  * new one's. */
 int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
 			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
-/* The same for all instances of a part that was just loaded and is nobody else's yet. */
+/* The same for all instances of a partition that was just loaded and is nobody else's yet. */
 int registry_finish_drops(struct partition *p, struct skv_error *err);
 int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err);
 

@@ -22,13 +22,13 @@ void sync_defer(struct skv_core *c, struct change *ch);
 bool sync_is_due(const struct skv_core *c, bool hurry);
 /* Has the thread sync (manual: does it here). */
 bool sync_ask(struct skv_core *c);
-/* Syncs here. False: it has failed, and the part is stopped. */
+/* Syncs here. False: it has failed, and the partition is stopped. */
 bool sync_now(struct skv_core *c);
 /* Takes in what the thread has done, if it has: true, unless it has failed. */
 bool sync_collect(struct skv_core *c);
 /* What is applied that a sync covers: a portion of them, in between others have the lock; or all. No lock held. */
 void sync_apply(struct skv_core *c, bool all);
-/* Under the write lock, when no round runs: what waited for a sync is forgotten with the part. */
+/* Under the write lock, when no round runs: what waited for a sync is forgotten with the partition. */
 void sync_forget(struct skv_core *c, int status);
 
 #endif

@@ -55,7 +55,7 @@ struct skv_core {
 	uint64_t started_ms;
 
 	struct skv_rwlock lock;
-	struct partition *part; /* NULL unless READY (or recovering into it) */
+	struct partition *partition; /* NULL unless READY (or recovering into it) */
 	_Atomic int state; /* enum skv_core_state */
 	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
 	_Atomic uint64_t fence;

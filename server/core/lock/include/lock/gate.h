@@ -14,7 +14,7 @@ struct skv_error;
 int core_gate(const struct skv_core *c, struct skv_error *err);
 bool owner_valid(const struct skv_core *c);
 /* The store says that this fence is not the newest. True: it was ours until now, so another manager has taken over. False:
- * it was of a part that this manager has given up itself. */
+ * it was of a partition that this manager has given up itself. */
 bool owner_lost(struct skv_core *c, uint64_t fence);
 /* Has the partition loaded again: what is in memory is not the truth any more. */
 void owner_ask_reload(struct skv_core *c);

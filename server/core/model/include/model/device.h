@@ -63,7 +63,7 @@ struct device {
 	_Atomic bool unheard; /* no fs-master answered: nobody knows whether its bytes are there; those who use them will see */
 	_Atomic bool reopen; /* its masters have changed since it was opened */
 	_Atomic bool healthy;
-	_Atomic bool probed; /* since the part was loaded */
+	_Atomic bool probed; /* since the partition was loaded */
 	_Atomic uint64_t busy_since; /* boot time ms of a running call into the file system, 0 = none */
 	_Atomic uint64_t fs_free;
 	char problem[SKV_MESSAGE_MAX];

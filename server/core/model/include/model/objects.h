@@ -1,5 +1,5 @@
 /*
- * objects.h - storages, groups and instances as a part has them in memory: made, found, removed.
+ * objects.h - storages, groups and instances as a partition has them in memory: made, found, removed.
  */
 #ifndef SKV_CORE_MODEL_OBJECTS_H
 #define SKV_CORE_MODEL_OBJECTS_H
@@ -61,7 +61,7 @@ struct instance {
 	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */
 	uint64_t used_bytes;
 	uint64_t removing_bytes; /* of these, on their way out */
-	uint64_t evicted;        /* blocks, since the part was loaded */
+	uint64_t evicted;        /* blocks, since the partition was loaded */
 	uint64_t open_bytes;
 	struct pins pins;
 	uint64_t open_sessions;
@@ -78,8 +78,8 @@ struct instance {
 	struct change *horizon_change; /* with this; NULL = none is */
 	_Atomic uint32_t lease_asked; /* ms: the longest since the ticker looked */
 	uint32_t lease_lately[2];     /* ms: the longest of this spell, and of the one before */
-	uint64_t reign_lease; /* what was there when the part was loaded counts as leased until here */
-	_Atomic uint64_t hits; /* keys that lookups found, since the part was loaded */
+	uint64_t reign_lease; /* what was there when the partition was loaded counts as leased until here */
+	_Atomic uint64_t hits; /* keys that lookups found, since the partition was loaded */
 	_Atomic uint64_t leased_until; /* no lease on its blocks ends later (boot time ms) */
 	_Atomic uint64_t found_until;  /* none that keeps more than slots does */
 };
@@ -107,7 +107,7 @@ struct group {
 	uint64_t weights;    /* of its instances that have no capacity of their own (quota_share.c) */
 	uint64_t capacities; /* of the others */
 	uint64_t room;       /* what parts are taken of, when victims were last looked for */
-	uint64_t evicted;    /* blocks, since the part was loaded */
+	uint64_t evicted;    /* blocks, since the partition was loaded */
 	struct start_op *wait_head, *wait_tail; /* starts waiting for space, first come first served */
 	uint64_t turn; /* newest round of start_serve_waiters that has looked at the line */
 	const struct skv_policy_ops *policy;
@@ -128,20 +128,20 @@ static inline uint32_t class_of(const struct instance *inst, uint32_t space, uin
 {
 	return instance_classes(inst, space)[spec];
 }
-/* Adds to the part; strings are copied. */
-int part_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
-int part_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version);
-int part_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id);
-int part_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g);
+/* Adds to the partition; strings are copied. */
+int partition_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
+int partition_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version);
+int partition_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id);
+int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g);
 struct space *space_by_id(struct partition *p, uint32_t storage_id);
 /* The slots of a `counted` storage: its only file is as long as the capacity says. */
-int part_count_slots(struct space *s);
+int partition_count_slots(struct space *s);
 /* No start waits in its line any more. */
-void part_remove_group(struct partition *p, const char *name);
+void partition_remove_group(struct partition *p, const char *name);
 struct instance *instance_by_id(const struct partition *p, uint32_t id); /* dropped ones too */
 /* Its registration has moved to "dropped/...": only replay of older records may still need it. */
-void part_set_dropped(struct partition *p, uint32_t id);
-void part_remove_instance(struct partition *p, struct instance *inst);
+void partition_set_dropped(struct partition *p, uint32_t id);
+void partition_remove_instance(struct partition *p, struct instance *inst);
 /* An empty one of the same registration, in no list; NULL = out of memory. */
 struct instance *instance_again(const struct instance *inst);
 void instance_free(struct instance *inst); /* NULL is allowed */

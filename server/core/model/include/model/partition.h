@@ -104,7 +104,7 @@ struct partition {
 	uint32_t lease_shift; /* width of lease_window, of all instances: 2^shift ms */
 	uint64_t use_base; /* added to the clock for uses, so that they go on where they were before a boot */
 	_Atomic uint64_t last_use; /* the newest of all, see use_now */
-	uint64_t reign_generation; /* blocks below it were there when the part was loaded */
+	uint64_t reign_generation; /* blocks below it were there when the partition was loaded */
 	uint64_t mix_seed;
 
 	uint64_t old_horizon; /* boot time ms: until then what an older version, or a power loss, left behind may be leased */
@@ -136,10 +136,10 @@ struct partition {
 	struct picks lost; /* marked while loading: bytes that a power loss may have taken; gone before READY */
 };
 
-/* Who may change the part, and who may look into it. Before the core has it, and when it has it no longer, it is the
+/* Who may change the partition, and who may look into it. Before the core has it, and when it has it no longer, it is the
  * thread's that loads it or takes it down. What is called for each block and slot of a call leaves it to its callers. */
-#define ASSERT_EXCLUSIVE(p) assert((p)->core->part != (p) || skv_rwlock_write_held(&(p)->core->lock))
-#define ASSERT_SHARED(p) assert((p)->core->part != (p) || skv_rwlock_held(&(p)->core->lock))
+#define ASSERT_EXCLUSIVE(p) assert((p)->core->partition != (p) || skv_rwlock_write_held(&(p)->core->lock))
+#define ASSERT_SHARED(p) assert((p)->core->partition != (p) || skv_rwlock_held(&(p)->core->lock))
 
 /* What one tick looks at, of objects that may be very many: places from..to-1. */
 struct portion {

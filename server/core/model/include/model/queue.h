@@ -22,7 +22,7 @@ struct partition;
 enum { EVICT_LEASED, EVICT_SOFT, EVICT_HELD, EVICT_FIRST }; /* heaps: leased; pinned soft; only its slots are leased; those
 							       * of the policy's queues follow */
 struct evict_queue {
-	struct partition *part;
+	struct partition *partition;
 	struct instance *inst;
 	struct evict_set *set; /* NULL: of a retired instance that stays one */
 	uint32_t member;       /* of the set; not while the instance is a retired instance */

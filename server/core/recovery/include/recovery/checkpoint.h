@@ -11,7 +11,7 @@ struct skv_core;
 struct skv_error;
 
 #define SLICE_BYTES ((size_t)1 << 20)
-/* Writes one checkpoint of the current part. `clean`: the last one of an orderly shutdown. */
+/* Writes one checkpoint of the current partition. `clean`: the last one of an orderly shutdown. */
 int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
 
 #endif

@@ -14,9 +14,9 @@ struct skv_core;
 /* Ownership: acquire, renew, give up; acquire anew, when the partition is to be loaded again. Called again and again by the
  * owner thread; returns ms to wait. */
 uint32_t owner_step(struct skv_core *c);
-/* The part is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
+/* The partition is owned but not loaded: load it and go READY. Called by the ticker. False = try later. */
 bool owner_load(struct skv_core *c);
-/* Forgets the part: everything waiting fails with `status`. */
+/* Forgets the partition: everything waiting fails with `status`. */
 void owner_drop(struct skv_core *c, int status, enum skv_core_state next);
 
 #endif

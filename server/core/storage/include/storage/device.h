@@ -40,7 +40,7 @@ void device_enter(struct device *d);
 void device_leave(struct device *d);
 /* By its second thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
-/* Its space; NULL: the part has none, or there is no part. */
+/* Its space; NULL: the partition has none, or there is no part. */
 struct space *device_space(const struct partition *p, const struct device *d);
 /* Of storages that another manager has deleted: they end, once they are out of their file systems. */
 void devices_sweep(struct skv_core *c);
