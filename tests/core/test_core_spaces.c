@@ -53,7 +53,7 @@ static uint32_t found(struct env *e, uint32_t i)
 	return res.matched[0];
 }
 
-/* Three pages of space i, whose keys begin with `first`. Returns how many were written. */
+/* Three pages of volume i, whose keys begin with `first`. Returns how many were written. */
 static uint32_t put(struct env *e, uint32_t i, uint64_t first)
 {
 	char name[16];
@@ -179,19 +179,19 @@ static void one_storage_with_files_too_many(void **state)
 	env_destroy(&e);
 }
 
-/* So many spaces, as if others had been there and were deleted. */
+/* So many volumes, as if others had been there and were deleted. */
 static void pretend(struct partition *p, uint32_t n)
 {
-	void *space = p->space, *name = p->space_name;
-	uint32_t had = p->n_space;
+	void *volume = p->volume, *name = p->volume_name;
+	uint32_t had = p->n_volume;
 
-	assert_int_equal(skv_grow(&space, &p->cap_space, n, sizeof *p->space), SKV_OK);
-	p->space = space;
-	assert_int_equal(skv_grow(&name, &p->cap_space_name, n, sizeof *p->space_name), SKV_OK);
-	p->space_name = name;
-	memset(p->space + had, 0, (n - had) * sizeof *p->space);
-	memset(p->space_name + had, 0, (n - had) * sizeof *p->space_name);
-	p->n_space = n;
+	assert_int_equal(skv_grow(&volume, &p->cap_volume, n, sizeof *p->volume), SKV_OK);
+	p->volume = volume;
+	assert_int_equal(skv_grow(&name, &p->cap_volume_name, n, sizeof *p->volume_name), SKV_OK);
+	p->volume_name = name;
+	memset(p->volume + had, 0, (n - had) * sizeof *p->volume);
+	memset(p->volume_name + had, 0, (n - had) * sizeof *p->volume_name);
+	p->n_volume = n;
 }
 
 /* As many as a slot can name; then one is refused, and nothing else. */
@@ -205,19 +205,19 @@ static void one_storage_too_many(void **state)
 	env_open(&e);
 	p = e.core->partition;
 	assert_int_equal(make_space(&e, 0), SKV_OK);
-	pretend(p, MAX_SPACES - 1);
+	pretend(p, MAX_VOLUMES - 1);
 	assert_int_equal(make_space(&e, 1), SKV_OK);
 	assert_int_equal(put(&e, 1, 1), 3);
-	assert_int_equal(p->space[MAX_SPACES - 1].used_bytes, 3);
+	assert_int_equal(p->volume[MAX_VOLUMES - 1].used_bytes, 3);
 	assert_int_equal(make_storage(&e, 2), SKV_E_TOO_MANY);
 	assert_string_equal(e.err.message, "131072 storages at most, page spaces included");
 	assert_int_equal(put(&e, 0, 1), 3);
 	assert_int_equal(found(&e, 1), 3);
 	env_check(&e);
-	p->n_gap = MAX_SPACES - 2;
+	p->n_gap = MAX_VOLUMES - 2;
 	assert_int_equal(make_space(&e, 2), SKV_OK);
 	assert_int_equal(put(&e, 2, 1), 3);
-	assert_int_equal(p->n_gap, MAX_SPACES - 3);
+	assert_int_equal(p->n_gap, MAX_VOLUMES - 3);
 	env_check(&e);
 	env_crash(&e);
 	env_open(&e);

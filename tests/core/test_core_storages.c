@@ -1,6 +1,6 @@
 /*
  * test_core_storages.c - as many storages as there may be: made, used, loaded again, evicted from and deleted one by
- * one, each with a group and an instance of its own, as page spaces are; and one group over all of them.
+ * one, each with a group and an instance of its own, as page volumes are; and one group over all of them.
  */
 #include "core_env.h"
 

@@ -114,10 +114,10 @@ static bool counts_and_bytes(const struct partition *p, const struct skv_group_s
 	bool counted[2] = { false, false };
 
 	for (uint32_t i = 0; i < g->n_storages; i++) {
-		int at = space_find(p, g->storages[i]);
+		int at = volume_find(p, g->storages[i]);
 
 		if (at >= 0)
-			counted[p->space[at].dev->ops->counted] = true;
+			counted[p->volume[at].dev->ops->counted] = true;
 	}
 	return counted[0] && counted[1];
 }
@@ -131,7 +131,7 @@ static int check_group(const struct partition *p, const struct skv_group_spec *g
 		return skv_fail(err, SKV_E_INVALID, "storages", "name 1..%u storages", MAX_GROUP_STORAGES);
 	for (uint32_t i = 0; i < g->n_storages; i++) {
 		snprintf(field, sizeof field, "storages[%u]", i);
-		if (!g->loose_storages && space_find(p, g->storages[i]) < 0)
+		if (!g->loose_storages && volume_find(p, g->storages[i]) < 0)
 			return skv_fail(err, SKV_E_NOT_FOUND, field, "no storage '%s': make it first", g->storages[i]);
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(g->storages[i], g->storages[j]) == 0)

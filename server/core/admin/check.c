@@ -21,7 +21,7 @@
 #include <model/pin.h>
 #include <model/queue.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <storage/bad_files.h>
 #include <storage/claim.h>
@@ -33,8 +33,8 @@ struct group_sum {
 	uint64_t used_bytes, blocks;
 };
 
-/* What lies in a space: of the group that is looked at, or of all. */
-struct space_sum {
+/* What lies in a volume: of the group that is looked at, or of all. */
+struct volume_sum {
 	uint64_t used, removing;
 };
 
@@ -43,8 +43,8 @@ struct check {
 	void (*say)(void *ctx, const char *text);
 	void *ctx;
 	uint64_t problems;
-	uint64_t *slots; /* [n_space] of blocks */
-	struct space_sum *in, *all; /* [n_space] */
+	uint64_t *slots; /* [n_volume] of blocks */
+	struct volume_sum *in, *all; /* [n_volume] */
 	struct group_sum sum; /* of the group of the instance that is looked at */
 	uint64_t entries, blocks, used_bytes, writing, pinned;
 	struct skv_fsck_report *report;
@@ -65,10 +65,10 @@ static void problem(struct check *k, const char *fmt, ...)
 		k->say(k->ctx, text);
 }
 
-static void count_space(struct space_sum *sum, const struct slot *s, uint64_t size)
+static void count_volume(struct volume_sum *sum, const struct slot *s, uint64_t size)
 {
-	sum[s->space].used += size;
-	sum[s->space].removing += s->state == SLOT_REMOVING ? size : 0;
+	sum[s->volume].used += size;
+	sum[s->volume].removing += s->state == SLOT_REMOVING ? size : 0;
 }
 
 static void check_slot(struct check *k, const struct block *b, uint32_t spec)
@@ -77,16 +77,16 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 	char hex[SKV_KEY_HEX + 1];
 
 	skv_key_to_hex(b->key, hex);
-	if (s->space >= k->p->n_space || !k->p->space[s->space].pool) {
+	if (s->volume >= k->p->n_volume || !k->p->volume[s->volume].pool) {
 		problem(k, "block %s: spec %u lies in no storage", hex, spec);
 		return;
 	}
-	count_space(k->in, s, block_instance(b)->spec.specs[spec].size);
-	count_space(k->all, s, block_instance(b)->spec.specs[spec].size);
-	k->slots[s->space]++;
-	if (!skv_pool_is_used(k->p->space[s->space].pool, s->slab, s->index))
+	count_volume(k->in, s, block_instance(b)->spec.specs[spec].size);
+	count_volume(k->all, s, block_instance(b)->spec.specs[spec].size);
+	k->slots[s->volume]++;
+	if (!skv_pool_is_used(k->p->volume[s->volume].pool, s->slab, s->index))
 		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index, s->slab);
-	else if (skv_pool_owner(k->p->space[s->space].pool, s->slab, s->index) != block_id(b))
+	else if (skv_pool_owner(k->p->volume[s->volume].pool, s->slab, s->index) != block_id(b))
 		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index, s->slab);
 	if (s->generation == 0 || s->generation >= k->p->next_generation)
 		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
@@ -277,9 +277,9 @@ static void count_slab(void *ctx, uint32_t slab)
 	}
 }
 
-static void check_space(struct check *k, uint32_t i)
+static void check_volume(struct check *k, uint32_t i)
 {
-	const struct space *s = &k->p->space[i];
+	const struct volume *s = &k->p->volume[i];
 	struct slab_count n = { .pool = s->pool };
 	struct skv_error err = { 0 };
 
@@ -300,15 +300,15 @@ static void check_space(struct check *k, uint32_t i)
 }
 
 /* Returns its bytes on their way out. k->in is all zeros again. */
-static uint64_t check_group_spaces(struct check *k, const struct group *g, const char *name)
+static uint64_t check_group_volumes(struct check *k, const struct group *g, const char *name)
 {
 	uint64_t removing = 0;
 
-	for (uint32_t i = 0; i < k->p->n_space; i++) {
-		const struct group_space *in = group_in(g, i);
-		const struct space_sum sum = k->in[i];
+	for (uint32_t i = 0; i < k->p->n_volume; i++) {
+		const struct group_volume *in = group_in(g, i);
+		const struct volume_sum sum = k->in[i];
 
-		k->in[i] = (struct space_sum){ 0 };
+		k->in[i] = (struct volume_sum){ 0 };
 		removing += sum.removing;
 		if (g != &k->p->detached && (sum.used != (in ? in->used_bytes : 0) || sum.removing != (in ? in->removing_bytes : 0)))
 			problem(k, "group %s: %llu bytes (%llu on their way out) in storage %u, counted %llu (%llu)", name,
@@ -336,7 +336,7 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 		problem(k, "group %s: %llu blocks and %llu being written, counted %llu and %llu", name,
 			(unsigned long long)g->count.blocks, (unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
 			(unsigned long long)open);
-	removing = check_group_spaces(k, g, name);
+	removing = check_group_volumes(k, g, name);
 	if (removing != g->removing_bytes)
 		problem(k, "group %s: %llu bytes on their way out, counted %llu", name,
 			(unsigned long long)g->removing_bytes, (unsigned long long)removing);
@@ -373,14 +373,14 @@ static void check_objects(struct check *k)
 		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks, (unsigned long long)blocks);
 	check_links(k);
 	check_sessions(k);
-	for (uint32_t i = 0; i < k->p->n_space; i++)
-		if (k->p->space[i].pool)
-			check_space(k, i);
+	for (uint32_t i = 0; i < k->p->n_volume; i++)
+		if (k->p->volume[i].pool)
+			check_volume(k, i);
 }
 
 static uint64_t run_check(struct check *k)
 {
-	const size_t n = k->p->n_space + 1;
+	const size_t n = k->p->n_volume + 1;
 
 	k->slots = skv_calloc(n, sizeof *k->slots);
 	k->in = skv_calloc(n, sizeof *k->in);
@@ -434,7 +434,7 @@ static void fsck_files(struct check *k, struct skv_core *c)
 		if (rc == SKV_OK)
 			rc = claim_check(c->device[i], &err);
 		if (rc == SKV_OK)
-			rc = device_check_files(c->device[i], space_by_id(k->p, c->device[i]->id), &err);
+			rc = device_check_files(c->device[i], volume_by_id(k->p, c->device[i]->id), &err);
 		if (rc != SKV_OK)
 			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : skv_status_text(rc));
 	}

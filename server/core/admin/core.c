@@ -166,7 +166,7 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 
 static const struct core_events events = {
 	.step = step_storages,
-	.space_freed = start_serve_waiters,
+	.volume_freed = start_serve_waiters,
 	.fail_waiting = fail_waiting,
 };
 
@@ -317,8 +317,8 @@ int skv_core_ready(struct skv_core *c, struct skv_error *err)
 		return rc;
 	skv_rwlock_read(&c->lock);
 	loaded = c->partition != NULL;
-	for (uint32_t i = 0; loaded && i < c->partition->n_space; i++)
-		any |= c->partition->space[i].pool && space_usable(&c->partition->space[i]);
+	for (uint32_t i = 0; loaded && i < c->partition->n_volume; i++)
+		any |= c->partition->volume[i].pool && volume_usable(&c->partition->volume[i]);
 	skv_rwlock_read_unlock(&c->lock);
 	if (!loaded)
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");

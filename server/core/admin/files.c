@@ -13,7 +13,7 @@
 #include <model/files.h>
 #include <model/find.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/registry.h>
 #include <journal/registry_write.h>
 #include <storage/device.h>
@@ -25,7 +25,7 @@ static int no_file(struct skv_error *err, const char *storage, uint32_t number)
 	return skv_fail(err, SKV_E_NOT_FOUND, "file", "storage '%s' has no slab file %u", storage, number);
 }
 
-static const char *state_text(const struct space *s, const struct space_file *f)
+static const char *state_text(const struct volume *s, const struct volume_file *f)
 {
 	if (f->state == FILE_GOING)
 		return "removing";
@@ -34,7 +34,7 @@ static const char *state_text(const struct space *s, const struct space_file *f)
 	return file_drains(s, f) ? "draining" : "used";
 }
 
-static const char *why_text(const struct space *s, const struct space_file *f)
+static const char *why_text(const struct volume *s, const struct volume_file *f)
 {
 	if (f->lost)
 		return "lost";
@@ -47,7 +47,7 @@ static const char *why_text(const struct space *s, const struct space_file *f)
 	return f->shrink ? "capacity" : "";
 }
 
-static void view_file(const struct space *s, const struct space_file *f, struct skv_file_view *out)
+static void view_file(const struct volume *s, const struct volume_file *f, struct skv_file_view *out)
 {
 	struct skv_file_info info;
 
@@ -60,8 +60,8 @@ static void view_file(const struct space *s, const struct space_file *f, struct 
 static int list_locked(const struct partition *p, const char *storage, struct skv_arena *a, struct skv_file_view **out,
 		       uint32_t *n, struct skv_error *err)
 {
-	int at = space_find(p, storage);
-	const struct space *s = at < 0 ? NULL : &p->space[at];
+	int at = volume_find(p, storage);
+	const struct volume *s = at < 0 ? NULL : &p->volume[at];
 
 	ASSERT_SHARED(p);
 	if (!s)
@@ -70,7 +70,7 @@ static int list_locked(const struct partition *p, const char *storage, struct sk
 	*out = skv_arena_alloc(a, (s->n_file + 1) * sizeof **out);
 	if (!*out)
 		return SKV_E_NOMEM;
-	for (const struct space_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1))
+	for (const struct volume_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1))
 		view_file(s, f, &(*out)[(*n)++]);
 	return SKV_OK;
 }
@@ -92,7 +92,7 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 enum wish { KEEP, DRAIN, FORGET };
 
 /* The file as it shall be. SKV_PENDING: it is so already. */
-static int judge_wish(const struct space *s, const struct space_file *have, enum wish wish, struct space_file *f,
+static int judge_wish(const struct volume *s, const struct volume_file *have, enum wish wish, struct volume_file *f,
 		      struct skv_error *err)
 {
 	const bool going = have->state == FILE_GOING;
@@ -115,42 +115,42 @@ static int judge_wish(const struct space *s, const struct space_file *have, enum
 }
 
 /* Copies the file out as it shall be. */
-static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, enum wish wish, struct space_file *f,
+static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, enum wish wish, struct volume_file *f,
 			char key[64], struct skv_error *err)
 {
-	const struct space_file *have = NULL;
+	const struct volume_file *have = NULL;
 	int at, rc = SKV_OK;
 	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
-	at = space_find(p, storage);
+	at = volume_find(p, storage);
 	if (at >= 0)
-		have = file_find(&p->space[at], number);
+		have = file_find(&p->volume[at], number);
 	if (at < 0)
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", storage);
 	else if (!have || have->state == FILE_GONE)
 		rc = no_file(err, storage, number);
 	else
-		rc = judge_wish(&p->space[at], have, wish, f, err);
+		rc = judge_wish(&p->volume[at], have, wish, f, err);
 	if (rc == SKV_OK)
-		registry_file_key(key, p->space[at].dev->id, number);
+		registry_file_key(key, p->volume[at].dev->id, number);
 	core_unlock(c);
 	return rc;
 }
 
-static void adopt_file(struct skv_core *c, const char *storage, const struct space_file *f)
+static void adopt_file(struct skv_core *c, const char *storage, const struct volume_file *f)
 {
 	struct partition *p = admin_follow(c);
-	int at = p ? space_find(p, storage) : -1;
-	struct space_file *have = at < 0 ? NULL : file_find(&p->space[at], f->number);
+	int at = p ? volume_find(p, storage) : -1;
+	struct volume_file *have = at < 0 ? NULL : file_find(&p->volume[at], f->number);
 
 	if (have) {
 		have->asked = f->asked;
 		have->version = f->version;
 		if (f->lost)
-			file_lose(&p->space[at], have);
-		file_settle(&p->space[at], have);
+			file_lose(&p->volume[at], have);
+		file_settle(&p->volume[at], have);
 	}
 	if (p)
 		core_unlock(c);
@@ -158,7 +158,7 @@ static void adopt_file(struct skv_core *c, const char *storage, const struct spa
 
 static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, enum wish wish, struct skv_error *err)
 {
-	struct space_file f = { 0 };
+	struct volume_file f = { 0 };
 	struct skv_buf doc = { 0 };
 	char key[64];
 	int rc = admin_enter(c, err);

@@ -19,7 +19,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/quota_share.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/change.h>
 #include <journal/commit.h>
 #include <journal/registry.h>
@@ -60,11 +60,11 @@ static int check_fit(const struct partition *p, const struct group *g, const str
 		char field[SKV_FIELD_MAX];
 
 		for (uint32_t k = 0; k < g->spec.n_storages; k++) {
-			int at = space_find(p, g->spec.storages[k]);
+			int at = volume_find(p, g->spec.storages[k]);
 
 			any |= at >= 0;
-			fit |= at >= 0 && space_fits(&p->space[at], i, s);
-			counted |= at >= 0 && p->space[at].dev->ops->counted;
+			fit |= at >= 0 && volume_fits(&p->volume[at], i, s);
+			counted |= at >= 0 && p->volume[at].dev->ops->counted;
 		}
 		snprintf(field, sizeof field, "specs[%u].size", s);
 		if (!fit && counted)

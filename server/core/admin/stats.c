@@ -15,7 +15,7 @@
 #include <model/partition.h>
 #include <model/pin.h>
 #include <model/quota_share.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <storage/device.h>
 
 static char *dup_text(struct skv_arena *a, const char *s) { return skv_arena_strndup(a, s, strlen(s)); }
@@ -45,7 +45,7 @@ static const char *problem_of(const struct device *d)
 	return device_hangs(d) ? "the file system does not answer" : "its last check is too old";
 }
 
-static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage_view *v)
+static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storage_view *v)
 {
 	struct device *d = s->dev;
 	struct skv_pool_stats st;
@@ -68,7 +68,7 @@ static int view_storage(struct space *s, struct skv_arena *a, struct skv_storage
 	skv_uuid_to_text(d->uuid, v->uuid);
 	v->healthy = device_healthy(d);
 	v->problem = v->healthy ? "" : problem_of(d);
-	for (const struct space_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1)) {
+	for (const struct volume_file *f = file_next(s, 0); f; f = file_next(s, f->number + 1)) {
 		v->files++;
 		v->bad_files += f->bad != NULL;
 		v->draining_files += f->state == FILE_GOING || file_drains(s, f);
@@ -137,10 +137,10 @@ static int view_placements(const struct partition *p, const struct instance *ins
 	struct skv_placement *out = skv_arena_calloc(a, (size_t)g->n_storages * inst->spec.n_specs + 1, sizeof *out);
 
 	for (uint32_t k = 0; out && k < g->n_storages; k++) {
-		int at = space_find(p, g->storages[k]);
+		int at = volume_find(p, g->storages[k]);
 
-		for (uint32_t s = 0; at >= 0 && p->space[at].dev->chunk && s < inst->spec.n_specs; s++) {
-			struct geometry how = space_geometry(&p->space[at], &inst->spec, s);
+		for (uint32_t s = 0; at >= 0 && p->volume[at].dev->chunk && s < inst->spec.n_specs; s++) {
+			struct geometry how = volume_geometry(&p->volume[at], &inst->spec, s);
 			struct skv_placement *to = &out[v->n_placements++];
 
 			*to = (struct skv_placement){ dup_text(a, g->storages[k]), v->spec.specs[s].name, fit_text(how.fit),
@@ -187,16 +187,16 @@ static int view_instance(const struct partition *p, struct instance *inst, struc
 static int storages_locked(struct partition *p, const char *name, struct skv_arena *a, struct skv_storage_view **out,
 			   uint32_t *n)
 {
-	const int only = name ? space_find(p, name) : -1;
-	const uint32_t first = only < 0 ? 0 : (uint32_t)only, end = !name ? p->n_space : only < 0 ? 0 : first + 1;
+	const int only = name ? volume_find(p, name) : -1;
+	const uint32_t first = only < 0 ? 0 : (uint32_t)only, end = !name ? p->n_volume : only < 0 ? 0 : first + 1;
 	struct skv_storage_view *v = skv_arena_alloc(a, (end - first + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
 	ASSERT_SHARED(p);
 	*n = 0;
 	for (uint32_t i = first; rc == SKV_OK && i < end; i++)
-		if (p->space[i].pool)
-			rc = view_storage(&p->space[i], a, &v[(*n)++]);
+		if (p->volume[i].pool)
+			rc = view_storage(&p->volume[i], a, &v[(*n)++]);
 	*out = v;
 	return rc;
 }

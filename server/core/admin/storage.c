@@ -20,7 +20,7 @@
 #include <model/find.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/registry.h>
 #include <journal/registry_write.h>
 #include <storage/claim.h>
@@ -164,7 +164,7 @@ static int fixed_field(struct skv_error *err, const char *field)
 	return skv_fail(err, SKV_E_CONFLICT, field, "cannot change once the storage exists");
 }
 
-static int compare_storage(const struct space *s, const struct skv_storage_spec *n, struct skv_error *err)
+static int compare_storage(const struct volume *s, const struct skv_storage_spec *n, struct skv_error *err)
 {
 	if (strcmp(s->dev->type, n->type) != 0)
 		return fixed_field(err, "type");
@@ -207,21 +207,21 @@ static int put_storage_doc(struct skv_core *c, const struct storage_doc *d, uint
 static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct partition *p = admin_follow(c);
-	int at = p ? space_find(p, s->name) : -1;
+	int at = p ? volume_find(p, s->name) : -1;
 
 	if (at >= 0) {
-		p->space[at].version = version;
-		p->space[at].capacity = s->capacity;
-		p->space[at].enabled = s->enabled;
-		p->space[at].draining = s->draining;
-		p->space[at].fit_due = true;
-		files_settle(&p->space[at]);
-		p->space[at].high_percent = s->high_percent;
-		p->space[at].low_percent = s->low_percent;
-		if (partition_count_slots(&p->space[at]) != SKV_OK)
+		p->volume[at].version = version;
+		p->volume[at].capacity = s->capacity;
+		p->volume[at].enabled = s->enabled;
+		p->volume[at].draining = s->draining;
+		p->volume[at].fit_due = true;
+		files_settle(&p->volume[at]);
+		p->volume[at].high_percent = s->high_percent;
+		p->volume[at].low_percent = s->low_percent;
+		if (partition_count_slots(&p->volume[at]) != SKV_OK)
 			admin_out_of_step(c, SKV_OK);
-		if (!same_description(p->space[at].dev, s) && /* `s` may be made of the device's own strings */
-		    device_describe(p->space[at].dev, s) != SKV_OK)
+		if (!same_description(p->volume[at].dev, s) && /* `s` may be made of the device's own strings */
+		    device_describe(p->volume[at].dev, s) != SKV_OK)
 			admin_out_of_step(c, SKV_OK);
 	}
 	if (p)
@@ -238,24 +238,24 @@ static int update_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 
 	if (!p)
 		return rc;
-	at = space_find(p, s->name);
+	at = volume_find(p, s->name);
 	if (at < 0) {
 		core_unlock(c);
 		return SKV_E_NOT_FOUND;
 	}
 	if (!d.spec.chunk_size)
-		d.spec.chunk_size = p->space[at].dev->chunk;
+		d.spec.chunk_size = p->volume[at].dev->chunk;
 	if (!d.spec.file_size) /* of one with chunks: as it was settled */
-		d.spec.file_size = p->space[at].dev->file_size;
+		d.spec.file_size = p->volume[at].dev->file_size;
 	s = &d.spec;
-	rc = compare_storage(&p->space[at], s, err);
-	version = p->space[at].version;
-	d.id = p->space[at].dev->id;
-	memcpy(d.uuid, p->space[at].dev->uuid, 16);
-	same = p->space[at].capacity == s->capacity && p->space[at].enabled == s->enabled &&
-	       p->space[at].draining == s->draining &&
-	       p->space[at].high_percent == s->high_percent && p->space[at].low_percent == s->low_percent &&
-	       same_description(p->space[at].dev, s);
+	rc = compare_storage(&p->volume[at], s, err);
+	version = p->volume[at].version;
+	d.id = p->volume[at].dev->id;
+	memcpy(d.uuid, p->volume[at].dev->uuid, 16);
+	same = p->volume[at].capacity == s->capacity && p->volume[at].enabled == s->enabled &&
+	       p->volume[at].draining == s->draining &&
+	       p->volume[at].high_percent == s->high_percent && p->volume[at].low_percent == s->low_percent &&
+	       same_description(p->volume[at].dev, s);
 	core_unlock(c);
 	if (rc != SKV_OK || same)
 		return rc;
@@ -271,12 +271,12 @@ static int check_number(const struct partition *p, const struct skv_storage_spec
 	const bool counted = skv_storage_find(s->type)->counted;
 	uint32_t with_files = 0;
 
-	for (uint32_t i = 0; !counted && i < p->n_space; i++)
-		with_files += p->space[i].pool && !p->space[i].dev->ops->counted;
+	for (uint32_t i = 0; !counted && i < p->n_volume; i++)
+		with_files += p->volume[i].pool && !p->volume[i].dev->ops->counted;
 	if (with_files >= MAX_FILE_STORAGES)
 		return skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages with slab files at most", MAX_FILE_STORAGES);
-	if (p->n_space - p->n_gap == MAX_SPACES)
-		return skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages at most, page spaces included", MAX_SPACES);
+	if (p->n_volume - p->n_gap == MAX_VOLUMES)
+		return skv_fail(err, SKV_E_TOO_MANY, NULL, "%u storages at most, page spaces included", MAX_VOLUMES);
 	return SKV_OK;
 }
 
@@ -288,10 +288,10 @@ static int same_root(struct skv_core *c, const struct skv_storage_spec *s, struc
 	if (!p)
 		return rc;
 	rc = check_number(p, s, err);
-	for (uint32_t i = 0; rc == SKV_OK && s->root[0] && i < p->n_space; i++)
-		if (p->space[i].pool && strcmp(p->space[i].dev->root, s->root) == 0)
+	for (uint32_t i = 0; rc == SKV_OK && s->root[0] && i < p->n_volume; i++)
+		if (p->volume[i].pool && strcmp(p->volume[i].dev->root, s->root) == 0)
 			rc = skv_fail(err, SKV_E_CONFLICT, "root", "storage '%s' has this directory already",
-				      p->space[i].dev->name);
+				      p->volume[i].dev->name);
 	core_unlock(c);
 	return rc;
 }
@@ -327,8 +327,8 @@ static int add_storage(struct skv_core *c, const struct skv_storage_spec *s, uin
 
 	if (!p)
 		return SKV_OK;
-	if (space_find(p, s->name) < 0) {
-		rc = partition_add_space(p, d, s, version);
+	if (volume_find(p, s->name) < 0) {
+		rc = partition_add_volume(p, d, s, version);
 		if (rc == SKV_OK)
 			rc = device_add(c, d);
 		if (rc == SKV_OK) {
@@ -388,7 +388,7 @@ static int is_meant(struct skv_core *c, const char *name, enum admin_put how, st
 
 	if (!p)
 		return rc;
-	rc = admin_check_put(how, space_find(p, name) >= 0, "storage", "name", name, err);
+	rc = admin_check_put(how, volume_find(p, name) >= 0, "storage", "name", name, err);
 	core_unlock(c);
 	return rc;
 }
@@ -440,7 +440,7 @@ int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s
 
 static int storage_idle(const struct partition *p, int at, struct skv_error *err)
 {
-	const struct space *s = &p->space[at];
+	const struct volume *s = &p->volume[at];
 	struct skv_pool_stats st;
 
 	for (size_t g = 0; g < p->n_group; g++)
@@ -483,10 +483,10 @@ static int look_at(struct skv_core *c, const char *name, struct skv_arena *a, st
 
 	if (!p)
 		return rc;
-	at = space_find(p, name);
+	at = volume_find(p, name);
 	rc = at < 0 ? skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", name) : storage_idle(p, at, err);
 	if (rc == SKV_OK) {
-		const struct space *s = &p->space[at];
+		const struct volume *s = &p->volume[at];
 
 		*version = s->version;
 		d->id = s->dev->id;
@@ -519,8 +519,8 @@ static int set_enabled(struct skv_core *c, struct storage_doc *d, bool on, uint6
 	return rc;
 }
 
-/* Every file that the registry names for the space: gone ones, and the claim to one that may not have been made. */
-static int copy_files(const struct space *s, struct space_file **out, size_t *n)
+/* Every file that the registry names for the volume: gone ones, and the claim to one that may not have been made. */
+static int copy_files(const struct volume *s, struct volume_file **out, size_t *n)
 {
 	*n = s->n_file;
 	*out = skv_calloc(s->n_file + 1, sizeof **out);
@@ -533,7 +533,7 @@ static int copy_files(const struct space *s, struct space_file **out, size_t *n)
 	return SKV_OK;
 }
 
-/* The partition forgets the space, if it was not loaded again without it; the device is the caller's then, and so are its files. */
+/* The partition forgets the volume, if it was not loaded again without it; the device is the caller's then, and so are its files. */
 static struct device *take_device(struct skv_core *c, uint32_t id)
 {
 	struct device *d;
@@ -546,15 +546,15 @@ static struct device *take_device(struct skv_core *c, uint32_t id)
 	return d;
 }
 
-static int list_files(struct skv_core *c, const char *name, struct space_file **out, size_t *n, struct skv_error *err)
+static int list_files(struct skv_core *c, const char *name, struct volume_file **out, size_t *n, struct skv_error *err)
 {
 	int at, rc = SKV_OK;
 	struct partition *p = admin_lock(c, &rc, err);
 
 	if (!p)
 		return rc;
-	at = space_find(p, name);
-	rc = at < 0 ? skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", name) : copy_files(&p->space[at], out, n);
+	at = volume_find(p, name);
+	rc = at < 0 ? skv_fail(err, SKV_E_NOT_FOUND, "name", "no storage '%s'", name) : copy_files(&p->volume[at], out, n);
 	core_unlock(c);
 	return rc;
 }
@@ -562,7 +562,7 @@ static int list_files(struct skv_core *c, const char *name, struct space_file **
 /* It is disabled and holds no block, so its files stay as they are. */
 static int forget_storage(struct skv_core *c, const char *name, uint32_t id, uint64_t version, struct skv_error *err)
 {
-	struct space_file *files = NULL;
+	struct volume_file *files = NULL;
 	struct device *d;
 	size_t n = 0;
 	char key[160];

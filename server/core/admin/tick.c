@@ -56,19 +56,19 @@ static uint32_t tick_partition(struct partition *p)
 {
 	struct skv_core *c = p->core;
 	uint64_t now = skv_now_ms(c->clock);
-	struct portion spaces = next_portion(&p->tick_space, p->n_space), groups = next_portion(&p->tick_group, p->n_group);
+	struct portion volumes = next_portion(&p->tick_volume, p->n_volume), groups = next_portion(&p->tick_group, p->n_group);
 	struct portion instances = next_portion(&p->tick_inst, p->n_inst);
 	bool more;
 
 	birth_look(p);
 	session_expire_due(p, now);
 	session_forget_due(p, now);
-	for (size_t i = spaces.from; i < spaces.to; i++)
-		if (p->space[i].pool)
-			skv_pool_release_due(p->space[i].pool, now);
+	for (size_t i = volumes.from; i < volumes.to; i++)
+		if (p->volume[i].pool)
+			skv_pool_release_due(p->volume[i].pool, now);
 	more = retired_go_on(p);
-	more |= drains_go_on(p, spaces);
-	more |= evict_ahead(p, spaces, groups);
+	more |= drains_go_on(p, volumes);
+	more |= evict_ahead(p, volumes, groups);
 	more |= trim_go_on(p);
 	more |= policy_go_on(p, groups);
 	more |= pins_expire(p, instances);

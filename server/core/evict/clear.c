@@ -24,7 +24,7 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>
@@ -156,32 +156,32 @@ static uint32_t sweep_chunk(struct partition *p, struct instance *inst, uint64_t
 	return n;
 }
 
-static bool in_space(const struct instance *inst, uint32_t space)
+static bool in_volume(const struct instance *inst, uint32_t volume)
 {
-	return space == ANY_SPACE || instance_classes(inst, space);
+	return volume == ANY_VOLUME || instance_classes(inst, volume);
 }
 
-static bool matters(const struct instance *retired, const struct group *g, uint32_t space)
+static bool matters(const struct instance *retired, const struct group *g, uint32_t volume)
 {
-	return (!retired->cleared || retired->newest) && (!g || retired->group == g) && in_space(retired, space);
+	return (!retired->cleared || retired->newest) && (!g || retired->group == g) && in_volume(retired, volume);
 }
 
-uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks)
+uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t volume, uint32_t blocks)
 {
 	uint32_t n = 0;
 
 	ASSERT_EXCLUSIVE(p);
 	for (struct instance *retired = p->retired; retired && n < blocks; retired = retired->next_retired)
-		while (n < blocks && retired->cleared && retired->newest && matters(retired, g, space))
+		while (n < blocks && retired->cleared && retired->newest && matters(retired, g, volume))
 			n += sweep_chunk(p, retired, 0) + 1;
 	return n;
 }
 
-bool retired_left(const struct partition *p, const struct group *g, uint32_t space)
+bool retired_left(const struct partition *p, const struct group *g, uint32_t volume)
 {
 	ASSERT_SHARED(p);
 	for (const struct instance *retired = p->retired; retired; retired = retired->next_retired)
-		if (matters(retired, g, space))
+		if (matters(retired, g, volume))
 			return true;
 	return false;
 }
@@ -189,7 +189,7 @@ bool retired_left(const struct partition *p, const struct group *g, uint32_t spa
 bool retired_go_on(struct partition *p)
 {
 	ASSERT_EXCLUSIVE(p);
-	return retired_sweep(p, NULL, ANY_SPACE, PORTION_BLOCKS) >= PORTION_BLOCKS;
+	return retired_sweep(p, NULL, ANY_VOLUME, PORTION_BLOCKS) >= PORTION_BLOCKS;
 }
 
 struct instance *retired_take_swept(struct partition *p)

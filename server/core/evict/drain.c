@@ -25,7 +25,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/pin.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <storage/device.h>
 #include <evict/evict.h>
@@ -46,7 +46,7 @@ enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 /* ---- the walk --------------------------------------------------------------------------------------- */
 
 /* May the block go in this pass? */
-static bool goes(const struct partition *p, const struct space_file *f, const struct block *b, uint64_t now)
+static bool goes(const struct partition *p, const struct volume_file *f, const struct block *b, uint64_t now)
 {
 	const struct instance *inst = block_instance(b);
 
@@ -61,7 +61,7 @@ static bool goes(const struct partition *p, const struct space_file *f, const st
 	return f->pass == LEAVES || block_idle_ms(p, b) >= f->oldest >> f->pass;
 }
 
-static void note_slot(const struct partition *p, struct space_file *f, const struct block *b)
+static void note_slot(const struct partition *p, struct volume_file *f, const struct block *b)
 {
 	const struct instance *inst = block_instance(b);
 
@@ -71,7 +71,7 @@ static void note_slot(const struct partition *p, struct space_file *f, const str
 	f->saw_pinned += pin_kind(b) == SKV_PIN_HARD;
 }
 
-static void look_at_slot(struct partition *p, struct space_file *f, const struct skv_pool *pool, uint32_t slab, uint32_t slot,
+static void look_at_slot(struct partition *p, struct volume_file *f, const struct skv_pool *pool, uint32_t slab, uint32_t slot,
 			 struct picks *k)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -88,7 +88,7 @@ static void look_at_slot(struct partition *p, struct space_file *f, const struct
 }
 
 /* The walk came through. After the last kind of pass it goes on with that one, and rests if it finds nothing. */
-static void end_pass(struct partition *p, struct space_file *f)
+static void end_pass(struct partition *p, struct volume_file *f)
 {
 	f->unit = f->slot = 0;
 	f->writing = f->saw_writing;
@@ -102,7 +102,7 @@ static void end_pass(struct partition *p, struct space_file *f)
 }
 
 /* Some slots further. Returns how many it looked at; fewer than `looks`: it came through, or has a portion. */
-static uint32_t walk(struct partition *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
+static uint32_t walk(struct partition *p, struct volume *s, struct volume_file *f, struct picks *k, uint32_t looks)
 {
 	uint32_t left = looks;
 
@@ -132,7 +132,7 @@ static uint32_t walk(struct partition *p, struct space *s, struct space_file *f,
 /* ---- empty files -------------------------------------------------------------------------------------- */
 
 /* Nothing is left in the file: once a checkpoint that began later is durable, no record names it. */
-static void wait_for_checkpoint(struct partition *p, struct space *s, struct space_file *f)
+static void wait_for_checkpoint(struct partition *p, struct volume *s, struct volume_file *f)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
@@ -151,7 +151,7 @@ static void wait_for_checkpoint(struct partition *p, struct space *s, struct spa
 }
 
 /* Returns how many slots it looked at. */
-static uint32_t drain_file(struct partition *p, struct space *s, struct space_file *f, struct picks *k, uint32_t looks)
+static uint32_t drain_file(struct partition *p, struct volume *s, struct volume_file *f, struct picks *k, uint32_t looks)
 {
 	if (f->lost)
 		f->pass = ALL;
@@ -165,7 +165,7 @@ static uint32_t drain_file(struct partition *p, struct space *s, struct space_fi
 /* ---- capacity ----------------------------------------------------------------------------------------- */
 
 /* Bytes by how long ago they were used: what the file's blocks are worth. */
-static uint64_t worth(const struct partition *p, const struct space *s, const struct space_file *f)
+static uint64_t worth(const struct partition *p, const struct volume *s, const struct volume_file *f)
 {
 	uint64_t idle = 0;
 	uint32_t unit = 0, slab, seen = 0;
@@ -176,14 +176,14 @@ static uint64_t worth(const struct partition *p, const struct space *s, const st
 }
 
 /* Of some of them, of others each time. */
-static struct space_file *cheapest(const struct partition *p, struct space *s)
+static struct volume_file *cheapest(const struct partition *p, struct volume *s)
 {
 	size_t step = s->n_file / MAX_COMPARED + 1;
-	struct space_file *best = NULL;
+	struct volume_file *best = NULL;
 	uint64_t least = UINT64_MAX;
 
 	for (size_t i = s->fit_turn++ % step; i < s->n_file; i += step) {
-		struct space_file *f = &s->file[i];
+		struct volume_file *f = &s->file[i];
 		uint64_t w;
 
 		if (f->state != FILE_IN_USE || file_drains(s, f))
@@ -198,10 +198,10 @@ static struct space_file *cheapest(const struct partition *p, struct space *s)
 }
 
 /* A portion of those that were to go is let be, as far as all fit. True: that look came through. */
-static bool let_be(struct space *s)
+static bool let_be(struct volume *s)
 {
 	for (uint32_t looks = 0; looks < MAX_VISITS && s->fit_at < s->n_drain; looks++) {
-		struct space_file *f = file_find(s, s->drain[s->fit_at]);
+		struct volume_file *f = file_find(s, s->drain[s->fit_at]);
 
 		if (!f->shrink || f->asked || s->stays + f->length > s->capacity) {
 			s->fit_at++;
@@ -218,9 +218,9 @@ static bool let_be(struct space *s)
 
 /* Files are chosen to drain until the others fit the capacity, or let be as far as all of them fit; in portions, and only
  * when something has changed. */
-static void fit_capacity(struct partition *p, struct space *s)
+static void fit_capacity(struct partition *p, struct volume *s)
 {
-	struct space_file *f;
+	struct volume_file *f;
 
 	if (!s->fit_due || s->dev->ops->counted || s->draining || !let_be(s))
 		return;
@@ -234,7 +234,7 @@ static void fit_capacity(struct partition *p, struct space *s)
 /* ---- the ticker ----------------------------------------------------------------------------------------- */
 
 /* Some of the draining files, and next time those behind them. */
-static uint32_t drain_files(struct partition *p, struct space *s, struct picks *k, uint32_t looks)
+static uint32_t drain_files(struct partition *p, struct volume *s, struct picks *k, uint32_t looks)
 {
 	uint32_t visits = MAX_VISITS;
 
@@ -250,14 +250,14 @@ static uint32_t drain_files(struct partition *p, struct space *s, struct picks *
 	return looks;
 }
 
-bool drains_go_on(struct partition *p, struct portion spaces)
+bool drains_go_on(struct partition *p, struct portion volumes)
 {
 	struct picks k = { 0 };
 	uint32_t looks = LOOKS;
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = spaces.from; i < spaces.to; i++) {
-		struct space *s = &p->space[i];
+	for (size_t i = volumes.from; i < volumes.to; i++) {
+		struct volume *s = &p->volume[i];
 
 		if (!s->pool)
 			continue;
@@ -273,7 +273,7 @@ bool drains_go_on(struct partition *p, struct portion spaces)
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info)
+const char *drain_waits_for(const struct volume *s, const struct volume_file *f, const struct skv_file_info *info)
 {
 	if (f->state != FILE_IN_USE)
 		return device_healthy(s->dev) ? "" : "its file system";

@@ -35,7 +35,7 @@
 #include <model/partition.h>
 #include <model/pin.h>
 #include <model/queue.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <storage/growth.h>
 #include <evict/clear.h>
@@ -74,7 +74,7 @@ enum unit { SLOTS, BYTES, BLOCKS };
 struct scope {
 	enum unit unit;
 	const struct group *group; /* NULL = any, in `space` */
-	uint32_t space;            /* this one only; ANY_SPACE = those of the group */
+	uint32_t volume;            /* this one only; ANY_VOLUME = those of the group */
 	const char *type;          /* and of them, those on storages of this type; NULL = any */
 	uint32_t class_id;         /* SLOTS */
 	const struct instance *only; /* nobody else's; NULL = anybody's */
@@ -89,11 +89,11 @@ struct scope {
 };
 
 /* Does it count what lies there? */
-static bool counts_space(const struct partition *p, const struct scope *c, uint32_t space)
+static bool counts_volume(const struct partition *p, const struct scope *c, uint32_t volume)
 {
-	if (c->space != ANY_SPACE && space != c->space)
+	if (c->volume != ANY_VOLUME && volume != c->volume)
 		return false;
-	return !c->type || strcmp(p->space[space].dev->type, c->type) == 0;
+	return !c->type || strcmp(p->volume[volume].dev->type, c->type) == 0;
 }
 
 static bool in_scope(const struct scope *c, const struct evict_set *set)
@@ -318,9 +318,9 @@ static struct first first_sure(struct partition *p, struct scope *c, struct evic
 	return f;
 }
 
-static void choose_in(struct partition *p, struct scope *c, uint32_t space, uint64_t now, struct first *best)
+static void choose_in(struct partition *p, struct scope *c, uint32_t volume, uint64_t now, struct first *best)
 {
-	for (struct evict_set *set = p->space[space].sets; set; set = set->next) {
+	for (struct evict_set *set = p->volume[volume].sets; set; set = set->next) {
 		struct first f;
 
 		if (!in_scope(c, set))
@@ -342,11 +342,11 @@ static void choose_set(struct partition *p, struct scope *c, uint64_t now)
 
 	c->set = NULL;
 	c->other = (struct first){ 0 };
-	if (c->space != ANY_SPACE)
-		choose_in(p, c, c->space, now, &best);
-	for (uint32_t i = 0; c->space == ANY_SPACE && i < c->group->n_in; i++)
-		if (c->group->in[i].used_bytes && counts_space(p, c, c->group->in[i].space))
-			choose_in(p, c, c->group->in[i].space, now, &best);
+	if (c->volume != ANY_VOLUME)
+		choose_in(p, c, c->volume, now, &best);
+	for (uint32_t i = 0; c->volume == ANY_VOLUME && i < c->group->n_in; i++)
+		if (c->group->in[i].used_bytes && counts_volume(p, c, c->group->in[i].volume))
+			choose_in(p, c, c->group->in[i].volume, now, &best);
 	c->set = best.set;
 }
 
@@ -382,9 +382,9 @@ static uint64_t gain(const struct partition *p, const struct instance *inst, con
 		if (b->slot[s].state != SLOT_COMMITTED)
 			continue;
 		if (c->unit == BYTES)
-			n += counts_space(p, c, b->slot[s].space) ? inst->spec.specs[s].size : 0;
+			n += counts_volume(p, c, b->slot[s].volume) ? inst->spec.specs[s].size : 0;
 		else
-			n += b->slot[s].space == c->space && class_of(inst, c->space, s) == c->class_id;
+			n += b->slot[s].volume == c->volume && class_of(inst, c->volume, s) == c->class_id;
 	}
 	return n;
 }
@@ -415,17 +415,17 @@ static bool is_relaxed(const struct partition *p, const struct picks *k)
 	for (size_t i = 0; all && i < k->n; i++) {
 		const struct block *b = block_get(p, k->v[i].block);
 
-		all = block_instance(b)->spec.n_specs == 1 && p->space[b->slot[0].space].dev->ops->counted;
+		all = block_instance(b)->spec.n_specs == 1 && p->volume[b->slot[0].volume].dev->ops->counted;
 	}
 	return all;
 }
 
 static void refresh_quota_shares(struct partition *p, const struct scope *c)
 {
-	if (c->space != ANY_SPACE)
-		quota_shares_refresh(p, c->space);
-	for (uint32_t i = 0; c->space == ANY_SPACE && i < c->group->n_in; i++)
-		quota_shares_refresh(p, c->group->in[i].space);
+	if (c->volume != ANY_VOLUME)
+		quota_shares_refresh(p, c->volume);
+	for (uint32_t i = 0; c->volume == ANY_VOLUME && i < c->group->n_in; i++)
+		quota_shares_refresh(p, c->group->in[i].volume);
 }
 
 /* Picks until `need` is reached, nothing is left, or it is enough for one call. Returns what will come free. */
@@ -448,8 +448,8 @@ static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 		if (let_go(p, &k, b, &f) != SKV_OK)
 			break;
 		if (c->unit == SLOTS) {
-			rebalance_note(p, c->space, c->class_id, b);
-			n = rebalance_segments(p, &k, c->space, c->class_id, b, &c->w);
+			rebalance_note(p, c->volume, c->class_id, b);
+			n = rebalance_segments(p, &k, c->volume, c->class_id, b, &c->w);
 		}
 		got += n;
 	}
@@ -461,20 +461,20 @@ static uint64_t evict(struct partition *p, struct scope *c, uint64_t need)
 	return remove_queue(p, &k, NULL) == SKV_OK ? got : 0;
 }
 
-uint64_t evict_slots(struct partition *p, uint32_t space, uint32_t class_id, uint64_t slots, const struct evict_for *w)
+uint64_t evict_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t slots, const struct evict_for *w)
 {
-	struct scope c = { .unit = SLOTS, .space = space, .class_id = class_id, .w = *w,
+	struct scope c = { .unit = SLOTS, .volume = volume, .class_id = class_id, .w = *w,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 	uint64_t got = evict(p, &c, slots);
 
 	ASSERT_EXCLUSIVE(p);
-	rebalance(p, space, class_id, w);
+	rebalance(p, volume, class_id, w);
 	return got;
 }
 
 uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w)
 {
-	struct scope c = { .unit = BYTES, .group = g, .space = ANY_SPACE, .type = type, .w = *w, .held = true,
+	struct scope c = { .unit = BYTES, .group = g, .volume = ANY_VOLUME, .type = type, .w = *w, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
@@ -483,16 +483,16 @@ uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *typ
 
 uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes, bool soft)
 {
-	struct scope c = { .unit = BYTES, .group = inst->group, .space = ANY_SPACE, .only = inst,
+	struct scope c = { .unit = BYTES, .group = inst->group, .volume = ANY_VOLUME, .only = inst,
 			   .w = { .whose = inst, .soft = soft }, .held = true, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, bytes);
 }
 
-uint64_t evict_space_bytes(struct partition *p, uint32_t space, uint64_t bytes)
+uint64_t evict_volume_bytes(struct partition *p, uint32_t volume, uint64_t bytes)
 {
-	struct scope c = { .unit = BYTES, .space = space, .below = UINT64_MAX, .looks = UINT64_MAX };
+	struct scope c = { .unit = BYTES, .volume = volume, .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, bytes);
@@ -500,7 +500,7 @@ uint64_t evict_space_bytes(struct partition *p, uint32_t space, uint64_t bytes)
 
 uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .held = true,
+	struct scope c = { .unit = BLOCKS, .group = g, .volume = ANY_VOLUME, .held = true,
 			   .below = UINT64_MAX, .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
@@ -510,7 +510,7 @@ uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t block
 /* Inner blocks stay: whose children are not idle is in use, too. The keys of those are above all uses. */
 bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .below = use_make(since, 0),
+	struct scope c = { .unit = BLOCKS, .group = g, .volume = ANY_VOLUME, .below = use_make(since, 0),
 			   .looks = 4 * blocks };
 
 	ASSERT_EXCLUSIVE(p);
@@ -519,7 +519,7 @@ bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t b
 
 bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks)
 {
-	struct scope c = { .unit = BLOCKS, .group = g, .space = ANY_SPACE, .below = generation,
+	struct scope c = { .unit = BLOCKS, .group = g, .volume = ANY_VOLUME, .below = generation,
 			   .looks = 4 * blocks };
 
 	ASSERT_EXCLUSIVE(p);
@@ -528,7 +528,7 @@ bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint
 
 /* Free slots to keep for a class: a share of the storage, or what was taken lately if that is more (freed slots
  * come back only with the next commit, or sync). */
-static uint64_t free_target(const struct partition *p, const struct space *s, const struct space_class *c)
+static uint64_t free_target(const struct partition *p, const struct volume *s, const struct volume_class *c)
 {
 	uint64_t slots = s->file_bytes / (c->stride ? c->stride : 1);
 	uint64_t share = slots / 100 * p->core->o.free_percent, most = slots / 100 * MAX_AHEAD_PERCENT;
@@ -544,31 +544,31 @@ static uint64_t free_target(const struct partition *p, const struct space *s, co
 }
 
 /* What was taken since the last time counts for the next eight times or so. */
-static void note_demand(struct space *s, uint64_t now)
+static void note_demand(struct volume *s, uint64_t now)
 {
 	if (now - s->demand_at < DEMAND_MS)
 		return;
 	s->demand_at = now;
 	for (uint32_t c = 0; c < s->n_class; c++) {
-		struct space_class *k = &s->class[c];
+		struct volume_class *k = &s->class[c];
 
 		k->demand += k->taken - k->demand / 8;
 		k->taken = 0;
 	}
 }
 
-bool evict_ahead(struct partition *p, struct portion spaces, struct portion groups)
+bool evict_ahead(struct partition *p, struct portion volumes, struct portion groups)
 {
 	static const struct evict_for nobody = { .whose = NULL };
 	uint64_t now = skv_now_ms(p->core->clock);
 	bool more = false;
 
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = (uint32_t)spaces.from; i < spaces.to; i++) {
-		struct space *s = &p->space[i];
+	for (uint32_t i = (uint32_t)volumes.from; i < volumes.to; i++) {
+		struct volume *s = &p->volume[i];
 
 		note_demand(s, now);
-		if (!s->pool || !space_usable(s) || (space_has_room(s) && !s->grow_full) || retired_left(p, NULL, i))
+		if (!s->pool || !volume_usable(s) || (volume_has_room(s) && !s->grow_full) || retired_left(p, NULL, i))
 			continue;
 		for (uint32_t c = 0; c < s->n_class; c++) {
 			uint64_t target = free_target(p, s, &s->class[c]);
@@ -580,9 +580,9 @@ bool evict_ahead(struct partition *p, struct portion spaces, struct portion grou
 			more |= evict_slots(p, i, c, need < AHEAD_PICKS ? need : AHEAD_PICKS, &nobody) >= AHEAD_PICKS;
 		}
 	}
-	for (uint32_t i = (uint32_t)spaces.from; i < spaces.to; i++)
-		more |= p->space[i].high_percent && !retired_left(p, NULL, i) && reclaim_space(p, i);
+	for (uint32_t i = (uint32_t)volumes.from; i < volumes.to; i++)
+		more |= p->volume[i].high_percent && !retired_left(p, NULL, i) && reclaim_volume(p, i);
 	for (size_t i = groups.from; i < groups.to; i++)
-		more |= !retired_left(p, p->group[i], ANY_SPACE) && reclaim_group(p, p->group[i]);
+		more |= !retired_left(p, p->group[i], ANY_VOLUME) && reclaim_group(p, p->group[i]);
 	return more;
 }

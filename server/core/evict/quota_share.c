@@ -9,10 +9,10 @@
 #include <model/quota_share.h>
 #include <evict/evict.h>
 
-void quota_shares_refresh(struct partition *p, uint32_t space)
+void quota_shares_refresh(struct partition *p, uint32_t volume)
 {
 	ASSERT_EXCLUSIVE(p);
-	for (const struct evict_set *set = p->space[space].sets; set; set = set->next)
+	for (const struct evict_set *set = p->volume[volume].sets; set; set = set->next)
 		if (set->group->spec.share != SKV_SHARE_GROUP)
 			set->group->room = group_room(p, set->group);
 }

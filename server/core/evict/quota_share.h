@@ -12,7 +12,7 @@ struct instance;
 struct partition;
 
 /* Before a search for victims: rooms of groups that have shares, for the two below. */
-void quota_shares_refresh(struct partition *p, uint32_t space);
+void quota_shares_refresh(struct partition *p, uint32_t volume);
 /* What the instance has for its share, in 1/QUOTA_SHARE_ONE: above it, it has more. 0 in a group without shares. What is on its
  * way out does not count, what is asked for does. */
 #define QUOTA_SHARE_ONE (1u << 20)

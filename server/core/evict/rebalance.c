@@ -25,7 +25,7 @@
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <evict/evict.h>
 #include <evict/remove.h>
@@ -66,7 +66,7 @@ uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, ui
 /* What one search for a window is about. */
 struct rebalance {
 	struct partition *p;
-	uint32_t space;
+	uint32_t volume;
 	uint64_t now;
 	const struct evict_for *w;
 	bool leased; /* blocks under a lease, too: nobody finds them any more, and their slots wait for its end */
@@ -86,7 +86,7 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 {
 	struct rebalance *st = ctx;
 	struct partition *p = st->p;
-	const struct skv_pool *pool = p->space[st->space].pool;
+	const struct skv_pool *pool = p->volume[st->volume].pool;
 	struct skv_slab_info info;
 
 	if (!skv_pool_slab(pool, slab, &info))
@@ -110,9 +110,9 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 	return true;
 }
 
-static void mark_slab(struct partition *p, uint32_t space, uint32_t slab, struct picks *k)
+static void mark_slab(struct partition *p, uint32_t volume, uint32_t slab, struct picks *k)
 {
-	struct skv_pool *pool = p->space[space].pool;
+	struct skv_pool *pool = p->volume[volume].pool;
 	struct skv_slab_info info;
 
 	skv_pool_slab(pool, slab, &info);
@@ -137,7 +137,7 @@ static void mark_slab(struct partition *p, uint32_t space, uint32_t slab, struct
 static uint64_t slab_cost(void *ctx, uint32_t slab)
 {
 	const struct rebalance *st = ctx;
-	const struct skv_pool *pool = st->p->space[st->space].pool;
+	const struct skv_pool *pool = st->p->volume[st->volume].pool;
 	struct skv_slab_info info;
 
 	if (!skv_pool_slab(pool, slab, &info))
@@ -149,24 +149,24 @@ static int find_window(struct rebalance *st, uint32_t class_id, uint32_t **slabs
 {
 	struct skv_victims v = { slab_may_go, slab_cost, st };
 
-	quota_shares_refresh(st->p, st->space);
-	return skv_pool_find_victims(st->p->space[st->space].pool, class_id, &v, slabs, n);
+	quota_shares_refresh(st->p, st->volume);
+	return skv_pool_find_victims(st->p->volume[st->volume].pool, class_id, &v, slabs, n);
 }
 
-static bool take_window(struct partition *p, uint32_t space, const uint32_t *slabs, size_t n)
+static bool take_window(struct partition *p, uint32_t volume, const uint32_t *slabs, size_t n)
 {
 	struct picks k = { 0 };
 
 	for (size_t i = 0; i < n; i++)
-		mark_slab(p, space, slabs[i], &k);
+		mark_slab(p, volume, slabs[i], &k);
 	if (k.n == 0)
 		return n > 0; /* all of it is on its way already */
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-bool evict_rebalance(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w)
 {
-	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 	bool coming;
@@ -174,15 +174,15 @@ bool evict_rebalance(struct partition *p, uint32_t space, uint32_t class_id, con
 	ASSERT_EXCLUSIVE(p);
 	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return false;
-	coming = take_window(p, space, slabs, n);
+	coming = take_window(p, volume, slabs, n);
 	skv_free(slabs);
 	return coming;
 }
 
-bool evict_rebalance_leased(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w)
 {
-	struct space *s = &p->space[space];
-	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
+	struct volume *s = &p->volume[volume];
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 
@@ -191,7 +191,7 @@ bool evict_rebalance_leased(struct partition *p, uint32_t space, uint32_t class_
 		return true;
 	if (find_window(&st, class_id, &slabs, &n) != SKV_OK)
 		return false;
-	if (take_window(p, space, slabs, n))
+	if (take_window(p, volume, slabs, n))
 		s->rebalanced_until = st.now + p->core->o.lease_max_ms;
 	skv_free(slabs);
 	return s->rebalanced_until > st.now;
@@ -199,9 +199,9 @@ bool evict_rebalance_leased(struct partition *p, uint32_t space, uint32_t class_
 
 /* ---- a class that only ever evicts its own ------------------------------------------------------------ */
 
-void rebalance_note(struct partition *p, uint32_t space, uint32_t class_id, const struct block *b)
+void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b)
 {
-	struct space_class *c = &p->space[space].class[class_id];
+	struct volume_class *c = &p->volume[volume].class[class_id];
 	uint64_t idle = block_idle_ms(p, b);
 
 	ASSERT_EXCLUSIVE(p);
@@ -209,11 +209,11 @@ void rebalance_note(struct partition *p, uint32_t space, uint32_t class_id, cons
 	c->idle_ms = c->idle_ms ? c->idle_ms + idle / SMOOTH - c->idle_ms / SMOOTH : idle;
 }
 
-void rebalance(struct partition *p, uint32_t space, uint32_t class_id, const struct evict_for *w)
+void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w)
 {
-	struct space *s = &p->space[space];
-	struct space_class *c = &s->class[class_id];
-	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
+	struct volume *s = &p->volume[volume];
+	struct volume_class *c = &s->class[class_id];
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w };
 	uint32_t *slabs = NULL;
 	uint64_t idle = UINT64_MAX;
 	size_t n = 0;
@@ -229,7 +229,7 @@ void rebalance(struct partition *p, uint32_t space, uint32_t class_id, const str
 
 		idle = of_slab < idle ? of_slab : idle;
 	}
-	if (idle / STEER_RATIO > c->idle_ms && take_window(p, space, slabs, n))
+	if (idle / STEER_RATIO > c->idle_ms && take_window(p, volume, slabs, n))
 		COUNT(p->core, steered_windows, 1);
 	skv_free(slabs);
 }
@@ -240,7 +240,7 @@ void rebalance(struct partition *p, uint32_t space, uint32_t class_id, const str
 static uint64_t take_segment(const struct rebalance *st, const struct slot *slot, struct picks *k)
 {
 	struct partition *p = st->p;
-	const struct skv_pool *pool = p->space[st->space].pool;
+	const struct skv_pool *pool = p->volume[st->volume].pool;
 	uint32_t first, count, stay = 0;
 
 	skv_pool_segment(pool, slot->slab, slot->index, &first, &count);
@@ -264,17 +264,17 @@ static uint64_t take_segment(const struct rebalance *st, const struct slot *slot
 	return stay ? 0 : count;
 }
 
-uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t space, uint32_t class_id, const struct block *b,
+uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t volume, uint32_t class_id, const struct block *b,
 			const struct evict_for *w)
 {
-	struct rebalance st = { .p = p, .space = space, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w };
 	const struct instance *inst = block_instance(b);
 	uint64_t n = 0;
 
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		if (b->slot[s].state == SLOT_REMOVING && b->slot[s].space == space &&
-		    class_of(inst, space, s) == class_id)
+		if (b->slot[s].state == SLOT_REMOVING && b->slot[s].volume == volume &&
+		    class_of(inst, volume, s) == class_id)
 			n += take_segment(&st, &b->slot[s], k);
 	return n;
 }

@@ -16,7 +16,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/quota_share.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <evict/evict.h>
 
 #define PORTION_BLOCKS 1024u /* in one call */
@@ -27,7 +27,7 @@ uint64_t group_type_bytes(const struct partition *p, const struct group *g, cons
 
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < g->n_in; i++) {
-		const struct space *s = &p->space[g->in[i].space];
+		const struct volume *s = &p->volume[g->in[i].volume];
 
 		if (!s->pool || strcmp(s->dev->type, type) != 0)
 			continue;
@@ -130,9 +130,9 @@ static bool reclaim_quota_shares(struct partition *p, const struct group *g)
 	return more;
 }
 
-bool reclaim_space(struct partition *p, uint32_t space)
+bool reclaim_volume(struct partition *p, uint32_t volume)
 {
-	struct space *s = &p->space[space];
+	struct volume *s = &p->volume[volume];
 	uint64_t used = s->used_bytes - s->removing_bytes, blocks = 0, owed;
 
 	ASSERT_EXCLUSIVE(p);
@@ -140,12 +140,12 @@ bool reclaim_space(struct partition *p, uint32_t space)
 	if (owed == 0)
 		return false;
 	for (size_t i = 0; i < p->n_group; i++) {
-		const struct group_space *in = group_in(p->group[i], space);
+		const struct group_volume *in = group_in(p->group[i], volume);
 
 		blocks += in && in->used_bytes ? p->group[i]->count.blocks : 0;
 	}
 	used = (used / (blocks + 1) + 1) * PORTION_BLOCKS;
-	return evict_space_bytes(p, space, least(owed, used)) >= used;
+	return evict_volume_bytes(p, volume, least(owed, used)) >= used;
 }
 
 /* The same for what is too old, where that counts. */

@@ -17,7 +17,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>
@@ -28,10 +28,10 @@
 static void count_removing(struct partition *p, struct instance *inst, const struct slot *s, uint32_t spec,
 			   int sign)
 {
-	struct space *space = &p->space[s->space];
+	struct volume *volume = &p->volume[s->volume];
 
-	space->class[class_of(inst, s->space, spec)].removing += (uint64_t)sign;
-	removing_add(p, inst, s->space, sign * (int64_t)inst->spec.specs[spec].size);
+	volume->class[class_of(inst, s->volume, spec)].removing += (uint64_t)sign;
+	removing_add(p, inst, s->volume, sign * (int64_t)inst->spec.specs[spec].size);
 }
 
 /* COMMITTED <-> REMOVING, with the counts that hang on it. */
@@ -88,7 +88,7 @@ static void unmark(struct partition *p, const struct removal *v, size_t n)
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			if (v[i].specs >> s & 1)
-				skv_pool_drain(p->space[b->slot[s].space].pool, b->slot[s].slab, false);
+				skv_pool_drain(p->volume[b->slot[s].volume].pool, b->slot[s].slab, false);
 		set_removing(p, b, v[i].specs, false);
 		evict_consider(p, b);
 	}

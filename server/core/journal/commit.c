@@ -334,7 +334,7 @@ static void append_done(struct skv_core *c, const struct round *r)
 		sync_covers_all(c);
 	else
 		sync_is_behind(c);
-	c->events->space_freed(c->partition);
+	c->events->volume_freed(c->partition);
 }
 
 /* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */

@@ -21,7 +21,7 @@
 #include <model/partition.h>
 #include <model/pin.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/format.h>
 
@@ -80,12 +80,12 @@ static void put_keys(struct skv_buf *out, const struct skv_key *k, uint32_t n)
 		put_key(out, k[i]);
 }
 
-static void put_place(struct skv_buf *out, const struct space *space, uint32_t slab)
+static void put_place(struct skv_buf *out, const struct volume *volume, uint32_t slab)
 {
 	struct skv_slab_info info;
 
-	skv_pool_slab(space->pool, slab, &info);
-	skv_put_varint(out, space->dev->id);
+	skv_pool_slab(volume->pool, slab, &info);
+	skv_put_varint(out, volume->dev->id);
 	skv_put_varint(out, info.place.file);
 	skv_put_varint(out, info.place.unit);
 	skv_put_u8(out, (uint8_t)__builtin_ctz(info.place.units));
@@ -104,14 +104,14 @@ static void put_runs(struct skv_buf *out, const struct partition *p, const struc
 			if (!(s->write[i].specs >> spec & 1))
 				continue;
 			slot = &block_get(p, s->write[i].block)->slot[spec];
-			if (run && slot->space == run->space && slot->slab == run->slab &&
+			if (run && slot->volume == run->volume && slot->slab == run->slab &&
 			    slot->index == run->index + count) {
 				count++;
 				continue;
 			}
 		}
 		if (run) {
-			put_place(out, &p->space[run->space], run->slab);
+			put_place(out, &p->volume[run->volume], run->slab);
 			skv_put_varint(out, run->index);
 			skv_put_varint(out, count);
 		}
@@ -377,7 +377,7 @@ static void put_block(struct skv_buf *out, const struct partition *p, const stru
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (!(mask >> s & 1))
 			continue;
-		put_place(out, &p->space[b->slot[s].space], b->slot[s].slab);
+		put_place(out, &p->volume[b->slot[s].volume], b->slot[s].slab);
 		skv_put_varint(out, b->slot[s].index);
 		skv_put_varint(out, b->slot[s].generation);
 		skv_put_u8(out, b->slot[s].has_checksum);
@@ -431,18 +431,18 @@ void record_ended(struct skv_buf *out, const struct session *s, uint64_t now)
 	end(out, at);
 }
 
-void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms)
+void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run, uint64_t left_ms)
 {
 	struct skv_slab_info info;
 	size_t at = begin(out, RECORD_HOLD);
 	uint64_t flag = 0;
 
-	skv_pool_slab(space->pool, run.slab, &info);
+	skv_pool_slab(volume->pool, run.slab, &info);
 	if (info.per_segment || (info.align != info.stride && info.align != stride_align(info.stride, false)))
 		flag = HOLD_GEOMETRY;
 	else if (info.align == info.stride)
 		flag = HOLD_NUMBERED;
-	put_place(out, space, run.slab);
+	put_place(out, volume, run.slab);
 	skv_put_u64(out, info.stride | flag);
 	skv_put_varint(out, run.first);
 	skv_put_varint(out, run.count);
@@ -465,7 +465,7 @@ void record_chunk_leases(struct skv_buf *out, const struct partition *p, const s
 			const struct slot *slot = &b->slot[s];
 
 			if (slot->state != SLOT_ABSENT)
-				record_hold(out, &p->space[slot->space], (struct skv_run){ slot->slab, slot->index, 1 }, lease);
+				record_hold(out, &p->volume[slot->volume], (struct skv_run){ slot->slab, slot->index, 1 }, lease);
 		}
 	}
 }

@@ -118,7 +118,7 @@ void registry_file_key(char out[64], uint32_t storage_id, uint32_t file)
 	snprintf(out, 64, "file/%08x/%08x", storage_id, file);
 }
 
-void registry_put_file(struct skv_buf *out, const struct space_file *f)
+void registry_put_file(struct skv_buf *out, const struct volume_file *f)
 {
 	size_t at = out->len, fields;
 
@@ -131,7 +131,7 @@ void registry_put_file(struct skv_buf *out, const struct space_file *f)
 	doc_end_fields(out, at, fields);
 }
 
-bool registry_get_file(const void *bytes, size_t n, struct space_file *out)
+bool registry_get_file(const void *bytes, size_t n, struct volume_file *out)
 {
 	struct skv_rd in = skv_rd_make(bytes, n);
 	unsigned format = doc_version(&in, DOC_FIELDS);

@@ -28,12 +28,12 @@ int replay_get_place(struct replay *r, struct skv_rd *in, struct place *out, str
 
 	if (in->failed || log2 > 31 || file > UINT32_MAX || unit > UINT32_MAX)
 		return corrupt(err, "malformed slab place");
-	for (out->space = 0; out->space < r->p->n_space; out->space++)
-		if (r->p->space[out->space].dev->id == storage)
+	for (out->volume = 0; out->volume < r->p->n_volume; out->volume++)
+		if (r->p->volume[out->volume].dev->id == storage)
 			break;
-	if (out->space == r->p->n_space)
+	if (out->volume == r->p->n_volume)
 		return SKV_E_NOT_FOUND;
-	if (file == r->p->space[out->space].claim.number && file_add_claim(&r->p->space[out->space]) != SKV_OK)
+	if (file == r->p->volume[out->volume].claim.number && file_add_claim(&r->p->volume[out->volume]) != SKV_OK)
 		return corrupt(err, "a file that cannot be");
 	out->slab = (struct skv_slab_place){ (uint32_t)file, (uint32_t)unit, 1u << log2 };
 	return SKV_OK;
@@ -50,12 +50,12 @@ int replay_take(struct replay *r, struct instance *inst, uint32_t spec, const st
 		struct skv_error *err)
 {
 	uint32_t class_id, first = run->first, count = run->count;
-	int rc = space_class(r->p, inst, spec, pl->space, &class_id);
+	int rc = volume_class(r->p, inst, spec, pl->volume, &class_id);
 
 	if (rc == SKV_OK)
-		rc = evict_reserve(r->p, inst, pl->space, class_id);
+		rc = evict_reserve(r->p, inst, pl->volume, class_id);
 	if (rc == SKV_OK)
-		rc = skv_pool_take(r->p->space[pl->space].pool, class_id, pl->slab, first, count, run);
+		rc = skv_pool_take(r->p->volume[pl->volume].pool, class_id, pl->slab, first, count, run);
 	if (rc == SKV_E_CORRUPT || rc == SKV_E_INVALID)
 		return corrupt(err, "a slot is taken twice, or lies outside its file");
 	return rc;

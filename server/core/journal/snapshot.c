@@ -15,7 +15,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/record.h>
 
 static void copy_chunk(struct partition *p, uint32_t no)
@@ -44,7 +44,7 @@ void snapshot_abort(struct partition *p)
 
 struct hold_writer {
 	struct skv_buf *out;
-	const struct space *space;
+	const struct volume *volume;
 	uint64_t now;
 };
 
@@ -52,7 +52,7 @@ static void put_hold(void *ctx, struct skv_run run, uint64_t until)
 {
 	struct hold_writer *w = ctx;
 
-	record_hold(w->out, w->space, run, until > w->now ? until - w->now : 0);
+	record_hold(w->out, w->volume, run, until > w->now ? until - w->now : 0);
 }
 
 /* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
@@ -107,11 +107,11 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 		record_horizon(&s->out, p, false); /* whose boot the leases are told by */
 	record_counters(&s->tail, p);
 	record_births(&s->tail, p);
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		struct hold_writer w = { &s->tail, &p->space[i], now };
+	for (uint32_t i = 0; i < p->n_volume; i++) {
+		struct hold_writer w = { &s->tail, &p->volume[i], now };
 
-		if (p->space[i].pool)
-			skv_pool_each_hold(p->space[i].pool, put_hold, &w);
+		if (p->volume[i].pool)
+			skv_pool_each_hold(p->volume[i].pool, put_hold, &w);
 	}
 	put_sessions(p, &s->tail, now);
 	put_pins(p, &s->tail, now);

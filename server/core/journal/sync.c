@@ -102,7 +102,7 @@ void sync_apply(struct skv_core *c, bool all)
 		commit_apply(c, ch);
 	}
 	if (c->partition)
-		c->events->space_freed(c->partition);
+		c->events->volume_freed(c->partition);
 	core_unlock(c);
 }
 

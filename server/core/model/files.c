@@ -1,5 +1,5 @@
 /*
- * files.c - the slab files of a space: which there are, and which of them drain.
+ * files.c - the slab files of a volume: which there are, and which of them drain.
  *
  * Owns the table space->file, in order of numbers, and beside it the list of those that drain, so that the ticker looks at no
  * others; the pool has those that are there, the registry a document for each. Numbers may have holes. Called while loading, when nobody else sees the partition, and under the write lock. Nothing here
@@ -14,9 +14,9 @@
 
 #include <model/block.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 
-static size_t place_of(const struct space *s, uint32_t number)
+static size_t place_of(const struct volume *s, uint32_t number)
 {
 	size_t lo = 0, hi = s->n_file;
 
@@ -31,14 +31,14 @@ static size_t place_of(const struct space *s, uint32_t number)
 	return lo;
 }
 
-struct space_file *file_find(const struct space *s, uint32_t number)
+struct volume_file *file_find(const struct volume *s, uint32_t number)
 {
 	size_t at = place_of(s, number);
 
 	return at < s->n_file && s->file[at].number == number ? &s->file[at] : NULL;
 }
 
-struct space_file *file_next(const struct space *s, uint32_t from)
+struct volume_file *file_next(const struct volume *s, uint32_t from)
 {
 	size_t at = place_of(s, from);
 
@@ -47,7 +47,7 @@ struct space_file *file_next(const struct space *s, uint32_t from)
 	return at < s->n_file ? &s->file[at] : NULL;
 }
 
-int file_add(struct space *s, const struct space_file *f)
+int file_add(struct volume *s, const struct volume_file *f)
 {
 	size_t at = place_of(s, f->number);
 	void *v = s->file;
@@ -72,7 +72,7 @@ int file_add(struct space *s, const struct space_file *f)
 	if (f->number >= s->next_file)
 		s->next_file = f->number + 1;
 	if (f->number == s->claim.number)
-		s->claim = (struct space_file){ 0 };
+		s->claim = (struct volume_file){ 0 };
 	s->file_bytes += f->state == FILE_GONE ? 0 : f->length;
 	s->stays += f->state == FILE_IN_USE ? f->length : 0;
 	s->n_ending += f->state != FILE_IN_USE;
@@ -81,22 +81,22 @@ int file_add(struct space *s, const struct space_file *f)
 	return SKV_OK;
 }
 
-int file_add_claim(struct space *s)
+int file_add_claim(struct volume *s)
 {
-	struct space_file claim = s->claim;
+	struct volume_file claim = s->claim;
 
-	s->claim = (struct space_file){ 0 };
+	s->claim = (struct volume_file){ 0 };
 	return claim.length ? file_add(s, &claim) : SKV_OK;
 }
 
-uint32_t file_next_number(const struct space *s) { return s->claim.length ? s->claim.number : s->next_file; }
+uint32_t file_next_number(const struct volume *s) { return s->claim.length ? s->claim.number : s->next_file; }
 
-bool file_drains(const struct space *s, const struct space_file *f)
+bool file_drains(const struct volume *s, const struct volume_file *f)
 {
 	return s->draining || f->asked || f->shrink || f->lost;
 }
 
-static void drain_list(struct space *s, uint32_t number, bool on)
+static void drain_list(struct volume *s, uint32_t number, bool on)
 {
 	size_t at = 0, end = s->n_drain;
 
@@ -116,7 +116,7 @@ static void drain_list(struct space *s, uint32_t number, bool on)
 	s->n_drain = on ? s->n_drain + 1 : s->n_drain - 1;
 }
 
-void file_settle(struct space *s, struct space_file *f)
+void file_settle(struct volume *s, struct volume_file *f)
 {
 	bool on = file_drains(s, f), closed = on || f->bad;
 
@@ -137,13 +137,13 @@ void file_settle(struct space *s, struct space_file *f)
 	f->writing = f->pinned = f->saw_writing = f->saw_pinned = f->oldest = 0;
 }
 
-void files_settle(struct space *s)
+void files_settle(struct volume *s)
 {
 	for (size_t i = 0; i < s->n_file; i++)
 		file_settle(s, &s->file[i]);
 }
 
-void file_going(struct space *s, struct space_file *f)
+void file_going(struct volume *s, struct volume_file *f)
 {
 	assert(f->state == FILE_IN_USE && f->drains);
 	f->state = FILE_GOING;
@@ -151,7 +151,7 @@ void file_going(struct space *s, struct space_file *f)
 	s->n_ending++;
 }
 
-void file_gone(struct space *s, struct space_file *f)
+void file_gone(struct volume *s, struct volume_file *f)
 {
 	int rc = skv_pool_remove_file(s->pool, f->number);
 
@@ -163,7 +163,7 @@ void file_gone(struct space *s, struct space_file *f)
 	f->state = FILE_GONE;
 }
 
-void file_found(struct space *s, struct space_file *f, const char *bad, bool certain, uint64_t now)
+void file_found(struct volume *s, struct volume_file *f, const char *bad, bool certain, uint64_t now)
 {
 	if (f->state == FILE_GONE)
 		return;
@@ -176,14 +176,14 @@ void file_found(struct space *s, struct space_file *f, const char *bad, bool cer
 	file_settle(s, f);
 }
 
-void file_lose(struct space *s, struct space_file *f)
+void file_lose(struct volume *s, struct volume_file *f)
 {
 	f->lost = true;
 	f->again_at = 0;
 	file_settle(s, f);
 }
 
-void files_doubt(struct space *s)
+void files_doubt(struct volume *s)
 {
 	for (size_t i = 0; i < s->n_file; i++)
 		s->file[i].bad_since = 0;
@@ -191,8 +191,8 @@ void files_doubt(struct space *s)
 
 bool slot_readable(const struct partition *p, const struct slot *s)
 {
-	const struct space *sp = &p->space[s->space];
-	const struct space_file *f;
+	const struct volume *sp = &p->volume[s->volume];
+	const struct volume_file *f;
 	struct skv_slab_info info;
 
 	ASSERT_SHARED(p);
@@ -202,7 +202,7 @@ bool slot_readable(const struct partition *p, const struct slot *s)
 	return !f || !f->bad;
 }
 
-void file_forget(struct space *s, struct space_file *f)
+void file_forget(struct volume *s, struct volume_file *f)
 {
 	size_t at = (size_t)(f - s->file);
 
@@ -212,7 +212,7 @@ void file_forget(struct space *s, struct space_file *f)
 	memmove(f, f + 1, (s->n_file - at) * sizeof *f);
 }
 
-void files_free(struct space *s)
+void files_free(struct volume *s)
 {
 	skv_free(s->file);
 	skv_free(s->drain);

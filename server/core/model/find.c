@@ -28,13 +28,13 @@ struct group *group_find(const struct partition *p, const char *name)
 	return NULL;
 }
 
-int space_find(const struct partition *p, const char *name)
+int volume_find(const struct partition *p, const char *name)
 {
 	uint32_t hash = name_hash(name, "");
 
 	ASSERT_SHARED(p);
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space_name[i] == hash && p->space[i].pool && strcmp(p->space[i].dev->name, name) == 0)
+	for (uint32_t i = 0; i < p->n_volume; i++)
+		if (p->volume_name[i] == hash && p->volume[i].pool && strcmp(p->volume[i].dev->name, name) == 0)
 			return (int)i;
 	return -1;
 }

@@ -21,58 +21,58 @@
 #include <model/policy.h>
 #include <model/queue.h>
 #include <model/quota_share.h>
-#include <model/space.h>
+#include <model/volume.h>
 
 /* Room for one more. */
-static int spaces_reserve(struct partition *p)
+static int volumes_reserve(struct partition *p)
 {
-	void *space = p->space, *name = p->space_name;
-	int rc = p->n_space == MAX_SPACES ? SKV_E_TOO_MANY
-					  : skv_grow(&space, &p->cap_space, p->n_space + 1, sizeof *p->space);
+	void *volume = p->volume, *name = p->volume_name;
+	int rc = p->n_volume == MAX_VOLUMES ? SKV_E_TOO_MANY
+					  : skv_grow(&volume, &p->cap_volume, p->n_volume + 1, sizeof *p->volume);
 
-	p->space = space;
+	p->volume = volume;
 	if (rc == SKV_OK)
-		rc = skv_grow(&name, &p->cap_space_name, p->n_space + 1, sizeof *p->space_name);
-	p->space_name = name;
+		rc = skv_grow(&name, &p->cap_volume_name, p->n_volume + 1, sizeof *p->volume_name);
+	p->volume_name = name;
 	return rc;
 }
 
-int partition_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
+int partition_add_volume(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
 {
 	struct skv_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
-	struct space *sp;
-	uint32_t at = p->n_gap ? 0 : p->n_space;
+	struct volume *sp;
+	uint32_t at = p->n_gap ? 0 : p->n_volume;
 	int rc;
 
 	ASSERT_EXCLUSIVE(p);
-	while (at < p->n_space && p->space[at].pool)
+	while (at < p->n_volume && p->volume[at].pool)
 		at++;
-	rc = at == p->n_space ? spaces_reserve(p) : SKV_OK;
+	rc = at == p->n_volume ? volumes_reserve(p) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;
-	sp = &p->space[at];
-	*sp = (struct space){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled, .draining = s->draining,
+	sp = &p->volume[at];
+	*sp = (struct volume){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled, .draining = s->draining,
 			      .high_percent = s->high_percent, .low_percent = s->low_percent };
 	sp->pool = skv_pool_create(&o);
 	if (!sp->pool) {
-		*sp = (struct space){ 0 };
+		*sp = (struct volume){ 0 };
 		return SKV_E_NOMEM;
 	}
 	rc = partition_count_slots(sp);
 	if (rc != SKV_OK) {
 		skv_pool_destroy(sp->pool);
-		*sp = (struct space){ 0 };
+		*sp = (struct volume){ 0 };
 		return rc;
 	}
-	p->space_name[at] = name_hash(d->name, "");
-	if (at == p->n_space)
-		p->n_space++;
+	p->volume_name[at] = name_hash(d->name, "");
+	if (at == p->n_volume)
+		p->n_volume++;
 	else
 		p->n_gap--;
 	return SKV_OK;
 }
 
-int partition_count_slots(struct space *s)
+int partition_count_slots(struct volume *s)
 {
 	int rc = s->dev->ops->counted && s->capacity ? skv_pool_add_file(s->pool, 0, s->capacity) : SKV_OK;
 
@@ -81,12 +81,12 @@ int partition_count_slots(struct space *s)
 	return rc;
 }
 
-struct space *space_by_id(struct partition *p, uint32_t storage_id)
+struct volume *volume_by_id(struct partition *p, uint32_t storage_id)
 {
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space[i].pool && p->space[i].dev->id == storage_id)
-			return &p->space[i];
+	for (uint32_t i = 0; i < p->n_volume; i++)
+		if (p->volume[i].pool && p->volume[i].dev->id == storage_id)
+			return &p->volume[i];
 	return NULL;
 }
 
@@ -183,7 +183,7 @@ void partition_remove_group(struct partition *p, const char *name)
 		leave_detached(p, g);
 		p->group[i] = p->group[--p->n_group];
 		p->group_name[i] = p->group_name[p->n_group];
-		for (uint32_t s = 0; s < p->n_space; s++)
+		for (uint32_t s = 0; s < p->n_volume; s++)
 			evict_free_sets(p, s, g);
 		group_free(g);
 		return;

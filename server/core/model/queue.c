@@ -27,10 +27,10 @@
 #include <model/rows.h>
 #include <model/table.h>
 
-static struct evict_queue *queue_find(const struct instance *inst, uint32_t space, uint32_t class_id)
+static struct evict_queue *queue_find(const struct instance *inst, uint32_t volume, uint32_t class_id)
 {
 	for (size_t i = 0; i < inst->n_queue; i++)
-		if (inst->queue[i]->space == space && inst->queue[i]->class_id == class_id)
+		if (inst->queue[i]->volume == volume && inst->queue[i]->class_id == class_id)
 			return inst->queue[i];
 	return NULL;
 }
@@ -42,8 +42,8 @@ static uint32_t *place_in_queue(void *ctx, uint32_t id)
 	struct block *b = block_get(q->partition, id);
 
 	for (uint32_t s = 0; s < q->inst->spec.n_specs; s++)
-		if (b->slot[s].queued && b->slot[s].space == q->space &&
-		    class_of(q->inst, q->space, s) == q->class_id)
+		if (b->slot[s].queued && b->slot[s].volume == q->volume &&
+		    class_of(q->inst, q->volume, s) == q->class_id)
 			return &b->slot[s].queued;
 	assert(!"the block is not in this queue");
 	return NULL;
@@ -90,24 +90,24 @@ static void note_top(struct evict_queue *q, uint32_t which)
 		skv_heap_push(tops, which, key, top_id(q, which));
 }
 
-static struct evict_set *set_find(const struct partition *p, const struct group *g, uint32_t space, uint32_t class_id)
+static struct evict_set *set_find(const struct partition *p, const struct group *g, uint32_t volume, uint32_t class_id)
 {
-	struct evict_set *set = p->space[space].sets;
+	struct evict_set *set = p->volume[volume].sets;
 
 	while (set && (set->group != g || set->class_id != class_id))
 		set = set->next;
 	return set;
 }
 
-static struct evict_set *set_make(struct partition *p, struct group *g, uint32_t space, uint32_t class_id)
+static struct evict_set *set_make(struct partition *p, struct group *g, uint32_t volume, uint32_t class_id)
 {
 	struct evict_set *set = skv_calloc(1, sizeof *set);
 
 	if (!set)
 		return NULL;
-	*set = (struct evict_set){ .group = g, .space = space, .class_id = class_id, .next = p->space[space].sets };
+	*set = (struct evict_set){ .group = g, .volume = volume, .class_id = class_id, .next = p->volume[volume].sets };
 	skv_heaps_init(&set->tops, g->n_queues + EVICT_FIRST, place_of_top, set);
-	p->space[space].sets = set;
+	p->volume[volume].sets = set;
 	return set;
 }
 
@@ -119,9 +119,9 @@ static void set_free(struct evict_set *set)
 	skv_free(set);
 }
 
-void evict_free_sets(struct partition *p, uint32_t space, const struct group *g)
+void evict_free_sets(struct partition *p, uint32_t volume, const struct group *g)
 {
-	struct evict_set **at = &p->space[space].sets;
+	struct evict_set **at = &p->volume[volume].sets;
 
 	ASSERT_EXCLUSIVE(p);
 	while (*at) {
@@ -214,14 +214,14 @@ void evict_hide_for_good(struct instance *inst)
 
 /* ---- queues ----------------------------------------------------------------------------------------- */
 
-static struct evict_queue *queue_make(struct partition *p, struct instance *inst, uint32_t space, uint32_t class_id)
+static struct evict_queue *queue_make(struct partition *p, struct instance *inst, uint32_t volume, uint32_t class_id)
 {
-	struct evict_set *set = set_find(p, inst->group, space, class_id);
+	struct evict_set *set = set_find(p, inst->group, volume, class_id);
 	void *v = inst->queue;
 	struct evict_queue *q;
 
 	if (!set)
-		set = set_make(p, inst->group, space, class_id);
+		set = set_make(p, inst->group, volume, class_id);
 	if (!set || set_reserve(set) != SKV_OK ||
 	    skv_grow(&v, &inst->cap_queue, inst->n_queue + 1, sizeof *inst->queue) != SKV_OK)
 		return NULL;
@@ -229,20 +229,20 @@ static struct evict_queue *queue_make(struct partition *p, struct instance *inst
 	q = skv_calloc(1, sizeof *q);
 	if (!q)
 		return NULL;
-	*q = (struct evict_queue){ .partition = p, .inst = inst, .set = set, .space = space, .class_id = class_id };
+	*q = (struct evict_queue){ .partition = p, .inst = inst, .set = set, .volume = volume, .class_id = class_id };
 	skv_heaps_init(&q->heaps, inst->group->n_queues + EVICT_FIRST, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
 	join_set(q);
 	return q;
 }
 
-int evict_reserve(struct partition *p, struct instance *inst, uint32_t space, uint32_t class_id)
+int evict_reserve(struct partition *p, struct instance *inst, uint32_t volume, uint32_t class_id)
 {
-	struct evict_queue *q = queue_find(inst, space, class_id);
+	struct evict_queue *q = queue_find(inst, volume, class_id);
 
 	ASSERT_EXCLUSIVE(p);
 	if (!q)
-		q = queue_make(p, inst, space, class_id);
+		q = queue_make(p, inst, volume, class_id);
 	return q ? skv_heaps_reserve(&q->heaps, inst->entries_made) : SKV_E_NOMEM;
 }
 
@@ -269,8 +269,8 @@ int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues)
 	int rc = SKV_OK;
 
 	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = 0; i < p->n_space; i++)
-		for (struct evict_set *set = p->space[i].sets; set && rc == SKV_OK; set = set->next)
+	for (uint32_t i = 0; i < p->n_volume; i++)
+		for (struct evict_set *set = p->volume[i].sets; set && rc == SKV_OK; set = set->next)
 			if (set->group == g)
 				rc = skv_heaps_widen(&set->tops, n_queues + EVICT_FIRST);
 	for (size_t i = 0; i < p->n_inst && rc == SKV_OK; i++)
@@ -291,14 +291,14 @@ static void queue_free(struct evict_queue *q)
 	skv_free(q);
 }
 
-void evict_forget_space(struct instance *inst, uint32_t space)
+void evict_forget_volume(struct instance *inst, uint32_t volume)
 {
-	uint32_t *classes = instance_classes(inst, space);
+	uint32_t *classes = instance_classes(inst, volume);
 
 	if (classes)
 		row_remove(inst->classes, (1 + inst->spec.n_specs) * sizeof *classes, &inst->n_classes, classes - 1);
 	for (size_t i = inst->n_queue; i-- > 0;) {
-		if (inst->queue[i]->space != space)
+		if (inst->queue[i]->volume != volume)
 			continue;
 		queue_free(inst->queue[i]);
 		inst->queue[i] = inst->queue[--inst->n_queue];
@@ -415,16 +415,16 @@ void evict_forget(struct block *b)
 
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 		if (b->slot[s].queued)
-			take_out(queue_find(inst, b->slot[s].space, class_of(inst, b->slot[s].space, s)), &b->slot[s], block_id(b));
+			take_out(queue_find(inst, b->slot[s].volume, class_of(inst, b->slot[s].volume, s)), &b->slot[s], block_id(b));
 }
 
 /* An earlier spec of the block has brought it into the same queue. */
 static bool queued_before(const struct instance *inst, const struct block *b, uint32_t spec)
 {
-	uint32_t space = b->slot[spec].space, class_id = class_of(inst, space, spec);
+	uint32_t volume = b->slot[spec].volume, class_id = class_of(inst, volume, spec);
 
 	for (uint32_t s = 0; s < spec; s++)
-		if (b->slot[s].queued && b->slot[s].space == space && class_of(inst, space, s) == class_id)
+		if (b->slot[s].queued && b->slot[s].volume == volume && class_of(inst, volume, s) == class_id)
 			return true;
 	return false;
 }
@@ -518,7 +518,7 @@ static bool stand(struct block *b, uint64_t lease, uint64_t now)
 		if (slot->state != SLOT_COMMITTED || queued_before(inst, b, s))
 			continue;
 		slot->queued = 1; /* from here on this slot keeps the place */
-		push(queue_find(inst, slot->space, class_of(inst, slot->space, s)), which, key, block_id(b));
+		push(queue_find(inst, slot->volume, class_of(inst, slot->volume, s)), which, key, block_id(b));
 	}
 	return which >= EVICT_FIRST;
 }
@@ -555,7 +555,7 @@ void evict_withhold(struct partition *p, struct block *b)
 static bool same_queues(const struct instance *inst, const struct block *a, const struct block *b)
 {
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
-		if (a->slot[s].state != b->slot[s].state || a->slot[s].space != b->slot[s].space)
+		if (a->slot[s].state != b->slot[s].state || a->slot[s].volume != b->slot[s].volume)
 			return false;
 	return true;
 }
@@ -594,13 +594,13 @@ void evict_leaf(struct partition *p, struct block *b)
 		evict_consider(p, b);
 }
 
-uint64_t evict_next_lease(const struct partition *p, uint32_t space)
+uint64_t evict_next_lease(const struct partition *p, uint32_t volume)
 {
 	uint64_t next = UINT64_MAX, key;
 	uint32_t id;
 
 	ASSERT_SHARED(p);
-	for (const struct evict_set *set = p->space[space].sets; set; set = set->next) {
+	for (const struct evict_set *set = p->volume[volume].sets; set; set = set->next) {
 		if (skv_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
 			next = key;
 		if (skv_heap_top(&set->tops, EVICT_HELD, &key, &id) && evict_held_until(key) < next)

@@ -57,9 +57,9 @@ uint64_t group_storages_room(const struct partition *p, const struct group *g)
 
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
+		int at = volume_find(p, g->spec.storages[i]);
 
-		sum += at < 0 ? 0 : p->space[at].capacity;
+		sum += at < 0 ? 0 : p->volume[at].capacity;
 	}
 	return sum;
 }

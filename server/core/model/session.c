@@ -15,7 +15,7 @@
 #include <model/mark.h>
 #include <model/partition.h>
 #include <model/queue.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 
 static size_t bucket(struct skv_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }

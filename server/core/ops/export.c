@@ -15,7 +15,7 @@
 #include <model/names.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 
 #define PORTION_ENTRIES 32768u /* looked at in one portion */

@@ -22,7 +22,7 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>

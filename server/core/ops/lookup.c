@@ -21,7 +21,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/quota_share.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <ops/horizon.h>

@@ -24,7 +24,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>
@@ -171,7 +171,7 @@ static int fill_partial(struct waiter *w, struct partition *p, const struct chan
 struct search_for {
 	struct partition *p;
 	struct instance *inst;
-	uint32_t space;
+	uint32_t volume;
 	struct settle *t;
 	bool on_its_way; /* something that is named is SETTLING already */
 };
@@ -179,7 +179,7 @@ struct search_for {
 /* Whose slot is at this offset? NULL: nobody's of the instance. */
 static struct block *block_at(const struct search_for *f, uint64_t offset)
 {
-	const struct skv_pool *pool = f->p->space[f->space].pool;
+	const struct skv_pool *pool = f->p->volume[f->volume].pool;
 	struct block *b;
 	uint32_t slab, slot;
 
@@ -243,11 +243,11 @@ static int partial_locked(struct partition *p, const struct skv_partial_req *req
 	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
-	at = space_of_places(p, f.inst);
+	at = volume_of_places(p, f.inst);
 	if (at < 0)
 		return skv_fail(w->err, SKV_E_UNSUPPORTED, "instance", "instance '%s' does not lie on one external storage",
 				req->instance);
-	f.space = (uint32_t)at;
+	f.volume = (uint32_t)at;
 	f.t = settle_make();
 	if (!f.t)
 		return SKV_E_NOMEM;

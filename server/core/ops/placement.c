@@ -18,7 +18,7 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/quota_share.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <storage/growth.h>
 #include <evict/clear.h>
 #include <evict/evict.h>
@@ -36,7 +36,7 @@ void grants_free(struct partition *p, struct grants *g)
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
 		for (uint32_t i = 0; i < g->n[s]; i++)
-			skv_pool_free(p->space[g->v[s][i].space].pool,
+			skv_pool_free(p->volume[g->v[s][i].volume].pool,
 				      (struct skv_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
 	memset(g, 0, sizeof *g);
 }
@@ -45,14 +45,14 @@ void grants_free(struct partition *p, struct grants *g)
 enum effort { FREE, EVICT, EVICT_SOFT_PINS };
 
 /* What was cleared and has not been swept yet comes before any eviction. */
-static int alloc_slots(struct partition *p, uint32_t space, uint32_t class_id, uint32_t n, struct skv_run *runs,
+static int alloc_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint32_t n, struct skv_run *runs,
 		       uint32_t *n_runs)
 {
-	struct skv_pool *pool = p->space[space].pool;
+	struct skv_pool *pool = p->volume[volume].pool;
 	int rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
 
 	for (uint32_t swept, all = 0; rc == SKV_E_NO_SPACE && all < MAX_SWEEP; all += swept) {
-		swept = retired_sweep(p, NULL, space, n);
+		swept = retired_sweep(p, NULL, volume, n);
 		if (!swept)
 			break;
 		rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
@@ -60,27 +60,27 @@ static int alloc_slots(struct partition *p, uint32_t space, uint32_t class_id, u
 	return rc;
 }
 
-static int take_spec(struct partition *p, struct plan *plan, uint32_t space, uint32_t spec, struct skv_arena *a)
+static int take_spec(struct partition *p, struct plan *plan, uint32_t volume, uint32_t spec, struct skv_arena *a)
 {
 	uint32_t n = plan->need[spec], n_runs = 0, at = 0, class_id;
 	struct skv_run *runs = skv_arena_alloc(a, n * sizeof *runs);
 	struct grant *g = skv_arena_alloc(a, n * sizeof *g);
-	int rc = space_class(p, plan->inst, spec, space, &class_id);
+	int rc = volume_class(p, plan->inst, spec, volume, &class_id);
 
 	if (rc == SKV_OK)
-		rc = evict_reserve(p, plan->inst, space, class_id);
+		rc = evict_reserve(p, plan->inst, volume, class_id);
 	if (rc != SKV_OK)
 		return rc;
 	if (!runs || !g)
 		return SKV_E_NOMEM;
-	p->space[space].class[class_id].wanted_ms = skv_now_ms(p->core->clock);
-	rc = alloc_slots(p, space, class_id, n, runs, &n_runs);
+	p->volume[volume].class[class_id].wanted_ms = skv_now_ms(p->core->clock);
+	rc = alloc_slots(p, volume, class_id, n, runs, &n_runs);
 	if (rc != SKV_OK)
 		return rc;
-	p->space[space].class[class_id].taken += n;
+	p->volume[volume].class[class_id].taken += n;
 	for (uint32_t r = 0; r < n_runs; r++)
 		for (uint32_t i = 0; i < runs[r].count; i++)
-			g[at++] = (struct grant){ space, runs[r].slab, runs[r].first + i };
+			g[at++] = (struct grant){ volume, runs[r].slab, runs[r].first + i };
 	plan->grants.v[spec] = g;
 	plan->grants.n[spec] = n;
 	return SKV_OK;
@@ -97,14 +97,14 @@ static bool below_quota_share(const struct partition *p, const struct plan *plan
 
 /* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
  * True when something is on its way. Called with the slots of earlier specs taken. */
-static bool make_room(struct partition *p, const struct plan *plan, uint32_t space, uint32_t spec, bool soft)
+static bool make_room(struct partition *p, const struct plan *plan, uint32_t volume, uint32_t spec, bool soft)
 {
 	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft }, over = { .over = true };
-	struct space *s = &p->space[space];
+	struct volume *s = &p->volume[volume];
 	uint32_t class_id, need = plan->need[spec];
 	uint64_t coming, have, got;
 
-	if (space_class(p, plan->inst, spec, space, &class_id) != SKV_OK)
+	if (volume_class(p, plan->inst, spec, volume, &class_id) != SKV_OK)
 		return false;
 	have = skv_pool_available(s->pool, class_id);
 	coming = s->class[class_id].removing;
@@ -112,28 +112,28 @@ static bool make_room(struct partition *p, const struct plan *plan, uint32_t spa
 		return true;
 	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
 	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
-	if (below_quota_share(p, plan) && evict_rebalance(p, space, class_id, &over))
+	if (below_quota_share(p, plan) && evict_rebalance(p, volume, class_id, &over))
 		return true;
-	got = evict_slots(p, space, class_id, need, &w);
+	got = evict_slots(p, volume, class_id, need, &w);
 	if (got >= need)
 		return true;
-	return evict_rebalance(p, space, class_id, &w) || got > 0 || coming > 0 || evict_rebalance_leased(p, space, class_id, &w);
+	return evict_rebalance(p, volume, class_id, &w) || got > 0 || coming > 0 || evict_rebalance_leased(p, volume, class_id, &w);
 }
 
-/* Takes the plan's slots in one space. On failure nothing is taken; *coming tells whether waiting
+/* Takes the plan's slots in one volume. On failure nothing is taken; *coming tells whether waiting
  * helps. */
-static int take_in_space(struct partition *p, struct plan *plan, uint32_t space, struct skv_arena *a, enum effort effort,
+static int take_in_volume(struct partition *p, struct plan *plan, uint32_t volume, struct skv_arena *a, enum effort effort,
 			 bool *coming)
 {
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
-		int rc = plan->need[s] ? take_spec(p, plan, space, s, a) : SKV_OK;
+		int rc = plan->need[s] ? take_spec(p, plan, volume, s, a) : SKV_OK;
 
 		if (rc == SKV_OK)
 			continue;
-		if (rc == SKV_E_NO_SPACE && retired_left(p, NULL, space))
+		if (rc == SKV_E_NO_SPACE && retired_left(p, NULL, volume))
 			*coming = true;
 		else if (rc == SKV_E_NO_SPACE && effort != FREE)
-			*coming |= make_room(p, plan, space, s, effort == EVICT_SOFT_PINS);
+			*coming |= make_room(p, plan, volume, s, effort == EVICT_SOFT_PINS);
 		grants_free(p, &plan->grants);
 		return rc;
 	}
@@ -142,39 +142,39 @@ static int take_in_space(struct partition *p, struct plan *plan, uint32_t space,
 
 /* A growth that failed is tried again soon. A full file system is an answer; any other trouble (the registry,
  * say) passes. */
-static bool may_grow_later(const struct space *s) { return space_has_room(s) && !s->grow_full; }
+static bool may_grow_later(const struct volume *s) { return volume_has_room(s) && !s->grow_full; }
 
 /* True when a new slab file of it is on its way, or its last failure is so young, that nothing else is done yet. */
-static bool grows(struct partition *p, struct space *s)
+static bool grows(struct partition *p, struct volume *s)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
-	if (!s->growing && space_can_grow(p, s))
-		space_ask_growth(p, s);
+	if (!s->growing && volume_can_grow(p, s))
+		volume_ask_growth(p, s);
 	if (s->growing && now - s->growing_since < MAKING_PATIENCE_MS)
 		return true;
 	return s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS;
 }
 
-/* Some of a group's spaces. */
-struct some_spaces {
+/* Some of a group's volumes. */
+struct some_volumes {
 	uint32_t n;
 	uint32_t at[MAX_GROUP_STORAGES];
 };
 
-static bool grows_later(const struct partition *p, const struct some_spaces *spaces)
+static bool grows_later(const struct partition *p, const struct some_volumes *volumes)
 {
-	for (uint32_t i = 0; i < spaces->n; i++)
-		if (may_grow_later(&p->space[spaces->at[i]]))
+	for (uint32_t i = 0; i < volumes->n; i++)
+		if (may_grow_later(&p->volume[volumes->at[i]]))
 			return true;
 	return false;
 }
 
-/* A lease or a hold in one of these spaces ends by then. */
-static bool frees_soon(const struct partition *p, const struct some_spaces *spaces, uint64_t by)
+/* A lease or a hold in one of these volumes ends by then. */
+static bool frees_soon(const struct partition *p, const struct some_volumes *volumes, uint64_t by)
 {
-	for (uint32_t i = 0; i < spaces->n; i++)
-		if (skv_pool_next_due(p->space[spaces->at[i]].pool) <= by || evict_next_lease(p, spaces->at[i]) <= by)
+	for (uint32_t i = 0; i < volumes->n; i++)
+		if (skv_pool_next_due(p->volume[volumes->at[i]].pool) <= by || evict_next_lease(p, volumes->at[i]) <= by)
 			return true;
 	return false;
 }
@@ -194,8 +194,8 @@ static bool type_has_room(struct partition *p, const struct plan *plan, const ch
 		staying = group_type_bytes(p, g, type, &removing);
 		if (staying + removing + plan->bytes <= capacity)
 			continue;
-		if (retired_left(p, g, ANY_SPACE)) {
-			retired_sweep(p, g, ANY_SPACE, plan->n_write);
+		if (retired_left(p, g, ANY_VOLUME)) {
+			retired_sweep(p, g, ANY_VOLUME, plan->n_write);
 			*coming = true;
 			return false;
 		}
@@ -208,21 +208,21 @@ static bool type_has_room(struct partition *p, const struct plan *plan, const ch
 }
 
 /* Files of a storage may be too small for some specs: others of the group are not, then. */
-static bool space_fits_plan(const struct space *s, const struct plan *plan)
+static bool volume_fits_plan(const struct volume *s, const struct plan *plan)
 {
 	for (uint32_t i = 0; i < plan->inst->spec.n_specs; i++)
-		if (plan->need[i] && !space_fits(s, &plan->inst->spec, i))
+		if (plan->need[i] && !volume_fits(s, &plan->inst->spec, i))
 			return false;
 	return true;
 }
 
-/* How well the plan's slots lie on the chunks of a space: of the spec that fits it worst. */
-static enum fit plan_fit(const struct space *s, const struct plan *plan)
+/* How well the plan's slots lie on the chunks of a volume: of the spec that fits it worst. */
+static enum fit plan_fit(const struct volume *s, const struct plan *plan)
 {
 	enum fit worst = FIT_WHOLE;
 
 	for (uint32_t i = 0; s->dev->chunk && i < plan->inst->spec.n_specs; i++) {
-		enum fit fit = plan->need[i] ? space_geometry(s, &plan->inst->spec, i).fit : FIT_WHOLE;
+		enum fit fit = plan->need[i] ? volume_geometry(s, &plan->inst->spec, i).fit : FIT_WHOLE;
 
 		worst = fit > worst ? fit : worst;
 	}
@@ -231,20 +231,20 @@ static enum fit plan_fit(const struct space *s, const struct plan *plan)
 
 /* The group's storages that exist, in order of preference: those whose chunks fit the plan better come first, then as the
  * group names them. */
-static void preferred_spaces(const struct partition *p, const struct plan *plan, struct some_spaces *out)
+static void preferred_volumes(const struct partition *p, const struct plan *plan, struct some_volumes *out)
 {
 	const struct skv_group_spec *g = &plan->inst->group->spec;
 	enum fit fit[MAX_GROUP_STORAGES];
 
 	out->n = 0;
 	for (uint32_t i = 0; i < g->n_storages && out->n < MAX_GROUP_STORAGES; i++) {
-		int found = space_find(p, g->storages[i]);
+		int found = volume_find(p, g->storages[i]);
 		enum fit how;
 		uint32_t k;
 
 		if (found < 0)
 			continue;
-		how = plan_fit(&p->space[found], plan);
+		how = plan_fit(&p->volume[found], plan);
 		for (k = out->n++; k > 0 && fit[k - 1] > how; k--) {
 			fit[k] = fit[k - 1];
 			out->at[k] = out->at[k - 1];
@@ -255,32 +255,32 @@ static void preferred_spaces(const struct partition *p, const struct plan *plan,
 }
 
 /* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
- * slab file, else eviction. SKV_E_NO_SPACE: not there; *within tells the spaces that are usable, have files large
+ * slab file, else eviction. SKV_E_NO_SPACE: not there; *within tells the volumes that are usable, have files large
  * enough, and are within the quota of their type. */
 static int take_somewhere(struct partition *p, struct plan *plan, struct skv_arena *a, enum effort effort,
-			  struct some_spaces *within)
+			  struct some_volumes *within)
 {
-	struct some_spaces order;
+	struct some_volumes order;
 	bool coming = false;
 
-	preferred_spaces(p, plan, &order);
+	preferred_volumes(p, plan, &order);
 	within->n = 0;
 	for (uint32_t i = 0; i < order.n; i++) {
 		const uint32_t at = order.at[i];
 		int rc;
 
-		if (!space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan))
+		if (!volume_takes(&p->volume[at]) || !volume_fits_plan(&p->volume[at], plan))
 			continue;
-		if (!type_has_room(p, plan, p->space[at].dev->type, effort, &coming)) {
+		if (!type_has_room(p, plan, p->volume[at].dev->type, effort, &coming)) {
 			if (coming)
 				return TRY_WAIT_QUOTA;
 			continue;
 		}
 		within->at[within->n++] = at;
-		rc = take_in_space(p, plan, at, a, effort, &coming);
+		rc = take_in_volume(p, plan, at, a, effort, &coming);
 		if (rc != SKV_E_NO_SPACE)
 			return rc;
-		if (coming || (effort == FREE && grows(p, &p->space[at])))
+		if (coming || (effort == FREE && grows(p, &p->volume[at])))
 			return TRY_WAIT;
 	}
 	return SKV_E_NO_SPACE;
@@ -293,12 +293,12 @@ static int none_within(const struct partition *p, const struct plan *plan, struc
 	bool usable = false, fits = false;
 
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
+		int at = volume_find(p, g->spec.storages[i]);
 
-		if (at < 0 || !space_takes(&p->space[at]))
+		if (at < 0 || !volume_takes(&p->volume[at]))
 			continue;
 		usable = true;
-		fits |= space_fits_plan(&p->space[at], plan);
+		fits |= volume_fits_plan(&p->volume[at], plan);
 	}
 	if (!usable)
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy, enabled and not draining", g->spec.name);
@@ -326,7 +326,7 @@ static void hide_existing(struct partition *p, const struct plan *plan, bool hid
 int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
-	struct some_spaces within;
+	struct some_volumes within;
 	int rc = take_somewhere(p, plan, a, FREE, &within);
 
 	ASSERT_EXCLUSIVE(p);
@@ -350,14 +350,14 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, 
 int placement_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
 		     struct skv_error *err)
 {
-	int at = space_of_places(p, plan->inst);
-	struct space *s = &p->space[at];
+	int at = volume_of_places(p, plan->inst);
+	struct volume *s = &p->volume[at];
 	struct grant *g = skv_arena_alloc(a, plan->n_write * sizeof *g);
 	uint32_t n = 0, class_id;
-	int rc = space_class(p, plan->inst, 0, (uint32_t)at, &class_id);
+	int rc = volume_class(p, plan->inst, 0, (uint32_t)at, &class_id);
 
 	ASSERT_EXCLUSIVE(p);
-	if (!space_usable(s))
+	if (!volume_usable(s))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
 	retired_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
 	if (retired_left(p, NULL, (uint32_t)at))
@@ -451,13 +451,13 @@ uint64_t placement_now(struct partition *p, const struct plan *plan)
 
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
+		int at = volume_find(p, g->spec.storages[i]);
 		uint64_t n;
 
-		if (at < 0 || !space_takes(&p->space[at]) || !space_fits_plan(&p->space[at], plan) ||
-		    space_class(p, plan->inst, 0, (uint32_t)at, &class_id) != SKV_OK)
+		if (at < 0 || !volume_takes(&p->volume[at]) || !volume_fits_plan(&p->volume[at], plan) ||
+		    volume_class(p, plan->inst, 0, (uint32_t)at, &class_id) != SKV_OK)
 			continue;
-		n = least(skv_pool_available(p->space[at].pool, class_id), type_left(p, g, p->space[at].dev->type) / size);
+		n = least(skv_pool_available(p->volume[at].pool, class_id), type_left(p, g, p->volume[at].dev->type) / size);
 		most = n > most ? n : most;
 	}
 	most = least(most, quota_share_rest(p, plan->inst, false));
@@ -465,10 +465,10 @@ uint64_t placement_now(struct partition *p, const struct plan *plan)
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
 
-static bool any_space(const struct partition *p, const struct group *g)
+static bool any_volume(const struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++)
-		if (space_find(p, g->spec.storages[i]) >= 0)
+		if (volume_find(p, g->spec.storages[i]) >= 0)
 			return true;
 	return false;
 }
@@ -481,7 +481,7 @@ int placement_limits(const struct partition *p, const struct plan *plan, struct 
 	ASSERT_SHARED(p);
 	if (rc != SKV_OK)
 		return rc;
-	if (!any_space(p, plan->inst->group))
+	if (!any_volume(p, plan->inst->group))
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
 	if (plan->bytes > most)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys",
@@ -546,10 +546,10 @@ static int group_quota(struct partition *p, const struct plan *plan, struct skv_
 	if (!g->spec.capacity)
 		return SKV_OK;
 	if (g->used_bytes + plan->bytes > g->spec.capacity)
-		retired_sweep(p, g, ANY_SPACE, plan->n_write);
+		retired_sweep(p, g, ANY_VOLUME, plan->n_write);
 	if (g->used_bytes + plan->bytes <= g->spec.capacity)
 		return SKV_OK;
-	if (retired_left(p, g, ANY_SPACE))
+	if (retired_left(p, g, ANY_VOLUME))
 		return TRY_WAIT_QUOTA;
 	staying = g->used_bytes - g->removing_bytes;
 	if (staying + plan->bytes > g->spec.capacity &&

@@ -18,7 +18,7 @@
 #include <model/partition.h>
 #include <model/probe.h>
 #include <model/queue.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <storage/device.h>
 
 static inline bool has_all(const struct block *b, uint32_t mask, const struct unread *gone)
@@ -37,26 +37,26 @@ static inline bool has_any(const struct block *b, uint32_t mask, const struct un
 	return false;
 }
 
-static bool space_gone(const struct unread *u, uint32_t space)
+static bool volume_gone(const struct unread *u, uint32_t volume)
 {
 	for (uint32_t i = 0; i < u->n_gone; i++)
-		if (u->gone[i] == space)
+		if (u->gone[i] == volume)
 			return true;
 	return false;
 }
 
-/* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the spaces that the
+/* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the volumes that the
  * instance has slots in, there are queues. */
-static int spaces_gone(const struct partition *p, const struct instance *inst, bool skip_disabled, struct skv_arena *a,
+static int volumes_gone(const struct partition *p, const struct instance *inst, bool skip_disabled, struct skv_arena *a,
 		       struct unread *gone)
 {
 	*gone = (struct unread){ .p = p };
 	for (size_t i = 0; i < inst->n_queue; i++) {
-		const uint32_t at = inst->queue[i]->space;
-		const struct space *s = &p->space[at];
+		const uint32_t at = inst->queue[i]->volume;
+		const struct volume *s = &p->volume[at];
 
 		gone->any |= s->n_bad != 0;
-		if ((device_readable(s->dev) && !(skip_disabled && !s->enabled)) || space_gone(gone, at))
+		if ((device_readable(s->dev) && !(skip_disabled && !s->enabled)) || volume_gone(gone, at))
 			continue;
 		if (!gone->gone && !(gone->gone = skv_arena_alloc(a, inst->n_queue * sizeof *gone->gone)))
 			return SKV_E_NOMEM;
@@ -68,7 +68,7 @@ static int spaces_gone(const struct partition *p, const struct instance *inst, b
 
 bool slot_unread(const struct unread *u, const struct slot *s)
 {
-	return space_gone(u, s->space) || !slot_readable(u->p, s);
+	return volume_gone(u, s->volume) || !slot_readable(u->p, s);
 }
 
 /* ---- modes -------------------------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv
 		return SKV_E_NOMEM;
 	if (req->mode == SKV_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
 		return SKV_E_NOMEM;
-	rc = spaces_gone(p, s->inst, req->skip_disabled, a, &s->gone);
+	rc = volumes_gone(p, s->inst, req->skip_disabled, a, &s->gone);
 	if (rc != SKV_OK)
 		return rc;
 	probe_begin(&pr, p, s->inst, keys, req->n_keys);
@@ -239,7 +239,7 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 		snprintf(field, sizeof field, "instances[%u]", i);
 		rc = instance_need(c->partition, req->tenant, req->instances[i], field, &inst, err);
 		if (rc == SKV_OK)
-			rc = spaces_gone(c->partition, inst, false, a, &gone);
+			rc = volumes_gone(c->partition, inst, false, a, &gone);
 		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;

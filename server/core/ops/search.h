@@ -16,10 +16,10 @@ struct skv_arena;
 struct skv_error;
 struct skv_lookup_req;
 
-/* What cannot be read now: spaces as a whole, and files of others. */
+/* What cannot be read now: volumes as a whole, and files of others. */
 struct unread {
 	const struct partition *p;
-	uint32_t *gone; /* [n_gone] spaces; in the arena of the call */
+	uint32_t *gone; /* [n_gone] volumes; in the arena of the call */
 	uint32_t n_gone;
 	bool any; /* else all can be: no slot needs a look */
 };

@@ -30,7 +30,7 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/record.h>
@@ -64,12 +64,12 @@ static void give_slot(struct partition *p, struct session *s, struct block *b, u
 	struct instance *inst = s->inst;
 	struct slot *slot = &b->slot[spec];
 
-	slot->space = g->space;
+	slot->volume = g->volume;
 	slot->slab = g->slab;
 	slot->index = g->index;
 	slot_set_state(slot, SLOT_WRITING);
-	skv_pool_set_owner(p->space[g->space].pool, g->slab, g->index, block_id(b));
-	used_add(p, inst, slot->space, (int64_t)inst->spec.specs[spec].size);
+	skv_pool_set_owner(p->volume[g->volume].pool, g->slab, g->index, block_id(b));
+	used_add(p, inst, slot->volume, (int64_t)inst->spec.specs[spec].size);
 }
 
 /* The entry of key i. `have` may tell it, but for one that was made as the parent. */
@@ -218,8 +218,8 @@ static uint32_t least_grace(const struct partition *p, const struct grants *g)
 	uint32_t most = 0;
 
 	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
-		if (g->n[s] && p->space[g->v[s][0].space].dev->ops->least_grace_ms > most) /* all of a plan lie in one storage */
-			most = p->space[g->v[s][0].space].dev->ops->least_grace_ms;
+		if (g->n[s] && p->volume[g->v[s][0].volume].dev->ops->least_grace_ms > most) /* all of a plan lie in one storage */
+			most = p->volume[g->v[s][0].volume].dev->ops->least_grace_ms;
 	return most;
 }
 
@@ -467,26 +467,26 @@ static void expire_line(struct partition *p, struct group *g)
 	}
 }
 
-/* The first of an older line waits for slots in one of the group's spaces. */
+/* The first of an older line waits for slots in one of the group's volumes. */
 static bool is_behind(const struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; p->n_waiting && i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
+		int at = volume_find(p, g->spec.storages[i]);
 
-		if (at >= 0 && p->space[at].wait_turn == p->wait_turn)
+		if (at >= 0 && p->volume[at].wait_turn == p->wait_turn)
 			return true;
 	}
 	return false;
 }
 
-/* The first of the group's line waits for slots in its spaces: those of younger lines wait behind it. */
+/* The first of the group's line waits for slots in its volumes: those of younger lines wait behind it. */
 static void goes_before(struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
-		int at = space_find(p, g->spec.storages[i]);
+		int at = volume_find(p, g->spec.storages[i]);
 
 		if (at >= 0)
-			p->space[at].wait_turn = p->wait_turn;
+			p->volume[at].wait_turn = p->wait_turn;
 	}
 }
 

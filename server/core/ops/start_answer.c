@@ -13,7 +13,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include "plan.h"

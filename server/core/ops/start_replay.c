@@ -41,7 +41,7 @@ static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint
 		if (rc != SKV_OK)
 			return rc;
 		for (uint32_t i = 0; i < run.count; i++)
-			g->v[spec][g->n[spec]++] = (struct grant){ pl.space, run.slab, run.first + i };
+			g->v[spec][g->n[spec]++] = (struct grant){ pl.volume, run.slab, run.first + i };
 	}
 	return SKV_OK;
 }

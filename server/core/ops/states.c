@@ -15,7 +15,7 @@
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 
 /* ---- one block, for a person --------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
 #include <model/files.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/document.h>
 #include <journal/registry.h>
 #include <storage/device.h>
@@ -112,7 +112,7 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	if (rc == SKV_OK)
 		rc = use_device(l->p, &d, &dev);
 	if (rc == SKV_OK)
-		rc = partition_add_space(l->p, dev, s, version);
+		rc = partition_add_volume(l->p, dev, s, version);
 	skv_free((char *)s->name);
 	skv_free((char *)s->type);
 	skv_free((char *)s->root);
@@ -308,14 +308,14 @@ static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n,
 static int load_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
-	struct space_file f = { .version = version };
+	struct volume_file f = { .version = version };
 	unsigned storage;
-	struct space *s;
+	struct volume *s;
 	int rc;
 
 	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 || !registry_get_file(bytes, n, &f))
 		return doc_bad(l->err, key);
-	s = space_by_id(l->p, storage);
+	s = volume_by_id(l->p, storage);
 	if (!s)
 		return SKV_OK; /* its storage was deleted */
 	rc = file_add_claim(s);

@@ -276,7 +276,7 @@ static bool all_probed(struct skv_core *c)
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
-		all &= !device_space(c->partition, c->device[i]) || atomic_load(&c->device[i]->probed);
+		all &= !device_volume(c->partition, c->device[i]) || atomic_load(&c->device[i]->probed);
 	core_unlock(c);
 	return all;
 }

@@ -33,7 +33,7 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/registry_write.h>
 #include <journal/replay.h>
@@ -78,14 +78,14 @@ void partition_destroy(struct partition *p)
 	skv_free(p->inst);
 	skv_free(p->inst_name);
 	retired_free(p->retired);
-	for (uint32_t i = 0; i < p->n_space; i++) {
+	for (uint32_t i = 0; i < p->n_volume; i++) {
 		evict_free_sets(p, i, NULL);
-		skv_pool_destroy(p->space[i].pool);
-		files_free(&p->space[i]);
-		skv_free(p->space[i].class);
+		skv_pool_destroy(p->volume[i].pool);
+		files_free(&p->volume[i]);
+		skv_free(p->volume[i].class);
 	}
-	skv_free(p->space);
-	skv_free(p->space_name);
+	skv_free(p->volume);
+	skv_free(p->volume_name);
 	for (size_t i = 0; i < p->n_group; i++)
 		group_free(p->group[i]);
 	skv_free(p->group);
@@ -131,7 +131,7 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 {
 	for (uint32_t s = 0; (f->drop_unsummed || f->drop_all) && s < inst->spec.n_specs; s++)
 		if (b->slot[s].state == SLOT_COMMITTED && !b->slot[s].has_checksum &&
-		    (f->drop_all || strcmp(f->p->space[b->slot[s].space].dev->type, "file") == 0))
+		    (f->drop_all || strcmp(f->p->volume[b->slot[s].volume].dev->type, "file") == 0))
 			return true;
 	return false;
 }
@@ -228,8 +228,8 @@ static void restore_leases(struct partition *p, uint64_t now)
 static void freeze(struct partition *p, uint64_t until, uint64_t counted)
 {
 	p->freeze_until = until > counted ? until : counted;
-	for (uint32_t i = 0; i < p->n_space; i++) {
-		struct space *s = &p->space[i];
+	for (uint32_t i = 0; i < p->n_volume; i++) {
+		struct volume *s = &p->volume[i];
 		uint64_t end = s->dev->ops->counted ? p->freeze_until : until;
 
 		if (!end)
@@ -246,9 +246,9 @@ static uint64_t longest_grace(const struct partition *p)
 	const struct skv_core_options *o = &p->core->o;
 	uint64_t most = o->grace_max_ms > o->grace_ms ? o->grace_max_ms : o->grace_ms;
 
-	for (uint32_t i = 0; i < p->n_space; i++)
-		if (p->space[i].pool && p->space[i].dev->ops->least_grace_ms > most)
-			most = p->space[i].dev->ops->least_grace_ms;
+	for (uint32_t i = 0; i < p->n_volume; i++)
+		if (p->volume[i].pool && p->volume[i].dev->ops->least_grace_ms > most)
+			most = p->volume[i].dev->ops->least_grace_ms;
 	return most;
 }
 

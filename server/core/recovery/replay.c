@@ -10,7 +10,7 @@
 #include <model/birth.h>
 #include <model/leases.h>
 #include <model/session.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/change.h>
 #include <journal/format.h>
 #include <journal/replay.h>
@@ -81,7 +81,7 @@ static int replay_hold(struct replay *r, struct skv_rd *in, struct skv_error *er
 		rc = corrupt(err, "hold: malformed");
 	if (rc != SKV_OK)
 		return rc;
-	pool = r->p->space[pl.space].pool;
+	pool = r->p->volume[pl.volume].pool;
 	rc = hold_class(pool, stride, in, &class_id, err);
 	if (rc == SKV_OK)
 		rc = skv_pool_take(pool, class_id, pl.slab, (uint32_t)first, (uint32_t)count, &run);

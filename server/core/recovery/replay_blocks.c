@@ -11,7 +11,7 @@
 #include <model/names.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
 #include <journal/replay.h>
@@ -35,11 +35,11 @@ static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uin
 	rc = replay_take(r, inst, spec, &pl, &run, err);
 	if (rc != SKV_OK)
 		return rc;
-	*s = (struct slot){ .slab = run.slab, .index = run.first, .space = pl.space,
+	*s = (struct slot){ .slab = run.slab, .index = run.first, .volume = pl.volume,
 			    .generation = generation, .tag = s->tag };
 	slot_set_state(s, SLOT_WRITING);
-	skv_pool_set_owner(r->p->space[pl.space].pool, run.slab, run.first, block_id(b));
-	used_add(r->p, inst, s->space, (int64_t)inst->spec.specs[spec].size);
+	skv_pool_set_owner(r->p->volume[pl.volume].pool, run.slab, run.first, block_id(b));
+	used_add(r->p, inst, s->volume, (int64_t)inst->spec.specs[spec].size);
 	commit_slot(r->p, b, spec, has_sum ? &sum : NULL);
 	return SKV_OK;
 }

@@ -23,7 +23,7 @@
 #include <model/device.h>
 #include <model/files.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/registry.h>
 #include <journal/registry_write.h>
 #include <storage/device.h>
@@ -38,7 +38,7 @@ struct verdict {
 	struct skv_error why;
 };
 
-static int check_one(struct device *d, const struct space_file *f, struct skv_error *err)
+static int check_one(struct device *d, const struct volume_file *f, struct skv_error *err)
 {
 	int rc;
 
@@ -49,7 +49,7 @@ static int check_one(struct device *d, const struct space_file *f, struct skv_er
 }
 
 /* SKV_OK: one superblock was good, and both are now. */
-static int mend(struct device *d, const struct space_file *f)
+static int mend(struct device *d, const struct volume_file *f)
 {
 	struct skv_error err = { 0 };
 	int rc;
@@ -74,7 +74,7 @@ static bool still_well(struct device *d)
 	return rc == SKV_OK;
 }
 
-static struct verdict look_at(struct device *d, const struct space_file *f)
+static struct verdict look_at(struct device *d, const struct volume_file *f)
 {
 	struct verdict v = { .rc = SKV_OK };
 	int rc = check_one(d, f, &v.why);
@@ -113,13 +113,13 @@ static struct verdict look_at(struct device *d, const struct space_file *f)
 /* ---- the partition ------------------------------------------------------------------------------------------ */
 
 /* The first one of this number or above that is bad, or is not, or (`which` < 0) whichever. */
-static bool next_file(struct device *d, uint32_t from, int which, struct space_file *out, uint64_t *fence)
+static bool next_file(struct device *d, uint32_t from, int which, struct volume_file *out, uint64_t *fence)
 {
-	const struct space_file *f = NULL;
-	const struct space *s;
+	const struct volume_file *f = NULL;
+	const struct volume *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->partition, d);
+	s = device_volume(d->core->partition, d);
 	*fence = s ? d->core->partition->fence : 0;
 	if (s && (which <= 0 || s->n_bad))
 		f = file_next(s, from);
@@ -131,21 +131,21 @@ static bool next_file(struct device *d, uint32_t from, int which, struct space_f
 	return f != NULL;
 }
 
-static void tell(struct device *d, const struct space_file *f, const struct verdict *v, uint64_t fence)
+static void tell(struct device *d, const struct volume_file *f, const struct verdict *v, uint64_t fence)
 {
 	struct skv_core *c = d->core;
-	struct space *s;
-	struct space_file *have;
+	struct volume *s;
+	struct volume_file *have;
 	bool news = false;
 
 	core_lock(c);
-	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_volume(c->partition, d) : NULL;
 	have = s ? file_find(s, f->number) : NULL;
 	if (have && have->state != FILE_GONE) {
 		news = (have->bad == NULL) != (v->bad == NULL);
 		file_found(s, have, v->bad, v->certain, skv_now_ms(c->clock));
 		if (news)
-			c->events->space_freed(c->partition);
+			c->events->volume_freed(c->partition);
 	}
 	core_unlock(c);
 	if (news && v->bad)
@@ -158,7 +158,7 @@ static void tell(struct device *d, const struct space_file *f, const struct verd
 /* Another one is whole, as of now. */
 static bool has_witness(struct device *d)
 {
-	struct space_file other;
+	struct volume_file other;
 	struct skv_error why;
 	uint64_t fence;
 
@@ -168,13 +168,13 @@ static bool has_witness(struct device *d)
 	return false;
 }
 
-static void give_up(struct device *d, const struct space_file *f, uint64_t fence)
+static void give_up(struct device *d, const struct volume_file *f, uint64_t fence)
 {
 	struct skv_core *c = d->core;
-	struct space_file lost = *f, *have;
+	struct volume_file lost = *f, *have;
 	struct skv_buf doc = { 0 };
 	struct skv_error err = { 0 };
-	struct space *s;
+	struct volume *s;
 	char key[64];
 	int rc;
 
@@ -188,7 +188,7 @@ static void give_up(struct device *d, const struct space_file *f, uint64_t fence
 		return;
 	}
 	core_lock(c);
-	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_volume(c->partition, d) : NULL;
 	have = s ? file_find(s, f->number) : NULL;
 	if (have) {
 		have->version = lost.version;
@@ -199,7 +199,7 @@ static void give_up(struct device *d, const struct space_file *f, uint64_t fence
 		f->number, f->bad);
 }
 
-static int look_once(struct device *d, const struct space_file *f, uint64_t fence)
+static int look_once(struct device *d, const struct volume_file *f, uint64_t fence)
 {
 	const uint64_t now = skv_now_ms(d->core->clock);
 	struct verdict v = look_at(d, f);
@@ -217,7 +217,7 @@ static int look_once(struct device *d, const struct space_file *f, uint64_t fenc
 
 int device_look_at_files(struct device *d, bool all, struct skv_error *err)
 {
-	struct space_file f;
+	struct volume_file f;
 	uint64_t fence;
 	int rc = SKV_OK;
 
@@ -239,18 +239,18 @@ int device_look_at_files(struct device *d, bool all, struct skv_error *err)
 
 void device_doubt_files(struct device *d)
 {
-	struct space *s;
+	struct volume *s;
 
 	core_lock(d->core);
-	s = device_space(d->core->partition, d);
+	s = device_volume(d->core->partition, d);
 	if (s)
 		files_doubt(s);
 	core_unlock(d->core);
 }
 
-int device_check_files(struct device *d, const struct space *s, struct skv_error *err)
+int device_check_files(struct device *d, const struct volume *s, struct skv_error *err)
 {
-	const struct space_file *f;
+	const struct volume_file *f;
 	int rc = SKV_OK;
 
 	for (uint32_t from = 0; rc == SKV_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)

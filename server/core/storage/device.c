@@ -24,7 +24,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/registry.h>
 #include <journal/registry_write.h>
 #include <storage/bad_files.h>
@@ -268,13 +268,13 @@ struct look {
 	bool ending; /* files go */
 };
 
-struct space *device_space(const struct partition *p, const struct device *d)
+struct volume *device_volume(const struct partition *p, const struct device *d)
 {
 	if (p)
 		ASSERT_SHARED(p);
-	for (uint32_t i = 0; p && i < p->n_space; i++)
-		if (p->space[i].dev == d)
-			return (struct space *)&p->space[i];
+	for (uint32_t i = 0; p && i < p->n_volume; i++)
+		if (p->volume[i].dev == d)
+			return (struct volume *)&p->volume[i];
 	return NULL;
 }
 
@@ -282,10 +282,10 @@ static struct look look(struct device *d)
 {
 	struct skv_pool_stats st;
 	struct look k = { 0 };
-	const struct space *s;
+	const struct volume *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->partition, d);
+	s = device_volume(d->core->partition, d);
 	if (s)
 		k = (struct look){ .loaded = true, .fence = d->core->partition->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
 				   .file_bytes = s->file_bytes, .growing = s->growing, .ending = files_to_remove(s) };
@@ -298,7 +298,7 @@ static struct look look(struct device *d)
 }
 
 /* The document of a file that was claimed by an earlier try. */
-static int claimed_file(struct device *d, struct space_file *f, struct skv_error *err)
+static int claimed_file(struct device *d, struct volume_file *f, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	char key[64];
@@ -359,7 +359,7 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 
 /* ---- growth ------------------------------------------------------------------------------------------ */
 
-/* Where making a file takes its space at once, somebody who only wants to look pays little for it. */
+/* Where making a file takes its volume at once, somebody who only wants to look pays little for it. */
 static uint64_t wanted_length(const struct device *d, const struct look *k)
 {
 	bool first = k->files == 0 && !d->ops->chunked && !d->ops->steady;
@@ -380,7 +380,7 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 
 /* After a state that went back in time: a file that is there already was the other copy's, and its clients may still write
  * there as long as what is free rests. */
-static bool was_there(struct device *d, struct skv_storage *s, const struct space_file *f)
+static bool was_there(struct device *d, struct skv_storage *s, const struct volume_file *f)
 {
 	struct skv_error why = { 0 };
 	bool resting;
@@ -393,7 +393,7 @@ static bool was_there(struct device *d, struct skv_storage *s, const struct spac
 }
 
 /* The other thread has just looked whose the directory is, before this one was sent, and does so every second. */
-static int create_file(struct device *d, struct space_file *f, struct skv_error *err)
+static int create_file(struct device *d, struct volume_file *f, struct skv_error *err)
 {
 	struct skv_storage *s = device_use(d);
 	int rc;
@@ -411,7 +411,7 @@ static int create_file(struct device *d, struct space_file *f, struct skv_error 
 }
 
 /* Claims the number in the registry first, so that no other manager makes the same file. */
-static int make_file(struct device *d, uint64_t fence, struct space_file *f, struct skv_error *err)
+static int make_file(struct device *d, uint64_t fence, struct volume_file *f, struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
 	char key[64];
@@ -433,14 +433,14 @@ static int make_file(struct device *d, uint64_t fence, struct space_file *f, str
 
 /* What was done for a partition that is not there any more counts for nothing: what the registry says of the file meanwhile is
  * not known here. */
-static void grow_over(struct device *d, uint64_t fence, const struct space_file *f, int rc, const char *why)
+static void grow_over(struct device *d, uint64_t fence, const struct volume_file *f, int rc, const char *why)
 {
 	struct skv_core *c = d->core;
 	uint64_t now = skv_now_ms(c->clock);
-	struct space *s;
+	struct volume *s;
 
 	core_lock(c);
-	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_volume(c->partition, d) : NULL;
 	if (s) {
 		if (rc == SKV_OK)
 			rc = file_add(s, f);
@@ -450,7 +450,7 @@ static void grow_over(struct device *d, uint64_t fence, const struct space_file 
 		s->grow_full = rc == SKV_E_NO_SPACE;
 		s->grow_again_at = rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
 		s->grow_failing_since = rc == SKV_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
-		c->events->space_freed(c->partition);
+		c->events->volume_freed(c->partition);
 	}
 	core_unlock(c);
 	if (rc != SKV_OK)
@@ -463,7 +463,7 @@ static void grow_over(struct device *d, uint64_t fence, const struct space_file 
 void device_grow(struct device *d)
 {
 	struct look k = look(d);
-	struct space_file f = { .number = k.next };
+	struct volume_file f = { .number = k.next };
 	struct skv_error err = { 0 };
 	int rc;
 
@@ -570,25 +570,25 @@ static void stop_thread(struct device *d)
 }
 
 /* Slots remember the number of their space, so the gap stays until a new storage takes it. */
-static void forget_space(struct partition *p, uint32_t at)
+static void forget_volume(struct partition *p, uint32_t at)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
-		evict_forget_space(p->inst[i], at);
+		evict_forget_volume(p->inst[i], at);
 	for (struct instance *retired = p->retired; retired; retired = retired->next_retired)
-		evict_forget_space(retired, at);
+		evict_forget_volume(retired, at);
 	evict_free_sets(p, at, NULL);
-	skv_pool_destroy(p->space[at].pool);
-	files_free(&p->space[at]);
-	skv_free(p->space[at].class);
-	p->space[at] = (struct space){ 0 };
+	skv_pool_destroy(p->volume[at].pool);
+	files_free(&p->volume[at]);
+	skv_free(p->volume[at].class);
+	p->volume[at] = (struct volume){ 0 };
 	p->n_gap++;
 }
 
 void device_remove(struct skv_core *c, struct device *d)
 {
-	for (uint32_t i = 0; c->partition && i < c->partition->n_space; i++)
-		if (c->partition->space[i].dev == d)
-			forget_space(c->partition, i);
+	for (uint32_t i = 0; c->partition && i < c->partition->n_volume; i++)
+		if (c->partition->volume[i].dev == d)
+			forget_volume(c->partition, i);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		if (c->device[i] == d)
 			c->device[i] = c->device[--c->n_device];
@@ -608,7 +608,7 @@ static void leave_directory(struct device *d)
 			d->name, err.message);
 }
 
-void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n)
+void device_retire(struct device *d, uint64_t fence, const struct volume_file *files, size_t n)
 {
 	struct skv_error err = { 0 };
 	bool all = true;
@@ -637,7 +637,7 @@ static struct device *take_unused(struct skv_core *c)
 
 	core_lock(c);
 	for (uint32_t i = 0; !d && i < c->n_device; i++) {
-		if (!c->partition || device_space(c->partition, c->device[i]))
+		if (!c->partition || device_volume(c->partition, c->device[i]))
 			continue;
 		device_ask_stop(c->device[i]);
 		if (device_stopped(c->device[i]))

@@ -1,22 +1,22 @@
 /*
- * growth.c - may a space be used, and may it grow: what its device and its capacity say.
+ * growth.c - may a volume be used, and may it grow: what its device and its capacity say.
  */
 #include <storage/growth.h>
 
 #include <model/device.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <storage/device.h>
 
-bool space_usable(const struct space *s)
+bool volume_usable(const struct volume *s)
 {
 	return s->enabled && device_healthy(s->dev);
 }
 
-bool space_takes(const struct space *s) { return space_usable(s) && !s->draining; }
+bool volume_takes(const struct volume *s) { return volume_usable(s) && !s->draining; }
 
 /* A rest that header and trailer would fill is no room: no file can be made of it. */
-bool space_has_room(const struct space *s)
+bool volume_has_room(const struct volume *s)
 {
 	uint64_t rest = s->capacity > s->file_bytes ? s->capacity - s->file_bytes : 0;
 
@@ -24,13 +24,13 @@ bool space_has_room(const struct space *s)
 	return rest > 2 * s->dev->edge && !s->dev->ops->counted && !s->draining;
 }
 
-bool space_can_grow(const struct partition *p, const struct space *s)
+bool volume_can_grow(const struct partition *p, const struct volume *s)
 {
 	ASSERT_SHARED(p);
-	return space_has_room(s) && skv_now_ms(p->core->clock) >= s->grow_again_at;
+	return volume_has_room(s) && skv_now_ms(p->core->clock) >= s->grow_again_at;
 }
 
-void space_ask_growth(struct partition *p, struct space *s)
+void volume_ask_growth(struct partition *p, struct volume *s)
 {
 	ASSERT_EXCLUSIVE(p);
 	if (s->growing)

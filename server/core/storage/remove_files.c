@@ -17,15 +17,15 @@
 #include <model/device.h>
 #include <model/files.h>
 #include <model/partition.h>
-#include <model/space.h>
+#include <model/volume.h>
 #include <journal/registry.h>
 #include <journal/registry_write.h>
 #include <storage/device.h>
 
-static const struct space_file *first_step(const struct space *s)
+static const struct volume_file *first_step(const struct volume *s)
 {
 	for (size_t i = 0; s->n_ending && i < s->n_file; i++) {
-		const struct space_file *f = &s->file[i];
+		const struct volume_file *f = &s->file[i];
 
 		if (f->state == FILE_GOING || (f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file)))
 			return f;
@@ -33,16 +33,16 @@ static const struct space_file *first_step(const struct space *s)
 	return NULL;
 }
 
-bool files_to_remove(const struct space *s) { return first_step(s) != NULL; }
+bool files_to_remove(const struct volume *s) { return first_step(s) != NULL; }
 
 /* The next file that has a step to take, and the fence of the partition that says so. */
-static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
+static bool next_step(struct device *d, struct volume_file *out, uint64_t *fence)
 {
-	const struct space_file *f;
-	const struct space *s;
+	const struct volume_file *f;
+	const struct volume *s;
 
 	skv_rwlock_read(&d->core->lock);
-	s = device_space(d->core->partition, d);
+	s = device_volume(d->core->partition, d);
 	f = s ? first_step(s) : NULL;
 	if (f) {
 		*out = *f;
@@ -53,14 +53,14 @@ static bool next_step(struct device *d, struct space_file *out, uint64_t *fence)
 }
 
 /* What was done counts if the partition is still there. */
-static void took_step(struct device *d, uint64_t fence, const struct space_file *was, const struct space_file *is)
+static void took_step(struct device *d, uint64_t fence, const struct volume_file *was, const struct volume_file *is)
 {
 	struct skv_core *c = d->core;
-	struct space *s;
-	struct space_file *f;
+	struct volume *s;
+	struct volume_file *f;
 
 	core_lock(c);
-	s = c->partition && c->partition->fence == fence ? device_space(c->partition, d) : NULL;
+	s = c->partition && c->partition->fence == fence ? device_volume(c->partition, d) : NULL;
 	f = s ? file_find(s, was->number) : NULL;
 	if (f && f->state == was->state && f->version == was->version) {
 		if (!is)
@@ -71,17 +71,17 @@ static void took_step(struct device *d, uint64_t fence, const struct space_file 
 			f->version = is->version;
 			f->removed = is->removed;
 		}
-		c->events->space_freed(c->partition); /* there may be room for another file */
+		c->events->volume_freed(c->partition); /* there may be room for another file */
 	}
 	core_unlock(c);
 }
 
 /* Its document tells that it is gone: nobody who loads the partition from now on knows it. Its use changes no version; but
  * whoever has loaded the partition since has another fence. */
-static int tell_gone(struct device *d, uint64_t fence, const struct space_file *f)
+static int tell_gone(struct device *d, uint64_t fence, const struct volume_file *f)
 {
 	struct skv_core *c = d->core;
-	struct space_file gone = *f;
+	struct volume_file gone = *f;
 	struct skv_buf doc = { 0 };
 	char key[64];
 	int rc;
@@ -102,10 +102,10 @@ static int tell_gone(struct device *d, uint64_t fence, const struct space_file *
 }
 
 /* Its name goes, then its document, but for the greatest number's. */
-static int remove_gone(struct device *d, uint64_t fence, const struct space_file *f)
+static int remove_gone(struct device *d, uint64_t fence, const struct volume_file *f)
 {
 	struct skv_error err = { 0 };
-	struct space_file is = *f;
+	struct volume_file is = *f;
 	char key[64];
 	int rc;
 
@@ -137,7 +137,7 @@ static int remove_gone(struct device *d, uint64_t fence, const struct space_file
 
 void remove_files(struct device *d)
 {
-	struct space_file f;
+	struct volume_file f;
 	uint64_t fence = 0;
 	int rc = SKV_OK;
 

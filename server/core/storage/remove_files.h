@@ -7,11 +7,11 @@
 #include <stdbool.h>
 
 struct device;
-struct space;
+struct volume;
 
 /* By the device's second thread, its file system being well: files that nobody needs any more go. */
 void remove_files(struct device *d);
 /* Is there a file whose removal has a step to take? */
-bool files_to_remove(const struct space *s);
+bool files_to_remove(const struct volume *s);
 
 #endif

@@ -18,12 +18,12 @@ struct skv_core;
 int clear_queue(struct partition *p, struct instance *inst, bool drop, struct change **out);
 /* How many its instance had. `ch`: of clear_queue. */
 uint64_t clear_blocks(const struct change *ch);
-/* Sweeps about so many blocks of cleared retired instances: of the group's (NULL = all), of those that had slots in the space.
+/* Sweeps about so many blocks of cleared retired instances: of the group's (NULL = all), of those that had slots in the volume.
  * Returns how many. */
-#define ANY_SPACE UINT32_MAX
-uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t space, uint32_t blocks);
+#define ANY_VOLUME UINT32_MAX
+uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t volume, uint32_t blocks);
 /* Are there any that are not swept yet, or whose record is on its way? */
-bool retired_left(const struct partition *p, const struct group *g, uint32_t space);
+bool retired_left(const struct partition *p, const struct group *g, uint32_t volume);
 /* A portion. True when there is more to do at once. */
 bool retired_go_on(struct partition *p);
 /* Those that are swept, for retired_free, which needs no lock. */

@@ -12,8 +12,8 @@ struct skv_file_info;
 
 /* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
  * what was made. True when there is more to do at once. */
-bool drains_go_on(struct partition *p, struct portion spaces);
+bool drains_go_on(struct partition *p, struct portion volumes);
 /* What a file waits for, for people; "" = nothing. */
-const char *drain_waits_for(const struct space *s, const struct space_file *f, const struct skv_file_info *info);
+const char *drain_waits_for(const struct volume *s, const struct volume_file *f, const struct skv_file_info *info);
 
 #endif

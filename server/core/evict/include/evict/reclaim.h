@@ -13,7 +13,7 @@ struct partition;
 /* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
 bool reclaim_group(struct partition *p, struct group *g);
 /* The same for the watermarks of a storage. */
-bool reclaim_space(struct partition *p, uint32_t space);
+bool reclaim_volume(struct partition *p, uint32_t volume);
 /* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL). */
 uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type, uint64_t *removing);
 

@@ -20,7 +20,7 @@ struct partition;
 struct removal;
 struct session;
 struct skv_buf;
-struct space;
+struct volume;
 
 /* One write that is committed or given up. */
 struct ended {
@@ -65,7 +65,7 @@ void record_leases(struct skv_buf *out, const struct partition *p, const struct 
 /* Its slots that are leased, as holds. */
 void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
-void record_hold(struct skv_buf *out, const struct space *space, struct skv_run run, uint64_t left_ms);
+void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run, uint64_t left_ms);
 void record_counters(struct skv_buf *out, const struct partition *p);
 void record_births(struct skv_buf *out, const struct partition *p);
 /* Length in bytes of the record at the begin of n bytes, 0 if there is none. */

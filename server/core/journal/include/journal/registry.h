@@ -11,7 +11,7 @@
 #include <skv/ops.h>
 
 struct skv_buf;
-struct space_file;
+struct volume_file;
 
 /* Registry documents (registry.c), used by recovery and administration. */
 struct storage_doc {
@@ -23,8 +23,8 @@ void registry_put_storage(struct skv_buf *out, const struct storage_doc *d);
 void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g);
 void registry_put_instance(struct skv_buf *out, const struct skv_instance_spec *i, uint32_t id);
 void registry_file_key(char out[64], uint32_t storage_id, uint32_t file);
-void registry_put_file(struct skv_buf *out, const struct space_file *f);
+void registry_put_file(struct skv_buf *out, const struct volume_file *f);
 /* False: malformed, or from a newer version. Fills length, asked, state. */
-bool registry_get_file(const void *bytes, size_t n, struct space_file *out);
+bool registry_get_file(const void *bytes, size_t n, struct volume_file *out);
 
 #endif

@@ -67,9 +67,9 @@ static inline bool get_name(struct skv_rd *in, struct skv_bytes *name)
 	return !in->failed;
 }
 
-/* Where slots lie: in a space of the partition. */
+/* Where slots lie: in a volume of the partition. */
 struct place {
-	uint32_t space;
+	uint32_t volume;
 	struct skv_slab_place slab;
 };
 /* SKV_E_NOT_FOUND: of a storage that is not registered. */

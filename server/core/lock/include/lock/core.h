@@ -38,7 +38,7 @@ struct core_events {
 	/* Manual mode, which has no threads: does what theirs would while the caller waits. */
 	void (*step)(struct skv_core *c);
 	/* Under the write lock: slots came free, or there may be room for another file. */
-	void (*space_freed)(struct partition *p);
+	void (*volume_freed)(struct partition *p);
 	/* The same: the partition ends. What waits without a record fails. */
 	void (*fail_waiting)(struct partition *p, int status, const char *text);
 };

@@ -26,8 +26,8 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 struct slot {
 	uint64_t checksum; /* while WRITING: for an anonymous session its number + 1, and SETTLING; else 0 */
 	uint64_t generation : 47; /* MAX_GENERATION */
-	uint64_t space : 17;      /* index into part->space: MAX_SPACES */
-	uint32_t slab : 26;       /* handle in the space's pool: SKV_POOL_SLABS */
+	uint64_t volume : 17;      /* index into part->space: MAX_VOLUMES */
+	uint32_t slab : 26;       /* handle in the volume's pool: SKV_POOL_SLABS */
 	uint32_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (skv/policy.h) */
 	uint32_t has_checksum : 1;
 	uint32_t index : 30; /* SKV_SLAB_SLOTS */
@@ -37,7 +37,7 @@ struct slot {
 _Static_assert(sizeof(struct slot) == 28, "a block of one spec fills a cache line");
 _Static_assert(SKV_POOL_SLABS <= 1u << 26 && SKV_SLAB_SLOTS <= 1u << 30, "a slot names its place");
 
-#define MAX_SPACES (1u << 17)
+#define MAX_VOLUMES (1u << 17)
 
 #define SETTLING (1ull << 32) /* a record is on its way that commits the slot or gives it up */
 

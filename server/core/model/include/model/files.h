@@ -1,5 +1,5 @@
 /*
- * files.h - the slab files of a space: which there are, and which of them drain.
+ * files.h - the slab files of a volume: which there are, and which of them drain.
  */
 #ifndef SKV_CORE_MODEL_FILES_H
 #define SKV_CORE_MODEL_FILES_H
@@ -9,7 +9,7 @@
 
 struct partition;
 struct slot;
-struct space;
+struct volume;
 
 /* A slab file. Its number is never given again, not even to the next one when it has gone: clients keep files open, and
  * what a late one writes must not reach another's bytes. */
@@ -18,7 +18,7 @@ enum file_state {
 	FILE_GOING,  /* nothing is in it, nothing durable names it, and nobody may want it back any more */
 	FILE_GONE,   /* by the registry, too; no file of the pool. Only its name and its document may be there yet */
 };
-struct space_file {
+struct volume_file {
 	uint32_t number;
 	enum file_state state;
 	uint64_t length;
@@ -48,28 +48,28 @@ struct space_file {
 bool slot_readable(const struct partition *p, const struct slot *s);
 
 /* Gone ones included; NULL: no such number was given, or nothing of it is left. */
-struct space_file *file_find(const struct space *s, uint32_t number);
+struct volume_file *file_find(const struct volume *s, uint32_t number);
 /* The first one that is there (not gone) of this number or above, NULL: none. */
-struct space_file *file_next(const struct space *s, uint32_t from);
+struct volume_file *file_next(const struct volume *s, uint32_t from);
 /* A new one with number, length, version, asked and state. One that is known already is no error: nothing changes. */
-int file_add(struct space *s, const struct space_file *f);
-int file_add_claim(struct space *s);
-uint32_t file_next_number(const struct space *s); /* that growth makes */
-bool file_drains(const struct space *s, const struct space_file *f);
+int file_add(struct volume *s, const struct volume_file *f);
+int file_add_claim(struct volume *s);
+uint32_t file_next_number(const struct volume *s); /* that growth makes */
+bool file_drains(const struct volume *s, const struct volume_file *f);
 /* The pool follows what is wanted of the file; again, whenever that has changed. */
-void file_settle(struct space *s, struct space_file *f);
-void files_settle(struct space *s);
+void file_settle(struct volume *s, struct volume_file *f);
+void files_settle(struct volume *s);
 /* No slot of it is taken, and nothing durable names it: it drains no more, it goes. */
-void file_going(struct space *s, struct space_file *f);
+void file_going(struct volume *s, struct volume_file *f);
 /* Its document tells so: the pool forgets it. */
-void file_gone(struct space *s, struct space_file *f);
-void file_forget(struct space *s, struct space_file *f);
+void file_gone(struct volume *s, struct volume_file *f);
+void file_forget(struct volume *s, struct volume_file *f);
 /* A look has found that its bytes are not there (NULL: that they are), and whether that is for certain. A constant. */
-void file_found(struct space *s, struct space_file *f, const char *bad, bool certain, uint64_t now);
+void file_found(struct volume *s, struct volume_file *f, const char *bad, bool certain, uint64_t now);
 /* Given up: what is in it goes, whatever holds it. */
-void file_lose(struct space *s, struct space_file *f);
-/* The space was not well: what was found before counts from the next look on. */
-void files_doubt(struct space *s);
-void files_free(struct space *s);
+void file_lose(struct volume *s, struct volume_file *f);
+/* The volume was not well: what was found before counts from the next look on. */
+void files_doubt(struct volume *s);
+void files_free(struct volume *s);
 
 #endif

@@ -24,6 +24,6 @@ int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 /* Tells names apart before their bytes are compared; `more` may be "". */
 uint32_t name_hash(const char *name, const char *more);
 struct group *group_find(const struct partition *p, const char *name);
-int space_find(const struct partition *p, const char *name); /* index or -1 */
+int volume_find(const struct partition *p, const char *name); /* index or -1 */
 
 #endif

@@ -24,7 +24,7 @@ struct evict_queue;
 struct group;
 struct partition;
 struct session;
-struct space;
+struct volume;
 struct start_op;
 
 #define LEASE_WINDOWS 256u /* a ring; leases of lease_max_ms span half of it */
@@ -48,7 +48,7 @@ struct instance {
 	uint64_t dropped_before; /* newest snapshot that began after that */
 	uint64_t block_bytes; /* all specs */
 	uint64_t hash;        /* of its name: tells its blocks from others' in what policies remember */
-	/* rows.h: of each space that it has had slots in, the class of each spec there (UINT32_MAX = not found yet) */
+	/* rows.h: of each volume that it has had slots in, the class of each spec there (UINT32_MAX = not found yet) */
 	uint32_t *classes; /* [n_classes * (1 + n_specs)] */
 	uint32_t n_classes;
 	size_t cap_classes;
@@ -84,9 +84,9 @@ struct instance {
 	_Atomic uint64_t found_until;  /* none that keeps more than slots does */
 };
 
-/* What a group has in one space. */
-struct group_space {
-	uint32_t space;
+/* What a group has in one volume. */
+struct group_volume {
+	uint32_t volume;
 	uint64_t used_bytes; /* those on their way out included */
 	uint64_t removing_bytes;
 };
@@ -98,7 +98,7 @@ struct group {
 	uint64_t removing_bytes;
 	struct skv_policy_counts count;
 	uint64_t open_blocks; /* of open sessions */
-	struct group_space *in; /* rows.h: each space that it has had slots in. The detached group keeps none */
+	struct group_volume *in; /* rows.h: each volume that it has had slots in. The detached group keeps none */
 	uint32_t n_in;
 	size_t cap_in;
 	bool falling;        /* it was above its high watermark, and is not below the low one yet */
@@ -116,26 +116,26 @@ struct group {
 	uint32_t n_queues; /* heaps that its evict_queues have for candidates */
 	uint32_t requeue; /* the policy has changed: chunks from here on are to be queued again; 0 = none */
 };
-/* The class of each spec of the instance in a space, NULL: it has had no slot there. */
-static inline uint32_t *instance_classes(const struct instance *inst, uint32_t space)
+/* The class of each spec of the instance in a volume, NULL: it has had no slot there. */
+static inline uint32_t *instance_classes(const struct instance *inst, uint32_t volume)
 {
-	uint32_t *row = row_find(inst->classes, (1 + inst->spec.n_specs) * sizeof *row, inst->n_classes, space);
+	uint32_t *row = row_find(inst->classes, (1 + inst->spec.n_specs) * sizeof *row, inst->n_classes, volume);
 
 	return row ? row + 1 : NULL;
 }
-/* The class of a spec in a space where it has had a slot. */
-static inline uint32_t class_of(const struct instance *inst, uint32_t space, uint32_t spec)
+/* The class of a spec in a volume where it has had a slot. */
+static inline uint32_t class_of(const struct instance *inst, uint32_t volume, uint32_t spec)
 {
-	return instance_classes(inst, space)[spec];
+	return instance_classes(inst, volume)[spec];
 }
 /* Adds to the partition; strings are copied. */
-int partition_add_space(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
+int partition_add_volume(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version);
 int partition_add_group(struct partition *p, const struct skv_group_spec *g, uint64_t version);
 int partition_add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id);
 int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g);
-struct space *space_by_id(struct partition *p, uint32_t storage_id);
+struct volume *volume_by_id(struct partition *p, uint32_t storage_id);
 /* The slots of a `counted` storage: its only file is as long as the capacity says. */
-int partition_count_slots(struct space *s);
+int partition_count_slots(struct volume *s);
 /* No start waits in its line any more. */
 void partition_remove_group(struct partition *p, const char *name);
 struct instance *instance_by_id(const struct partition *p, uint32_t id); /* dropped ones too */

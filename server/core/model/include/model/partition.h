@@ -16,7 +16,7 @@
 
 #include <lock/core.h>
 #include <model/objects.h>
-#include <model/space.h>
+#include <model/volume.h>
 
 struct birth;
 struct lease;
@@ -62,11 +62,11 @@ struct partition {
 	uint64_t seq; /* newest durable batch */
 	uint64_t journal_bytes;
 
-	struct space *space;
-	uint32_t *space_name; /* [n_space] hash of each one's name */
-	uint32_t n_space;
+	struct volume *volume;
+	uint32_t *volume_name; /* [n_volume] hash of each one's name */
+	uint32_t n_volume;
 	uint32_t n_gap; /* of these: deleted, to be used again */
-	size_t cap_space, cap_space_name;
+	size_t cap_volume, cap_volume_name;
 	struct group **group;
 	uint32_t *group_name; /* [n_group] hash of each one's name */
 	size_t n_group, cap_group, cap_group_name;
@@ -115,7 +115,7 @@ struct partition {
 	uint64_t trimmed_at;   /* when the last portion was done; 0 = never */
 
 	uint64_t searches;    /* for victims: number of the newest */
-	size_t tick_space, tick_group, tick_inst; /* where the next tick's portions of them begin */
+	size_t tick_volume, tick_group, tick_inst; /* where the next tick's portions of them begin */
 	uint64_t n_waiting;   /* starts in the lines of all groups */
 	uint64_t wait_turn;   /* rounds of start_serve_waiters; 1 before the first */
 	uint64_t store_full_until;

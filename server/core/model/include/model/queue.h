@@ -18,7 +18,7 @@ struct group;
 struct instance;
 struct partition;
 
-/* Eviction order of one instance's blocks with slots of one class in one space (queue.c). */
+/* Eviction order of one instance's blocks with slots of one class in one volume (queue.c). */
 enum { EVICT_LEASED, EVICT_SOFT, EVICT_HELD, EVICT_FIRST }; /* heaps: leased; pinned soft; only its slots are leased; those
 							       * of the policy's queues follow */
 struct evict_queue {
@@ -26,7 +26,7 @@ struct evict_queue {
 	struct instance *inst;
 	struct evict_set *set; /* NULL: of a retired instance that stays one */
 	uint32_t member;       /* of the set; not while the instance is a retired instance */
-	uint32_t space;
+	uint32_t volume;
 	uint32_t class_id;
 	uint32_t top[SKV_HEAPS_MAX]; /* places in the set's heaps */
 	struct skv_heaps heaps;
@@ -38,10 +38,10 @@ struct candidate {
 	const struct evict_queue *q;
 };
 
-/* Those of a group's instances for one class in one space, and in the same heaps their tops. */
+/* Those of a group's instances for one class in one volume, and in the same heaps their tops. */
 struct evict_set {
 	struct group *group;
-	uint32_t space;
+	uint32_t volume;
 	uint32_t class_id;
 	struct skv_heaps tops;
 	struct evict_queue **member;
@@ -94,17 +94,17 @@ static inline uint64_t evict_held_until(uint64_t key) { return key >> 1; }
 /* The first of all in this heap of the set's members: the queue that it is in, NULL if there is none; its key and id. */
 struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id);
 /* Room for all entries of the instance in the queue of this class; before slots of the class are taken. */
-int evict_reserve(struct partition *p, struct instance *inst, uint32_t space, uint32_t class_id);
+int evict_reserve(struct partition *p, struct instance *inst, uint32_t volume, uint32_t class_id);
 /* The same in all its queues, before there are more entries. */
 int evict_reserve_all(struct instance *inst, uint64_t entries);
 /* Heaps for so many queues of a policy in all the group has. */
 int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues);
-/* When the next lease on blocks in this space ends, by what their queues know; UINT64_MAX = none runs. */
-uint64_t evict_next_lease(const struct partition *p, uint32_t space);
-void evict_forget_space(struct instance *inst, uint32_t space); /* no block of it has slots there any more */
+/* When the next lease on blocks in this volume ends, by what their queues know; UINT64_MAX = none runs. */
+uint64_t evict_next_lease(const struct partition *p, uint32_t volume);
+void evict_forget_volume(struct instance *inst, uint32_t volume); /* no block of it has slots there any more */
 void evict_destroy_queues(struct instance *inst);
-/* The sets of the group (NULL = of all) in this space, which have no members any more. */
-void evict_free_sets(struct partition *p, uint32_t space, const struct group *g);
+/* The sets of the group (NULL = of all) in this volume, which have no members any more. */
+void evict_free_sets(struct partition *p, uint32_t volume, const struct group *g);
 /* Evictions do not look into its queues, or do again; or never will. */
 void evict_hide(struct instance *inst, bool hidden);
 void evict_hide_for_good(struct instance *inst);

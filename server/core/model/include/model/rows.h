@@ -1,8 +1,8 @@
 /*
- * rows.h - tables of the spaces that something has to do with: rows in order of space.
+ * rows.h - tables of the volumes that something has to do with: rows in order of volume.
  *
- * There may be very many spaces, and an instance or a group uses few of them. A row is of any size; its first member is
- * the space's number, a uint32_t. Pure; no state.
+ * There may be very many volumes, and an instance or a group uses few of them. A row is of any size; its first member is
+ * the volume's number, a uint32_t. Pure; no state.
  */
 #ifndef SKV_CORE_MODEL_ROWS_H
 #define SKV_CORE_MODEL_ROWS_H
@@ -11,23 +11,23 @@
 #include <stddef.h>
 #include <string.h>
 
-static inline uint32_t row_space(const void *rows, size_t size, uint32_t at)
+static inline uint32_t row_volume(const void *rows, size_t size, uint32_t at)
 {
-	uint32_t space;
+	uint32_t volume;
 
-	memcpy(&space, (const char *)rows + at * size, sizeof space);
-	return space;
+	memcpy(&volume, (const char *)rows + at * size, sizeof volume);
+	return volume;
 }
 
-/* Place of the row of this space, or (there is none) where it would be: at most n. */
-static inline uint32_t row_place(const void *rows, size_t size, uint32_t n, uint32_t space)
+/* Place of the row of this volume, or (there is none) where it would be: at most n. */
+static inline uint32_t row_place(const void *rows, size_t size, uint32_t n, uint32_t volume)
 {
 	uint32_t first = 0;
 
 	while (n) {
 		uint32_t half = n / 2;
 
-		if (row_space(rows, size, first + half) < space) {
+		if (row_volume(rows, size, first + half) < volume) {
 			first += half + 1;
 			n -= half + 1;
 		} else {
@@ -37,22 +37,22 @@ static inline uint32_t row_place(const void *rows, size_t size, uint32_t n, uint
 	return first;
 }
 
-static inline void *row_find(void *rows, size_t size, uint32_t n, uint32_t space)
+static inline void *row_find(void *rows, size_t size, uint32_t n, uint32_t volume)
 {
-	uint32_t at = row_place(rows, size, n, space);
+	uint32_t at = row_place(rows, size, n, volume);
 
-	return at < n && row_space(rows, size, at) == space ? (char *)rows + at * size : NULL;
+	return at < n && row_volume(rows, size, at) == volume ? (char *)rows + at * size : NULL;
 }
 
-/* A new row of zeros but for its space, which has none yet. There is room for one more. */
-static inline void *row_insert(void *rows, size_t size, uint32_t *n, uint32_t space)
+/* A new row of zeros but for its volume, which has none yet. There is room for one more. */
+static inline void *row_insert(void *rows, size_t size, uint32_t *n, uint32_t volume)
 {
-	uint32_t at = row_place(rows, size, *n, space);
+	uint32_t at = row_place(rows, size, *n, volume);
 	char *row = (char *)rows + at * size;
 
 	memmove(row + size, row, (*n - at) * size);
 	memset(row, 0, size);
-	memcpy(row, &space, sizeof space);
+	memcpy(row, &volume, sizeof volume);
 	++*n;
 	return row;
 }

@@ -23,7 +23,7 @@ void start_fail_line(struct partition *p, struct group *g, int status, const cha
 void start_fail_waiters(struct partition *p, int status, const char *text);
 /* One slot handed to a session's block. */
 struct grant {
-	uint32_t space;
+	uint32_t volume;
 	uint32_t slab;
 	uint32_t index;
 };

@@ -8,10 +8,10 @@
 
 struct device;
 struct skv_error;
-struct space;
+struct volume;
 
-/* Looks whether the files of the space are there and ours (fsck). */
-int device_check_files(struct device *d, const struct space *s, struct skv_error *err);
+/* Looks whether the files of the volume are there and ours (fsck). */
+int device_check_files(struct device *d, const struct volume *s, struct skv_error *err);
 /* bad_files.c: by its thread, the marker being well: one file in turn and one of the bad ones, or (`all`) all of them. A file
  * that is not well is told to the partition; what is returned is about the storage as a whole. */
 int device_look_at_files(struct device *d, bool all, struct skv_error *err);

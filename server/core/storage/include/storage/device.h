@@ -14,8 +14,8 @@ struct skv_core;
 struct skv_error;
 struct skv_storage;
 struct skv_storage_spec;
-struct space;
-struct space_file;
+struct volume;
+struct volume_file;
 
 int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id, const uint8_t uuid[16],
 		struct device **out);
@@ -29,7 +29,7 @@ void device_destroy(struct device *d); /* stops its thread first */
 void device_step(struct device *d);
 /* Opens the root for the first time, so that a bad one is refused at once. */
 int device_open(struct device *d, bool may_create, struct skv_error *err);
-/* Makes the file that the space grows by. By the second thread. */
+/* Makes the file that the volume grows by. By the second thread. */
 void device_grow(struct device *d);
 bool device_grows(struct device *d);
 bool device_healthy(const struct device *d);
@@ -41,7 +41,7 @@ void device_leave(struct device *d);
 /* By its second thread: the file system's part of it. Once the file is gone it stays SKV_OK. */
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err);
 /* Its space; NULL: the partition has none, or there is no part. */
-struct space *device_space(const struct partition *p, const struct device *d);
+struct volume *device_volume(const struct partition *p, const struct device *d);
 /* Of storages that another manager has deleted: they end, once they are out of their file systems. */
 void devices_sweep(struct skv_core *c);
 struct device *device_find(const struct skv_core *c, uint32_t id);
@@ -54,6 +54,6 @@ bool device_hangs(const struct device *d);
 /* Under the write lock: the core and its share forget the device and its (empty) space. */
 void device_remove(struct skv_core *c, struct device *d);
 /* Ends its thread, removes its files as long as this fence is the newest, destroys it. */
-void device_retire(struct device *d, uint64_t fence, const struct space_file *files, size_t n);
+void device_retire(struct device *d, uint64_t fence, const struct volume_file *files, size_t n);
 
 #endif

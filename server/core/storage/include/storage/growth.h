@@ -1,5 +1,5 @@
 /*
- * growth.h - may a space be used, and may it grow: what its device and its capacity say.
+ * growth.h - may a volume be used, and may it grow: what its device and its capacity say.
  */
 #ifndef SKV_CORE_STORAGE_GROWTH_H
 #define SKV_CORE_STORAGE_GROWTH_H
@@ -7,13 +7,13 @@
 #include <stdbool.h>
 
 struct partition;
-struct space;
+struct volume;
 
-/* Bytes that this space can hand out now without eviction, for one spec. */
-bool space_usable(const struct space *s);
-bool space_takes(const struct space *s);    /* usable, and new blocks may go there */
-bool space_has_room(const struct space *s); /* the capacity allows another file */
-bool space_can_grow(const struct partition *p, const struct space *s);
-void space_ask_growth(struct partition *p, struct space *s);
+/* Bytes that this volume can hand out now without eviction, for one spec. */
+bool volume_usable(const struct volume *s);
+bool volume_takes(const struct volume *s);    /* usable, and new blocks may go there */
+bool volume_has_room(const struct volume *s); /* the capacity allows another file */
+bool volume_can_grow(const struct partition *p, const struct volume *s);
+void volume_ask_growth(struct partition *p, struct volume *s);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * space.c - slots of a storage as the core uses them: classes, release, locations.
+ * volume.c - slots of a storage as the core uses them: classes, release, locations.
  *
  * Bridges blocks and the allocator (skv/pool.h). All calls under the partition's lock, for writing
  * where something changes. Files are made by the device's thread (device.c), never here.
  */
-#include <model/space.h>
+#include <model/volume.h>
 
 #include <assert.h>
 #include <stdio.h>
@@ -24,15 +24,15 @@
 
 uint64_t stride_align(uint64_t stride, bool numbered) { return geometry_of(stride, numbered, 0, 0).align; }
 
-struct geometry space_geometry(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec)
+struct geometry volume_geometry(const struct volume *sp, const struct skv_instance_spec *i, uint32_t spec)
 {
 	return geometry_of(i->specs[spec].size, i->numbered, sp->dev->chunk, sp->dev->unit);
 }
 
-bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint32_t spec)
+bool volume_fits(const struct volume *sp, const struct skv_instance_spec *i, uint32_t spec)
 {
 	uint64_t file = sp->dev->file_size < sp->capacity ? sp->dev->file_size : sp->capacity;
-	struct geometry g = space_geometry(sp, i, spec);
+	struct geometry g = volume_geometry(sp, i, spec);
 	uint64_t other = 2 * sp->dev->edge + g.align;
 
 	if (sp->dev->ops->counted)
@@ -40,53 +40,53 @@ bool space_fits(const struct space *sp, const struct skv_instance_spec *i, uint3
 	return file > other && (g.segment ? g.segment : g.stride) <= file - other;
 }
 
-struct group_space *group_in(const struct group *g, uint32_t space)
+struct group_volume *group_in(const struct group *g, uint32_t volume)
 {
-	if (g->n_in && g->in->space == space)
+	if (g->n_in && g->in->volume == volume)
 		return g->in; /* most groups have no other */
-	return row_find(g->in, sizeof *g->in, g->n_in, space);
+	return row_find(g->in, sizeof *g->in, g->n_in, volume);
 }
 
-void used_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes)
+void used_add(struct partition *p, struct instance *inst, uint32_t volume, int64_t bytes)
 {
-	struct group_space *in = group_in(inst->group, space);
+	struct group_volume *in = group_in(inst->group, volume);
 
 	inst->used_bytes += (uint64_t)bytes;
 	inst->group->used_bytes += (uint64_t)bytes;
-	p->space[space].used_bytes += (uint64_t)bytes;
+	p->volume[volume].used_bytes += (uint64_t)bytes;
 	if (in)
 		in->used_bytes += (uint64_t)bytes;
 }
 
-void removing_add(struct partition *p, struct instance *inst, uint32_t space, int64_t bytes)
+void removing_add(struct partition *p, struct instance *inst, uint32_t volume, int64_t bytes)
 {
-	struct group_space *in = group_in(inst->group, space);
+	struct group_volume *in = group_in(inst->group, volume);
 
 	inst->removing_bytes += (uint64_t)bytes;
 	inst->group->removing_bytes += (uint64_t)bytes;
-	p->space[space].removing_bytes += (uint64_t)bytes;
+	p->volume[volume].removing_bytes += (uint64_t)bytes;
 	if (in)
 		in->removing_bytes += (uint64_t)bytes;
 }
 
-static int group_enters(const struct partition *p, struct group *g, uint32_t space)
+static int group_enters(const struct partition *p, struct group *g, uint32_t volume)
 {
 	void *v = g->in;
 	int rc;
 
-	if (g == &p->detached || group_in(g, space))
+	if (g == &p->detached || group_in(g, volume))
 		return SKV_OK;
 	rc = skv_grow(&v, &g->cap_in, g->n_in + 1, sizeof *g->in);
 	g->in = v;
 	if (rc == SKV_OK)
-		row_insert(g->in, sizeof *g->in, &g->n_in, space);
+		row_insert(g->in, sizeof *g->in, &g->n_in, volume);
 	return rc;
 }
 
-/* The instance's classes in this space, NULL: out of memory. */
-static uint32_t *classes_in(struct partition *p, struct instance *inst, uint32_t space)
+/* The instance's classes in this volume, NULL: out of memory. */
+static uint32_t *classes_in(struct partition *p, struct instance *inst, uint32_t volume)
 {
-	uint32_t *classes = instance_classes(inst, space), size = 1 + inst->spec.n_specs;
+	uint32_t *classes = instance_classes(inst, volume), size = 1 + inst->spec.n_specs;
 	void *v = inst->classes;
 	int rc;
 
@@ -94,25 +94,25 @@ static uint32_t *classes_in(struct partition *p, struct instance *inst, uint32_t
 		return classes;
 	rc = skv_grow(&v, &inst->cap_classes, (size_t)(inst->n_classes + 1) * size, sizeof *inst->classes);
 	inst->classes = v;
-	if (rc != SKV_OK || group_enters(p, inst->group, space) != SKV_OK)
+	if (rc != SKV_OK || group_enters(p, inst->group, volume) != SKV_OK)
 		return NULL;
-	classes = (uint32_t *)row_insert(inst->classes, size * sizeof *classes, &inst->n_classes, space) + 1;
+	classes = (uint32_t *)row_insert(inst->classes, size * sizeof *classes, &inst->n_classes, volume) + 1;
 	memset(classes, 0xff, inst->spec.n_specs * sizeof *classes);
 	return classes;
 }
 
-int space_class(struct partition *p, struct instance *inst, uint32_t spec, uint32_t space, uint32_t *class_id)
+int volume_class(struct partition *p, struct instance *inst, uint32_t spec, uint32_t volume, uint32_t *class_id)
 {
-	uint32_t *at = classes_in(p, inst, space);
+	uint32_t *at = classes_in(p, inst, volume);
 
 	ASSERT_EXCLUSIVE(p);
 	if (!at)
 		return SKV_E_NOMEM;
 	at += spec;
 	if (*at == UINT32_MAX) {
-		struct space *s = &p->space[space];
+		struct volume *s = &p->volume[volume];
 		void *v = s->class;
-		struct geometry g = space_geometry(s, &inst->spec, spec);
+		struct geometry g = volume_geometry(s, &inst->spec, spec);
 		uint32_t id;
 		int rc = g.segment ? skv_pool_class_segmented(s->pool, g.stride, g.segment, &id)
 				   : skv_pool_class(s->pool, g.stride, g.align, &id);
@@ -123,7 +123,7 @@ int space_class(struct partition *p, struct instance *inst, uint32_t spec, uint3
 			return rc;
 		s->class = v;
 		for (; s->n_class <= id; s->n_class++)
-			s->class[s->n_class] = (struct space_class){ 0 };
+			s->class[s->n_class] = (struct volume_class){ 0 };
 		s->class[id].stride = g.stride;
 		*at = id;
 	}
@@ -136,7 +136,7 @@ void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t 
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 	struct skv_run run = { s->slab, s->index, 1 };
-	struct skv_pool *pool = p->space[s->space].pool;
+	struct skv_pool *pool = p->volume[s->volume].pool;
 	uint64_t size = inst->spec.specs[spec].size;
 
 	ASSERT_EXCLUSIVE(p);
@@ -146,19 +146,19 @@ void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t 
 		skv_pool_hold(pool, run, hold_until);
 	else
 		skv_pool_free(pool, run);
-	used_add(p, inst, s->space, -(int64_t)size);
+	used_add(p, inst, s->volume, -(int64_t)size);
 	slot_set_state(s, SLOT_ABSENT);
 	*s = (struct slot){ .tag = s->tag };
 	if (b->pinned)
 		pin_of_slot_gone(b);
 }
 
-int space_of_places(const struct partition *p, const struct instance *inst)
+int volume_of_places(const struct partition *p, const struct instance *inst)
 {
-	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? space_find(p, inst->group->spec.storages[0]) : -1;
+	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? volume_find(p, inst->group->spec.storages[0]) : -1;
 
 	ASSERT_SHARED(p);
-	return at >= 0 && p->space[at].dev->ops->counted ? at : -1;
+	return at >= 0 && p->volume[at].dev->ops->counted ? at : -1;
 }
 
 static int file_table_grow(struct file_table *t)
@@ -189,8 +189,8 @@ static const char *client_root(const struct device *d, struct skv_arena *a)
 /* The file of the slab that t->slab is about. */
 static int add_file(struct file_table *t, const struct partition *p)
 {
-	const struct space *space = &p->space[t->space];
-	uint32_t mark = t->space << 24 | t->slab.place.file;
+	const struct volume *volume = &p->volume[t->volume];
+	uint32_t mark = t->volume << 24 | t->slab.place.file;
 	struct skv_file_ref *ref;
 
 	for (t->file = t->files->n; t->file-- > 0;)
@@ -200,13 +200,13 @@ static int add_file(struct file_table *t, const struct partition *p)
 		return SKV_E_NOMEM;
 	t->seen[t->files->n] = mark;
 	ref = &t->files->v[t->files->n];
-	ref->storage = skv_arena_strndup(t->arena, space->dev->name, strlen(space->dev->name));
-	ref->type = space->dev->ops->type;
-	ref->client_root = client_root(space->dev, t->arena);
+	ref->storage = skv_arena_strndup(t->arena, volume->dev->name, strlen(volume->dev->name));
+	ref->type = volume->dev->ops->type;
+	ref->client_root = client_root(volume->dev, t->arena);
 	if (!ref->storage || !ref->client_root)
 		return SKV_E_NOMEM;
-	skv_uuid_to_text(space->dev->uuid, ref->uuid);
-	if (space->dev->ops->counted)
+	skv_uuid_to_text(volume->dev->uuid, ref->uuid);
+	if (volume->dev->ops->counted)
 		ref->path[0] = '\0';
 	else
 		skv_slab_path(t->slab.place.file, ref->path);
@@ -216,11 +216,11 @@ static int add_file(struct file_table *t, const struct partition *p)
 
 static int look_at_slab(struct file_table *t, const struct partition *p, const struct slot *s)
 {
-	bool known = skv_pool_slab(p->space[s->space].pool, s->slab, &t->slab);
+	bool known = skv_pool_slab(p->volume[s->volume].pool, s->slab, &t->slab);
 
 	assert(known);
 	(void)known;
-	t->space = s->space;
+	t->volume = s->volume;
 	t->handle = s->slab;
 	t->any = add_file(t, p) == SKV_OK;
 	return t->any ? SKV_OK : SKV_E_NOMEM;
@@ -231,7 +231,7 @@ int location_fill(struct file_table *t, const struct partition *p, const struct 
 {
 	const struct slot *s = &b->slot[spec];
 
-	if ((!t->any || t->space != s->space || t->handle != s->slab) && look_at_slab(t, p, s) != SKV_OK)
+	if ((!t->any || t->volume != s->volume || t->handle != s->slab) && look_at_slab(t, p, s) != SKV_OK)
 		return SKV_E_NOMEM;
 	*out = (struct skv_location){
 		.file = t->file,
