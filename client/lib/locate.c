@@ -7,13 +7,13 @@
 #include <string.h>
 
 /* Borrowed by a public result, copied into its arena. */
-struct places {
+struct locations {
 	struct slabkv_location *loc;
 	struct slabkv_file *files;
 };
 
-static int copy_places(struct skv_arena *a, const struct skv_location *loc, size_t n_loc,
-		       const struct skv_files *files, struct places *out)
+static int copy_locations(struct skv_arena *a, const struct skv_location *loc, size_t n_loc,
+		       const struct skv_files *files, struct locations *out)
 {
 	out->loc = skv_arena_calloc(a, n_loc, sizeof *out->loc);
 	out->files = skv_arena_calloc(a, files->n, sizeof *out->files);
@@ -43,12 +43,12 @@ static int lookup(struct slabkv *kv, const char *instance, const struct slabkv_k
 	struct skv_arena *a = skv_result_arena(out);
 	struct skv_lookup_answer answer;
 	const struct skv_lookup_res *res = &answer.res;
-	struct places places;
+	struct locations locations;
 	int rc = skv_query_lookup(kv, instance, keys, o, a, &answer, err);
 
 	if (rc == SKV_OK)
-		rc = copy_places(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files,
-				 &places);
+		rc = copy_locations(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files,
+				 &locations);
 	if (rc != SKV_OK)
 		return rc;
 	*out = (struct slabkv_locations){
@@ -57,11 +57,11 @@ static int lookup(struct slabkv *kv, const char *instance, const struct slabkv_k
 		.n_specs = res->n_specs,
 		.specs = res->specs,
 		.hit = res->hit,
-		.loc = places.loc,
-		.loc_size = sizeof *places.loc,
+		.loc = locations.loc,
+		.loc_size = sizeof *locations.loc,
 		.n_files = res->files.n,
-		.files = places.files,
-		.file_size = sizeof *places.files,
+		.files = locations.files,
+		.file_size = sizeof *locations.files,
 		.lease_ms = res->lease_ms,
 		.valid_until_ms = answer.valid_until_ms,
 	};
@@ -95,12 +95,12 @@ static int start(struct slabkv *kv, const char *instance, const struct slabkv_ke
 	struct skv_arena *a = skv_result_arena(out);
 	struct skv_start_answer answer;
 	const struct skv_start_res *res = &answer.res;
-	struct places places;
+	struct locations locations;
 	int rc = skv_session_start(kv, instance, keys, o, request_id, a, &answer, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = copy_places(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files, &places);
+	rc = copy_locations(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files, &locations);
 	if (rc != SKV_OK) {
 		/* The caller never learns of the session: end it. Nothing has been written. */
 		if (res->session[0])
@@ -112,12 +112,12 @@ static int start(struct slabkv *kv, const char *instance, const struct slabkv_ke
 		.n_specs = res->n_specs,
 		.specs = res->specs,
 		.outcome = res->outcome,
-		.loc = places.loc,
-		.loc_size = sizeof *places.loc,
+		.loc = locations.loc,
+		.loc_size = sizeof *locations.loc,
 		.n_write = res->n_write,
 		.n_files = res->files.n,
-		.files = places.files,
-		.file_size = sizeof *places.files,
+		.files = locations.files,
+		.file_size = sizeof *locations.files,
 		.deadline_ms = res->deadline_ms,
 		.submit_until_ms = answer.submit_until_ms,
 	};

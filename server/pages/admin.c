@@ -257,7 +257,7 @@ static bool take(struct pages_call *k, struct skv_key_set *set, struct skv_json_
 	}
 	*at = i + 1;
 	k->u.admin.names[i] = (struct skv_bytes){ *text, pages_name(&pair[0], *text) };
-	k->u.admin.places[i] = (uint64_t)pair[1].i;
+	k->u.admin.offsets[i] = (uint64_t)pair[1].i;
 	*text += k->u.admin.names[i].n;
 	return true;
 }
@@ -278,8 +278,8 @@ static int read_import(struct pages_call *k, const struct skv_json_node *body)
 		return invalid(k, "keys", "must be a list of pairs, not too long");
 	k->keys = body_array(k, list->n, sizeof *k->keys);
 	k->u.admin.names = body_array(k, list->n, sizeof *k->u.admin.names);
-	k->u.admin.places = body_array(k, list->n, sizeof *k->u.admin.places);
-	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.places || !pages_key_set(&set, &k->c->arena, list->n))
+	k->u.admin.offsets = body_array(k, list->n, sizeof *k->u.admin.offsets);
+	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.offsets || !pages_key_set(&set, &k->c->arena, list->n))
 		return pages_nomem(k);
 	v = skv_json_first(list);
 	for (uint32_t i = 0; i < list->n; i++, v = skv_json_next(v)) {
@@ -318,7 +318,7 @@ static int settle(struct pages_call *k)
 	const struct skv_start_res *res = &k->u.admin.start_res;
 	const struct skv_done done = { on_partial_done, k };
 	struct skv_key *keys = k->keys + k->at;
-	uint64_t *places = k->u.admin.places + k->at;
+	uint64_t *offsets = k->u.admin.offsets + k->at;
 	uint32_t n = 0;
 	int rc;
 
@@ -326,11 +326,11 @@ static int settle(struct pages_call *k)
 	for (uint32_t i = 0; i < res->n_keys; i++) {
 		k->u.admin.there += res->outcome[i] == SKV_START_EXISTS;
 		if (res->outcome[i] == SKV_START_BUSY || res->outcome[i] == SKV_START_NO_ROOM)
-			*(places[i] < k->u.admin.have ? &k->u.admin.taken : &k->u.admin.outside) += 1;
+			*(offsets[i] < k->u.admin.have ? &k->u.admin.taken : &k->u.admin.outside) += 1;
 		if (res->outcome[i] != SKV_START_WRITE)
 			continue;
 		keys[n] = keys[i];
-		places[n++] = places[i];
+		offsets[n++] = offsets[i];
 	}
 	k->at += k->n;
 	if (n == 0)
@@ -339,7 +339,7 @@ static int settle(struct pages_call *k)
 		.tenant = k->space.tenant,
 		.instance = k->space.id,
 		.keys = keys,
-		.offsets = places,
+		.offsets = offsets,
 		.n_commit = n,
 	};
 	rc = skv_core_finish_partial(pages_core(k), &k->u.admin.partial_req, &k->u.admin.partial_res, &k->c->arena, &k->c->err, &done);
@@ -377,7 +377,7 @@ static int import_next(struct pages_call *k)
 			.keys = k->keys + k->at,
 			.n_keys = k->n,
 			.names = k->u.admin.names + k->at,
-			.places = k->u.admin.places + k->at,
+			.offsets = k->u.admin.offsets + k->at,
 			.deadline_ms = pages_of(k)->o.reserve_ms,
 			.anonymous = true,
 			.independent = true,

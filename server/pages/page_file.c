@@ -12,7 +12,7 @@
 
 /* ---- where it lies ------------------------------------------------------------------------------ */
 
-/* The pattern with the tenant in its places, and behind it what `end` says. */
+/* The pattern with the tenant in its offsets, and behind it what `end` says. */
 static bool expand(const char *pattern, const char *tenant, const char *end, char out[SKV_FILE_PATH_MAX + 1])
 {
 	struct skv_buf b = { 0 };

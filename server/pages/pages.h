@@ -167,7 +167,7 @@ struct pages_call {
 			uint64_t cursor;
 			uint32_t max;
 			struct skv_bytes *names;    /* [n_keys] */
-			uint64_t *places;           /* [n_keys] */
+			uint64_t *offsets;           /* [n_keys] */
 			uint64_t imported, there, taken, outside, unfit;
 			struct skv_start_req start_req;
 			struct skv_start_res start_res;

@@ -188,7 +188,7 @@ int env_start(struct env *e, const struct env_start *s, struct skv_start_res *re
 		.tenant = "t", .instance = s->instance ? s->instance : "i",
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
 		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
-		.has_parent = s->parent != NULL, .names = s->names, .places = s->places, .grace_ms = s->grace_ms, .fit = s->fit,
+		.has_parent = s->parent != NULL, .names = s->names, .offsets = s->offsets, .grace_ms = s->grace_ms, .fit = s->fit,
 		.anonymous = s->anonymous, .want_existing = s->want_existing, .whole = s->whole, .relaxed = s->relaxed,
 		.independent = s->independent,
 	};

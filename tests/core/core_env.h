@@ -67,7 +67,7 @@ struct env_start {
 	uint32_t deadline_ms;
 	const struct skv_key *parent;
 	const struct skv_bytes *names;
-	const uint64_t *places;
+	const uint64_t *offsets;
 	uint32_t grace_ms;
 	bool fit, whole, independent, anonymous, want_existing, relaxed;
 };

@@ -193,7 +193,7 @@ static void pages_have_no_bytes(void **state)
 	assert_int_equal(env_instance(&e, "two", "g", two, 2), SKV_OK);
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .fit = true }, &res),
 			 SKV_E_UNSUPPORTED);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .places = &place }, &res),
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .offsets = &place }, &res),
 			 SKV_E_UNSUPPORTED);
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &k, .n = 1, .anonymous = true, .request_id = "r" }, &res),
 			 SKV_E_INVALID);
@@ -646,7 +646,7 @@ static void places_are_taken_if_they_are_free(void **state)
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .places = places, .fit = true }, &r), SKV_OK);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .offsets = places, .fit = true }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 5);
 	for (uint32_t i = 0; i < 8; i++) {
 		assert_int_equal(r.outcome[i], expect[i]);
@@ -654,7 +654,7 @@ static void places_are_taken_if_they_are_free(void **state)
 	}
 	settle(&e, &r, 0, 2, 2);
 	assert_int_equal(settle(&e, &r, 7, 7, 8).given_up, 1); /* 5 is held now: it does not give way */
-	assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .places = places }, &r), SKV_OK);
+	assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .offsets = places }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 0);
 	env_crash(&e);
 	env_open(&e);

@@ -120,7 +120,7 @@ static void do_reserve(struct model *m)
 		places[s.n] = rnd(m, (uint32_t)m->pages);
 		keys[s.n++] = key_of(i);
 	}
-	s.places = rnd(m, 6) ? NULL : places;
+	s.offsets = rnd(m, 6) ? NULL : places;
 	disturb(m);
 	rc = env_start(&m->e, &s, &res);
 	calm(m);
@@ -136,7 +136,7 @@ static void do_reserve(struct model *m)
 			told_to_write(m, r, keys[i], res.loc[i].offset, now(m) + res.deadline_ms + grace);
 		else if (res.outcome[i] == SKV_START_EXISTS && s.want_existing && res.loc[i].offset != m->at[no])
 			fail_msg("key %u is said to lie in page %llu", no, (unsigned long long)res.loc[i].offset);
-		if (res.outcome[i] == SKV_START_WRITE && s.places)
+		if (res.outcome[i] == SKV_START_WRITE && s.offsets)
 			assert_int_equal(res.loc[i].offset, places[i]);
 		m->no_room += res.outcome[i] == SKV_START_NO_ROOM;
 	}

@@ -208,7 +208,7 @@ struct skv_lookup_req {
 	bool partial;         /* one of the specs is enough for a hit; not in HYBRID */
 	bool skip_disabled;   /* specs on disabled storages are not there */
 	bool only_leased;     /* hits that cannot be leased for lease_ms (capped as above) are misses */
-	bool slots_only;      /* the lease keeps the bytes at their places, and no more: when the group needs room the block may be
+	bool slots_only;      /* the lease keeps the bytes at their offsets, and no more: when the group needs room the block may be
 				* evicted all the same, and its slots wait for the end of the lease */
 	bool peek;            /* no lease, and no use: eviction does not learn of it */
 	bool want_created;    /* fill created_ms */
@@ -252,7 +252,7 @@ struct skv_start_req {
 	const struct skv_bytes *names;
 	/* [n_keys] the slots to take, by offset, in an instance of one spec on one `external` storage; NULL = any. One that is
 	 * not free, or lies outside: outcome NO_ROOM. For imports. */
-	const uint64_t *places;
+	const uint64_t *offsets;
 	bool fit;           /* where there is no room for all, the first so many are written: the others have the outcome NO_ROOM */
 	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; none, too, where one is BUSY */
 	/* The keys are no chain: none is the parent of another, and each goes by its own use alone. For blocks whose neighbours
@@ -269,7 +269,7 @@ enum skv_start_outcome {
 	SKV_START_WRITE,  /* write the locations with length > 0, then finish */
 	SKV_START_EXISTS, /* all of its specs asked for are committed: nothing to do */
 	SKV_START_BUSY,   /* nothing is left to write, but other sessions are still writing, or it is being removed */
-	SKV_START_NO_ROOM, /* with `fit` or `places` only: not now */
+	SKV_START_NO_ROOM, /* with `fit` or `offsets` only: not now */
 };
 
 enum skv_session_state { SKV_SESSION_OPEN, SKV_SESSION_FINISHED, SKV_SESSION_ABORTED, SKV_SESSION_EXPIRED };

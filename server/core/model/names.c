@@ -21,11 +21,11 @@ struct name {
 
 _Static_assert(SKV_MAX_BLOCK_NAME <= UINT16_MAX, "the length of a name");
 
-static uint32_t place_of(const struct block *b) { return block_id(b) & (CHUNK_PLACES - 1); }
+static uint32_t place_of(const struct block *b) { return block_id(b) & (CHUNK_CAPACITY - 1); }
 
-int names_make(uint32_t places, struct name ***out)
+int names_make(uint32_t capacity, struct name ***out)
 {
-	*out = skv_calloc(places, sizeof **out);
+	*out = skv_calloc(capacity, sizeof **out);
 	return *out ? SKV_OK : SKV_E_NOMEM;
 }
 

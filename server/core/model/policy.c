@@ -83,7 +83,7 @@ static uint32_t requeue_chunk(struct partition *p, const struct group *g, struct
 		evict_adopt(b, false);
 		evict_consider(p, b);
 	}
-	return c->places;
+	return c->capacity;
 }
 
 static bool requeue_portion(struct partition *p, struct group *g)

@@ -27,7 +27,7 @@
 
 _Static_assert(sizeof(struct chunk) <= CHUNK_HEAD, "a chunk's header");
 _Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64, "a block of one spec fills a cache line");
-_Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_PLACES, "places of a chunk");
+_Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_CAPACITY, "places of a chunk");
 
 /* ---- chunks ---------------------------------------------------------------------------------------- */
 
@@ -71,12 +71,12 @@ static struct chunk *chunk_new(struct partition *p)
 static int chunk_add(struct partition *p, struct instance *inst)
 {
 	uint32_t stride = (uint32_t)(offsetof(struct block, slot) + inst->spec.n_specs * sizeof(struct slot) + 7) & ~7u;
-	uint32_t places = (CHUNK_BYTES - CHUNK_HEAD) / stride, number;
+	uint32_t capacity = (CHUNK_BYTES - CHUNK_HEAD) / stride, number;
 	struct chunk *c = p->spare_chunk;
 	struct name **names = NULL;
 
-	if (evict_reserve_all(inst, inst->entries_made + places) != SKV_OK ||
-	    (inst->spec.named && names_make(places, &names) != SKV_OK))
+	if (evict_reserve_all(inst, inst->entries_made + capacity) != SKV_OK ||
+	    (inst->spec.named && names_make(capacity, &names) != SKV_OK))
 		return SKV_E_NOMEM;
 	if (c) {
 		p->spare_chunk = c->next;
@@ -88,9 +88,9 @@ static int chunk_add(struct partition *p, struct instance *inst)
 	p->chunk_stride[number] = (uint16_t)stride;
 	/* Younger than a running snapshot: nothing in it belongs there. */
 	*c = (struct chunk){ .inst = inst, .next = inst->newest, .snapshot = p->snap.number, .number = number,
-			     .stride = stride, .places = places, .names = names };
+			     .stride = stride, .capacity = capacity, .names = names };
 	inst->newest = c;
-	inst->entries_made += places;
+	inst->entries_made += capacity;
 	return SKV_OK;
 }
 
@@ -133,7 +133,7 @@ static struct block *next_free(struct partition *p, struct instance *inst)
 {
 	if (inst->free_block != NO_BLOCK)
 		return block_get(p, inst->free_block);
-	if ((!inst->newest || inst->newest->fresh == inst->newest->places) && chunk_add(p, inst) != SKV_OK)
+	if ((!inst->newest || inst->newest->fresh == inst->newest->capacity) && chunk_add(p, inst) != SKV_OK)
 		return NULL;
 	return chunk_place(inst->newest, inst->newest->fresh);
 }

@@ -153,7 +153,7 @@ void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t 
 		pin_of_slot_gone(b);
 }
 
-int volume_of_places(const struct partition *p, const struct instance *inst)
+int volume_of_offsets(const struct partition *p, const struct instance *inst)
 {
 	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? volume_find(p, inst->group->spec.storages[0]) : -1;
 

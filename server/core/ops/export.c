@@ -79,7 +79,7 @@ static int tell_chunk(struct export *x, const struct chunk *c, uint32_t *place)
 
 static int tell_portion(struct export *x, uint32_t id)
 {
-	uint32_t no = id >> CHUNK_SHIFT, place = id & (CHUNK_PLACES - 1);
+	uint32_t no = id >> CHUNK_SHIFT, place = id & (CHUNK_CAPACITY - 1);
 
 	while (no < x->p->n_chunk && x->res->n < x->max && x->looked < PORTION_ENTRIES) {
 		const struct chunk *c = x->p->chunk[no];

@@ -243,7 +243,7 @@ static int partial_locked(struct partition *p, const struct skv_partial_req *req
 	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
-	at = volume_of_places(p, f.inst);
+	at = volume_of_offsets(p, f.inst);
 	if (at < 0)
 		return skv_fail(w->err, SKV_E_UNSUPPORTED, "instance", "instance '%s' does not lie on one external storage",
 				req->instance);

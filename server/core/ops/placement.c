@@ -347,10 +347,10 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, 
 			plan->n_write);
 }
 
-int placement_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
 		     struct skv_error *err)
 {
-	int at = volume_of_places(p, plan->inst);
+	int at = volume_of_offsets(p, plan->inst);
 	struct volume *s = &p->volume[at];
 	struct grant *g = skv_arena_alloc(a, plan->n_write * sizeof *g);
 	uint32_t n = 0, class_id;
@@ -372,7 +372,7 @@ int placement_take_places(struct partition *p, const struct skv_start_req *req, 
 
 		if (plan->outcome[i] != SKV_START_WRITE)
 			continue;
-		rc = skv_pool_alloc_at(s->pool, class_id, 0, req->places[i], &run);
+		rc = skv_pool_alloc_at(s->pool, class_id, 0, req->offsets[i], &run);
 		if (rc == SKV_OK)
 			g[n++] = (struct grant){ (uint32_t)at, run.slab, run.first };
 		else if (rc == SKV_E_NO_SPACE)

@@ -25,7 +25,7 @@ int placement_quota(struct partition *p, const struct plan *plan, struct skv_err
  * SKV_E_NOMEM. */
 int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err);
 /* The slots that the request names, of those that are free; the other keys have no room. As placement_take. */
-int placement_take_places(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
+int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
 		     struct skv_error *err);
 /* For plans of one spec. How many of its blocks the bounds of open sessions and blocks allow: */
 uint64_t placement_bound(const struct partition *p, const struct plan *plan);

@@ -143,7 +143,7 @@ static int check_forms(const struct partition *p, const struct skv_start_req *re
 {
 	if (req->fit && inst->spec.n_specs > 1)
 		return skv_fail(err, SKV_E_UNSUPPORTED, "fit", "instance '%s' has more than one spec", inst->spec.id);
-	if (req->places && volume_of_places(p, inst) < 0)
+	if (req->offsets && volume_of_offsets(p, inst) < 0)
 		return skv_fail(err, SKV_E_UNSUPPORTED, "places", "instance '%s' does not lie on one external storage",
 				inst->spec.id);
 	if (req->anonymous && *req->request_id)

@@ -328,7 +328,7 @@ static int find_placement(struct partition *p, struct start_op *op, struct plan 
 	rc = placement_quota(p, plan, op->w.err);
 	if (rc != SKV_OK)
 		return rc;
-	return req->places ? placement_take_places(p, req, plan, op->w.arena, op->w.err)
+	return req->offsets ? placement_take_offsets(p, req, plan, op->w.arena, op->w.err)
 			   : placement_take(p, plan, op->w.arena, op->w.err);
 }
 
@@ -596,8 +596,8 @@ static void hash_request(struct start_op *op)
 		skv_put_varint(&b, req->grace_ms);
 		skv_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->independent << 3));
 	}
-	if (req->places)
-		skv_put_bytes(&b, req->places, req->n_keys * sizeof *req->places);
+	if (req->offsets)
+		skv_put_bytes(&b, req->offsets, req->n_keys * sizeof *req->offsets);
 	for (uint32_t i = 0; req->names && i < req->n_keys; i++)
 		skv_put_string(&b, req->names[i].p, req->names[i].n);
 	if (!b.failed)

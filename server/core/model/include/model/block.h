@@ -61,19 +61,19 @@ struct block {
 /* Entries come in aligned chunks, so that a pointer to one leads to its id and instance (table.c). An id is
  * chunk number << CHUNK_SHIFT | place. */
 #define CHUNK_SHIFT 8u
-#define CHUNK_PLACES (1u << CHUNK_SHIFT)
+#define CHUNK_CAPACITY (1u << CHUNK_SHIFT)
 #define CHUNK_BYTES 16384u
 #define CHUNK_HEAD 64u
-#define MAX_ENTRIES (SKV_HEAP_IDS - CHUNK_PLACES) /* of an instance: its eviction queues hold no more */
+#define MAX_ENTRIES (SKV_HEAP_IDS - CHUNK_CAPACITY) /* of an instance: its eviction queues hold no more */
 
 struct chunk {
 	struct instance *inst;
-	struct name **names; /* [places] of a `named` instance's blocks, NULL = none, or an empty one (names.c) */
+	struct name **names; /* [capacity] of a `named` instance's blocks, NULL = none, or an empty one (names.c) */
 	struct chunk *next; /* of the same instance, or of none */
 	uint64_t snapshot;  /* number of the newest snapshot that has this chunk already */
 	uint32_t number;
 	uint32_t stride; /* bytes of one entry */
-	uint32_t places; /* entries that fit */
+	uint32_t capacity; /* entries that fit */
 	uint32_t fresh;  /* places from here on were never used */
 };
 

@@ -12,8 +12,8 @@ struct block;
 struct chunk;
 struct name;
 
-/* For a chunk of so many places. */
-int names_make(uint32_t places, struct name ***out);
+/* For a chunk of so many capacity. */
+int names_make(uint32_t capacity, struct name ***out);
 void names_drop(struct chunk *c);
 /* In place of the one that it has; nothing in an instance that is not `named`. SKV_E_NOMEM: it has none. */
 int block_set_name(struct block *b, struct skv_bytes name);

@@ -55,7 +55,7 @@ struct instance {
 
 	struct segment index[INDEX_SEGMENTS];
 	uint32_t free_block;  /* list of entries that were used and are free */
-	struct chunk *newest; /* the first of its chunks; its fresh places come next */
+	struct chunk *newest; /* the first of its chunks; its fresh entries come next */
 	uint64_t entries;    /* in use, linked ones without slots included */
 	uint64_t entries_made;
 	uint64_t blocks; /* with all specs committed or some committed: at least one slot COMMITTED */

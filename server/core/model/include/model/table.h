@@ -19,7 +19,7 @@ static inline struct block *block_get(const struct partition *p, uint32_t id)
 	const uint32_t no = id >> CHUNK_SHIFT;
 
 	assert(no > 0 && no < p->n_chunk);
-	return (struct block *)((char *)p->chunk[no] + CHUNK_HEAD + (size_t)p->chunk_stride[no] * (id & (CHUNK_PLACES - 1)));
+	return (struct block *)((char *)p->chunk[no] + CHUNK_HEAD + (size_t)p->chunk_stride[no] * (id & (CHUNK_CAPACITY - 1)));
 }
 /* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
  * reserved, so that queueing it later cannot fail. */

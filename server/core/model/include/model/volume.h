@@ -78,7 +78,7 @@ int volume_class(struct partition *p, struct instance *inst, uint32_t spec, uint
 void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* The storage of an instance whose clients name slots by their offsets: of one spec, on one counted storage. -1: it is
  * no such instance. */
-int volume_of_places(const struct partition *p, const struct instance *inst);
+int volume_of_offsets(const struct partition *p, const struct instance *inst);
 /* Table of files of one answer: what its locations refer to. */
 struct file_table {
 	struct skv_arena *arena;
