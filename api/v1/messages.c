@@ -186,7 +186,7 @@ static const struct skv_table quota_table =
 
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
-static const char *const group_policy_texts[] = { "", "odds", "lru", "lru-plain", "lfu",
+static const char *const group_policy_texts[] = { "", "reuse", "odds", "lru", "lru-plain", "lfu",
 						      "fifo", "sieve", "s3fifo", "ttl", NULL };
 #define T struct skv_group_spec
 static const struct skv_field group_rows[] = {
@@ -212,9 +212,9 @@ static const struct skv_field group_rows[] = {
 		   .doc = "Between two steps."),
 	SKV_NUMBER(T, max_idle_ms, 12, .flags = OPTIONAL,
 		   .doc = "Blocks that nobody has looked up for so long are evicted; 0 = never. Of policies "
-			"odds, lru, lru-plain, lfu."),
+			"reuse, lru, lru-plain, lfu."),
 	SKV_TEXT(T, policy, 15, .texts = group_policy_texts, .max = SKV_MAX_NAME, .flags = SHORT,
-		   .doc = "Which blocks go first when room is needed; absent or empty = odds."),
+		   .doc = "Which blocks go first when room is needed; absent or empty = reuse."),
 	SKV_NUMBER(T, ttl_ms, 16, .flags = OPTIONAL,
 		   .doc = "Of policy ttl, which needs it, and of no other: blocks that were written longer "
 			"ago go."),

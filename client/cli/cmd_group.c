@@ -15,7 +15,7 @@ static void print_group(const json_t *g)
 
 	skv_cli_limit(g, "capacity", capacity);
 	skv_args_print_size(skv_cli_u64(g, "used_bytes"), used);
-	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", skv_cli_text(g, "name"), *policy ? policy : "odds", capacity, used,
+	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", skv_cli_text(g, "name"), *policy ? policy : "reuse", capacity, used,
 	       skv_cli_u64(g, "blocks"));
 }
 

@@ -4,7 +4,7 @@
 
 #include <skv/policy.h>
 
-extern const struct skv_policy_ops skv_policy_odds;
+extern const struct skv_policy_ops skv_policy_reuse;
 extern const struct skv_policy_ops skv_policy_lru;
 extern const struct skv_policy_ops skv_policy_lru_plain;
 extern const struct skv_policy_ops skv_policy_lfu;

@@ -23,7 +23,7 @@ static const char usage[] =
 	"       slabkvd simulate --model NAME [--tp N] [--dtype TYPE] [--block-tokens N]\n"
 	"What policies and capacities would have made of a trace: JSON lines of timestamp, input_length,\n"
 	"output_length and hash_ids, as the Mooncake project publishes them; - is stdin.\n\n"
-	"  --policy LIST         of policies, e.g. odds,lru (default: all, and the optimum, belady)\n"
+	"  --policy LIST         of policies, e.g. reuse,lru (default: all, and the optimum, belady)\n"
 	"  --blocks LIST         capacities in blocks of the trace, e.g. 1000,20000 (default: 1, 2 and 5\n"
 	"                        times each power of ten that the trace can fill)\n"
 	"  --capacity LIST       capacities in bytes, e.g. 1TiB: of all ranks of the model; with --full and\n"

@@ -81,7 +81,7 @@ run 1 --json group set third storages=nowhere; is_error not_found
 run 3 --json --url 127.0.0.1:1 stat; is_error network
 
 # groups: fields as the API names them, what is not named stays
-run 0 group list; says '^default  *odds  *unlimited '
+run 0 group list; says '^default  *reuse  *unlimited '
 run 0 group set default policy=lfu capacity=1G
 run 0 group list; says '^default  *lfu  *1.00 GiB '
 run 4 group set default policy=mru; complains 'policy.*s3fifo'
@@ -96,7 +96,7 @@ run 2 group set second policy; complains 'FIELD=VALUE'
 run 2 group set default "$(printf 'policy=\xff')"; complains 'policy: not UTF-8'
 run 2 group set default "$(printf 'storages=default,\xff')"; complains 'storages: not UTF-8'
 run 0 group set default 'policy=' ttl_ms=0 capacity=0
-run 0 group list; says '^default  *odds '
+run 0 group list; says '^default  *reuse '
 
 # a block there and back
 head -c 100000 /dev/urandom >a

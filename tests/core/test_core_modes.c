@@ -585,7 +585,7 @@ static void states_of(struct env *e, const char *policy)
 }
 
 static void states_go_with_their_prompts_by_lru(void **state) { states_of(*state, "lru"); }
-static void states_go_with_their_prompts_by_odds(void **state) { states_of(*state, "odds"); }
+static void states_go_with_their_prompts_by_reuse(void **state) { states_of(*state, "reuse"); }
 
 int main(void)
 {
@@ -603,7 +603,7 @@ int main(void)
 		SCENE(lookups_tell_when_blocks_were_made),
 		SCENE(windows_stay_while_the_rest_goes),
 		SCENE(states_go_with_their_prompts_by_lru),
-		SCENE(states_go_with_their_prompts_by_odds),
+		SCENE(states_go_with_their_prompts_by_reuse),
 	};
 
 	env_quiet();

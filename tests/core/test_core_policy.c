@@ -111,10 +111,10 @@ static void test_refused(void **state)
 
 	(void)state;
 	make(15, "");
-	refused(put_group("g", "mru", 0, 0), "policy", "odds, lru, lru-plain, lfu, fifo, sieve, s3fifo, ttl");
+	refused(put_group("g", "mru", 0, 0), "policy", "reuse, lru, lru-plain, lfu, fifo, sieve, s3fifo, ttl");
 	refused(put_group("g", "ttl", 0, 0), "ttl_ms", "needs");
 	refused(put_group("g", "lru", 5, 0), "ttl_ms", "only policy 'ttl'");
-	refused(put_group("g", "", 5, 0), "ttl_ms", "not 'odds'");
+	refused(put_group("g", "", 5, 0), "ttl_ms", "not 'reuse'");
 	refused(put_group("g", "sieve", 0, 5), "max_idle_ms", "'sieve'");
 	assert_int_equal(put_group("g", "lfu", 0, 5), SKV_OK);
 	assert_int_equal(put_group("g", "ttl", 5, 0), SKV_OK);
@@ -138,7 +138,7 @@ static void test_order(void **state)
 		const char *policy;
 		uint64_t victims[3]; /* of 0..14, where 0 was used three times, 2 twice, 1 last */
 	} cases[] = {
-		{ "odds", { 3, 4, 5 } }, { "lru", { 3, 4, 5 } }, { "lru-plain", { 3, 4, 5 } }, { "lfu", { 3, 4, 5 } },
+		{ "reuse", { 3, 4, 5 } }, { "lru", { 3, 4, 5 } }, { "lru-plain", { 3, 4, 5 } }, { "lfu", { 3, 4, 5 } },
 		{ "fifo", { 0, 1, 2 } }, { "sieve", { 3, 4, 5 } }, { "s3fifo", { 1, 3, 4 } },
 	};
 
@@ -171,7 +171,7 @@ static void test_chains(void **state)
 	struct skv_key keys[16], more[4];
 
 	(void)state;
-	make(15, "odds");
+	make(15, "reuse");
 	env_keys(keys, 11, 7, 0);
 	env_keys(more, 4, 8, 0);
 	assert_int_equal(env_put(&e, keys, 11), 11);
@@ -188,7 +188,7 @@ static void test_chains(void **state)
 /* Between groups of one storage the least recently used goes, whatever their policies. */
 static void test_groups_compared(void **state)
 {
-	static const char *const policies[] = { "fifo", "lru", "odds", "s3fifo" };
+	static const char *const policies[] = { "fifo", "lru", "reuse", "s3fifo" };
 	const struct skv_spec spec = { "kv", BLOCK };
 	struct skv_key key;
 	struct skv_start_res s;
@@ -238,7 +238,7 @@ static void test_change(void **state)
 			assert_int_equal(env_put(&e, &keys[i], 1), 1);
 	}
 	for (uint32_t round = 0; round < 3; round++) {
-		static const char *const policies[] = { "lfu", "fifo", "odds" };
+		static const char *const policies[] = { "lfu", "fifo", "reuse" };
 
 		assert_int_equal(put_group("g", policies[round], 0, 0), SKV_OK);
 		put_one(1000 + round);
@@ -335,7 +335,7 @@ static void test_ttl(void **state)
  * what was written since the checkpoint counts as newer. */
 static void test_order_survives(void **state)
 {
-	static const char *const policies[] = { "odds", "lru", "lfu", "s3fifo", "fifo" };
+	static const char *const policies[] = { "reuse", "lru", "lfu", "s3fifo", "fifo" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
@@ -463,7 +463,7 @@ static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 
 static void test_cost(void **state)
 {
-	static const char *const policies[] = { "odds", "lru", "lru-plain", "lfu", "fifo", "sieve", "s3fifo" };
+	static const char *const policies[] = { "reuse", "lru", "lru-plain", "lfu", "fifo", "sieve", "s3fifo" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {

@@ -181,7 +181,7 @@ static void evicts(uint32_t first, uint32_t last)
 /* A chain loses its tail before its head, with policies that go for leaves, whatever was used. */
 static void test_suffix_first(void **state)
 {
-	static const char *const policies[] = { "odds", "lru" };
+	static const char *const policies[] = { "reuse", "lru" };
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -315,23 +315,23 @@ static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 }
 
 /* What odds is for; and it never costs much. */
-static void test_odds_pays(void **state)
+static void test_reuse_pays(void **state)
 {
 	(void)state;
 	for (uint32_t cap = 100; cap <= 1600; cap *= 2) {
-		uint64_t refs, odds = chat("odds", cap, &refs), lru = chat("lru", cap, &refs);
+		uint64_t refs, reuse = chat("reuse", cap, &refs), lru = chat("lru", cap, &refs);
 
-		assert_true(odds + refs / 1000 >= lru);
+		assert_true(reuse + refs / 1000 >= lru);
 		if (cap <= 200)
-			assert_true(odds > lru + refs / 100);
+			assert_true(reuse > lru + refs / 100);
 	}
 }
 
 /* Without memory for what it remembers, odds is least recently used. */
-static void test_odds_without_memory(void **state)
+static void test_reuse_without_memory(void **state)
 {
 	(void)state;
-	cache_make(&c, "odds", 50, IDS);
+	cache_make(&c, "reuse", 50, IDS);
 	for (uint32_t id = 1; id <= 300; id++) {
 		skv_mem_fail_at(1);
 		if (id > 50)
@@ -447,6 +447,7 @@ static void test_names(void **state)
 	(void)state;
 	assert_ptr_equal(skv_policy_find(""), *p);
 	assert_string_equal((*p)->name, SKV_POLICY_DEFAULT);
+	assert_ptr_equal(skv_policy_find("odds"), skv_policy_find("reuse")); /* its older name */
 	assert_null(skv_policy_find("lruu"));
 	assert_null(skv_policy_find("LRU"));
 	for (; *p; p++) {
@@ -467,8 +468,8 @@ int main(void)
 		cmocka_unit_test(test_never_stuck),
 		cmocka_unit_test(test_sieve),
 		cmocka_unit_test(test_s3fifo),
-		cmocka_unit_test(test_odds_pays),
-		cmocka_unit_test(test_odds_without_memory),
+		cmocka_unit_test(test_reuse_pays),
+		cmocka_unit_test(test_reuse_without_memory),
 		cmocka_unit_test(test_same_order_same_victims),
 		cmocka_unit_test(test_change),
 		cmocka_unit_test(test_foreign_places),

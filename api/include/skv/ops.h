@@ -82,7 +82,7 @@ struct skv_group_spec {
 	uint64_t capacity;           /* bytes of block data at most; 0 = only the storages limit */
 	const char *const *storages; /* candidates in order of preference; at least one, unless loose_storages */
 	uint32_t n_storages;
-	const char *policy; /* which blocks go first: a name of skv/policy.h; "" (or NULL) = the default, `odds` */
+	const char *policy; /* which blocks go first: a name of skv/policy.h; "" (or NULL) = the default, `reuse` */
 	uint64_t ttl_ms;    /* of policy `ttl`, and of no other: blocks written longer ago go; then at least 1 */
 	bool loose_storages; /* storages that do not exist are passed over until they do, and may be deleted */
 	const struct skv_type_quota *quotas; /* one for each type at most */
@@ -98,7 +98,7 @@ struct skv_group_spec {
 	uint32_t reclaim_step_percent;
 	uint32_t reclaim_period_ms;
 	uint64_t max_idle_ms; /* blocks that nobody has looked up for so long go; of policies that keep the order of uses:
-			       * odds, lru, lru-plain, lfu */
+			       * reuse, lru, lru-plain, lfu */
 	uint32_t high_percent; /* as a storage's, of the group's capacity (or its storages', if that is less) */
 	uint32_t low_percent;
 	uint32_t pin_percent; /* 0..100 of the same may be pinned hard, and of an instance's part in it; 0 = 50 */

@@ -31,7 +31,7 @@
 #define SKV_POLICY_INNER (1ull << 63)
 #define SKV_POLICY_FREQ 15u /* uses that are counted */
 #define SKV_POLICY_TAGS 32u
-#define SKV_POLICY_DEFAULT "odds"
+#define SKV_POLICY_DEFAULT "reuse"
 
 /* What a policy may know of a block. `freq` and `tag` are kept with the block as the policy leaves them. */
 struct skv_policy_block {
@@ -93,7 +93,7 @@ struct skv_policy_ops {
 const struct skv_policy_ops *skv_policy_find(const char *name);
 /* All policies, the default first; NULL at the end. */
 const struct skv_policy_ops *const *skv_policy_all(void);
-/* "odds, lru, ...": for messages. */
+/* "reuse, lru, ...": for messages. "odds", the older name of "reuse", is found, too, and not listed. */
 const char *skv_policy_names(void);
 
 #endif

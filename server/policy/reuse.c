@@ -1,5 +1,5 @@
 /*
- * odds.c - the default: least recently used, leaves first, with ages divided by the odds that a block is used again.
+ * reuse.c - the default: least recently used, leaves first, with ages divided by the odds that a block is used again.
  *
  * Three quarters of the blocks of real traffic are never used again, and it shows early which: a tail of a prompt
  * hardly ever is, what was used twice nearly always. So blocks are of classes: how they were born (ORIGIN) x how often
@@ -40,7 +40,7 @@ struct sample {
 	uint64_t births; /* up to this use */
 };
 
-struct odds {
+struct reuse {
 	const struct skv_policy_counts *n;
 	double again[CLASSES];
 	double never[CLASSES];
@@ -69,7 +69,7 @@ static uint32_t class_of(uint32_t origin, uint32_t uses) { return origin * USES 
 
 /* ---- odds -------------------------------------------------------------------------------------------- */
 
-static void update(struct odds *o)
+static void update(struct reuse *o)
 {
 	double again = 0, never = 0, all;
 
@@ -89,7 +89,7 @@ static void update(struct odds *o)
 }
 
 /* When it comes to the top, and then only: how often its holder placed it in between is to teach nothing. */
-static void note_uses(struct odds *o, struct skv_policy_block *b)
+static void note_uses(struct reuse *o, struct skv_policy_block *b)
 {
 	uint32_t origin = origin_of(b->tag), now = most(b->freq, NOTED_MAX);
 
@@ -101,7 +101,7 @@ static void note_uses(struct odds *o, struct skv_policy_block *b)
 
 /* ---- ages -------------------------------------------------------------------------------------------- */
 
-static void thin(struct odds *o)
+static void thin(struct reuse *o)
 {
 	struct sample *s = o->sample;
 	uint32_t n = 1;
@@ -113,7 +113,7 @@ static void thin(struct odds *o)
 	o->n_samples = n;
 }
 
-static void take_sample(struct odds *o, uint64_t use)
+static void take_sample(struct reuse *o, uint64_t use)
 {
 	struct sample *last = o->n_samples ? &o->sample[o->n_samples - 1] : NULL;
 
@@ -131,7 +131,7 @@ static void take_sample(struct odds *o, uint64_t use)
 }
 
 /* Births since a use. */
-static uint64_t age_of(const struct odds *o, uint64_t use)
+static uint64_t age_of(const struct reuse *o, uint64_t use)
 {
 	uint32_t low = 0, high = o->n_samples;
 
@@ -154,7 +154,7 @@ static uint64_t age_of(const struct odds *o, uint64_t use)
 }
 
 /* Blocks of the group, not as few as in the middle of making room. */
-static uint64_t size(const struct odds *o)
+static uint64_t size(const struct reuse *o)
 {
 	uint64_t n = o->blocks > o->blocks_before ? o->blocks : o->blocks_before;
 
@@ -165,7 +165,7 @@ static uint64_t size(const struct odds *o)
 
 static void *create(const struct skv_policy_counts *n)
 {
-	struct odds *o = skv_calloc(1, sizeof *o);
+	struct reuse *o = skv_calloc(1, sizeof *o);
 
 	if (!o)
 		return NULL;
@@ -178,7 +178,7 @@ static void *create(const struct skv_policy_counts *n)
 
 static void destroy(void *state)
 {
-	struct odds *o = state;
+	struct reuse *o = state;
 
 	ghosts_destroy(&o->ghosts);
 	skv_free(o->sample);
@@ -187,14 +187,14 @@ static void destroy(void *state)
 
 static void prefetch(const void *state, uint64_t hash)
 {
-	const struct odds *o = state;
+	const struct reuse *o = state;
 
 	ghosts_prefetch(&o->ghosts, hash);
 }
 
 static void born(void *state, struct skv_policy_block *b, uint32_t how)
 {
-	struct odds *o = state;
+	struct reuse *o = state;
 	uint32_t class, origin = how & SKV_BORN_LAST ? 1 : 0;
 	uint64_t pause;
 
@@ -219,7 +219,7 @@ static void born(void *state, struct skv_policy_block *b, uint32_t how)
 
 static void adopt(void *state, struct skv_policy_block *b, bool own)
 {
-	struct odds *o = state;
+	struct reuse *o = state;
 
 	if (!own)
 		b->tag = tag_of(0, most(b->freq, NOTED_MAX));
@@ -244,13 +244,13 @@ static bool look(void *state, struct skv_policy_block *b, struct skv_policy_plac
 
 static uint64_t rank(void *state, struct skv_policy_place at)
 {
-	const struct odds *o = state;
+	const struct reuse *o = state;
 	return UINT64_MAX - (age_of(o, at.key) + 1) * o->cost[at.queue < CLASSES ? at.queue : 0];
 }
 
 static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
-	struct odds *o = state;
+	struct reuse *o = state;
 	uint32_t ended[GHOSTS_END];
 	uint32_t n = ghosts_add(&o->ghosts, b->hash, at.queue, size(o), ended);
 
@@ -258,7 +258,7 @@ static void evicted(void *state, const struct skv_policy_block *b, struct skv_po
 		o->never[ended[i] < CLASSES ? ended[i] : 0]++;
 }
 
-const struct skv_policy_ops skv_policy_odds = {
-	.name = "odds", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create, .destroy = destroy,
+const struct skv_policy_ops skv_policy_reuse = {
+	.name = "reuse", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create, .destroy = destroy,
 	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look, .rank = rank, .evicted = evicted,
 };
