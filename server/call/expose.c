@@ -1,5 +1,5 @@
 /*
- * expose.c - the families of /metrics: the fronts' counters, the core's, the store's, gauges, the APIs' own.
+ * expose.c - the families of /metrics: the transports' counters, the core's, the store's, gauges, the APIs' own.
  *
  * Everything comes from the tables in metrics_table.h and SKV_CORE_COUNTERS. A standby or
  * recovering manager has no statistics: its gauges are left out, the rest is shown. An fs-master has no core. No state.
@@ -22,7 +22,7 @@ static void counter(struct skv_buf *out, const char *name, const char *help, uin
 	skv_buf_printf(out, "slabkv_%s_total %" PRIu64 "\n", name, value);
 }
 
-static void write_fronts(const struct skv_service *s, struct skv_buf *out)
+static void write_transports(const struct skv_service *s, struct skv_buf *out)
 {
 	skv_metrics_write(&s->metrics, s->apis, s->n_apis, out);
 	gauge(out, "http_body_held_bytes", "bytes that calls hold, of all fronts: requests, and answers until they are sent",
@@ -106,7 +106,7 @@ void skv_service_expose(struct skv_service *s, struct skv_arena *a, struct skv_b
 	struct skv_stats stats;
 	struct skv_error ignored;
 
-	write_fronts(s, out);
+	write_transports(s, out);
 	if (s->core) {
 		write_core(s->core, out);
 		write_store(s->core, out);

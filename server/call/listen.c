@@ -1,5 +1,5 @@
 /*
- * listen.c - binds a port of a front, or takes the socket that was handed over for it.
+ * listen.c - binds a port of a transport, or takes the socket that was handed over for it.
  *
  * Done before anything else starts, so that a taken port or a forbidden address is told before the
  * store is touched. Only a loopback address will do unless the caller allows any. No state.

@@ -1,5 +1,5 @@
 /*
- * metrics.c - the fronts' counters and latency histograms, and their Prometheus text.
+ * metrics.c - the transports' counters and latency histograms, and their Prometheus text.
  *
  * Each thread adds to one of a few shards with relaxed atomics (no lock, no shared cache line while
  * threads are few); a reader sums the shards. Sums are not one instant's picture, but every counter
@@ -228,12 +228,12 @@ void skv_metrics_write(const struct metrics *m, const struct skv_api *const *api
 	skv_metrics_head(out, #name, "_total", "counter", help);                                   \
 	skv_buf_printf(out, "slabkv_" #name "_total %" PRIu64 "\n",                               \
 		       skv_metrics_get(m, METRIC_##name));
-	SKV_FRONT_COUNTERS(WRITE_COUNTER)
+	SKV_HTTPD_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
 #define WRITE_GAUGE(name, help)                                                                    \
 	skv_metrics_head(out, #name, "", "gauge", help);                                           \
 	skv_buf_printf(out, "slabkv_" #name " %" PRIu64 "\n", skv_gauge_get(m, GAUGE_##name));
-	SKV_FRONT_GAUGES(WRITE_GAUGE)
+	SKV_HTTPD_GAUGES(WRITE_GAUGE)
 #undef WRITE_GAUGE
 	for (unsigned wire = 0; wire < WIRE_COUNT; wire++) {
 		char name[48];

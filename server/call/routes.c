@@ -118,7 +118,7 @@ static bool method_is(const struct skv_route *route, const char *method)
 	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
-/* A route that these fronts serve over HTTP; the number of its parameters, or -1 if it is not `path`. */
+/* A route that these transports serve over HTTP; the number of its parameters, or -1 if it is not `path`. */
 static int match_route(const struct skv_apis *apis, const struct skv_route *route, const char *path,
 		       bool spread, struct raw raw[ROUTE_PARAMS])
 {

@@ -1,5 +1,5 @@
 /*
- * service.c - what all fronts of one manager share: its beginning and end, readiness.
+ * service.c - what all transports of one manager share: its beginning and end, readiness.
  *
  * Any thread; atomics only, the parts have their own locks.
  */

@@ -4,7 +4,7 @@
  * A dead mount can hold a call for ever; these threads take it, so that the threads that serve HTTP
  * never do. Owns the queue (intrusive list, oldest first) and the threads. One lock, held only to
  * link and unlink jobs, never while a job runs. A job that waited too long because all workers hang
- * is ended by skv_workers_expire, called from the front's watch thread.
+ * is ended by skv_workers_expire, called from the transport's watch thread.
  */
 #include <skv/workers.h>
 

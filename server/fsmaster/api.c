@@ -1,5 +1,5 @@
 /*
- * api.c - the fs-master as the fronts see it: routes, the form of bodies and of failures, its root.
+ * api.c - the fs-master as the transports see it: routes, the form of bodies and of failures, its root.
  *
  * Owns the path of the root, which is opened anew for each call: what is mounted there now is what counts. No locks.
  */

@@ -1,7 +1,7 @@
 /*
- * grpc.c - life of the gRPC front: options, port, threads, drain, end.
+ * grpc.c - life of the gRPC server: options, port, threads, drain, end.
  *
- * Owns everything in struct skv_grpc; shares struct skv_service with other fronts. Called by one thread
+ * Owns everything in struct skv_grpc; shares struct skv_service with other transports. Called by one thread
  * of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
@@ -91,7 +91,7 @@ uint16_t skv_grpc_port(const struct skv_grpc *g) { return g->bound.port; }
 const char *skv_grpc_address(const struct skv_grpc *g) { return g->bound.text; }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a call must not have
- * to touch the front afterwards. */
+ * to touch the transport afterwards. */
 static uint64_t await_zero(const struct skv_grpc *g, enum gauge which, uint32_t timeout_ms)
 {
 	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;

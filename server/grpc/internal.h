@@ -1,5 +1,5 @@
 /*
- * internal.h - the gRPC front's objects: the front, its event threads, a connection, a call on it.
+ * internal.h - the gRPC server's objects: the transport, its event threads, a connection, a call on it.
  *
  * A connection and its streams belong to one thread (struct grpc_loop) and are touched by it alone. The
  * one exception is a call that waits: until its completion has come through the thread's inbox, its

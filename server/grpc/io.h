@@ -1,7 +1,7 @@
 /*
  * io.h - how the bytes of a connection travel: the seam where TLS would go.
  *
- * Nothing else of the gRPC front touches a connection's descriptor but epoll and shutdown. A TLS
+ * Nothing else of the gRPC server touches a connection's descriptor but epoll and shutdown. A TLS
  * transport has the same three functions over its own session object that begins with a struct grpc_io;
  * it may have to read in order to write, so each result names what to wait for.
  */

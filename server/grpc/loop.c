@@ -1,11 +1,11 @@
 /*
- * loop.c - the event threads of the gRPC front: epoll, accepting, the inbox, timers.
+ * loop.c - the event threads of the gRPC server: epoll, accepting, the inbox, timers.
  *
  * Each thread owns its connections from their first byte to their last. Thread 0 accepts and deals the
  * sockets out in turn: with one shared listening socket the thread that wakes first would take most.
  * What comes from elsewhere (sockets, completed calls) goes through an inbox under loop.lock, held to
  * link and unlink only, and an eventfd that is written under it: so whoever completed a call touches
- * nothing of the front any more when the thread has seen it.
+ * nothing of the transport any more when the thread has seen it.
  */
 #include "internal.h"
 

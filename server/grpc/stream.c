@@ -422,7 +422,7 @@ static void run(struct grpc_stream *st)
 	}
 	rc = st->c.api->message(&st->c, st->body.data, st->body.len);
 	if (rc == SKV_OK) {
-		/* Counted before it may wait: whoever sees none waiting may destroy the front. */
+		/* Counted before it may wait: whoever sees none waiting may destroy the transport. */
 		st->pending = true;
 		skv_gauge_move(m, GAUGE_grpc_parked, 1);
 		st->c.done = (struct skv_done){ skv_grpc_completed, st };

@@ -1,5 +1,5 @@
 /*
- * api.c - KVCM's API as the fronts see it: routes, bodies, answers, failures.
+ * api.c - KVCM's API as the transports see it: routes, bodies, answers, failures.
  *
  * A body is proto3 JSON over HTTP, whatever its content type says, and the binary form over gRPC. What an operation
  * answers is HTTP 200 or gRPC OK, its error lies in the header of the message. A body that is no message is 400 and

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include <skv/bytes.h>
-#include <skv/front.h>
+#include <skv/httpd.h>
 #include <skv/grpc.h>
 #include <skv/log.h>
 #include <skv/nodes.h>
@@ -68,7 +68,7 @@ static void say_ready(struct service *s)
 
 	put_storages(s, &storages);
 	if (skv_log_is_json()) {
-		const struct skv_log_field fields[] = { { "version", SKV_VERSION }, { "url", skv_front_url(s->front) },
+		const struct skv_log_field fields[] = { { "version", SKV_VERSION }, { "url", skv_httpd_url(s->httpd) },
 							{ "grpc", grpc }, { "store", s->store_shown },
 							{ "durability", s->p->durability },
 							{ "storages", storages.failed ? "" : (char *)storages.data } };
@@ -76,7 +76,7 @@ static void say_ready(struct service *s)
 		skv_log_line(&line, SKV_LOG_INFO, "main", "ready", fields, sizeof fields / sizeof fields[0]);
 	} else {
 		skv_buf_printf(&line, "slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages %s\n",
-			       skv_front_url(s->front), s->grpc ? ", grpc " : "", grpc, s->store_shown, s->p->durability,
+			       skv_httpd_url(s->httpd), s->grpc ? ", grpc " : "", grpc, s->store_shown, s->p->durability,
 			       storages.failed ? "" : (char *)storages.data);
 	}
 	if (!line.failed)
@@ -135,7 +135,7 @@ static int await_defaults(struct service *s, struct skv_error *err)
 				return SKV_E_INTERNAL;
 		}
 		if (rc != SKV_OK && is_follower(s))
-			skv_front_open(s->front);
+			skv_httpd_open(s->httpd);
 	}
 	return rc;
 }
@@ -184,7 +184,7 @@ void *serve_begin(void *arg)
 	rc = await_defaults(s, &err);
 	if (rc == SKV_OK) {
 		skv_service_release_ready(s->service);
-		skv_front_open(s->front);
+		skv_httpd_open(s->httpd);
 		await_storage(s);
 		rc = skv_compat_start(s->compat, &err);
 	}

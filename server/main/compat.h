@@ -20,7 +20,7 @@ struct skv_compat;
 
 /* Reads the start-up file, if there is one to be read. Messages name the parameter. */
 int skv_compat_create(const struct skv_params *p, struct skv_compat **out, struct skv_error *err);
-/* The peer's API, for the service and all fronts; as long as `c` lives. */
+/* The peer's API, for the service and all transports; as long as `c` lives. */
 struct skv_api *skv_compat_api(const struct skv_compat *c);
 /* Binds the ports: who connects waits from now on. http_port, grpc_port: slabkvd's own, 0 = none. */
 int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_port, uint16_t grpc_port,
@@ -36,7 +36,7 @@ int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1], st
 int skv_compat_make(struct skv_compat *c, struct skv_core *core, struct skv_error *err);
 /* Tells the other managers where this one is. Blocks; when it fails it may be tried again. */
 int skv_compat_publish(struct skv_compat *c, struct skv_core *core, struct skv_error *err);
-/* The end, as the fronts have it: drain, then quiet, then destroy. `core`: NULL = there was none. */
+/* The end, as the transports have it: drain, then quiet, then destroy. `core`: NULL = there was none. */
 void skv_compat_retire(struct skv_compat *c, struct skv_core *core);
 uint32_t skv_compat_drain(struct skv_compat *c, uint32_t timeout_ms);
 bool skv_compat_quiet(struct skv_compat *c, uint32_t timeout_ms);

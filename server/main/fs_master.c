@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <skv/front.h>
+#include <skv/httpd.h>
 #include <skv/fs_master_api.h>
 #include <skv/log.h>
 #include <skv/service.h>
@@ -24,7 +24,7 @@ struct server {
 	const struct skv_params *p;
 	struct skv_api *api;
 	struct skv_service *service;
-	struct skv_front *front;
+	struct skv_httpd *httpd;
 	bool has_port_file;
 };
 
@@ -32,7 +32,7 @@ static int bind_port(struct server *r, struct skv_error *err)
 {
 	const struct skv_params *p = r->p;
 	struct skv_service_options so;
-	struct skv_front_options fo;
+	struct skv_httpd_options fo;
 	int rc = skv_fs_master_create(p->root, &r->api, err);
 
 	if (rc != SKV_OK)
@@ -43,16 +43,16 @@ static int bind_port(struct server *r, struct skv_error *err)
 	so.tokens_file = p->tokens_file;
 	limit_service(p, &so);
 	so.body_max = BODY_MAX;
-	skv_front_options_init(&fo);
+	skv_httpd_options_init(&fo);
 	fo.apis = (struct skv_apis){ .v = { r->api }, .n = 1, .planes = SKV_PLANE_ALL };
 	fo.listen = p->http_listen;
 	fo.port = (uint16_t)p->http_port;
-	limit_front(p, &fo);
+	limit_httpd(p, &fo);
 	rc = skv_service_create(&so, &r->service, err);
 	if (rc == SKV_OK)
 		rc = skv_inherit(&r->service->inherited, err);
 	if (rc == SKV_OK)
-		rc = skv_front_create(&fo, r->service, &r->front, err);
+		rc = skv_httpd_create(&fo, r->service, &r->httpd, err);
 	return rc == SKV_OK ? skv_inherit_check(&r->service->inherited, err) : rc;
 }
 
@@ -63,13 +63,13 @@ static int start(struct server *r, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = skv_service_start(r->service, NULL, err);
 	if (rc == SKV_OK)
-		rc = skv_front_start(r->front, err);
+		rc = skv_httpd_start(r->httpd, err);
 	if (rc == SKV_OK)
-		rc = skv_write_port_file(r->p->port_file, skv_front_port(r->front), "port_file", &r->has_port_file, err);
+		rc = skv_write_port_file(r->p->port_file, skv_httpd_port(r->httpd), "port_file", &r->has_port_file, err);
 	if (rc != SKV_OK)
 		return rc;
-	skv_front_open(r->front);
-	skv_log(SKV_LOG_INFO, "main", "fs-master of %s listening on %s", r->p->root, skv_front_url(r->front));
+	skv_httpd_open(r->httpd);
+	skv_log(SKV_LOG_INFO, "main", "fs-master of %s listening on %s", r->p->root, skv_httpd_url(r->httpd));
 	if (access(r->p->root, R_OK | W_OK | X_OK) != 0)
 		skv_log(SKV_LOG_WARN, "main", "%s is not there or not writable: is the file system mounted? It is looked for with each call",
 			r->p->root);
@@ -96,7 +96,7 @@ static void wait_for_end(struct server *r, int log_fd, const sigset_t *signals)
 
 static void release(struct server *r)
 {
-	skv_front_destroy(r->front);
+	skv_httpd_destroy(r->httpd);
 	skv_service_destroy(r->service);
 	skv_fs_master_destroy(r->api);
 }
@@ -108,9 +108,9 @@ static void stop(struct server *r)
 	skv_log(SKV_LOG_INFO, "main", "stopping: waiting for running requests");
 	if (r->has_port_file)
 		unlink(r->p->port_file);
-	skv_front_leave(r->front, 0);
-	left = skv_front_drain(r->front, DRAIN_MS);
-	if (left > 0 || !skv_front_quiet(r->front, 1000)) {
+	skv_httpd_leave(r->httpd, 0);
+	left = skv_httpd_drain(r->httpd, DRAIN_MS);
+	if (left > 0 || !skv_httpd_quiet(r->httpd, 1000)) {
 		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");
 		_exit(0);
 	}

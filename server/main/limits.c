@@ -34,7 +34,7 @@ static uint32_t per_address(const struct skv_params *p)
 	return (uint32_t)(p->max_connections_per_ip ? p->max_connections_per_ip : (p->max_connections + 1) / 2);
 }
 
-void limit_front(const struct skv_params *p, struct skv_front_options *o)
+void limit_httpd(const struct skv_params *p, struct skv_httpd_options *o)
 {
 	assert(p->idle_timeout_s <= UINT32_MAX / 1000);
 	o->threads = narrow(p->http_threads);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include <skv/api.h>
-#include <skv/front.h>
+#include <skv/httpd.h>
 #include <skv/grpc.h>
 #include <skv/log.h>
 
@@ -99,10 +99,10 @@ static bool any_address(const struct skv_params *p)
 static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
 		     const struct skv_apis *apis, enum skv_port which, struct skv_error *err)
 {
-	struct skv_front_options o;
+	struct skv_httpd_options o;
 
 	assert(!rows[which].rpc && asked(p, which) < SKV_PORT_OFF);
-	skv_front_options_init(&o);
+	skv_httpd_options_init(&o);
 	o.apis = *apis;
 	o.listen = listen_address(p);
 	o.port = (uint16_t)asked(p, which);
@@ -111,9 +111,9 @@ static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct
 	o.port_param = rows[which].param;
 	o.port_option = rows[which].option;
 	o.socket_name = rows[which].name;
-	limit_front(p, &o);
+	limit_httpd(p, &o);
 	o.threads = threads(p->http_threads, apis->planes);
-	return skv_front_create(&o, s, &ports->http[which], err);
+	return skv_httpd_create(&o, s, &ports->http[which], err);
 }
 
 static int bind_rpc(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
@@ -161,7 +161,7 @@ uint16_t skv_ports_number(const struct skv_ports *ports, enum skv_port which)
 
 	assert(!ports->http[at] || !ports->grpc[at]);
 	if (ports->http[at])
-		return skv_front_port(ports->http[at]);
+		return skv_httpd_port(ports->http[at]);
 	return ports->grpc[at] ? skv_grpc_port(ports->grpc[at]) : 0;
 }
 
@@ -198,7 +198,7 @@ int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct 
 	assert(!ports->has_file);
 	for (enum skv_port i = 0; rc == SKV_OK && i < PORT_COUNT; i++) {
 		if (ports->http[i])
-			rc = skv_front_start(ports->http[i], err);
+			rc = skv_httpd_start(ports->http[i], err);
 		else if (ports->grpc[i])
 			rc = skv_grpc_start(ports->grpc[i], err);
 	}
@@ -221,7 +221,7 @@ uint32_t skv_ports_drain(struct skv_ports *ports, const struct skv_params *p, ui
 	ports->has_file = false;
 	for (enum skv_port i = 0; i < PORT_COUNT; i++) {
 		if (ports->http[i])
-			left += skv_front_drain(ports->http[i], left ? 0 : timeout_ms);
+			left += skv_httpd_drain(ports->http[i], left ? 0 : timeout_ms);
 		else if (ports->grpc[i])
 			left += skv_grpc_drain(ports->grpc[i], left ? 0 : timeout_ms);
 	}
@@ -234,7 +234,7 @@ bool skv_ports_quiet(struct skv_ports *ports, uint32_t timeout_ms)
 
 	for (enum skv_port i = 0; i < PORT_COUNT; i++) {
 		if (ports->http[i])
-			quiet = skv_front_quiet(ports->http[i], quiet ? timeout_ms : 0) && quiet;
+			quiet = skv_httpd_quiet(ports->http[i], quiet ? timeout_ms : 0) && quiet;
 		else if (ports->grpc[i])
 			quiet = skv_grpc_quiet(ports->grpc[i], quiet ? timeout_ms : 0) && quiet;
 	}
@@ -245,7 +245,7 @@ void skv_ports_close(struct skv_ports *ports)
 {
 	for (enum skv_port i = 0; i < PORT_COUNT; i++) {
 		skv_grpc_destroy(ports->grpc[i]);
-		skv_front_destroy(ports->http[i]);
+		skv_httpd_destroy(ports->http[i]);
 		ports->grpc[i] = NULL;
 		ports->http[i] = NULL;
 	}

@@ -13,14 +13,14 @@
 #include <skv/params.h>
 
 struct skv_api;
-struct skv_front;
+struct skv_httpd;
 struct skv_grpc;
 struct skv_service;
 
 enum skv_port { PORT_META_RPC, PORT_META_HTTP, PORT_ADMIN_RPC, PORT_ADMIN_HTTP, PORT_DEBUG_HTTP, PORT_COUNT };
 
 struct skv_ports {
-	struct skv_front *http[PORT_COUNT]; /* NULL: not open, or gRPC */
+	struct skv_httpd *http[PORT_COUNT]; /* NULL: not open, or gRPC */
 	struct skv_grpc *grpc[PORT_COUNT];
 	bool has_file;
 };

@@ -1,7 +1,7 @@
 /*
  * serve.c - the running manager: start in order, wait for signals, end in order.
  *
- * Start: log, ports (so that a taken one is told before anything is touched), store, core, the fronts. The
+ * Start: log, ports (so that a taken one is told before anything is touched), store, core, the transports. The
  * HTTP port answers at once: /healthz, and /readyz says why if it is not ready yet. A thread of its
  * own waits for the core to own its partition and makes the default objects; main's thread only
  * waits for signals, so that SIGTERM is heard whatever hangs. End: requests drain, the core
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <skv/front.h>
+#include <skv/httpd.h>
 #include <skv/grpc.h>
 #include <skv/log.h>
 #include <skv/native_api.h>
@@ -89,17 +89,17 @@ static struct skv_apis all_apis(const struct service *s)
 	};
 }
 
-static struct skv_front_options front_options(const struct service *s)
+static struct skv_httpd_options httpd_options(const struct service *s)
 {
 	const struct skv_params *p = s->p;
-	struct skv_front_options o;
+	struct skv_httpd_options o;
 
-	skv_front_options_init(&o);
+	skv_httpd_options_init(&o);
 	o.apis = all_apis(s);
 	o.listen = p->http_listen;
 	o.port = (uint16_t)p->http_port;
 	assert(p->http_port <= UINT16_MAX);
-	limit_front(p, &o);
+	limit_httpd(p, &o);
 	o.hold_ms = HOLD_MS;
 	return o;
 }
@@ -193,7 +193,7 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	struct skv_pages_options po = pages_options(s->p);
 	struct skv_api *apis[3] = { &skv_native_api };
 	struct skv_service_options so;
-	struct skv_front_options fo;
+	struct skv_httpd_options fo;
 	struct skv_grpc_options go;
 	int rc = skv_compat_create(s->p, &s->compat, err);
 
@@ -206,35 +206,35 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	apis[1] = skv_compat_api(s->compat);
 	apis[2] = s->pages;
 	so = service_options(s->p, apis, s->pages ? 3 : 2);
-	fo = front_options(s);
+	fo = httpd_options(s);
 	go = grpc_options(s);
 	rc = skv_service_create(&so, &s->service, err);
 	if (rc == SKV_OK)
 		rc = skv_inherit(&s->service->inherited, err);
 	if (rc == SKV_OK)
-		rc = skv_front_create(&fo, s->service, &s->front, err);
+		rc = skv_httpd_create(&fo, s->service, &s->httpd, err);
 	if (rc == SKV_OK && (*s->p->advertise || !*s->p->tokens_file))
-		skv_endpoint_url(s->p->advertise, skv_front_url(s->front), s->service->advertised, SKV_URL_MAX);
+		skv_endpoint_url(s->p->advertise, skv_httpd_url(s->httpd), s->service->advertised, SKV_URL_MAX);
 	if (rc == SKV_OK && s->p->grpc_port != SKV_PORT_OFF)
 		rc = skv_grpc_create(&go, s->service, &s->grpc, err);
 	if (rc == SKV_OK)
-		rc = skv_compat_bind(s->compat, s->service, skv_front_port(s->front),
+		rc = skv_compat_bind(s->compat, s->service, skv_httpd_port(s->httpd),
 				     s->grpc ? skv_grpc_port(s->grpc) : 0, err);
 	if (rc == SKV_OK)
 		rc = skv_inherit_check(&s->service->inherited, err);
 	return rc;
 }
 
-static int start_fronts(struct service *s, struct skv_error *err)
+static int start_transports(struct service *s, struct skv_error *err)
 {
 	int rc;
 
-	assert(s->service && s->front);
+	assert(s->service && s->httpd);
 	rc = skv_service_start(s->service, s->core, err);
 	if (rc == SKV_OK && s->pages)
 		rc = skv_pages_start(s->pages, s->core, err);
 	if (rc == SKV_OK)
-		rc = skv_front_start(s->front, err);
+		rc = skv_httpd_start(s->httpd, err);
 	if (rc == SKV_OK && s->grpc)
 		rc = skv_grpc_start(s->grpc, err);
 	/* gRPC's first: who has read the port of HTTP may ask for the other. */
@@ -242,10 +242,10 @@ static int start_fronts(struct service *s, struct skv_error *err)
 		rc = skv_write_port_file(s->p->grpc_port_file, skv_grpc_port(s->grpc), "grpc_port_file",
 				     &s->has_grpc_port_file, err);
 	if (rc == SKV_OK)
-		rc = skv_write_port_file(s->p->port_file, skv_front_port(s->front), "port_file",
+		rc = skv_write_port_file(s->p->port_file, skv_httpd_port(s->httpd), "port_file",
 				     &s->has_port_file, err);
 	if (rc == SKV_OK)
-		skv_log(SKV_LOG_INFO, "main", "listening on %s%s%s", skv_front_url(s->front),
+		skv_log(SKV_LOG_INFO, "main", "listening on %s%s%s", skv_httpd_url(s->httpd),
 			s->grpc ? ", grpc " : "", s->grpc ? skv_grpc_address(s->grpc) : "");
 	return rc;
 }
@@ -263,7 +263,7 @@ static int start(struct service *s, struct skv_error *err)
 	co.hopeless = on_hopeless;
 	co.hopeless_ctx = s;
 	rc = skv_core_create(&co, &s->core, err);
-	return rc == SKV_OK ? start_fronts(s, err) : rc;
+	return rc == SKV_OK ? start_transports(s, err) : rc;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -310,7 +310,7 @@ static void release(struct service *s)
 	if (s->compat)
 		skv_compat_close(s->compat);
 	skv_grpc_destroy(s->grpc);
-	skv_front_destroy(s->front);
+	skv_httpd_destroy(s->httpd);
 	skv_service_destroy(s->service);
 	if (s->core)
 		skv_core_destroy(s->core);
@@ -336,12 +336,12 @@ static void stop(struct service *s)
 		unlink(s->p->port_file);
 	if (s->has_grpc_port_file)
 		unlink(s->p->grpc_port_file);
-	skv_front_leave(s->front, LEAVE_MS);
+	skv_httpd_leave(s->httpd, LEAVE_MS);
 	skv_compat_retire(s->compat, s->core);
 	if (s->grpc)
 		skv_grpc_drain(s->grpc, 0); /* all begin now, and have the same time */
 	skv_compat_drain(s->compat, 0);
-	left = skv_front_drain(s->front, DRAIN_MS);
+	left = skv_httpd_drain(s->httpd, DRAIN_MS);
 	if (s->grpc)
 		left += skv_grpc_drain(s->grpc, left ? 0 : DRAIN_MS);
 	left += skv_compat_drain(s->compat, left ? 0 : DRAIN_MS);
@@ -350,7 +350,7 @@ static void stop(struct service *s)
 			DRAIN_MS / 1000);
 	skv_core_shutdown(s->core);
 	skv_node_retire(s->core, SKV_NODE_URL); /* others tell it as long as this one owns the store */
-	if (!join_begin(s) || !skv_front_quiet(s->front, 1000) ||
+	if (!join_begin(s) || !skv_httpd_quiet(s->httpd, 1000) ||
 	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_pages_quiet(s->pages, 1000) ||
 	    !skv_core_quiet(s->core, 1000)) {
 		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");

@@ -16,8 +16,8 @@ struct service {
 	struct skv_store *store;
 	char store_shown[SKV_STORE_SHOWN_MAX];
 	struct skv_core *core;
-	struct skv_service *service; /* what the fronts share */
-	struct skv_front *front;
+	struct skv_service *service; /* what the transports share */
+	struct skv_httpd *httpd;
 	struct skv_grpc *grpc; /* NULL: off */
 	struct skv_compat *compat;
 	struct skv_api *pages; /* NULL: off */

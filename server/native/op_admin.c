@@ -2,7 +2,7 @@
  * op_admin.c - storages, groups and instances: put, get, list, delete.
  *
  * Puts and deletes run on a worker (they write the store and open directories), gets on a thread of
- * the front. Everything lives in the request. A put answers with the object as it then is.
+ * the transport. Everything lives in the request. A put answers with the object as it then is.
  */
 #include "native.h"
 

@@ -1,5 +1,5 @@
 /*
- * api.c - the pages API as the fronts see it: routes, portions, answers.
+ * api.c - the pages API as the transports see it: routes, portions, answers.
  *
  * The core takes at most SKV_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
  * next one is asked for, on whatever thread the core calls back, and the last by `write`. No locks.

@@ -36,10 +36,10 @@ static void must(bool ok, const char *what)
 	abort();
 }
 
-/* ---- a front without threads ----------------------------------------------------------------- */
+/* ---- a transport without threads ----------------------------------------------------------------- */
 
 static struct skv_service *service;
-static struct skv_grpc front;
+static struct skv_grpc httpd;
 static struct grpc_loop loop;
 
 static void look(struct timer *t, uint64_t now_ms)
@@ -55,7 +55,7 @@ static void prepare(void)
 	struct skv_service_options so;
 	struct skv_error err;
 
-	if (front.s)
+	if (httpd.s)
 		return;
 	skv_log_setup(STDERR_FILENO, false, SKV_LOG_ERROR);
 	skv_service_options_init(&so);
@@ -65,14 +65,14 @@ static void prepare(void)
 	so.body_total_max = 4 << 20;
 	must(skv_service_create(&so, &service, &err) == SKV_OK, "no service");
 	service->core = fake_core_create();
-	skv_grpc_options_init(&front.o);
-	front.o.max_streams = 8;
-	front.o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
-	front.s = service;
-	front.loops = &loop;
-	front.n_loops = 1;
-	must(skv_grpc_methods_init(&front, &err) == SKV_OK && skv_grpc_h2_init(&front, &err) == SKV_OK, "no front");
-	loop.g = &front;
+	skv_grpc_options_init(&httpd.o);
+	httpd.o.max_streams = 8;
+	httpd.o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
+	httpd.s = service;
+	httpd.loops = &loop;
+	httpd.n_loops = 1;
+	must(skv_grpc_methods_init(&httpd, &err) == SKV_OK && skv_grpc_h2_init(&httpd, &err) == SKV_OK, "no front");
+	loop.g = &httpd;
 	loop.owner = skv_thread();
 	loop.watch_timer.fire = look;
 	skv_mutex_init(&loop.lock);
@@ -187,7 +187,7 @@ static void serve(const struct skv_buf *b, bool late)
 	if (!late)
 		work_off();
 	/* Time passes: calls that wait for the client are given up. */
-	loop.now_ms += front.o.idle_timeout_ms * 3;
+	loop.now_ms += httpd.o.idle_timeout_ms * 3;
 	skv_wheel_run(&loop.wheel, loop.now_ms);
 	close(fd[1]);
 	if (loop.conns)
@@ -209,7 +209,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] == 0)
 		skv_put_bytes(&b, data + 1, size - 1);
 	else
-		put_call(&b, &front.methods[data[0] % front.n_methods], data + 1, size - 1);
+		put_call(&b, &httpd.methods[data[0] % httpd.n_methods], data + 1, size - 1);
 	must(!b.failed, "out of memory");
 	serve(&b, size & 1);
 	skv_buf_destroy(&b);

@@ -23,7 +23,7 @@
 
 #include <skv/clock.h>
 
-#include "front/http.h"
+#include "http/http.h"
 #include "shell.h"
 
 #define WAIT_S 30

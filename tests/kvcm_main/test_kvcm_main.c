@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "front/http.h"
+#include "http/http.h"
 #include "nodes.h"
 #include "shell.h"
 

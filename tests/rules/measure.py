@@ -38,7 +38,7 @@ BARS = {
     "client/lib": (10.0, 17),
     "server/call": (12.0, 1),
     "server/core": (10.0, 5),
-    "server/front": (10.0, 2),
+    "server/http": (10.0, 2),
     "server/fsmaster": (10.0, 2),
     "server/grpc": (14.5, 7),
     "server/kvcm": (10.0, 1),

@@ -1,7 +1,7 @@
 /*
  * v1_codec.h - native API v1 in any of its forms: one table of functions for each content type.
  *
- * The front and the client choose a codec once for a request and encode and decode through it. All
+ * The transport and the client choose a codec once for a request and encode and decode through it. All
  * codecs carry the same messages with the same limits and name the same fields in errors; the
  * contracts of the functions are those of skv/v1_json.h (read "document" for "JSON document"), but:
  * protobuf skips fields that it does not know, takes the last of a scalar that comes twice, and has

@@ -1,7 +1,7 @@
 /*
  * api.h - an API: its operations, how its messages become calls, how its failures look.
  *
- * A front is given the APIs that it serves and a mask of planes; it knows how bytes travel, an API what they mean.
+ * A transport is given the APIs that it serves and a mask of planes; it knows how bytes travel, an API what they mean.
  * The native API is server/native, the one for clients of KVCM server/kvcm; both are wired by main.
  */
 #ifndef SKV_API_H
@@ -67,7 +67,7 @@ struct skv_api {
 	bool (*owns)(const char *path);
 	bool slash_redirect; /* a path of it with '/' behind is answered 307 with the path itself */
 
-	/* The header is read. An error is told unless the front finds one that comes first. */
+	/* The header is read. An error is told unless the transport finds one that comes first. */
 	int (*head)(struct skv_call *c, const struct skv_head *h);
 	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. It stays valid until the end. */
 	int (*message)(struct skv_call *c, const uint8_t *p, size_t n);
@@ -86,7 +86,7 @@ struct skv_api {
 
 #define SKV_APIS_MAX 4
 
-/* What a front serves. */
+/* What a transport serves. */
 struct skv_apis {
 	const struct skv_api *v[SKV_APIS_MAX];
 	size_t n;

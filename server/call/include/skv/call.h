@@ -51,7 +51,7 @@ struct skv_call {
 	unsigned http;      /* HTTP status that goes before that of `status`, successful or not; 0: none */
 	unsigned answer;    /* status of the transport after skv_call_finish; a successful one 0 */
 	/* Headers of an HTTP answer; the strings live as long as the call. */
-	const char *challenge; /* WWW-Authenticate; NULL: the front's own */
+	const char *challenge; /* WWW-Authenticate; NULL: the transport's own */
 	const char *location;  /* Location; NULL: none */
 	unsigned retry_after;  /* seconds; 0: skv_call_retry_after of `status` */
 	bool close;            /* the connection ends with the answer */

@@ -1,5 +1,5 @@
 /*
- * metrics.h - counters of the fronts: cheap to add from any thread, summed when read.
+ * metrics.h - counters of the transports: cheap to add from any thread, summed when read.
  */
 #ifndef SKV_METRICS_H
 #define SKV_METRICS_H
@@ -15,14 +15,14 @@
 
 enum metric {
 #define METRIC_ENUM(name, ...) METRIC_##name,
-	SKV_FRONT_COUNTERS(METRIC_ENUM)
+	SKV_HTTPD_COUNTERS(METRIC_ENUM)
 #undef METRIC_ENUM
 	METRIC_COUNT
 };
 
 enum gauge {
 #define GAUGE_ENUM(name, help) GAUGE_##name,
-	SKV_FRONT_GAUGES(GAUGE_ENUM)
+	SKV_HTTPD_GAUGES(GAUGE_ENUM)
 #undef GAUGE_ENUM
 	GAUGE_COUNT
 };

@@ -7,8 +7,8 @@
 #ifndef SKV_METRICS_TABLE_H
 #define SKV_METRICS_TABLE_H
 
-/* Counted by the front itself: skv_metrics_add(m, METRIC_<name>, n). */
-#define SKV_FRONT_COUNTERS(X)                                                                      \
+/* Counted by the transport itself: skv_metrics_add(m, METRIC_<name>, n). */
+#define SKV_HTTPD_COUNTERS(X)                                                                      \
 	X(http_connections, "connections accepted")                                                \
 	X(http_connections_refused, "connections over max_connections, closed at once")             \
 	X(http_connections_dropped, "connections closed because they were idle or too slow")      \
@@ -32,8 +32,8 @@
 	X(grpc_deadlines, "gRPC calls answered DEADLINE_EXCEEDED")                                 \
 	X(grpc_slow, "gRPC calls that took at least slow_ms")
 
-/* What goes up and down in the fronts: skv_gauge_move(m, GAUGE_<name>, +-n). */
-#define SKV_FRONT_GAUGES(X)                                                                        \
+/* What goes up and down in the transports: skv_gauge_move(m, GAUGE_<name>, +-n). */
+#define SKV_HTTPD_GAUGES(X)                                                                        \
 	X(http_open_connections, "connections open")                                               \
 	X(http_in_flight, "requests being served")                                                 \
 	X(http_parked, "requests waiting for the core or a worker")                                \

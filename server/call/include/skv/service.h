@@ -1,8 +1,8 @@
 /*
- * service.h - what all fronts of one manager share: core, APIs, tokens, counters, workers, readiness.
+ * service.h - what all transports of one manager share: core, APIs, tokens, counters, workers, readiness.
  *
- * Made by main and lent to every front. Life: create (reads tokens) - fronts are created - start (the core is
- * there, workers run) - fronts serve, drain and are destroyed - destroy. Fields are set before the fronts serve
+ * Made by main and lent to every transport. Life: create (reads tokens) - transports are created - start (the core is
+ * there, workers run) - transports serve, drain and are destroyed - destroy. Fields are set before the transports serve
  * and then only read, but for atomics and what has a lock of its own.
  */
 #ifndef SKV_SERVICE_H
@@ -27,7 +27,7 @@ struct skv_core;
 #define SKV_QUEUE_WAIT_MS 30000u /* a blocking call that found no worker by then is given up */
 
 struct skv_service_options {
-	struct skv_api *const *apis; /* all that any front serves; the first one's pages are the manager's */
+	struct skv_api *const *apis; /* all that any transport serves; the first one's pages are the manager's */
 	size_t n_apis;
 	const char *tokens_file; /* "" = no tokens: callers are admin of tenant "default" */
 	uint64_t body_max;       /* bytes of one request */
@@ -42,7 +42,7 @@ struct skv_service_options {
 };
 
 struct skv_service {
-	struct skv_core *core; /* outlives the fronts; NULL before start, and of an fs-master */
+	struct skv_core *core; /* outlives the transports; NULL before start, and of an fs-master */
 	struct auth auth;
 	struct metrics metrics;
 	struct workers workers;
@@ -72,7 +72,7 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 /* Calls may come from now on. The core may still be recovering or a standby; NULL: there is none, and no API may have
  * routes that need one. */
 int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_error *err);
-/* Blocks as long as a call on a worker does. The fronts are gone. NULL is allowed. */
+/* Blocks as long as a call on a worker does. The transports are gone. NULL is allowed. */
 void skv_service_destroy(struct skv_service *s);
 /* Reads the tokens file again; on failure the old tokens stay in force. Any thread. */
 int skv_service_reload(struct skv_service *s, struct skv_error *err);

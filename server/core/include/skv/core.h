@@ -73,7 +73,7 @@ enum skv_core_state skv_core_state_get(const struct skv_core *c);
 /* SKV_OK when this manager owns its partition, its lease runs, and at least one storage is healthy.
  * Else the reason in *err. */
 int skv_core_ready(struct skv_core *c, struct skv_error *err);
-/* SKV_OK while this manager is inside its ownership lease. The front calls it just before an answer
+/* SKV_OK while this manager is inside its ownership lease. The transport calls it just before an answer
  * leaves, so that a manager that was stopped in between says nothing. */
 int skv_core_may_answer(const struct skv_core *c);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */

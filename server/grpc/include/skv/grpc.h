@@ -1,8 +1,8 @@
 /*
- * grpc.h - the gRPC front: the operations of some APIs, health and reflection over HTTP/2.
+ * grpc.h - the gRPC server: the operations of some APIs, health and reflection over HTTP/2.
  *
  * Life: create (binds) - start (serves) - drain (GOAWAY, lets calls end) - quiet - destroy. The service is
- * shared with other fronts and must live longer. The core must be shut down before destroy if drain left calls running: their completion comes from it.
+ * shared with other transports and must live longer. The core must be shut down before destroy if drain left calls running: their completion comes from it.
  */
 #ifndef SKV_GRPC_H
 #define SKV_GRPC_H
@@ -36,7 +36,7 @@ struct skv_grpc_options {
 /* Fills *o with the defaults; the APIs are the caller's to name. */
 void skv_grpc_options_init(struct skv_grpc_options *o);
 
-/* Binds the address; nobody is answered yet. Without tokens only loopback. As skv_front_create. */
+/* Binds the address; nobody is answered yet. Without tokens only loopback. As skv_httpd_create. */
 int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, struct skv_grpc **out,
 		    struct skv_error *err);
 /* Begins to serve; the service must have its core and its workers. */

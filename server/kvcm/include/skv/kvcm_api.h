@@ -24,9 +24,9 @@ struct kvcm_options {
 
 /* SKV_E_NOMEM. */
 int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct skv_error *err);
-/* For skv_service_options.apis and for fronts; as long as it lives. */
+/* For skv_service_options.apis and for transports; as long as it lives. */
 struct skv_api *kvcm_api(struct kvcm *m);
-/* The fronts are gone. NULL is allowed. */
+/* The transports are gone. NULL is allowed. */
 void kvcm_destroy(struct kvcm *m);
 
 #endif

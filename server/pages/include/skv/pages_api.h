@@ -1,5 +1,5 @@
 /*
- * pages_api.h - the metadata service that SGLang's and vLLM's hf3fs backends ask, as an API of the fronts.
+ * pages_api.h - the metadata service that SGLang's and vLLM's hf3fs backends ask, as an API of the transports.
  *
  * A page space is (tenant, rank, namespace): so many pages of a file that the clients make themselves. In the core it
  * is an `external` storage, a group and an instance of one name (see space.h); a page is a block, its number the

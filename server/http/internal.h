@@ -1,8 +1,8 @@
 /*
- * internal.h - the front's objects: the front, a connection, the request on it.
+ * internal.h - the transport's objects: the transport, a connection, the request on it.
  */
-#ifndef SKV_FRONT_INTERNAL_H
-#define SKV_FRONT_INTERNAL_H
+#ifndef SKV_HTTPD_INTERNAL_H
+#define SKV_HTTPD_INTERNAL_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 #include <skv/bytes.h>
 #include <skv/call.h>
-#include <skv/front.h>
+#include <skv/httpd.h>
 #include <skv/service.h>
 
 #include "watch.h"
@@ -32,9 +32,9 @@ struct acceptor {
 	atomic_uint open; /* connections given to libmicrohttpd and not closed yet */
 };
 
-struct skv_front {
-	struct skv_front_options o; /* strings owned */
-	struct skv_service *s; /* shared with other fronts */
+struct skv_httpd {
+	struct skv_httpd_options o; /* strings owned */
+	struct skv_service *s; /* shared with other transports */
 	struct watch watch;
 	struct MHD_Daemon *daemon;
 	struct skv_bound bound; /* fd -1: not bound */
@@ -51,7 +51,7 @@ enum parking {
 
 struct skv_request {
 	struct skv_call c; /* the operation: what is not HTTP's */
-	struct skv_front *f;
+	struct skv_httpd *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
 	const char *method;         /* libmicrohttpd's, as c.path, until the request ends; the same for the next */
@@ -74,7 +74,7 @@ struct conn {
 	struct skv_request r;
 };
 
-/* ---- request.c: callbacks of libmicrohttpd, cls = struct skv_front --------------------------- */
+/* ---- request.c: callbacks of libmicrohttpd, cls = struct skv_httpd --------------------------- */
 
 enum MHD_Result skv_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
 				  const char *method, const char *version, const char *data,
@@ -91,11 +91,11 @@ void skv_conn_deadline(struct skv_request *r, uint64_t bytes);
 /* ---- accept.c -------------------------------------------------------------------------------- */
 
 /* Connections are taken from now on. */
-int skv_accept_start(struct skv_front *f, struct skv_error *err);
+int skv_accept_start(struct skv_httpd *f, struct skv_error *err);
 /* None is taken any more; whoever connects waits in the kernel. Again is harmless. */
-void skv_accept_stop(struct skv_front *f);
+void skv_accept_stop(struct skv_httpd *f);
 /* A connection is closed. */
-void skv_accept_closed(struct skv_front *f);
+void skv_accept_closed(struct skv_httpd *f);
 
 /* ---- events.c -------------------------------------------------------------------------------- */
 

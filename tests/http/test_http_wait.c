@@ -1,4 +1,4 @@
-/* test_front_wait.c - requests that wait: suspend and resume, hanging workers, drain. */
+/* test_http_wait.c - requests that wait: suspend and resume, hanging workers, drain. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,7 +134,7 @@ static void test_client_leaves_while_it_waits(void **state)
 		http_close(&h);
 	}
 	fake_core_release(x->core);
-	assert_int_equal(skv_front_drain(x->front, HTTP_WAIT_MS), 0);
+	assert_int_equal(skv_httpd_drain(x->httpd, HTTP_WAIT_MS), 0);
 }
 
 /* Out of memory at any point of a request: an honest error or a closed connection, nothing lost. */
@@ -286,7 +286,7 @@ static void test_workers_expire(void **state)
 
 static void *drain(void *arg)
 {
-	return (void *)(uintptr_t)skv_front_drain(arg, HTTP_WAIT_MS);
+	return (void *)(uintptr_t)skv_httpd_drain(arg, HTTP_WAIT_MS);
 }
 
 /* Told to go elsewhere, and closed. */
@@ -318,8 +318,8 @@ static void test_drain(void **state)
 	http_open(&waiting, x->port);
 	http_request(&waiting, "POST", START, NULL, KEYS);
 	fake_core_await_held(x->core, 1);
-	assert_int_equal(skv_front_drain(x->front, 0), 1);
-	assert_int_equal(pthread_create(&thread, NULL, drain, x->front), 0);
+	assert_int_equal(skv_httpd_drain(x->httpd, 0), 1);
+	assert_int_equal(pthread_create(&thread, NULL, drain, x->httpd), 0);
 	assert_sent_away(&kept);
 	http_open(&fresh, x->port);
 	assert_sent_away(&fresh);

@@ -24,7 +24,7 @@ int fixture_setup(void **state)
 	skv_service_options_init(&x->so);
 	x->so.apis = apis;
 	x->so.n_apis = 1;
-	skv_front_options_init(&x->o);
+	skv_httpd_options_init(&x->o);
 	x->o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
 	x->o.port = 0;
 	x->o.threads = 2;
@@ -43,9 +43,9 @@ int fixture_teardown(void **state)
 	fake_core_hang(x->core, false);
 	fake_core_mode(x->core, FAKE_NOW);
 	fake_core_release(x->core);
-	if (x->front) {
-		skv_front_drain(x->front, 0);
-		assert_true(skv_front_quiet(x->front, HTTP_WAIT_MS));
+	if (x->httpd) {
+		skv_httpd_drain(x->httpd, 0);
+		assert_true(skv_httpd_quiet(x->httpd, HTTP_WAIT_MS));
 	}
 	fixture_unbind(x);
 	fake_core_destroy(x->core);
@@ -80,7 +80,7 @@ int fixture_bind(struct fixture *x, struct skv_error *err)
 	int rc = skv_service_create(&x->so, &x->service, err);
 
 	if (rc == SKV_OK)
-		rc = skv_front_create(&x->o, x->service, &x->front, err);
+		rc = skv_httpd_create(&x->o, x->service, &x->httpd, err);
 	if (rc != SKV_OK)
 		fixture_unbind(x);
 	return rc;
@@ -88,9 +88,9 @@ int fixture_bind(struct fixture *x, struct skv_error *err)
 
 void fixture_unbind(struct fixture *x)
 {
-	skv_front_destroy(x->front);
+	skv_httpd_destroy(x->httpd);
 	skv_service_destroy(x->service);
-	x->front = NULL;
+	x->httpd = NULL;
 	x->service = NULL;
 }
 
@@ -99,7 +99,7 @@ void fixture_start(struct fixture *x)
 	struct skv_error err;
 
 	if (fixture_bind(x, &err) != SKV_OK || skv_service_start(x->service, x->core, &err) != SKV_OK ||
-	    skv_front_start(x->front, &err) != SKV_OK)
+	    skv_httpd_start(x->httpd, &err) != SKV_OK)
 		fail_msg("%s", err.message);
-	x->port = skv_front_port(x->front);
+	x->port = skv_httpd_port(x->httpd);
 }

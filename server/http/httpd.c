@@ -1,7 +1,7 @@
 /*
- * front.c - life of the HTTP front: options, the daemon of libmicrohttpd, drain, end.
+ * httpd.c - life of the HTTP server: options, the daemon of libmicrohttpd, drain, end.
  *
- * Owns everything in struct skv_front; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
+ * Owns everything in struct skv_httpd; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
  * it), one that accepts, one watch for deadlines. Called by one thread of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
@@ -18,9 +18,9 @@
 #include <skv/log.h>
 #include <skv/mem.h>
 
-void skv_front_options_init(struct skv_front_options *o)
+void skv_httpd_options_init(struct skv_httpd_options *o)
 {
-	*o = (struct skv_front_options){
+	*o = (struct skv_httpd_options){
 		.listen = "127.0.0.1",
 		.port = 7333,
 		.host_param = "http_listen",
@@ -55,14 +55,14 @@ static void log_mhd(void *cls, const char *fmt, va_list ap)
 
 static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 {
-	struct skv_front *f = ctx;
+	struct skv_httpd *f = ctx;
 
 	skv_metrics_add(&f->s->metrics, METRIC_http_connections_dropped, dropped);
 	if (now_ms > SKV_QUEUE_WAIT_MS)
 		skv_workers_expire(&f->s->workers, now_ms - SKV_QUEUE_WAIT_MS);
 }
 
-static int bind_port(struct skv_front *f, struct skv_error *err)
+static int bind_port(struct skv_httpd *f, struct skv_error *err)
 {
 	const struct skv_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param, f->o.port_option,
 				      f->o.socket_name, &f->s->inherited };
@@ -76,7 +76,7 @@ static int bind_port(struct skv_front *f, struct skv_error *err)
 	return SKV_OK;
 }
 
-static void release(struct skv_front *f)
+static void release(struct skv_httpd *f)
 {
 	if (f->bound.fd >= 0)
 		close(f->bound.fd);
@@ -84,10 +84,10 @@ static void release(struct skv_front *f)
 	skv_free(f);
 }
 
-int skv_front_create(const struct skv_front_options *o, struct skv_service *s, struct skv_front **out,
+int skv_httpd_create(const struct skv_httpd_options *o, struct skv_service *s, struct skv_httpd **out,
 		     struct skv_error *err)
 {
-	struct skv_front *f = skv_calloc(1, sizeof *f);
+	struct skv_httpd *f = skv_calloc(1, sizeof *f);
 	int rc;
 
 	assert(o->apis.n > 0);
@@ -106,14 +106,14 @@ int skv_front_create(const struct skv_front_options *o, struct skv_service *s, s
 	return SKV_OK;
 }
 
-static unsigned thread_count(const struct skv_front *f)
+static unsigned thread_count(const struct skv_httpd *f)
 {
 	long cores = f->o.threads ? (long)f->o.threads : sysconf(_SC_NPROCESSORS_ONLN);
 
 	return cores < 1 ? 1 : (unsigned)cores;
 }
 
-static int start_daemon(struct skv_front *f, struct skv_error *err)
+static int start_daemon(struct skv_httpd *f, struct skv_error *err)
 {
 	const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
 			       MHD_USE_ERROR_LOG;
@@ -142,7 +142,7 @@ static int start_daemon(struct skv_front *f, struct skv_error *err)
 }
 
 /* Between two looks of the watch: a part of what it has to notice. */
-static uint32_t watch_interval(const struct skv_front *f)
+static uint32_t watch_interval(const struct skv_httpd *f)
 {
 	const struct skv_pace_limit *l = &f->s->o.pace;
 	uint32_t ms = f->o.idle_timeout_ms;
@@ -153,7 +153,7 @@ static uint32_t watch_interval(const struct skv_front *f)
 	return ms < 10 ? 10 : ms > 1000 ? 1000 : ms;
 }
 
-int skv_front_start(struct skv_front *f, struct skv_error *err)
+int skv_httpd_start(struct skv_httpd *f, struct skv_error *err)
 {
 	int rc;
 
@@ -173,13 +173,13 @@ int skv_front_start(struct skv_front *f, struct skv_error *err)
 	return rc;
 }
 
-uint16_t skv_front_port(const struct skv_front *f) { return f->bound.port; }
+uint16_t skv_httpd_port(const struct skv_httpd *f) { return f->bound.port; }
 
-const char *skv_front_url(const struct skv_front *f) { return f->url; }
+const char *skv_httpd_url(const struct skv_httpd *f) { return f->url; }
 
 /* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
- * must not have to touch the front afterwards. */
-static uint32_t await_zero(const struct skv_front *f, enum gauge which, uint32_t timeout_ms)
+ * must not have to touch the transport afterwards. */
+static uint32_t await_zero(const struct skv_httpd *f, enum gauge which, uint32_t timeout_ms)
 {
 	const struct timespec pause = { 0, 5 * 1000 * 1000 };
 	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;
@@ -189,7 +189,7 @@ static uint32_t await_zero(const struct skv_front *f, enum gauge which, uint32_t
 	return (uint32_t)skv_gauge_get(&f->s->metrics, which);
 }
 
-void skv_front_leave(struct skv_front *f, uint32_t ms)
+void skv_httpd_leave(struct skv_httpd *f, uint32_t ms)
 {
 	if (!f->bound.inherited)
 		return;
@@ -198,7 +198,7 @@ void skv_front_leave(struct skv_front *f, uint32_t ms)
 	await_zero(f, GAUGE_http_open_connections, ms);
 }
 
-uint32_t skv_front_drain(struct skv_front *f, uint32_t timeout_ms)
+uint32_t skv_httpd_drain(struct skv_httpd *f, uint32_t timeout_ms)
 {
 	if (f->bound.inherited) /* else an answer is better than to wait for nothing */
 		skv_accept_stop(f);
@@ -206,17 +206,17 @@ uint32_t skv_front_drain(struct skv_front *f, uint32_t timeout_ms)
 	return await_zero(f, GAUGE_http_in_flight, timeout_ms);
 }
 
-bool skv_front_quiet(struct skv_front *f, uint32_t timeout_ms)
+bool skv_httpd_quiet(struct skv_httpd *f, uint32_t timeout_ms)
 {
 	return await_zero(f, GAUGE_http_parked, timeout_ms) == 0;
 }
 
-void skv_front_destroy(struct skv_front *f)
+void skv_httpd_destroy(struct skv_httpd *f)
 {
 	if (!f)
 		return;
 	if (f->daemon) {
-		skv_front_drain(f, 0);
+		skv_httpd_drain(f, 0);
 		skv_accept_stop(f);
 		assert(skv_gauge_get(&f->s->metrics, GAUGE_http_parked) == 0);
 		MHD_stop_daemon(f->daemon);

@@ -1,4 +1,4 @@
-/* test_front_codec.c - which form a body is read in and an answer comes in, errors included. */
+/* test_http_codec.c - which form a body is read in and an answer comes in, errors included. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* test_front_framing.c - headers that two readers could understand in two ways: 400, and the connection closes. */
+/* test_http_framing.c - headers that two readers could understand in two ways: 400, and the connection closes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

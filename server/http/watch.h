@@ -1,8 +1,8 @@
 /*
  * watch.h - the open connections and their deadlines.
  */
-#ifndef SKV_FRONT_WATCH_H
-#define SKV_FRONT_WATCH_H
+#ifndef SKV_HTTPD_WATCH_H
+#define SKV_HTTPD_WATCH_H
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* test_front_routes.c - the route table, the matcher and percent-decoding, without any server. */
+/* test_http_routes.c - the route table, the matcher and percent-decoding, without any server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

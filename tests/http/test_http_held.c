@@ -1,4 +1,4 @@
-/* test_front_held.c - large bodies that never end, and who may send all the same. */
+/* test_http_held.c - large bodies that never end, and who may send all the same. */
 #include <arpa/inet.h>
 #include <sched.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* test_front_log.c - the one line for a failed or slow request. */
+/* test_http_log.c - the one line for a failed or slow request. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #define START "/v1/instances/m/start"
 #define KEYS "{\"keys_int\":[1]}"
 
-/* Lines written so far; what the front logs before it answers is there when the answer is. */
+/* Lines written so far; what the transport logs before it answers is there when the answer is. */
 static json_t *lines(int fd)
 {
 	json_t *all = json_array();

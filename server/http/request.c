@@ -44,7 +44,7 @@ static void no_deadline(struct skv_request *r)
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-static struct conn *conn_create(struct skv_front *f, struct MHD_Connection *mhd)
+static struct conn *conn_create(struct skv_httpd *f, struct MHD_Connection *mhd)
 {
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 	const union MHD_ConnectionInfo *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -66,7 +66,7 @@ static struct conn *conn_create(struct skv_front *f, struct MHD_Connection *mhd)
 	return c;
 }
 
-static void conn_destroy(struct skv_front *f, struct conn *c)
+static void conn_destroy(struct skv_httpd *f, struct conn *c)
 {
 	assert(!c->r.mhd);
 	skv_watch_remove(&f->watch, &c->watched);
@@ -79,7 +79,7 @@ static void conn_destroy(struct skv_front *f, struct conn *c)
 void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what)
 {
-	struct skv_front *f = cls;
+	struct skv_httpd *f = cls;
 
 	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
 		*state = conn_create(f, mhd);
@@ -94,7 +94,7 @@ void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 
 /* ---- begin and end of a request -------------------------------------------------------------- */
 
-static struct skv_request *request_begin(struct skv_front *f, struct MHD_Connection *mhd,
+static struct skv_request *request_begin(struct skv_httpd *f, struct MHD_Connection *mhd,
 					 const char *path, const char *method)
 {
 	const union MHD_ConnectionInfo *info =
@@ -126,7 +126,7 @@ static void drop_body(struct skv_request *r)
 void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why)
 {
-	struct skv_front *f = cls;
+	struct skv_httpd *f = cls;
 	struct skv_request *r = *state;
 	struct conn *c;
 
@@ -155,7 +155,7 @@ static void complete(void *ctx, int status)
 {
 	struct skv_request *r = ctx;
 	struct MHD_Connection *mhd = r->mhd;
-	struct skv_front *f = r->f;
+	struct skv_httpd *f = r->f;
 	enum parking was;
 
 	r->c.status = status;
@@ -164,7 +164,7 @@ static void complete(void *ctx, int status)
 	if (was != PARK_PARKED)
 		return; /* its thread has not suspended it yet, and goes on by itself */
 	MHD_resume_connection(mhd);
-	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the front may be destroyed */
+	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the transport may be destroyed */
 }
 
 /* Suspends the connection until complete() has been called. */
@@ -221,7 +221,7 @@ static enum MHD_Result throw_away(struct skv_request *r, size_t n)
 
 static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
 {
-	struct skv_front *f = r->f;
+	struct skv_httpd *f = r->f;
 	int rc;
 
 	skv_metrics_add(&f->s->metrics, METRIC_http_request_bytes, n);

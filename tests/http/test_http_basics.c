@@ -1,4 +1,4 @@
-/* test_front_http.c - errors, methods, request ids, bodies and headers at their limits. */
+/* test_http_basics.c - errors, methods, request ids, bodies and headers at their limits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
-/* fixture.h - a front over a fake core on a free port, for one test. */
+/* fixture.h - a transport over a fake core on a free port, for one test. */
 #ifndef TESTS_FRONT_FIXTURE_H
 #define TESTS_FRONT_FIXTURE_H
 
-#include <skv/front.h>
+#include <skv/httpd.h>
 #include <skv/native_api.h>
 #include <skv/service.h>
 
@@ -11,10 +11,10 @@
 
 struct fixture {
 	struct skv_service_options so; /* change these two before fixture_start */
-	struct skv_front_options o;
+	struct skv_httpd_options o;
 	struct skv_core *core;
 	struct skv_service *service;
-	struct skv_front *front;
+	struct skv_httpd *httpd;
 	uint16_t port;
 	char dir[64]; /* temporary, removed at the end */
 	char tokens[96];
@@ -25,7 +25,7 @@ struct fixture {
 #define TOKEN_ADMIN "admin-token-0123456789"
 #define BEARER(token) "Authorization: Bearer " token "\r\n"
 
-/* cmocka setup and teardown: the front is not started yet. */
+/* cmocka setup and teardown: the transport is not started yet. */
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 /* Writes the tokens file (mode 0600) and names it in the options. */

@@ -1,4 +1,4 @@
-/* test_front_connections.c - keep-alive, pipelining, slow and idle clients, limits, garbage. */
+/* test_http_connections.c - keep-alive, pipelining, slow and idle clients, limits, garbage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

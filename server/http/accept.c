@@ -19,7 +19,7 @@
 #define PAUSE_MS 20 /* out of descriptors */
 
 /* False: the process is out of something for a while. */
-static bool accept_one(struct skv_front *f)
+static bool accept_one(struct skv_httpd *f)
 {
 	struct sockaddr_storage from;
 	socklen_t n = sizeof from;
@@ -40,7 +40,7 @@ static bool accept_one(struct skv_front *f)
 
 static void *run(void *arg)
 {
-	struct skv_front *f = arg;
+	struct skv_httpd *f = arg;
 	struct pollfd wait[2] = { { .fd = f->acceptor.wake, .events = POLLIN }, { .fd = f->bound.fd, .events = POLLIN } };
 	bool pause = false;
 
@@ -58,7 +58,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int skv_accept_start(struct skv_front *f, struct skv_error *err)
+int skv_accept_start(struct skv_httpd *f, struct skv_error *err)
 {
 	struct acceptor *a = &f->acceptor;
 
@@ -72,7 +72,7 @@ int skv_accept_start(struct skv_front *f, struct skv_error *err)
 	return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start a thread");
 }
 
-void skv_accept_stop(struct skv_front *f)
+void skv_accept_stop(struct skv_httpd *f)
 {
 	if (!f->acceptor.running)
 		return;
@@ -83,13 +83,13 @@ void skv_accept_stop(struct skv_front *f)
 	f->acceptor.running = false;
 }
 
-void skv_front_open(struct skv_front *f)
+void skv_httpd_open(struct skv_httpd *f)
 {
 	if (f->acceptor.running)
 		eventfd_write(f->acceptor.wake, 1);
 }
 
-void skv_accept_closed(struct skv_front *f)
+void skv_accept_closed(struct skv_httpd *f)
 {
 	const unsigned open = atomic_fetch_sub(&f->acceptor.open, 1);
 

@@ -1,5 +1,5 @@
 /*
- * fake_core.h - stands in for skv_core when the front is tested alone: same symbols, turned by
+ * fake_core.h - stands in for skv_core when the transport is tested alone: same symbols, turned by
  * hand.
  */
 #ifndef TESTS_FRONT_FAKE_CORE_H

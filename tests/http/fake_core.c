@@ -1,5 +1,5 @@
 /*
- * fake_core.c - the skv_core_* functions that the front calls, without any state behind them.
+ * fake_core.c - the skv_core_* functions that the transport calls, without any state behind them.
  *
  * Instance "gone" is unknown; everything else exists. Results are filled in at the call; with
  * FAKE_THREAD and FAKE_HOLD they are told later by the fake's own thread. One lock for everything.

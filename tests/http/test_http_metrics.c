@@ -1,4 +1,4 @@
-/* test_front_metrics.c - /metrics is valid Prometheus text and counts what happened. */
+/* test_http_metrics.c - /metrics is valid Prometheus text and counts what happened. */
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>

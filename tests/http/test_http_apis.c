@@ -1,4 +1,4 @@
-/* test_front_apis.c - several APIs on a port: whose a path is, planes, an API's own failures, counters of each. */
+/* test_http_apis.c - several APIs on a port: whose a path is, planes, an API's own failures, counters of each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

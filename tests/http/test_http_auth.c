@@ -1,4 +1,4 @@
-/* test_front_auth.c - the tokens file, the matrix of roles, what is bound without tokens. */
+/* test_http_auth.c - the tokens file, the matrix of roles, what is bound without tokens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -283,7 +283,7 @@ static void test_only_loopback_without_tokens(void **state)
 static void test_bad_addresses(void **state)
 {
 	struct fixture *x = *state;
-	struct skv_front *second = NULL;
+	struct skv_httpd *second = NULL;
 	struct skv_error err;
 
 	x->o.listen = "no.such.host.invalid";
@@ -291,8 +291,8 @@ static void test_bad_addresses(void **state)
 	assert_string_equal(err.field, "http_listen");
 	x->o.listen = "127.0.0.1";
 	assert_int_equal(fixture_bind(x, &err), SKV_OK);
-	x->o.port = skv_front_port(x->front);
-	assert_int_equal(skv_front_create(&x->o, x->service, &second, &err), SKV_E_IN_USE);
+	x->o.port = skv_httpd_port(x->httpd);
+	assert_int_equal(skv_httpd_create(&x->o, x->service, &second, &err), SKV_E_IN_USE);
 	assert_non_null(strstr(err.message, "--http-port"));
 	fixture_unbind(x);
 }

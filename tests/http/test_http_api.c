@@ -1,4 +1,4 @@
-/* test_front_api.c - each operation's way through the front: what reaches the core, what comes
+/* test_http_api.c - each operation's way through the transport: what reaches the core, what comes
  * back. */
 #include <setjmp.h>
 #include <stdarg.h>
