@@ -21,7 +21,7 @@ static const struct skv_route routes[] = {
 #undef FS_ROUTE
 };
 
-int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err)
+int fs_open_root(const struct skv_request *c, int *fd, struct skv_error *err)
 {
 	const char *root = fs_master_of(c)->root;
 	char text[128];
@@ -34,7 +34,7 @@ int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err)
 			strerror_r(errno, text, sizeof text), root);
 }
 
-static int head(struct skv_call *c, const struct skv_head *h)
+static int head(struct skv_request *c, const struct skv_head *h)
 {
 	c->type = skv_v1_json.content_type;
 	if (!c->route || !(c->route->flags & ROUTE_BODY) || skv_v1_codec_of_type(h->content_type) == &skv_v1_json)
@@ -43,7 +43,7 @@ static int head(struct skv_call *c, const struct skv_head *h)
 	return skv_fail(&c->err, SKV_E_UNSUPPORTED, "Content-Type", "a body is application/json");
 }
 
-static unsigned fail(struct skv_call *c)
+static unsigned fail(struct skv_request *c)
 {
 	c->type = skv_v1_json.content_type;
 	skv_v1_write_error(&c->out, &c->err, c->id);
@@ -67,7 +67,7 @@ int skv_fs_master_create(const char *root, struct skv_api **out, struct skv_erro
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	m->api = (struct skv_api){ .name = "fs", .prefix = "/", .routes = routes, .n_routes = sizeof routes / sizeof routes[0],
-				   .state_size = sizeof(struct fs_call), .ctx = m, .head = head, .fail = fail };
+				   .state_size = sizeof(struct fs_request), .ctx = m, .head = head, .fail = fail };
 	*out = &m->api;
 	return SKV_OK;
 }

@@ -4,7 +4,7 @@
 #ifndef SKV_SERVER_FS_MASTER_H
 #define SKV_SERVER_FS_MASTER_H
 
-#include <skv/call.h>
+#include <skv/request.h>
 #include <skv/fs_master.h>
 #include <skv/fs_master_api.h>
 #include <skv/storage.h>
@@ -14,8 +14,8 @@ struct fs_master {
 	char *root;
 };
 
-/* skv_call.state. */
-struct fs_call {
+/* skv_request.state. */
+struct fs_request {
 	struct skv_fs_answer answer; /* open, probe, owners */
 	bool measured;               /* there is one, of this verb */
 	enum skv_fs_verb verb;
@@ -24,11 +24,11 @@ struct fs_call {
 	size_t n_files;
 };
 
-static inline struct fs_call *fs_of(struct skv_call *c) { return c->state; }
-static inline const struct fs_master *fs_master_of(const struct skv_call *c) { return c->api->ctx; }
+static inline struct fs_request *fs_of(struct skv_request *c) { return c->state; }
+static inline const struct fs_master *fs_master_of(const struct skv_request *c) { return c->api->ctx; }
 
 /* SKV_E_UNAVAILABLE: the root is not there. The caller closes *fd. */
-int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err);
+int fs_open_root(const struct skv_request *c, int *fd, struct skv_error *err);
 
 /* ---- ops.c ------------------------------------------------------------------------------------- */
 
@@ -54,8 +54,8 @@ int fs_open_root(const struct skv_call *c, int *fd, struct skv_error *err);
 	X(look, POST, "/fs/{dir}/look", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
 
 #define FS_PROTOTYPES(name, ...)                       \
-	int fs_op_##name##_run(struct skv_call *c);    \
-	void fs_op_##name##_write(struct skv_call *c);
+	int fs_op_##name##_run(struct skv_request *c);    \
+	void fs_op_##name##_write(struct skv_request *c);
 FS_OPS(FS_PROTOTYPES)
 #undef FS_PROTOTYPES
 

@@ -17,7 +17,7 @@
 
 /* ---- for managers ------------------------------------------------------------------------------ */
 
-static int open_storage(struct skv_call *c, const int *root, const struct skv_fs_request *q, struct skv_storage **out)
+static int open_storage(struct skv_request *c, const int *root, const struct skv_fs_request *q, struct skv_storage **out)
 {
 	struct skv_storage_config cfg = { .name = q->storage, .root = c->param[0].value, .below = root, .unit = q->unit,
 					  .may_create = q->may_create, .chunk = q->chunk, .read_chunk = q->read_chunk,
@@ -39,7 +39,7 @@ static int probe(struct skv_storage *s, struct skv_fs_answer *out, struct skv_er
 	return rc;
 }
 
-static int punch(struct skv_call *c, struct skv_storage *s, const struct skv_fs_request *q)
+static int punch(struct skv_request *c, struct skv_storage *s, const struct skv_fs_request *q)
 {
 	struct skv_storage_range *v = skv_arena_calloc(&c->arena, q->n_ranges, sizeof *v);
 
@@ -72,7 +72,7 @@ static struct skv_storage_owner owner_of(const struct skv_fs_request *q)
 	return o;
 }
 
-static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s, const struct skv_fs_request *q)
+static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage *s, const struct skv_fs_request *q)
 {
 	const struct skv_storage_owner o = owner_of(q);
 
@@ -106,7 +106,7 @@ static int step(struct skv_call *c, enum skv_fs_verb verb, struct skv_storage *s
 	return SKV_E_INTERNAL;
 }
 
-static int on_storage(struct skv_call *c, enum skv_fs_verb verb, const int *root, const struct skv_fs_request *q)
+static int on_storage(struct skv_request *c, enum skv_fs_verb verb, const int *root, const struct skv_fs_request *q)
 {
 	struct skv_storage *s = NULL;
 	int rc = open_storage(c, root, q, &s);
@@ -121,13 +121,13 @@ static int on_storage(struct skv_call *c, enum skv_fs_verb verb, const int *root
 	return rc;
 }
 
-static int look(struct skv_call *c, int root, const struct skv_fs_request *q)
+static int look(struct skv_request *c, int root, const struct skv_fs_request *q)
 {
 	fs_of(c)->measured = true;
 	return skv_file_look(root, c->param[0].value, q->path, &fs_of(c)->answer.look, &c->err);
 }
 
-static int run(struct skv_call *c, enum skv_fs_verb verb)
+static int run(struct skv_request *c, enum skv_fs_verb verb)
 {
 	struct skv_fs_request q;
 	int root, rc;
@@ -145,7 +145,7 @@ static int run(struct skv_call *c, enum skv_fs_verb verb)
 	return rc;
 }
 
-static void write_answer(struct skv_call *c)
+static void write_answer(struct skv_request *c)
 {
 	if (fs_of(c)->measured)
 		skv_fs_write_answer(&c->out, fs_of(c)->verb, &fs_of(c)->answer);
@@ -153,35 +153,35 @@ static void write_answer(struct skv_call *c)
 		c->fixed = "{}";
 }
 
-int fs_op_open_run(struct skv_call *c) { return run(c, SKV_FS_OPEN); }
-void fs_op_open_write(struct skv_call *c) { write_answer(c); }
-int fs_op_probe_run(struct skv_call *c) { return run(c, SKV_FS_PROBE); }
-void fs_op_probe_write(struct skv_call *c) { write_answer(c); }
-int fs_op_create_run(struct skv_call *c) { return run(c, SKV_FS_CREATE); }
-void fs_op_create_write(struct skv_call *c) { write_answer(c); }
-int fs_op_check_run(struct skv_call *c) { return run(c, SKV_FS_CHECK); }
-void fs_op_check_write(struct skv_call *c) { write_answer(c); }
-int fs_op_delete_run(struct skv_call *c) { return run(c, SKV_FS_DELETE); }
-void fs_op_delete_write(struct skv_call *c) { write_answer(c); }
-int fs_op_punch_run(struct skv_call *c) { return run(c, SKV_FS_PUNCH); }
-void fs_op_punch_write(struct skv_call *c) { write_answer(c); }
-int fs_op_owners_run(struct skv_call *c) { return run(c, SKV_FS_OWNERS); }
-void fs_op_owners_write(struct skv_call *c) { write_answer(c); }
-int fs_op_claim_run(struct skv_call *c) { return run(c, SKV_FS_CLAIM); }
-void fs_op_claim_write(struct skv_call *c) { write_answer(c); }
-int fs_op_disown_run(struct skv_call *c) { return run(c, SKV_FS_DISOWN); }
-void fs_op_disown_write(struct skv_call *c) { write_answer(c); }
-int fs_op_mend_run(struct skv_call *c) { return run(c, SKV_FS_MEND); }
-void fs_op_mend_write(struct skv_call *c) { write_answer(c); }
-int fs_op_leave_run(struct skv_call *c) { return run(c, SKV_FS_LEAVE); }
-void fs_op_leave_write(struct skv_call *c) { write_answer(c); }
-int fs_op_look_run(struct skv_call *c) { return run(c, SKV_FS_LOOK); }
-void fs_op_look_write(struct skv_call *c) { write_answer(c); }
+int fs_op_open_run(struct skv_request *c) { return run(c, SKV_FS_OPEN); }
+void fs_op_open_write(struct skv_request *c) { write_answer(c); }
+int fs_op_probe_run(struct skv_request *c) { return run(c, SKV_FS_PROBE); }
+void fs_op_probe_write(struct skv_request *c) { write_answer(c); }
+int fs_op_create_run(struct skv_request *c) { return run(c, SKV_FS_CREATE); }
+void fs_op_create_write(struct skv_request *c) { write_answer(c); }
+int fs_op_check_run(struct skv_request *c) { return run(c, SKV_FS_CHECK); }
+void fs_op_check_write(struct skv_request *c) { write_answer(c); }
+int fs_op_delete_run(struct skv_request *c) { return run(c, SKV_FS_DELETE); }
+void fs_op_delete_write(struct skv_request *c) { write_answer(c); }
+int fs_op_punch_run(struct skv_request *c) { return run(c, SKV_FS_PUNCH); }
+void fs_op_punch_write(struct skv_request *c) { write_answer(c); }
+int fs_op_owners_run(struct skv_request *c) { return run(c, SKV_FS_OWNERS); }
+void fs_op_owners_write(struct skv_request *c) { write_answer(c); }
+int fs_op_claim_run(struct skv_request *c) { return run(c, SKV_FS_CLAIM); }
+void fs_op_claim_write(struct skv_request *c) { write_answer(c); }
+int fs_op_disown_run(struct skv_request *c) { return run(c, SKV_FS_DISOWN); }
+void fs_op_disown_write(struct skv_request *c) { write_answer(c); }
+int fs_op_mend_run(struct skv_request *c) { return run(c, SKV_FS_MEND); }
+void fs_op_mend_write(struct skv_request *c) { write_answer(c); }
+int fs_op_leave_run(struct skv_request *c) { return run(c, SKV_FS_LEAVE); }
+void fs_op_leave_write(struct skv_request *c) { write_answer(c); }
+int fs_op_look_run(struct skv_request *c) { return run(c, SKV_FS_LOOK); }
+void fs_op_look_write(struct skv_request *c) { write_answer(c); }
 
 /* ---- for people -------------------------------------------------------------------------------- */
 
 /* Decimal, with or without the zeros that a file's name has. */
-static int file_number(struct skv_call *c, uint32_t *out)
+static int file_number(struct skv_request *c, uint32_t *out)
 {
 	const char *text = c->param[1].value;
 	char *end;
@@ -194,7 +194,7 @@ static int file_number(struct skv_call *c, uint32_t *out)
 	return skv_fail(&c->err, SKV_E_INVALID, "file", "the number of a slab file, 0..%u", SKV_NO_FILE - 1);
 }
 
-static int run_stat(struct skv_call *c, uint32_t file)
+static int run_stat(struct skv_request *c, uint32_t file)
 {
 	int root, rc = fs_open_root(c, &root, &c->err);
 
@@ -205,9 +205,9 @@ static int run_stat(struct skv_call *c, uint32_t file)
 	return rc;
 }
 
-int fs_op_stat_run(struct skv_call *c) { return run_stat(c, SKV_NO_FILE); }
+int fs_op_stat_run(struct skv_request *c) { return run_stat(c, SKV_NO_FILE); }
 
-int fs_op_stat_file_run(struct skv_call *c)
+int fs_op_stat_file_run(struct skv_request *c)
 {
 	uint32_t file = 0;
 	int rc = file_number(c, &file);
@@ -215,7 +215,7 @@ int fs_op_stat_file_run(struct skv_call *c)
 	return rc == SKV_OK ? run_stat(c, file) : rc;
 }
 
-static void write_stat(struct skv_call *c, bool of_file)
+static void write_stat(struct skv_request *c, bool of_file)
 {
 	const struct skv_storage_stat *s = &fs_of(c)->stat;
 	char uuid[37];
@@ -237,10 +237,10 @@ static void write_stat(struct skv_call *c, bool of_file)
 	skv_jout_field_u64(&c->out, "total_bytes", s->total_bytes);
 	skv_jout_close(&c->out, '}');
 }
-void fs_op_stat_write(struct skv_call *c) { write_stat(c, false); }
-void fs_op_stat_file_write(struct skv_call *c) { write_stat(c, true); }
+void fs_op_stat_write(struct skv_request *c) { write_stat(c, false); }
+void fs_op_stat_file_write(struct skv_request *c) { write_stat(c, true); }
 
-int fs_op_list_run(struct skv_call *c)
+int fs_op_list_run(struct skv_request *c)
 {
 	uint32_t *files = NULL;
 	size_t n = 0;
@@ -259,7 +259,7 @@ int fs_op_list_run(struct skv_call *c)
 	skv_free(files);
 	return fs_of(c)->files ? SKV_OK : skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
 }
-void fs_op_list_write(struct skv_call *c)
+void fs_op_list_write(struct skv_request *c)
 {
 	skv_jout_begin(&c->out);
 	skv_jout_name(&c->out, "files");
@@ -272,25 +272,25 @@ void fs_op_list_write(struct skv_call *c)
 
 /* ---- of the service ---------------------------------------------------------------------------- */
 
-int fs_op_index_run(struct skv_call *c)
+int fs_op_index_run(struct skv_request *c)
 {
 	(void)c;
 	return SKV_OK;
 }
-void fs_op_index_write(struct skv_call *c)
+void fs_op_index_write(struct skv_request *c)
 {
 	c->fixed = "{\"service\":\"slabkvd fs-master\",\"version\":\"" SKV_VERSION "\"}";
 }
 
-int fs_op_healthz_run(struct skv_call *c)
+int fs_op_healthz_run(struct skv_request *c)
 {
 	(void)c;
 	return SKV_OK;
 }
-void fs_op_healthz_write(struct skv_call *c) { c->fixed = "{\"status\":\"ok\"}"; }
+void fs_op_healthz_write(struct skv_request *c) { c->fixed = "{\"status\":\"ok\"}"; }
 
 /* Ready is who can open its root. */
-int fs_op_readyz_run(struct skv_call *c)
+int fs_op_readyz_run(struct skv_request *c)
 {
 	int root, rc = fs_open_root(c, &root, &c->err);
 
@@ -298,14 +298,14 @@ int fs_op_readyz_run(struct skv_call *c)
 		close(root);
 	return rc;
 }
-void fs_op_readyz_write(struct skv_call *c) { c->fixed = "{\"status\":\"ready\"}"; }
+void fs_op_readyz_write(struct skv_request *c) { c->fixed = "{\"status\":\"ready\"}"; }
 
-int fs_op_metrics_run(struct skv_call *c)
+int fs_op_metrics_run(struct skv_request *c)
 {
 	(void)c;
 	return SKV_OK;
 }
-void fs_op_metrics_write(struct skv_call *c)
+void fs_op_metrics_write(struct skv_request *c)
 {
 	c->type = "text/plain; version=0.0.4; charset=utf-8";
 	skv_service_expose(c->s, &c->arena, &c->out);

@@ -3,7 +3,7 @@
  *
  * A connection and its streams belong to one thread (struct grpc_loop) and are touched by it alone. The
  * one exception is a call that waits: until its completion has come through the thread's inbox, its
- * struct skv_call belongs to the core or a worker.
+ * struct skv_request belongs to the core or a worker.
  */
 #ifndef SKV_GRPC_INTERNAL_H
 #define SKV_GRPC_INTERNAL_H
@@ -18,7 +18,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include <skv/bytes.h>
-#include <skv/call.h>
+#include <skv/request.h>
 #include <skv/grpc.h>
 #include <skv/lock.h>
 #include <skv/peers.h>
@@ -137,7 +137,7 @@ struct grpc_conn {
 };
 
 struct grpc_stream {
-	struct skv_call c;
+	struct skv_request c;
 	struct grpc_loop *loop;
 	struct grpc_conn *conn; /* NULL: the client is gone */
 	struct grpc_stream *prev, *next;

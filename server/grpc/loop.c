@@ -302,7 +302,7 @@ static void loop_destroy(struct grpc_loop *l)
 		struct grpc_stream *st = l->spare;
 
 		l->spare = st->next;
-		skv_call_destroy(&st->c);
+		skv_request_destroy(&st->c);
 		skv_buf_destroy(&st->body);
 		skv_buf_destroy(&st->wire);
 		skv_free(st);

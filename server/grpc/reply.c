@@ -160,7 +160,7 @@ static void note(struct grpc_stream *st, int status, const char *cause)
 	char ms[32], number[8], client[64];
 
 	st->c.failed = failed;
-	us = skv_call_count(&st->c, st->code);
+	us = skv_request_count(&st->c, st->code);
 	slow = s->o.slow_ms && us / 1000 >= s->o.slow_ms && st->c.route;
 	level = level_of(st, status, slow);
 	if (slow)
@@ -218,7 +218,7 @@ void skv_grpc_reply(struct grpc_stream *st)
 {
 	struct skv_service *s = st->loop->g->s;
 	char cause[SKV_MESSAGE_MAX] = "";
-	int status = skv_call_finish(&st->c, cause);
+	int status = skv_request_finish(&st->c, cause);
 	size_t n;
 
 	if (status != SKV_OK && st->c.answer != GRPC_OK) {

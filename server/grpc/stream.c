@@ -123,7 +123,7 @@ struct grpc_stream *skv_grpc_stream_begin(struct grpc_conn *c, int32_t id)
 		st = skv_calloc(1, sizeof *st);
 		if (!st)
 			return NULL;
-		skv_call_init(&st->c, l->g->s, WIRE_GRPC);
+		skv_request_init(&st->c, l->g->s, WIRE_GRPC);
 	}
 	st->loop = l;
 	st->conn = c;
@@ -161,9 +161,9 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 	trim(&st->c.out);
 	trim(&st->body);
 	trim(&st->wire);
-	skv_call_reset(&st->c);
+	skv_request_reset(&st->c);
 	if (l->n_spare >= SPARE_MAX) {
-		skv_call_destroy(&st->c);
+		skv_request_destroy(&st->c);
 		skv_buf_destroy(&st->body);
 		skv_buf_destroy(&st->wire);
 		skv_free(st);
@@ -263,7 +263,7 @@ bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 	} else if (is(name, n_name, "authorization")) {
 		st->authorization = keep(st, value, n_value);
 	} else if (is(name, n_name, "x-request-id")) {
-		skv_call_take_id(&st->c, (const char *)value, n_value);
+		skv_request_take_id(&st->c, (const char *)value, n_value);
 	} else if (is(name, n_name, "grpc-timeout")) {
 		if (skv_grpc_timeout((const char *)value, n_value, &ms))
 			st->deadline_ms = st->loop->now_ms + ms;
@@ -311,9 +311,9 @@ static void admit(struct grpc_stream *st)
 	if (!st->method->route)
 		return;
 	st->c.route = st->method->route;
-	rc = skv_call_open(&st->c, st->method->api, &(struct skv_head){ .content_type = NULL });
+	rc = skv_request_open(&st->c, st->method->api, &(struct skv_head){ .content_type = NULL });
 	if (rc == SKV_OK)
-		rc = skv_call_authorize(&st->c, st->authorization);
+		rc = skv_request_authorize(&st->c, st->authorization);
 	if (rc == SKV_E_UNAUTHENTICATED)
 		skv_metrics_add(&g->s->metrics, METRIC_grpc_unauthenticated, 1);
 	if (rc != SKV_OK)
@@ -325,7 +325,7 @@ void skv_grpc_stream_head(struct grpc_stream *st)
 	assert(!st->has_head);
 	st->has_head = true;
 	if (!*st->c.id)
-		skv_call_take_id(&st->c, NULL, 0);
+		skv_request_take_id(&st->c, NULL, 0);
 	admit(st);
 	skv_grpc_client_turn(st);
 }
@@ -355,7 +355,7 @@ static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
 	struct skv_service *s = st->loop->g->s;
 
 	assert(st->n_prefix == PREFIX && n <= st->want - st->body.len);
-	if (skv_call_hold_body(&st->c, n) != SKV_OK) {
+	if (skv_request_hold_body(&st->c, n) != SKV_OK) {
 		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, st->c.err.message);
 		return;
 	}
@@ -426,7 +426,7 @@ static void run(struct grpc_stream *st)
 		st->pending = true;
 		skv_gauge_move(m, GAUGE_grpc_parked, 1);
 		st->c.done = (struct skv_done){ skv_grpc_completed, st };
-		rc = skv_call_run(&st->c);
+		rc = skv_request_run(&st->c);
 		if (rc == SKV_PENDING)
 			return;
 		st->pending = false;

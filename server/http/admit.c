@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *header(struct skv_request *r, const char *name)
+static const char *header(struct skv_httpd_request *r, const char *name)
 {
 	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
 }
@@ -19,11 +19,11 @@ static const char *argument(void *ctx, const char *name)
 }
 
 /* Whose request it is. SKV_OK, or what its API says about the header. */
-static int open_call(struct skv_request *r, const struct skv_api *api)
+static int open_call(struct skv_httpd_request *r, const struct skv_api *api)
 {
 	const struct skv_head head = { header(r, "Content-Type"), header(r, "Accept"), argument, r->mhd };
 
-	return skv_call_open(&r->c, api, &head);
+	return skv_request_open(&r->c, api, &head);
 }
 
 /* Host part of "name:port" or "[v6]:port". */
@@ -43,7 +43,7 @@ static bool is_local_name(const char *host, size_t n)
 /* Without tokens every process of this host is trusted, but a web page in a browser is not: it
  * sends an Origin of its own, or a host name that was pointed at loopback. A port that is open to other hosts is called
  * by any name. */
-static int check_browser(struct skv_request *r)
+static int check_browser(struct skv_httpd_request *r)
 {
 	const char *origin = header(r, "Origin");
 	const char *host = header(r, "Host");
@@ -61,16 +61,16 @@ static int check_browser(struct skv_request *r)
 	return SKV_OK;
 }
 
-static int check_caller(struct skv_request *r)
+static int check_caller(struct skv_httpd_request *r)
 {
-	int rc = skv_call_authorize(&r->c, header(r, "Authorization"));
+	int rc = skv_request_authorize(&r->c, header(r, "Authorization"));
 
 	if (rc == SKV_E_UNAUTHENTICATED)
 		skv_metrics_add(&r->f->s->metrics, METRIC_http_unauthenticated, 1);
 	return rc;
 }
 
-static int check_options(struct skv_request *r)
+static int check_options(struct skv_httpd_request *r)
 {
 	char allow[128];
 
@@ -80,7 +80,7 @@ static int check_options(struct skv_request *r)
 }
 
 /* True: the client is told to go to the path without its trailing slash. */
-static bool redirect(struct skv_request *r)
+static bool redirect(struct skv_httpd_request *r)
 {
 	const size_t n = strlen(r->c.path) + 1;
 	char *to = skv_arena_alloc(&r->c.arena, n);
@@ -93,7 +93,7 @@ static bool redirect(struct skv_request *r)
 }
 
 /* What is decided before it matters what the request is for. */
-static int check_request(struct skv_request *r)
+static int check_request(struct skv_httpd_request *r)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
@@ -112,14 +112,14 @@ static int check_request(struct skv_request *r)
 	return check_browser(r);
 }
 
-int skv_request_admit(struct skv_request *r)
+int skv_httpd_request_admit(struct skv_httpd_request *r)
 {
 	const char *id = header(r, "X-Request-Id");
 	const struct skv_api *api;
 	struct skv_error nowhere;
 	int found, form, rc;
 
-	skv_call_take_id(&r->c, id, id ? strlen(id) : 0);
+	skv_request_take_id(&r->c, id, id ? strlen(id) : 0);
 	found = skv_route_find(&r->f->o.apis, r->method, r->c.path, &api, &r->c.route, r->c.param, &nowhere);
 	form = open_call(r, api);
 	rc = check_request(r);

@@ -18,7 +18,7 @@
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
-static void client_address(struct skv_request *r, char *out, size_t size)
+static void client_address(struct skv_httpd_request *r, char *out, size_t size)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -32,7 +32,7 @@ static void client_address(struct skv_request *r, char *out, size_t size)
 		snprintf(out, size, "?");
 }
 
-static void log_answer(struct skv_request *r, unsigned http, uint64_t us, const char *cause)
+static void log_answer(struct skv_httpd_request *r, unsigned http, uint64_t us, const char *cause)
 {
 	bool slow = r->f->s->o.slow_ms && us / 1000 >= r->f->s->o.slow_ms;
 	enum skv_log_level level = http == 500	     ? SKV_LOG_ERROR
@@ -62,7 +62,7 @@ static void log_answer(struct skv_request *r, unsigned http, uint64_t us, const 
 
 /* ---- body ------------------------------------------------------------------------------------ */
 
-static unsigned http_status(const struct skv_request *r)
+static unsigned http_status(const struct skv_httpd_request *r)
 {
 	if (r->c.status != SKV_OK)
 		return r->c.answer;
@@ -77,7 +77,7 @@ static unsigned http_status(const struct skv_request *r)
 /* ---- response -------------------------------------------------------------------------------- */
 
 /* Takes the bytes of r->c.out: libmicrohttpd releases them when they are sent. */
-static struct MHD_Response *make_response(struct skv_request *r, uint64_t *bytes)
+static struct MHD_Response *make_response(struct skv_httpd_request *r, uint64_t *bytes)
 {
 	struct MHD_Response *response;
 
@@ -96,9 +96,9 @@ static struct MHD_Response *make_response(struct skv_request *r, uint64_t *bytes
 	return response;
 }
 
-static void add_headers(struct skv_request *r, struct MHD_Response *response, unsigned http)
+static void add_headers(struct skv_httpd_request *r, struct MHD_Response *response, unsigned http)
 {
-	unsigned retry_after = r->c.retry_after ? r->c.retry_after : skv_call_retry_after(r->c.status);
+	unsigned retry_after = r->c.retry_after ? r->c.retry_after : skv_request_retry_after(r->c.status);
 	char text[128];
 
 	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
@@ -121,7 +121,7 @@ static void add_headers(struct skv_request *r, struct MHD_Response *response, un
 		MHD_add_response_header(response, "Connection", "close");
 }
 
-enum MHD_Result skv_answer_send(struct skv_request *r)
+enum MHD_Result skv_answer_send(struct skv_httpd_request *r)
 {
 	char cause[SKV_MESSAGE_MAX] = "";
 	struct MHD_Response *response;
@@ -130,7 +130,7 @@ enum MHD_Result skv_answer_send(struct skv_request *r)
 	uint64_t bytes, us;
 
 	assert(r->mhd && !r->answered);
-	skv_call_finish(&r->c, cause);
+	skv_request_finish(&r->c, cause);
 	http = http_status(r); /* before make_response takes the bytes */
 	assert(http >= 200 && http < 600);
 	response = make_response(r, &bytes);
@@ -142,7 +142,7 @@ enum MHD_Result skv_answer_send(struct skv_request *r)
 	queued = MHD_queue_response(r->mhd, http, response);
 	MHD_destroy_response(response);
 	r->answered = queued == MHD_YES;
-	us = skv_call_count(&r->c, http);
+	us = skv_request_count(&r->c, http);
 	skv_metrics_add(&r->f->s->metrics, METRIC_http_response_bytes, bytes);
 	log_answer(r, http, us, cause);
 	return queued;

@@ -12,7 +12,7 @@
 #include <strings.h>
 
 /* libmicrohttpd passes it on as the state of a request whose first line has a NUL in it. */
-struct skv_request skv_framing_bad_line;
+struct skv_httpd_request skv_framing_bad_line;
 
 enum name { NAME_OTHER, LENGTH, CODING, ENCODING, HOST, AUTHORIZATION, NAMES };
 
@@ -102,7 +102,7 @@ static const char *find_fault(const struct seen *s, const char *version)
 	return NULL;
 }
 
-int skv_framing_check(struct skv_request *r)
+int skv_framing_check(struct skv_httpd_request *r)
 {
 	struct seen s = { .end = NULL };
 	const char *fault;

@@ -127,13 +127,13 @@ static int start_daemon(struct skv_httpd *f, struct skv_error *err)
 		{ MHD_OPTION_CONNECTION_TIMEOUT, 0, NULL }, /* ours: watch.c */
 		{ MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escapes, NULL },
 		{ MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)skv_framing_line, f },
-		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)skv_request_completed, f },
+		{ MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)skv_httpd_request_completed, f },
 		{ MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)skv_conn_notify, f },
 		{ MHD_OPTION_END, 0, NULL },
 	};
 
 	assert(skv_events_bounded());
-	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, skv_request_serve, f,
+	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, skv_httpd_request_serve, f,
 				     MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_ARRAY,
 				     options, MHD_OPTION_END);
 	if (!f->daemon)

@@ -11,7 +11,7 @@
 #include <microhttpd.h>
 
 #include <skv/bytes.h>
-#include <skv/call.h>
+#include <skv/request.h>
 #include <skv/httpd.h>
 #include <skv/service.h>
 
@@ -49,8 +49,8 @@ enum parking {
 	PARK_DONE,    /* completed: status is set */
 };
 
-struct skv_request {
-	struct skv_call c; /* the operation: what is not HTTP's */
+struct skv_httpd_request {
+	struct skv_request c; /* the operation: what is not HTTP's */
 	struct skv_httpd *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
@@ -71,22 +71,22 @@ struct conn {
 	struct watched watched;
 	uint64_t phase_ms; /* when the phase of the connection began, see skv_conn_phase */
 	uint32_t phases;   /* how many there have been */
-	struct skv_request r;
+	struct skv_httpd_request r;
 };
 
 /* ---- request.c: callbacks of libmicrohttpd, cls = struct skv_httpd --------------------------- */
 
-enum MHD_Result skv_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
+enum MHD_Result skv_httpd_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **state);
-void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
+void skv_httpd_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why);
 void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what);
 /* A phase of the connection begins, whose bytes the watch looks at. */
-void skv_conn_phase(struct skv_request *r, enum flow flow);
+void skv_conn_phase(struct skv_httpd_request *r, enum flow flow);
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
-void skv_conn_deadline(struct skv_request *r, uint64_t bytes);
+void skv_conn_deadline(struct skv_httpd_request *r, uint64_t bytes);
 
 /* ---- accept.c -------------------------------------------------------------------------------- */
 
@@ -104,20 +104,20 @@ bool skv_events_bounded(void);
 
 /* ---- framing.c ------------------------------------------------------------------------------- */
 
-extern struct skv_request skv_framing_bad_line;
+extern struct skv_httpd_request skv_framing_bad_line;
 /* MHD_OPTION_URI_LOG_CALLBACK: NULL, or skv_framing_bad_line for the state of the request. */
 void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd);
 /* SKV_OK, or the refusal of a header that could be read in two ways, in r->c.err: the connection is to be closed. */
-int skv_framing_check(struct skv_request *r);
+int skv_framing_check(struct skv_httpd_request *r);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 
 /* Finds id, API, route and caller. SKV_OK, or the refusal in r->c.err (and r->c.http). */
-int skv_request_admit(struct skv_request *r);
+int skv_httpd_request_admit(struct skv_httpd_request *r);
 
 /* ---- answer.c -------------------------------------------------------------------------------- */
 
 /* Encodes r->status and the result, queues the answer, counts and logs it. */
-enum MHD_Result skv_answer_send(struct skv_request *r);
+enum MHD_Result skv_answer_send(struct skv_httpd_request *r);
 
 #endif

@@ -23,20 +23,20 @@ static void begin_flow(struct conn *c, enum flow flow)
 	atomic_store_explicit(&c->watched.phase, ++c->phases * FLOWS + flow, memory_order_relaxed);
 }
 
-void skv_conn_phase(struct skv_request *r, enum flow flow)
+void skv_conn_phase(struct skv_httpd_request *r, enum flow flow)
 {
 	r->conn->phase_ms = skv_now_ms(&skv_clock_system);
 	begin_flow(r->conn, flow);
 }
 
-void skv_conn_deadline(struct skv_request *r, uint64_t bytes)
+void skv_conn_deadline(struct skv_httpd_request *r, uint64_t bytes)
 {
 	atomic_store(&r->conn->watched.deadline_ms,
 		     r->conn->phase_ms + r->f->o.idle_timeout_ms + bytes / SLOW_BYTES_PER_MS);
 }
 
 /* It is ours to do something. */
-static void no_deadline(struct skv_request *r)
+static void no_deadline(struct skv_httpd_request *r)
 {
 	begin_flow(r->conn, FLOW_NONE);
 	atomic_store(&r->conn->watched.deadline_ms, 0);
@@ -55,7 +55,7 @@ static struct conn *conn_create(struct skv_httpd *f, struct MHD_Connection *mhd)
 	c->watched.fd = info->connect_fd;
 	c->r.f = f;
 	c->r.conn = c;
-	skv_call_init(&c->r.c, f->s, WIRE_HTTP);
+	skv_request_init(&c->r.c, f->s, WIRE_HTTP);
 	skv_hold_address(from ? from->client_addr : NULL, c->r.c.hold.address);
 	skv_buf_init(&c->r.body);
 	skv_conn_phase(&c->r, FLOW_NONE);
@@ -72,7 +72,7 @@ static void conn_destroy(struct skv_httpd *f, struct conn *c)
 	skv_watch_remove(&f->watch, &c->watched);
 	skv_gauge_move(&f->s->metrics, GAUGE_http_open_connections, -1);
 	skv_buf_destroy(&c->r.body);
-	skv_call_destroy(&c->r.c);
+	skv_request_destroy(&c->r.c);
 	skv_free(c);
 }
 
@@ -94,13 +94,13 @@ void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 
 /* ---- begin and end of a request -------------------------------------------------------------- */
 
-static struct skv_request *request_begin(struct skv_httpd *f, struct MHD_Connection *mhd,
+static struct skv_httpd_request *request_begin(struct skv_httpd *f, struct MHD_Connection *mhd,
 					 const char *path, const char *method)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct conn *c = info ? info->socket_context : NULL;
-	struct skv_request *r;
+	struct skv_httpd_request *r;
 
 	if (!c)
 		return NULL;
@@ -116,18 +116,18 @@ static struct skv_request *request_begin(struct skv_httpd *f, struct MHD_Connect
 	return r;
 }
 
-static void drop_body(struct skv_request *r)
+static void drop_body(struct skv_httpd_request *r)
 {
 	if (r->body.cap > KEEP_BODY)
 		skv_buf_destroy(&r->body);
 	skv_buf_clear(&r->body);
 }
 
-void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
+void skv_httpd_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 			   enum MHD_RequestTerminationCode why)
 {
 	struct skv_httpd *f = cls;
-	struct skv_request *r = *state;
+	struct skv_httpd_request *r = *state;
 	struct conn *c;
 
 	(void)mhd;
@@ -139,9 +139,9 @@ void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 	if (!r->answered)
 		skv_metrics_add(&f->s->metrics, METRIC_http_aborted, 1);
 	drop_body(r);
-	skv_call_reset(&r->c);
+	skv_request_reset(&r->c);
 	/* The buffers stay with the connection, everything else begins anew. */
-	*r = (struct skv_request){ .c = r->c, .f = f, .conn = c, .body = r->body };
+	*r = (struct skv_httpd_request){ .c = r->c, .f = f, .conn = c, .body = r->body };
 	*state = NULL;
 	skv_conn_phase(r, FLOW_NONE);
 	skv_conn_deadline(r, 0);
@@ -153,7 +153,7 @@ void skv_request_completed(void *cls, struct MHD_Connection *mhd, void **state,
 /* Called once by the core or a worker when a handed-over request is complete. */
 static void complete(void *ctx, int status)
 {
-	struct skv_request *r = ctx;
+	struct skv_httpd_request *r = ctx;
 	struct MHD_Connection *mhd = r->mhd;
 	struct skv_httpd *f = r->f;
 	enum parking was;
@@ -168,7 +168,7 @@ static void complete(void *ctx, int status)
 }
 
 /* Suspends the connection until complete() has been called. */
-static enum MHD_Result park(struct skv_request *r)
+static enum MHD_Result park(struct skv_httpd_request *r)
 {
 	enum parking expected = PARK_RUNNING;
 
@@ -183,7 +183,7 @@ static enum MHD_Result park(struct skv_request *r)
 	return MHD_YES;
 }
 
-static enum MHD_Result dispatch(struct skv_request *r)
+static enum MHD_Result dispatch(struct skv_httpd_request *r)
 {
 	int rc;
 
@@ -194,7 +194,7 @@ static enum MHD_Result dispatch(struct skv_request *r)
 	r->c.body = r->body.len ? (const char *)r->body.data : "";
 	r->c.n_body = r->body.len;
 	atomic_store(&r->parking, PARK_RUNNING);
-	rc = skv_call_run(&r->c);
+	rc = skv_request_run(&r->c);
 	if (rc == SKV_PENDING)
 		return park(r);
 	r->c.status = rc;
@@ -203,7 +203,7 @@ static enum MHD_Result dispatch(struct skv_request *r)
 
 /* ---- the body -------------------------------------------------------------------------------- */
 
-static void refuse(struct skv_request *r, int status)
+static void refuse(struct skv_httpd_request *r, int status)
 {
 	r->refused = true;
 	r->c.status = status;
@@ -213,13 +213,13 @@ static void refuse(struct skv_request *r, int status)
 
 /* A body nobody wants is read and forgotten, so that the connection lives on, but not without
  * end. */
-static enum MHD_Result throw_away(struct skv_request *r, size_t n)
+static enum MHD_Result throw_away(struct skv_httpd_request *r, size_t n)
 {
 	r->dropped += n;
 	return r->dropped <= r->f->s->o.body_max + DRAIN_NOW ? MHD_YES : MHD_NO;
 }
 
-static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
+static enum MHD_Result take(struct skv_httpd_request *r, const char *data, size_t n)
 {
 	struct skv_httpd *f = r->f;
 	int rc;
@@ -233,7 +233,7 @@ static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
 				   (unsigned long long)f->s->o.body_max));
 		return throw_away(r, n);
 	}
-	rc = skv_call_hold_body(&r->c, n);
+	rc = skv_request_hold_body(&r->c, n);
 	if (rc != SKV_OK) {
 		refuse(r, rc);
 		return throw_away(r, n);
@@ -245,7 +245,7 @@ static enum MHD_Result take(struct skv_request *r, const char *data, size_t n)
 }
 
 /* Declared bytes of the body; UINT64_MAX when it does not say (chunked). */
-static uint64_t declared_length(struct skv_request *r)
+static uint64_t declared_length(struct skv_httpd_request *r)
 {
 	const char *length = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Content-Length");
 
@@ -256,9 +256,9 @@ static uint64_t declared_length(struct skv_request *r)
 
 /* Header complete. Refused requests with a short body wait for it, so that the connection can go
  * on; the others are answered at once, which ends the connection. */
-static enum MHD_Result head(struct skv_request *r)
+static enum MHD_Result head(struct skv_httpd_request *r)
 {
-	int rc = skv_request_admit(r);
+	int rc = skv_httpd_request_admit(r);
 	uint64_t length = declared_length(r);
 
 	if (length > 0)
@@ -278,11 +278,11 @@ static enum MHD_Result head(struct skv_request *r)
 	return skv_answer_send(r);
 }
 
-enum MHD_Result skv_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
+enum MHD_Result skv_httpd_request_serve(void *cls, struct MHD_Connection *mhd, const char *path,
 				  const char *method, const char *version, const char *data,
 				  size_t *size, void **state)
 {
-	struct skv_request *r = *state;
+	struct skv_httpd_request *r = *state;
 	size_t n = *size;
 
 	if (!r || r == &skv_framing_bad_line) {

@@ -10,7 +10,7 @@
 #include "account.h"
 #include "snapshot.h"
 
-int kvcm_run_admin_addAccount(struct kvcm_call *k)
+int kvcm_run_admin_addAccount(struct kvcm_request *k)
 {
 	const KvcmAdmin__AddAccountRequest *req = k->req;
 
@@ -21,7 +21,7 @@ int kvcm_run_admin_addAccount(struct kvcm_call *k)
 	return kvcm_account_add(kvcm_core(k), req->user_name, req->password, (int)req->role, &k->c->err);
 }
 
-int kvcm_run_admin_deleteAccount(struct kvcm_call *k)
+int kvcm_run_admin_deleteAccount(struct kvcm_request *k)
 {
 	const KvcmAdmin__DeleteAccountRequest *req = k->req;
 
@@ -30,7 +30,7 @@ int kvcm_run_admin_deleteAccount(struct kvcm_call *k)
 	return kvcm_account_delete(kvcm_core(k), req->user_name, &k->c->err);
 }
 
-int kvcm_run_admin_listAccount(struct kvcm_call *k)
+int kvcm_run_admin_listAccount(struct kvcm_request *k)
 {
 	KvcmAdmin__ListAccountResponse *res = k->res;
 	struct kvcm_account *v;
@@ -55,7 +55,7 @@ int kvcm_run_admin_listAccount(struct kvcm_call *k)
 
 /* ---- snapshots --------------------------------------------------------------------------------- */
 
-int kvcm_run_admin_genConfigSnapshot(struct kvcm_call *k)
+int kvcm_run_admin_genConfigSnapshot(struct kvcm_request *k)
 {
 	KvcmAdmin__ConfigSnapShotResponse *res = k->res;
 	struct kvcm_snapshot s;
@@ -72,7 +72,7 @@ int kvcm_run_admin_genConfigSnapshot(struct kvcm_call *k)
 	return res->config_snapshot ? SKV_OK : kvcm_nomem(k);
 }
 
-int kvcm_run_admin_loadConfigSnapshot(struct kvcm_call *k)
+int kvcm_run_admin_loadConfigSnapshot(struct kvcm_request *k)
 {
 	const KvcmAdmin__LoadConfigSnapshotRequest *req = k->req;
 	struct kvcm_snapshot s;

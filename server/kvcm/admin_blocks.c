@@ -15,7 +15,7 @@ SAME(RemoveCacheRequest, block_keys);
 SAME(RemoveCacheRequest, token_ids);
 SAME(RemoveCacheRequest, block_mask);
 
-int kvcm_run_admin_removeCache(struct kvcm_call *k) { return kvcm_run_meta_removeCache(k); }
+int kvcm_run_admin_removeCache(struct kvcm_request *k) { return kvcm_run_meta_removeCache(k); }
 
 SAME(GetCacheMetaRequest, instance_id);
 SAME(GetCacheMetaRequest, block_keys);
@@ -23,9 +23,9 @@ SAME(GetCacheMetaRequest, token_ids);
 SAME(GetCacheMetaRequest, block_mask);
 SAME(GetCacheMetaResponse, metas);
 
-int kvcm_run_admin_getCacheMeta(struct kvcm_call *k) { return kvcm_run_meta_getCacheMeta(k); }
+int kvcm_run_admin_getCacheMeta(struct kvcm_request *k) { return kvcm_run_meta_getCacheMeta(k); }
 
-int kvcm_run_admin_registerInstance(struct kvcm_call *k)
+int kvcm_run_admin_registerInstance(struct kvcm_request *k)
 {
 	const KvcmMeta__RegisterInstanceRequest *req = kvcm_register_from_admin(k->req, &k->c->arena);
 

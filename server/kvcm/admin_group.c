@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Path of a required field that is missing. */
-static const char *missing(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *m)
+static const char *missing(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m)
 {
 	const char *field = m ? kvcm_group_missing(m) : NULL;
 
@@ -19,12 +19,12 @@ static const char *missing(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *
 	return field ? kvcm_text(k, "instance_group.%s", field) : NULL;
 }
 
-static int no_such_group(struct kvcm_call *k, const char *name)
+static int no_such_group(struct kvcm_request *k, const char *name)
 {
 	return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "there is no instance group %.100s", name);
 }
 
-static int translate(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *m, struct skv_group_spec *out)
+static int translate(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m, struct skv_group_spec *out)
 {
 	struct skv_storage_view *v;
 	uint32_t n;
@@ -33,7 +33,7 @@ static int translate(struct kvcm_call *k, const KvcmAdmin__InstanceGroup *m, str
 	return rc == SKV_OK ? kvcm_group_spec(m, v, n, &k->c->arena, out, &k->c->err) : rc;
 }
 
-static int find(struct kvcm_call *k, const char *name, struct skv_group_view **out)
+static int find(struct kvcm_request *k, const char *name, struct skv_group_view **out)
 {
 	uint32_t n;
 	int rc = skv_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
@@ -42,7 +42,7 @@ static int find(struct kvcm_call *k, const char *name, struct skv_group_view **o
 	return rc == SKV_E_NOT_FOUND ? no_such_group(k, name) : rc;
 }
 
-int kvcm_run_admin_createInstanceGroup(struct kvcm_call *k)
+int kvcm_run_admin_createInstanceGroup(struct kvcm_request *k)
 {
 	const KvcmAdmin__CreateInstanceGroupRequest *req = k->req;
 	const char *field = missing(k, req->instance_group);
@@ -60,7 +60,7 @@ int kvcm_run_admin_createInstanceGroup(struct kvcm_call *k)
 	return rc;
 }
 
-int kvcm_run_admin_updateInstanceGroup(struct kvcm_call *k)
+int kvcm_run_admin_updateInstanceGroup(struct kvcm_request *k)
 {
 	const KvcmAdmin__UpdateInstanceGroupRequest *req = k->req;
 	const char *field = missing(k, req->instance_group);
@@ -83,7 +83,7 @@ int kvcm_run_admin_updateInstanceGroup(struct kvcm_call *k)
 	return rc;
 }
 
-int kvcm_run_admin_removeInstanceGroup(struct kvcm_call *k)
+int kvcm_run_admin_removeInstanceGroup(struct kvcm_request *k)
 {
 	const char *name = ((const KvcmAdmin__RemoveInstanceGroupRequest *)k->req)->name;
 	int rc;
@@ -98,7 +98,7 @@ int kvcm_run_admin_removeInstanceGroup(struct kvcm_call *k)
 	return rc;
 }
 
-int kvcm_run_admin_getInstanceGroup(struct kvcm_call *k)
+int kvcm_run_admin_getInstanceGroup(struct kvcm_request *k)
 {
 	const char *name = ((const KvcmAdmin__GetInstanceGroupRequest *)k->req)->name;
 	KvcmAdmin__GetInstanceGroupResponse *res = k->res;
@@ -114,7 +114,7 @@ int kvcm_run_admin_getInstanceGroup(struct kvcm_call *k)
 	return res->instance_group ? SKV_OK : kvcm_nomem(k);
 }
 
-int kvcm_run_admin_listInstanceGroup(struct kvcm_call *k)
+int kvcm_run_admin_listInstanceGroup(struct kvcm_request *k)
 {
 	KvcmAdmin__ListInstanceGroupResponse *res = k->res;
 	struct skv_group_view *v;

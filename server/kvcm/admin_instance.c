@@ -8,12 +8,12 @@
 #include <assert.h>
 #include <string.h>
 
-static int no_such_instance(struct kvcm_call *k, const char *id)
+static int no_such_instance(struct kvcm_request *k, const char *id)
 {
 	return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "there is no instance %.127s", id);
 }
 
-static int find(struct kvcm_call *k, const char *id, struct skv_instance_view **out)
+static int find(struct kvcm_request *k, const char *id, struct skv_instance_view **out)
 {
 	uint32_t n;
 	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n, &k->c->err);
@@ -22,7 +22,7 @@ static int find(struct kvcm_call *k, const char *id, struct skv_instance_view **
 	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;
 }
 
-int kvcm_run_admin_removeInstance(struct kvcm_call *k)
+int kvcm_run_admin_removeInstance(struct kvcm_request *k)
 {
 	const KvcmAdmin__RemoveInstanceRequest *req = k->req;
 	struct skv_instance_view *v;
@@ -41,14 +41,14 @@ int kvcm_run_admin_removeInstance(struct kvcm_call *k)
 	return rc;
 }
 
-static KvcmAdmin__InstanceInfo *info(struct kvcm_call *k, const struct skv_instance_spec *s)
+static KvcmAdmin__InstanceInfo *info(struct kvcm_request *k, const struct skv_instance_spec *s)
 {
 	KvcmMeta__InstanceInfo *m = kvcm_instance_message(s, &k->c->arena);
 
 	return m ? kvcm_instance_for_admin(m, &k->c->arena) : NULL;
 }
 
-int kvcm_run_admin_getInstanceInfo(struct kvcm_call *k)
+int kvcm_run_admin_getInstanceInfo(struct kvcm_request *k)
 {
 	const KvcmAdmin__GetInstanceInfoRequest *req = k->req;
 	KvcmAdmin__GetInstanceInfoResponse *res = k->res;
@@ -65,7 +65,7 @@ int kvcm_run_admin_getInstanceInfo(struct kvcm_call *k)
 }
 
 /* An unknown group has none: the peer's tests ask for that. */
-int kvcm_run_admin_listInstanceInfo(struct kvcm_call *k)
+int kvcm_run_admin_listInstanceInfo(struct kvcm_request *k)
 {
 	const char *group = ((const KvcmAdmin__ListInstanceInfoRequest *)k->req)->instance_group_name;
 	KvcmAdmin__ListInstanceInfoResponse *res = k->res;

@@ -89,7 +89,7 @@ static void add(void *ctx, const struct kvcm_metric *m)
 		l->failed = true;
 }
 
-int kvcm_run_admin_getMetrics(struct kvcm_call *k)
+int kvcm_run_admin_getMetrics(struct kvcm_request *k)
 {
 	struct list l = { .a = &k->c->arena, .res = k->res };
 

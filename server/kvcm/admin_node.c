@@ -30,7 +30,7 @@ struct kvcm_health kvcm_health(struct skv_service *s)
 						!skv_core_load_fails(s->core) };
 }
 
-int kvcm_run_admin_checkHealth(struct kvcm_call *k)
+int kvcm_run_admin_checkHealth(struct kvcm_request *k)
 {
 	KvcmAdmin__CheckHealthResponse *res = k->res;
 	struct kvcm_health h = kvcm_health(k->c->s);
@@ -41,7 +41,7 @@ int kvcm_run_admin_checkHealth(struct kvcm_call *k)
 	return SKV_OK;
 }
 
-int kvcm_run_admin_getManagerClusterInfo(struct kvcm_call *k)
+int kvcm_run_admin_getManagerClusterInfo(struct kvcm_request *k)
 {
 	const int64_t now = (int64_t)skv_wall_ms(&skv_clock_system);
 	KvcmAdmin__GetManagerClusterInfoResponse *res = k->res;
@@ -61,14 +61,14 @@ int kvcm_run_admin_getManagerClusterInfo(struct kvcm_call *k)
 
 /* ---- stepping down ----------------------------------------------------------------------------- */
 
-int kvcm_run_admin_leaderDemote(struct kvcm_call *k)
+int kvcm_run_admin_leaderDemote(struct kvcm_request *k)
 {
 	uint32_t delay = atomic_load(&kvcm_of(k)->campaign_delay_ms);
 
 	return skv_core_demote(kvcm_core(k), delay, &k->c->err);
 }
 
-int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_call *k)
+int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_request *k)
 {
 	KvcmAdmin__GetLeaderElectorConfigResponse *res = k->res;
 
@@ -76,7 +76,7 @@ int kvcm_run_admin_getLeaderElectorConfig(struct kvcm_call *k)
 	return SKV_OK;
 }
 
-int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_call *k)
+int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_request *k)
 {
 	const KvcmAdmin__UpdateLeaderElectorConfigRequest *req = k->req;
 
@@ -89,7 +89,7 @@ int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_call *k)
 
 /* ---- the log ----------------------------------------------------------------------------------- */
 
-int kvcm_run_admin_updateLogger(struct kvcm_call *k)
+int kvcm_run_admin_updateLogger(struct kvcm_request *k)
 {
 	static const struct {
 		const char *name;
@@ -111,7 +111,7 @@ int kvcm_run_admin_updateLogger(struct kvcm_call *k)
 
 /* ---- tokens ------------------------------------------------------------------------------------ */
 
-int kvcm_run_admin_setAdminAuthTokens(struct kvcm_call *k)
+int kvcm_run_admin_setAdminAuthTokens(struct kvcm_request *k)
 {
 	const KvcmAdmin__SetAdminAuthTokensRequest *req = k->req;
 	int rc = skv_auth_give(&k->c->s->auth, k->c->caller.tenant, (const char *const *)req->tokens, req->n_tokens,
@@ -120,7 +120,7 @@ int kvcm_run_admin_setAdminAuthTokens(struct kvcm_call *k)
 	return rc;
 }
 
-int kvcm_run_admin_rotateAdminAuthToken(struct kvcm_call *k)
+int kvcm_run_admin_rotateAdminAuthToken(struct kvcm_request *k)
 {
 	const KvcmAdmin__RotateAdminAuthTokenRequest *req = k->req;
 
@@ -131,7 +131,7 @@ int kvcm_run_admin_rotateAdminAuthToken(struct kvcm_call *k)
 	return skv_auth_rotate(&k->c->s->auth, req->old_token, req->new_token, &k->c->err);
 }
 
-int kvcm_run_admin_listAdminAuthTokens(struct kvcm_call *k)
+int kvcm_run_admin_listAdminAuthTokens(struct kvcm_request *k)
 {
 	KvcmAdmin__ListAdminAuthTokensResponse *res = k->res;
 	const uint32_t *prints;

@@ -9,10 +9,10 @@
 #include <assert.h>
 #include <string.h>
 
-static const struct kvcm_model *model(const struct kvcm_call *k) { return &kvcm_of(k)->model; }
+static const struct kvcm_model *model(const struct kvcm_request *k) { return &kvcm_of(k)->model; }
 
 /* The storage's spec. SKV_E_NOT_FOUND says its name. */
-static int find(struct kvcm_call *k, const char *name, struct skv_storage_spec *out)
+static int find(struct kvcm_request *k, const char *name, struct skv_storage_spec *out)
 {
 	struct skv_storage_view *v;
 	uint32_t n;
@@ -47,7 +47,7 @@ static const char *missing(const KvcmAdmin__StorageConfig *m)
 	}
 }
 
-int kvcm_run_admin_addStorage(struct kvcm_call *k)
+int kvcm_run_admin_addStorage(struct kvcm_request *k)
 {
 	const KvcmAdmin__AddStorageRequest *req = k->req;
 	const KvcmAdmin__StorageConfig *m = req->storage;
@@ -68,7 +68,7 @@ int kvcm_run_admin_addStorage(struct kvcm_call *k)
 }
 
 /* Elsewhere, with `force_update`: an empty storage goes and is made anew; if that fails the old one comes back. */
-static int replace(struct kvcm_call *k, const KvcmAdmin__StorageConfig *m, const struct skv_storage_spec *have)
+static int replace(struct kvcm_request *k, const KvcmAdmin__StorageConfig *m, const struct skv_storage_spec *have)
 {
 	struct skv_error ignored;
 	int rc = skv_core_storage_delete(kvcm_core(k), have->name, &k->c->err);
@@ -81,7 +81,7 @@ static int replace(struct kvcm_call *k, const KvcmAdmin__StorageConfig *m, const
 	return rc;
 }
 
-int kvcm_run_admin_updateStorage(struct kvcm_call *k)
+int kvcm_run_admin_updateStorage(struct kvcm_request *k)
 {
 	const KvcmAdmin__UpdateStorageRequest *req = k->req;
 	const KvcmAdmin__StorageConfig *m = req->storage, *was;
@@ -108,7 +108,7 @@ int kvcm_run_admin_updateStorage(struct kvcm_call *k)
 	return rc;
 }
 
-static int set_enabled(struct kvcm_call *k, const char *name, bool enabled)
+static int set_enabled(struct kvcm_request *k, const char *name, bool enabled)
 {
 	struct skv_storage_spec spec;
 	int rc;
@@ -122,17 +122,17 @@ static int set_enabled(struct kvcm_call *k, const char *name, bool enabled)
 	return skv_core_storage_change(kvcm_core(k), &spec, &k->c->err);
 }
 
-int kvcm_run_admin_enableStorage(struct kvcm_call *k)
+int kvcm_run_admin_enableStorage(struct kvcm_request *k)
 {
 	return set_enabled(k, ((const KvcmAdmin__EnableStorageRequest *)k->req)->storage_unique_name, true);
 }
 
-int kvcm_run_admin_disableStorage(struct kvcm_call *k)
+int kvcm_run_admin_disableStorage(struct kvcm_request *k)
 {
 	return set_enabled(k, ((const KvcmAdmin__DisableStorageRequest *)k->req)->storage_unique_name, false);
 }
 
-int kvcm_run_admin_removeStorage(struct kvcm_call *k)
+int kvcm_run_admin_removeStorage(struct kvcm_request *k)
 {
 	const char *name = ((const KvcmAdmin__RemoveStorageRequest *)k->req)->storage_unique_name;
 	int rc;
@@ -149,7 +149,7 @@ int kvcm_run_admin_removeStorage(struct kvcm_call *k)
 	return rc;
 }
 
-int kvcm_run_admin_listStorage(struct kvcm_call *k)
+int kvcm_run_admin_listStorage(struct kvcm_request *k)
 {
 	KvcmAdmin__ListStorageResponse *res = k->res;
 	struct skv_storage_view *v;

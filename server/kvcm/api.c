@@ -19,14 +19,14 @@
 
 /* ---- one call ---------------------------------------------------------------------------------- */
 
-static const struct skv_proto_codec *codec_of(const struct skv_call *c)
+static const struct skv_proto_codec *codec_of(const struct skv_request *c)
 {
 	return c->wire == WIRE_GRPC ? &skv_proto_binary : &skv_proto_json;
 }
 
-static int head(struct skv_call *c, const struct skv_head *h)
+static int head(struct skv_request *c, const struct skv_head *h)
 {
-	struct kvcm_call *k = c->state;
+	struct kvcm_request *k = c->state;
 
 	(void)h;
 	k->c = c;
@@ -36,7 +36,7 @@ static int head(struct skv_call *c, const struct skv_head *h)
 }
 
 /* The whole message is the request. */
-static int message(struct skv_call *c, const uint8_t *p, size_t n)
+static int message(struct skv_request *c, const uint8_t *p, size_t n)
 {
 	c->body = n ? (const char *)p : "";
 	c->n_body = n;
@@ -52,9 +52,9 @@ static const struct skv_proto_alias aliases[] = {
 };
 
 /* Who changes how things are is told what of it was not understood. Others are many, and mean one version or another. */
-static int read_message(struct kvcm_call *k, ProtobufCMessage **out)
+static int read_message(struct kvcm_request *k, ProtobufCMessage **out)
 {
-	struct skv_call *c = k->c;
+	struct skv_request *c = k->c;
 
 	if (!(k->op->flags & KVCM_WORKER))
 		return codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, out, &c->err);
@@ -68,7 +68,7 @@ static int read_message(struct kvcm_call *k, ProtobufCMessage **out)
 }
 
 /* The answer says nothing, as the peer's: the reason is in the log, one line a second. */
-static void log_unread(const struct kvcm_call *k)
+static void log_unread(const struct kvcm_request *k)
 {
 	static atomic_uint_fast64_t last;
 	uint64_t now = skv_now_ms(&skv_clock_system) / 1000 + 1, was = atomic_load(&last);
@@ -78,9 +78,9 @@ static void log_unread(const struct kvcm_call *k)
 			*k->c->err.field ? ": " : "", k->c->err.message);
 }
 
-static int run(struct skv_call *c)
+static int run(struct skv_request *c)
 {
-	struct kvcm_call *k = c->state;
+	struct kvcm_request *k = c->state;
 	ProtobufCMessage *m;
 	int rc;
 
@@ -98,9 +98,9 @@ static int run(struct skv_call *c)
 	return k->res ? kvcm_op_run(k) : kvcm_nomem(k);
 }
 
-static void encode(struct kvcm_call *k)
+static void encode(struct kvcm_request *k)
 {
-	struct skv_call *c = k->c;
+	struct skv_request *c = k->c;
 
 	for (unsigned i = 0; i + 1 < sizeof k->splice / sizeof k->splice[0]; i++)
 		if (k->splice[i + 1].field)
@@ -109,9 +109,9 @@ static void encode(struct kvcm_call *k)
 	c->type = codec_of(c)->content_type;
 }
 
-static void answer_failure(struct kvcm_call *k, int status)
+static void answer_failure(struct kvcm_request *k, int status)
 {
-	struct skv_call *c = k->c;
+	struct skv_request *c = k->c;
 	int code;
 
 	assert(status != SKV_OK && status != SKV_PENDING);
@@ -124,9 +124,9 @@ static void answer_failure(struct kvcm_call *k, int status)
 		c->out.failed = true;
 }
 
-static void write(struct skv_call *c)
+static void write(struct skv_request *c)
 {
-	struct kvcm_call *k = c->state;
+	struct kvcm_request *k = c->state;
 	int rc = k->op->write ? k->op->write(k) : SKV_OK;
 
 	if (rc == SKV_OK && !kvcm_put_header(k, KVCM_META__ERROR_CODE__OK, kvcm_answer_message(k, SKV_OK)))
@@ -144,7 +144,7 @@ static void write(struct skv_call *c)
 static const char out_of_memory[] =
 	"{\"header\":{\"status\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"out of memory\"},\"request_id\":\"\"}}";
 
-static unsigned fixed(struct skv_call *c, const char *text, unsigned status)
+static unsigned fixed(struct skv_request *c, const char *text, unsigned status)
 {
 	c->fixed = text;
 	c->type = "application/json";
@@ -152,7 +152,7 @@ static unsigned fixed(struct skv_call *c, const char *text, unsigned status)
 }
 
 /* 3.12 of the peer: who may not is told in HTTP's terms. */
-static unsigned refuse_caller(struct skv_call *c)
+static unsigned refuse_caller(struct skv_request *c)
 {
 	if (c->status == SKV_E_FORBIDDEN)
 		return fixed(c, "{\"error\":\"forbidden\"}", 403);
@@ -164,9 +164,9 @@ static unsigned refuse_caller(struct skv_call *c)
 }
 
 /* Nothing of the operation has been done, or there is none. */
-static unsigned fail_outside(struct skv_call *c)
+static unsigned fail_outside(struct skv_request *c)
 {
-	struct kvcm_call *k = c->state;
+	struct kvcm_request *k = c->state;
 
 	if (c->status == SKV_E_UNAUTHENTICATED || c->status == SKV_E_FORBIDDEN)
 		return refuse_caller(c);
@@ -180,9 +180,9 @@ static unsigned fail_outside(struct skv_call *c)
 	return c->status == SKV_E_NOT_READY ? 200 : (unsigned)skv_status_http(c->status);
 }
 
-static unsigned fail(struct skv_call *c)
+static unsigned fail(struct skv_request *c)
 {
-	struct kvcm_call *k = c->state;
+	struct kvcm_request *k = c->state;
 	unsigned status = 200;
 
 	assert(c->status != SKV_OK);
@@ -280,7 +280,7 @@ int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct skv_erro
 		.prefix = "/api/",
 		.routes = routes,
 		.n_routes = sizeof routes / sizeof routes[0],
-		.state_size = sizeof(struct kvcm_call),
+		.state_size = sizeof(struct kvcm_request),
 		.ctx = m,
 		.head = head,
 		.message = message,

@@ -30,7 +30,7 @@ static bool goes_on(struct kvcm_ask *own)
 
 static int ask_on(struct kvcm_ask *own)
 {
-	struct kvcm_call *k = own->k;
+	struct kvcm_request *k = own->k;
 	struct skv_lookup_res *res;
 	int rc;
 
@@ -58,7 +58,7 @@ static void asked(void *ctx, int status)
 		own->k->c->done.fn(own->k->c->done.ctx, status);
 }
 
-int kvcm_ask(struct kvcm_call *k, const struct kvcm_keys *keys, struct kvcm_ask *ask)
+int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_ask *ask)
 {
 	ask->k = k;
 	ask->keys = *keys;
@@ -66,7 +66,7 @@ int kvcm_ask(struct kvcm_call *k, const struct kvcm_keys *keys, struct kvcm_ask 
 	return ask_on(ask);
 }
 
-static bool room_for_all(struct kvcm_call *k, const struct kvcm_ask *own, struct skv_lookup_res *all)
+static bool room_for_all(struct kvcm_request *k, const struct kvcm_ask *own, struct skv_lookup_res *all)
 {
 	uint32_t files = 0;
 
@@ -100,7 +100,7 @@ static void append_rows(struct skv_lookup_res *all, const struct skv_lookup_res 
 
 int kvcm_ask_join(struct kvcm_ask *own)
 {
-	struct kvcm_call *k = own->k;
+	struct kvcm_request *k = own->k;
 	bool prefix = own->req.mode == SKV_LOOKUP_PREFIX;
 
 	own->res = *own->part[0];
@@ -143,7 +143,7 @@ int kvcm_ask_place(struct kvcm_ask *own, uint32_t at, uint32_t n)
 
 /* ---- lengths ----------------------------------------------------------------------------------- */
 
-static int length(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, uint32_t begin, uint32_t end,
+static int length(struct kvcm_request *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, uint32_t begin, uint32_t end,
 		  uint32_t *matched)
 {
 	int rc;
@@ -157,7 +157,7 @@ static int length(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_
 	return rc;
 }
 
-int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum)
+int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum)
 {
 	struct skv_lookup_req req = *how;
 	uint32_t matched, at = 0, n;
@@ -173,7 +173,7 @@ int kvcm_lengths(struct kvcm_call *k, const struct kvcm_keys *keys, const struct
 }
 
 /* From the end on, each portion with all but one key of a window of the one behind it. */
-int kvcm_find_window(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *begin,
+int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *begin,
 		     uint32_t *n)
 {
 	struct skv_lookup_req req = *how;
@@ -191,7 +191,7 @@ int kvcm_find_window(struct kvcm_call *k, const struct kvcm_keys *keys, const st
 }
 
 /* How long the prefix with all specs of full attention is; then the last block in it that has the states. */
-int kvcm_find_states(struct kvcm_call *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *out)
+int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *out)
 {
 	struct skv_lookup_req req = *how;
 	uint32_t at = 0, n, matched;

@@ -12,7 +12,7 @@
 #include "faults.h"
 
 /* There is one type of fault; clients give names and numbers of others, and get that one. */
-int kvcm_run_debug_injectFault(struct kvcm_call *k)
+int kvcm_run_debug_injectFault(struct kvcm_request *k)
 {
 	const KvcmDebug__InjectFaultRequest *req = k->req;
 	struct kvcm_fault fault = { .at = req->trigger_at_call };
@@ -27,7 +27,7 @@ int kvcm_run_debug_injectFault(struct kvcm_call *k)
 	return kvcm_faults_inject(&kvcm_of(k)->faults, &fault, &k->c->err);
 }
 
-int kvcm_run_debug_removeFault(struct kvcm_call *k)
+int kvcm_run_debug_removeFault(struct kvcm_request *k)
 {
 	const KvcmDebug__RemoveFaultRequest *req = k->req;
 
@@ -37,7 +37,7 @@ int kvcm_run_debug_removeFault(struct kvcm_call *k)
 	return SKV_OK;
 }
 
-int kvcm_run_debug_clearFaults(struct kvcm_call *k)
+int kvcm_run_debug_clearFaults(struct kvcm_request *k)
 {
 	kvcm_faults_clear(&kvcm_of(k)->faults);
 	return SKV_OK;

@@ -15,7 +15,7 @@
 
 #define EMPTY_S 10u
 
-static uint64_t proof(struct kvcm_call *k, const char *instance, uint64_t first)
+static uint64_t proof(struct kvcm_request *k, const char *instance, uint64_t first)
 {
 	char text[2 * SKV_MAX_NAME + 64];
 	int n = snprintf(text, sizeof text, "kvcm session/%s/%.*s/%016llx", k->c->caller.tenant, (int)SKV_MAX_NAME,
@@ -27,7 +27,7 @@ static uint64_t proof(struct kvcm_call *k, const char *instance, uint64_t first)
 
 static uint32_t seconds(void) { return (uint32_t)(skv_wall_ms(&skv_clock_system) / 1000); }
 
-void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[SKV_SESSION_ID_HEX + 1])
+void kvcm_empty_make(struct kvcm_request *k, const char *instance, char out[SKV_SESSION_ID_HEX + 1])
 {
 	static atomic_uint_fast32_t number;
 	uint64_t first = (uint64_t)seconds() << 32 | (uint32_t)atomic_fetch_add(&number, 1);
@@ -35,7 +35,7 @@ void kvcm_empty_make(struct kvcm_call *k, const char *instance, char out[SKV_SES
 	skv_key_to_hex((struct skv_key){ first, proof(k, instance, first) }, out);
 }
 
-enum kvcm_empty kvcm_empty_check(struct kvcm_call *k, const char *instance, const char *id)
+enum kvcm_empty kvcm_empty_check(struct kvcm_request *k, const char *instance, const char *id)
 {
 	struct skv_key key;
 	uint64_t expected;

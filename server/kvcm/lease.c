@@ -41,7 +41,7 @@ static bool is_fresh(uint64_t word, uint64_t hash, uint64_t second)
 	return (word ^ hash) >> (FACT_BITS + SECOND_BITS) == 0 && (age & ((1u << SECOND_BITS) - 1)) <= 1;
 }
 
-static uint32_t ask(struct kvcm_call *k, const char *instance)
+static uint32_t ask(struct kvcm_request *k, const char *instance)
 {
 	const struct skv_instance_spec *spec;
 	struct skv_group_view *v;
@@ -61,7 +61,7 @@ static uint32_t ask(struct kvcm_call *k, const char *instance)
 	return windows | (lease < least ? least : lease > LEASE_LIMIT ? LEASE_LIMIT : lease);
 }
 
-static uint32_t facts(struct kvcm_call *k, const char *instance)
+static uint32_t facts(struct kvcm_request *k, const char *instance)
 {
 	char name[2 * SKV_MAX_NAME + 2];
 	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME, instance);
@@ -81,6 +81,6 @@ static uint32_t facts(struct kvcm_call *k, const char *instance)
 	return word & (LEASE_LIMIT | WINDOWS);
 }
 
-uint32_t kvcm_lease_ms(struct kvcm_call *k, const char *instance) { return facts(k, instance) & LEASE_LIMIT; }
+uint32_t kvcm_lease_ms(struct kvcm_request *k, const char *instance) { return facts(k, instance) & LEASE_LIMIT; }
 
-bool kvcm_has_windows(struct kvcm_call *k, const char *instance) { return facts(k, instance) & WINDOWS; }
+bool kvcm_has_windows(struct kvcm_request *k, const char *instance) { return facts(k, instance) & WINDOWS; }

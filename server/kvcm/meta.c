@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct skv_instance_spec **out)
+int kvcm_take_instance(struct kvcm_request *k, const char *instance, const struct skv_instance_spec **out)
 {
 	struct skv_instance_view *v;
 	uint32_t n;
@@ -18,7 +18,7 @@ int kvcm_take_instance(struct kvcm_call *k, const char *instance, const struct s
 	return rc;
 }
 
-int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__InstanceInfo **out)
+int kvcm_take_info(struct kvcm_request *k, const char *instance, const KvcmMeta__InstanceInfo **out)
 {
 	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, instance, &spec);
@@ -32,7 +32,7 @@ int kvcm_take_info(struct kvcm_call *k, const char *instance, const KvcmMeta__In
 /* ---- keys -------------------------------------------------------------------------------------- */
 
 /* Keys of whole blocks; a rest of less than a block has none. */
-static int from_tokens(struct kvcm_call *k, const char *instance, const int64_t *tokens, size_t n,
+static int from_tokens(struct kvcm_request *k, const char *instance, const int64_t *tokens, size_t n,
 		       const int64_t **keys, size_t *n_keys)
 {
 	const struct skv_instance_spec *spec;
@@ -52,7 +52,7 @@ static int from_tokens(struct kvcm_call *k, const char *instance, const int64_t 
 	return SKV_OK;
 }
 
-int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
+int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
 		   const int64_t *token_ids, size_t n_token_ids, uint32_t max, struct kvcm_keys *out)
 {
 	const char *field = n_block_keys > 0 ? "block_keys" : "token_ids"; /* what the client has sent */
@@ -78,7 +78,7 @@ int kvcm_take_keys(struct kvcm_call *k, const char *instance, const int64_t *blo
 	return SKV_OK;
 }
 
-int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys)
+int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys)
 {
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
@@ -92,7 +92,7 @@ int kvcm_take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, 
 	return SKV_OK;
 }
 
-int kvcm_check_places(struct kvcm_call *k, const char *instance, uint32_t n, uint32_t more, bool tokens)
+int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more, bool tokens)
 {
 	const char *field = tokens ? "token_ids" : "block_keys";
 	const struct skv_instance_spec *spec;
@@ -109,7 +109,7 @@ int kvcm_check_places(struct kvcm_call *k, const char *instance, uint32_t n, uin
 
 /* ---- states ------------------------------------------------------------------------------------ */
 
-static bool room_for_states(struct kvcm_call *k, const struct skv_states_req *req, struct skv_states_res *all)
+static bool room_for_states(struct kvcm_request *k, const struct skv_states_req *req, struct skv_states_res *all)
 {
 	const size_t n = (size_t)req->n_keys * all->n_specs;
 	struct skv_arena *a = &k->c->arena;
@@ -125,7 +125,7 @@ static bool room_for_states(struct kvcm_call *k, const struct skv_states_req *re
 }
 
 /* Its files get numbers behind those that are there. */
-static bool append_states(struct kvcm_call *k, struct skv_states_res *all, const struct skv_states_res *part)
+static bool append_states(struct kvcm_request *k, struct skv_states_res *all, const struct skv_states_res *part)
 {
 	const size_t at = (size_t)all->n_keys * all->n_specs, n = (size_t)part->n_keys * all->n_specs;
 	struct skv_file_ref *files = skv_arena_alloc(&k->c->arena, (all->files.n + part->files.n + 1u) * sizeof *files);
@@ -148,7 +148,7 @@ static bool append_states(struct kvcm_call *k, struct skv_states_res *all, const
 	return true;
 }
 
-int kvcm_states(struct kvcm_call *k, const struct skv_states_req *req, struct skv_states_res *res)
+int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req, struct skv_states_res *res)
 {
 	struct skv_states_req part_req = *req;
 	struct skv_states_res part;
@@ -175,7 +175,7 @@ int kvcm_states(struct kvcm_call *k, const struct skv_states_req *req, struct sk
 
 /* ---- locations --------------------------------------------------------------------------------- */
 
-const char *const *kvcm_roots(struct kvcm_call *k, const struct skv_files *files)
+const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files)
 {
 	const char **roots = skv_arena_alloc(&k->c->arena, (files->n + 1) * sizeof *roots);
 
@@ -184,7 +184,7 @@ const char *const *kvcm_roots(struct kvcm_call *k, const struct skv_files *files
 	return roots;
 }
 
-void kvcm_splice(struct kvcm_call *k, unsigned at, struct kvcm_locations *l)
+void kvcm_splice(struct kvcm_request *k, unsigned at, struct kvcm_locations *l)
 {
 	assert(at < sizeof k->splice / sizeof k->splice[0] && l->field != 0);
 	k->splice[at] = (struct skv_proto_splice){ l->field, kvcm_locations_json, kvcm_locations_binary, l, NULL };

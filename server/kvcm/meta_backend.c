@@ -34,7 +34,7 @@ static bool is_strategy(int strategy, int type)
 	}
 }
 
-static int take_selectors(struct kvcm_call *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req,
+static int take_selectors(struct kvcm_request *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req,
 			  struct by_backend *own)
 {
 	for (size_t i = 0; i < req->n_backend_selectors; i++) {
@@ -49,7 +49,7 @@ static int take_selectors(struct kvcm_call *k, const KvcmMeta__GetCacheLocations
 	return own->types ? SKV_OK : kvcm_missing(k, "backend_selectors");
 }
 
-static int check_names(struct kvcm_call *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req, uint32_t n_keys)
+static int check_names(struct kvcm_request *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req, uint32_t n_keys)
 {
 	if (req->n_location_spec_names > 0 && req->n_location_spec_names != n_keys)
 		return kvcm_missing(k, "location_spec_names");
@@ -59,7 +59,7 @@ static int check_names(struct kvcm_call *k, const KvcmMeta__GetCacheLocationsByB
 	return SKV_OK;
 }
 
-int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_call *k)
+int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_request *k)
 {
 	const KvcmMeta__GetCacheLocationsByBackendRequest *req = k->req;
 	struct by_backend *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -117,7 +117,7 @@ static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest 
 	return asked;
 }
 
-int kvcm_write_by_backend(struct kvcm_call *k)
+int kvcm_write_by_backend(struct kvcm_request *k)
 {
 	struct by_backend *own = k->own;
 	struct skv_lookup_res *res = &own->ask.res;

@@ -15,7 +15,7 @@ struct states {
 	struct kvcm_locations locations, replicas;
 };
 
-int kvcm_run_meta_getCacheMeta(struct kvcm_call *k)
+int kvcm_run_meta_getCacheMeta(struct kvcm_request *k)
 {
 	const KvcmMeta__GetCacheMetaRequest *req = k->req;
 	struct states *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -69,7 +69,7 @@ static enum kvcm_status settle(struct skv_states_res *res, uint32_t row)
 	return KVCM_NOT_FOUND;
 }
 
-static char *meta_of(struct kvcm_call *k, const struct states *own, uint32_t row)
+static char *meta_of(struct kvcm_request *k, const struct states *own, uint32_t row)
 {
 	const struct skv_location *loc = own->res.loc + (size_t)row * own->res.n_specs;
 	enum kvcm_status status = (enum kvcm_status)own->status[row];
@@ -85,7 +85,7 @@ static char *meta_of(struct kvcm_call *k, const struct states *own, uint32_t row
 	return kvcm_text(k, "{\"id\":\"%.*s\",\"status\":\"%s\"}", n, id, kvcm_status_name(status));
 }
 
-int kvcm_write_cache_meta(struct kvcm_call *k)
+int kvcm_write_cache_meta(struct kvcm_request *k)
 {
 	KvcmMeta__GetCacheMetaResponse *out = k->res;
 	struct states *own = k->own;

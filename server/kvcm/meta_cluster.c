@@ -7,7 +7,7 @@
 
 #include "node.h"
 
-int kvcm_run_meta_getClusterInfo(struct kvcm_call *k)
+int kvcm_run_meta_getClusterInfo(struct kvcm_request *k)
 {
 	KvcmMeta__GetClusterInfoResponse *res = k->res;
 	struct kvcm_cluster c;

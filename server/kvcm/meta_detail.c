@@ -16,7 +16,7 @@ struct detail {
 };
 
 /* As kvcm_take_unmasked, and tells which they were. */
-static int take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys, uint32_t **index)
+static int take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys, uint32_t **index)
 {
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
@@ -36,7 +36,7 @@ static int take_unmasked(struct kvcm_call *k, const ProtobufCMessage *block_mask
 	return SKV_OK;
 }
 
-int kvcm_run_meta_getCacheMetaDetail(struct kvcm_call *k)
+int kvcm_run_meta_getCacheMetaDetail(struct kvcm_request *k)
 {
 	const KvcmMeta__GetCacheMetaDetailRequest *req = k->req;
 	struct detail *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -65,7 +65,7 @@ int kvcm_run_meta_getCacheMetaDetail(struct kvcm_call *k)
 
 /* ---- the answer ---------------------------------------------------------------------------------- */
 
-static bool add_spec(struct kvcm_call *k, const struct skv_states_res *res, uint32_t spec, const struct skv_location *loc,
+static bool add_spec(struct kvcm_request *k, const struct skv_states_res *res, uint32_t spec, const struct skv_location *loc,
 		     KvcmMeta__CacheLocationDetail *out)
 {
 	KvcmMeta__LocationSpec *s = skv_proto_make(&kvcm_meta__location_spec__descriptor, &k->c->arena);
@@ -91,7 +91,7 @@ static bool add_spec(struct kvcm_call *k, const struct skv_states_res *res, uint
 }
 
 /* The row's specs in one state; none: NULL is put nowhere. */
-static bool add_location(struct kvcm_call *k, const struct skv_states_res *res, uint32_t row, uint8_t state,
+static bool add_location(struct kvcm_request *k, const struct skv_states_res *res, uint32_t row, uint8_t state,
 			 KvcmMeta__CacheLocationStatus status, KvcmMeta__CacheMetaDetailItem *item)
 {
 	const uint8_t *states = res->state + (size_t)row * res->n_specs;
@@ -120,7 +120,7 @@ static bool add_location(struct kvcm_call *k, const struct skv_states_res *res, 
 	return true;
 }
 
-static bool add_prev(struct kvcm_call *k, const struct skv_key *prev, KvcmMeta__CacheMetaDetailItem *item)
+static bool add_prev(struct kvcm_request *k, const struct skv_key *prev, KvcmMeta__CacheMetaDetailItem *item)
 {
 	KvcmMeta__CacheMetaDetailItem__PropertiesEntry *p =
 		skv_proto_make(&kvcm_meta__cache_meta_detail_item__properties_entry__descriptor, &k->c->arena);
@@ -135,7 +135,7 @@ static bool add_prev(struct kvcm_call *k, const struct skv_key *prev, KvcmMeta__
 	return true;
 }
 
-static bool fill_item(struct kvcm_call *k, const struct detail *own, uint32_t row, KvcmMeta__CacheMetaDetailItem *item)
+static bool fill_item(struct kvcm_request *k, const struct detail *own, uint32_t row, KvcmMeta__CacheMetaDetailItem *item)
 {
 	const struct skv_states_res *res = &own->res;
 
@@ -159,7 +159,7 @@ static bool fill_item(struct kvcm_call *k, const struct detail *own, uint32_t ro
 	return item->n_locations > 0;
 }
 
-int kvcm_write_cache_meta_detail(struct kvcm_call *k)
+int kvcm_write_cache_meta_detail(struct kvcm_request *k)
 {
 	KvcmMeta__GetCacheMetaDetailResponse *out = k->res;
 	const struct detail *own = k->own;

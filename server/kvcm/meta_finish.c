@@ -25,7 +25,7 @@ struct finish {
 };
 
 /* A session in which there was nothing to write. */
-static int finish_empty(struct kvcm_call *k, enum kvcm_empty state, const struct skv_finish_req *req)
+static int finish_empty(struct kvcm_request *k, enum kvcm_empty state, const struct skv_finish_req *req)
 {
 	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, req->instance, &spec);
@@ -42,7 +42,7 @@ static int finish_empty(struct kvcm_call *k, enum kvcm_empty state, const struct
 
 /* ---- a session that is several ------------------------------------------------------------------- */
 
-static int check_mask(struct kvcm_call *k, const struct finish *own)
+static int check_mask(struct kvcm_request *k, const struct finish *own)
 {
 	const struct skv_finish_req *req = &own->req;
 	uint32_t n = 0;
@@ -70,7 +70,7 @@ static void take_part(struct finish *own)
 	own->at += part->n_blocks;
 }
 
-static void note_part(struct kvcm_call *k, struct finish *own, int status)
+static void note_part(struct kvcm_request *k, struct finish *own, int status)
 {
 	assert(status != SKV_PENDING);
 	if (status == SKV_OK) {
@@ -81,7 +81,7 @@ static void note_part(struct kvcm_call *k, struct finish *own, int status)
 	}
 }
 
-static int finish_on(struct kvcm_call *k)
+static int finish_on(struct kvcm_request *k)
 {
 	struct finish *own = k->own;
 
@@ -102,7 +102,7 @@ static int finish_on(struct kvcm_call *k)
 
 static void part_finished(void *ctx, int status)
 {
-	struct kvcm_call *k = ctx;
+	struct kvcm_request *k = ctx;
 
 	note_part(k, k->own, status);
 	status = finish_on(k);
@@ -112,7 +112,7 @@ static void part_finished(void *ctx, int status)
 
 /* ---- the operation ------------------------------------------------------------------------------- */
 
-int kvcm_run_meta_finishWriteCache(struct kvcm_call *k)
+int kvcm_run_meta_finishWriteCache(struct kvcm_request *k)
 {
 	const KvcmMeta__FinishWriteCacheRequest *req = k->req;
 	struct finish *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -159,7 +159,7 @@ static uint32_t told(const struct skv_finish_req *req)
 	return n;
 }
 
-int kvcm_write_finish(struct kvcm_call *k)
+int kvcm_write_finish(struct kvcm_request *k)
 {
 	const struct finish *own = k->own;
 	uint32_t n = told(&own->req), committed = own->n_parts ? own->committed : own->res.committed;

@@ -33,7 +33,7 @@ static const char *missing_field(const KvcmMeta__RegisterInstanceRequest *m)
 }
 
 /* SKV_OK: it is there and the same. SKV_E_NOT_FOUND: it is not there. */
-static int compare(struct kvcm_call *k, const struct skv_instance_spec *asked)
+static int compare(struct kvcm_request *k, const struct skv_instance_spec *asked)
 {
 	const KvcmMeta__InstanceInfo *have, *want = kvcm_instance_message(asked, &k->c->arena);
 	int rc = kvcm_take_info(k, asked->id, &have);
@@ -50,7 +50,7 @@ static int compare(struct kvcm_call *k, const struct skv_instance_spec *asked)
 	return SKV_OK;
 }
 
-static int put(struct kvcm_call *k, const struct skv_instance_spec *spec)
+static int put(struct kvcm_request *k, const struct skv_instance_spec *spec)
 {
 	int rc = skv_core_instance_create(kvcm_core(k), spec, &k->c->err);
 
@@ -61,7 +61,7 @@ static int put(struct kvcm_call *k, const struct skv_instance_spec *spec)
 	return rc;
 }
 
-static int tell_storages(struct kvcm_call *k, const char *group, char **out)
+static int tell_storages(struct kvcm_request *k, const char *group, char **out)
 {
 	struct skv_storage_view *storages;
 	struct skv_group_view *v;
@@ -85,7 +85,7 @@ static int tell_storages(struct kvcm_call *k, const char *group, char **out)
 	return *out ? SKV_OK : kvcm_nomem(k);
 }
 
-int kvcm_register(struct kvcm_call *k, const KvcmMeta__RegisterInstanceRequest *req, char **storage_configs)
+int kvcm_register(struct kvcm_request *k, const KvcmMeta__RegisterInstanceRequest *req, char **storage_configs)
 {
 	const char *field = missing_field(req);
 	struct skv_instance_spec spec;
@@ -101,14 +101,14 @@ int kvcm_register(struct kvcm_call *k, const KvcmMeta__RegisterInstanceRequest *
 	return rc == SKV_OK && storage_configs ? tell_storages(k, spec.group, storage_configs) : rc;
 }
 
-int kvcm_run_meta_registerInstance(struct kvcm_call *k)
+int kvcm_run_meta_registerInstance(struct kvcm_request *k)
 {
 	return kvcm_register(k, k->req, &((KvcmMeta__RegisterInstanceResponse *)k->res)->storage_configs);
 }
 
 /* ---- getInstanceInfo --------------------------------------------------------------------------- */
 
-int kvcm_run_meta_getInstanceInfo(struct kvcm_call *k)
+int kvcm_run_meta_getInstanceInfo(struct kvcm_request *k)
 {
 	const KvcmMeta__GetInstanceInfoRequest *req = k->req;
 	KvcmMeta__GetInstanceInfoResponse *res = k->res;

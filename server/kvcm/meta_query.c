@@ -26,7 +26,7 @@ struct query {
 	size_t n_names;
 };
 
-static int take_type(struct kvcm_call *k, struct question *q)
+static int take_type(struct kvcm_request *k, struct question *q)
 {
 	const KvcmMeta__InstanceInfo *info;
 	int rc = SKV_OK;
@@ -42,7 +42,7 @@ static int take_type(struct kvcm_call *k, struct question *q)
 	return rc;
 }
 
-static int take_hybrid(struct kvcm_call *k, const struct question *q, struct skv_lookup_req *req)
+static int take_hybrid(struct kvcm_request *k, const struct question *q, struct skv_lookup_req *req)
 {
 	const KvcmMeta__InstanceInfo *info;
 	int rc = kvcm_take_info(k, q->instance, &info);
@@ -59,7 +59,7 @@ static int take_hybrid(struct kvcm_call *k, const struct question *q, struct skv
 	return SKV_OK;
 }
 
-static int take_request(struct kvcm_call *k, const struct question *q, struct skv_lookup_req *req)
+static int take_request(struct kvcm_request *k, const struct question *q, struct skv_lookup_req *req)
 {
 	*req = (struct skv_lookup_req){
 		.tenant = k->c->caller.tenant,
@@ -97,7 +97,7 @@ static bool is_prefix(int type)
 /* ---- long requests ----------------------------------------------------------------------------- */
 
 /* A window is looked for in portions that overlap by it. */
-static int check_window(struct kvcm_call *k, const struct question *q)
+static int check_window(struct kvcm_request *k, const struct question *q)
 {
 	const bool window = q->type == KVCM_META__QUERY_TYPE__QT_REVERSE_ROLL_SW_MATCH;
 
@@ -108,7 +108,7 @@ static int check_window(struct kvcm_call *k, const struct question *q)
 }
 
 /* Where it lies what a long request asks for, if that counts from its end: *keys are those to be asked for. */
-static int narrow(struct kvcm_call *k, struct query *own, struct kvcm_keys *keys)
+static int narrow(struct kvcm_request *k, struct query *own, struct kvcm_keys *keys)
 {
 	struct skv_lookup_req *req = &own->ask.req;
 	uint32_t n = 0;
@@ -156,7 +156,7 @@ static void keep_states(const struct query *own, struct skv_lookup_res *res)
 
 /* ---- getCacheLocation -------------------------------------------------------------------------- */
 
-int kvcm_run_meta_getCacheLocation(struct kvcm_call *k)
+int kvcm_run_meta_getCacheLocation(struct kvcm_request *k)
 {
 	const KvcmMeta__GetCacheLocationRequest *req = k->req;
 	struct query *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -189,7 +189,7 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_call *k)
 	return kvcm_ask(k, &q.keys, &own->ask);
 }
 
-int kvcm_write_locations(struct kvcm_call *k)
+int kvcm_write_locations(struct kvcm_request *k)
 {
 	struct query *own = k->own;
 	struct skv_lookup_res *res = &own->ask.res;
@@ -226,7 +226,7 @@ int kvcm_write_locations(struct kvcm_call *k)
 /* ---- getCacheLocationLen ----------------------------------------------------------------------- */
 
 /* As the query would find it. */
-static int take_length(struct kvcm_call *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *out)
+static int take_length(struct kvcm_request *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *out)
 {
 	struct kvcm_keys all = *keys;
 	uint32_t at, n = 0;
@@ -246,7 +246,7 @@ static int take_length(struct kvcm_call *k, const struct kvcm_keys *keys, struct
 	return kvcm_lengths(k, &all, req, out);
 }
 
-int kvcm_run_meta_getCacheLocationLen(struct kvcm_call *k)
+int kvcm_run_meta_getCacheLocationLen(struct kvcm_request *k)
 {
 	const KvcmMeta__GetCacheLocationLenRequest *req = k->req;
 	struct question q = { req->instance_id, (int)req->query_type, req->sw_size, { 0 } };

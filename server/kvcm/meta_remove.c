@@ -17,7 +17,7 @@ struct removal {
 };
 
 /* Portion by portion, each durable before the next. */
-static int remove_on(struct kvcm_call *k)
+static int remove_on(struct kvcm_request *k)
 {
 	struct removal *r = k->own;
 	int rc = SKV_OK;
@@ -34,7 +34,7 @@ static int remove_on(struct kvcm_call *k)
 
 static void removed(void *ctx, int status)
 {
-	struct kvcm_call *k = ctx;
+	struct kvcm_request *k = ctx;
 
 	if (status == SKV_OK)
 		status = remove_on(k);
@@ -43,7 +43,7 @@ static void removed(void *ctx, int status)
 }
 
 /* Without keys the core is asked all the same: it knows the instance. */
-static int remove_first(struct kvcm_call *k)
+static int remove_first(struct kvcm_request *k)
 {
 	struct removal *r = k->own;
 
@@ -52,7 +52,7 @@ static int remove_first(struct kvcm_call *k)
 	return skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &r->done);
 }
 
-int kvcm_run_meta_removeCache(struct kvcm_call *k)
+int kvcm_run_meta_removeCache(struct kvcm_request *k)
 {
 	const KvcmMeta__RemoveCacheRequest *req = k->req;
 	struct removal *r = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *r);
@@ -85,13 +85,13 @@ struct trim {
 };
 
 /* All of it goes at once, its open sessions too. */
-static int remove_all(struct kvcm_call *k, struct trim *own, const char *instance)
+static int remove_all(struct kvcm_request *k, struct trim *own, const char *instance)
 {
 	own->req.clear = (struct skv_clear_req){ .tenant = k->c->caller.tenant, .instance = instance };
 	return skv_core_clear(kvcm_core(k), &own->req.clear, &own->res.clear, &k->c->arena, &k->c->err, &k->c->done);
 }
 
-static int remove_span(struct kvcm_call *k, struct trim *own, const KvcmMeta__TrimCacheRequest *req)
+static int remove_span(struct kvcm_request *k, struct trim *own, const KvcmMeta__TrimCacheRequest *req)
 {
 	if (req->begin_timestamp < 0)
 		return kvcm_missing(k, "begin_timestamp");
@@ -106,7 +106,7 @@ static int remove_span(struct kvcm_call *k, struct trim *own, const KvcmMeta__Tr
 	return skv_core_trim(kvcm_core(k), &own->req.trim, &own->res.trim, &k->c->arena, &k->c->err, &k->c->done);
 }
 
-int kvcm_run_meta_trimCache(struct kvcm_call *k)
+int kvcm_run_meta_trimCache(struct kvcm_request *k)
 {
 	const KvcmMeta__TrimCacheRequest *req = k->req;
 	struct trim *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);

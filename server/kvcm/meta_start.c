@@ -48,7 +48,7 @@ struct start {
 /* ---- keys -------------------------------------------------------------------------------------- */
 
 /* Takes repeated keys out of `keys`; own->once then tells which one each was. */
-static int take_once(struct kvcm_call *k, struct start *own, struct kvcm_keys *keys)
+static int take_once(struct kvcm_request *k, struct start *own, struct kvcm_keys *keys)
 {
 	uint32_t n = 0;
 	uint32_t *cells = skv_arena_calloc(&k->c->arena, skv_key_set_cells(keys->n), sizeof *cells);
@@ -90,7 +90,7 @@ static const KvcmMeta__LocationSpecGroup *find_group(const KvcmMeta__InstanceInf
 }
 
 /* Specs of each key that is written; of a repeated one those that it has first. */
-static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req, struct start *own)
+static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req, struct start *own)
 {
 	const KvcmMeta__LocationSpecGroup *last = NULL;
 	const KvcmMeta__InstanceInfo *info;
@@ -130,7 +130,7 @@ static int take_groups(struct kvcm_call *k, const KvcmMeta__StartWriteCacheReque
 /* ---- the operation ----------------------------------------------------------------------------- */
 
 /* `elsewhere`: replicas that the caller has itself. */
-static int check_unserved(struct kvcm_call *k, const KvcmMeta__StartWriteCacheRequest *req, int32_t elsewhere)
+static int check_unserved(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req, int32_t elsewhere)
 {
 	if (req->min_replica_count > 1 + elsewhere)
 		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
@@ -152,7 +152,7 @@ static uint32_t deadline_of(int32_t seconds)
 }
 
 /* How many keys at the begin of a long request are there already, whatever their groups. */
-static int skip_leading(struct kvcm_call *k, const char *instance, const struct kvcm_keys *keys, uint32_t *at)
+static int skip_leading(struct kvcm_request *k, const char *instance, const struct kvcm_keys *keys, uint32_t *at)
 {
 	struct skv_lookup_req req = { .tenant = k->c->caller.tenant, .instance = instance, .mode = SKV_LOOKUP_PREFIX };
 	int64_t leading = 0;
@@ -182,7 +182,7 @@ static bool goes_on(struct start *own)
 }
 
 /* The portions from `at` on, one after the other. */
-static int start_on(struct kvcm_call *k, uint32_t at)
+static int start_on(struct kvcm_request *k, uint32_t at)
 {
 	struct start *own = k->own;
 	int rc = SKV_OK;
@@ -204,7 +204,7 @@ static int start_on(struct kvcm_call *k, uint32_t at)
 
 static void started(void *ctx, int status)
 {
-	struct kvcm_call *k = ctx;
+	struct kvcm_request *k = ctx;
 	struct start *own = k->own;
 
 	if (status == SKV_OK && goes_on(own))
@@ -215,7 +215,7 @@ static void started(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
-static int run(struct kvcm_call *k, int32_t elsewhere)
+static int run(struct kvcm_request *k, int32_t elsewhere)
 {
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	struct start *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
@@ -258,12 +258,12 @@ static int run(struct kvcm_call *k, int32_t elsewhere)
 	return start_on(k, at);
 }
 
-int kvcm_run_meta_startWriteCache(struct kvcm_call *k) { return run(k, 0); }
+int kvcm_run_meta_startWriteCache(struct kvcm_request *k) { return run(k, 0); }
 
-int kvcm_run_meta_startEvictWriteCache(struct kvcm_call *k) { return run(k, 1); }
+int kvcm_run_meta_startEvictWriteCache(struct kvcm_request *k) { return run(k, 1); }
 
 /* What to do with each key of the request. */
-static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)
+static const uint8_t *outcomes(struct kvcm_request *k, const struct start *own)
 {
 	uint8_t *all;
 
@@ -275,7 +275,7 @@ static const uint8_t *outcomes(struct kvcm_call *k, const struct start *own)
 	return all;
 }
 
-static char *session_of(struct kvcm_call *k, const struct start *own, const char *instance)
+static char *session_of(struct kvcm_request *k, const struct start *own, const char *instance)
 {
 	struct kvcm_session v[KVCM_MAX_PORTIONS];
 	char *empty = skv_arena_alloc(&k->c->arena, SKV_SESSION_ID_HEX + 1);
@@ -292,7 +292,7 @@ static char *session_of(struct kvcm_call *k, const struct start *own, const char
 }
 
 /* Rows to write, in the order of the request: of all portions together. */
-static int take_rows(struct kvcm_call *k, const struct start *own, struct skv_files *files, struct skv_location *loc)
+static int take_rows(struct kvcm_request *k, const struct start *own, struct skv_files *files, struct skv_location *loc)
 {
 	const uint32_t n_specs = own->portion[0].res.n_specs;
 
@@ -316,7 +316,7 @@ static int take_rows(struct kvcm_call *k, const struct start *own, struct skv_fi
 	return SKV_OK;
 }
 
-static int take_locations(struct kvcm_call *k, struct start *own)
+static int take_locations(struct kvcm_request *k, struct start *own)
 {
 	const struct skv_start_res *first = &own->portion[0].res;
 	struct skv_location *loc = skv_arena_alloc(&k->c->arena, (size_t)own->n_write * first->n_specs * sizeof *loc);
@@ -350,7 +350,7 @@ static int take_locations(struct kvcm_call *k, struct start *own)
 	return own->locations.roots ? SKV_OK : kvcm_nomem(k);
 }
 
-int kvcm_write_start(struct kvcm_call *k)
+int kvcm_write_start(struct kvcm_request *k)
 {
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	KvcmMeta__StartWriteCacheResponse *out = k->res;

@@ -12,13 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-struct kvcm *kvcm_of(const struct kvcm_call *k) { return k->c->api->ctx; }
+struct kvcm *kvcm_of(const struct kvcm_request *k) { return k->c->api->ctx; }
 
-struct skv_core *kvcm_core(const struct kvcm_call *k) { return k->c->s->core; }
+struct skv_core *kvcm_core(const struct kvcm_request *k) { return k->c->s->core; }
 
 /* ---- results ----------------------------------------------------------------------------------- */
 
-char *kvcm_text(struct kvcm_call *k, const char *fmt, ...)
+char *kvcm_text(struct kvcm_request *k, const char *fmt, ...)
 {
 	static char none[] = "";
 	char small[512], *text;
@@ -37,22 +37,22 @@ char *kvcm_text(struct kvcm_call *k, const char *fmt, ...)
 	return text;
 }
 
-int kvcm_done(struct kvcm_call *k, int rc, const char *message)
+int kvcm_done(struct kvcm_request *k, int rc, const char *message)
 {
 	if (rc == SKV_OK)
 		k->message = message;
 	return rc;
 }
 
-int kvcm_missing(struct kvcm_call *k, const char *field)
+int kvcm_missing(struct kvcm_request *k, const char *field)
 {
 	k->message = kvcm_text(k, "missing or invalid fields: {%s: {%s}}", k->op->name, field);
 	return skv_fail(&k->c->err, SKV_E_INVALID, field, "%s is missing or invalid", field);
 }
 
-int kvcm_nomem(struct kvcm_call *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+int kvcm_nomem(struct kvcm_request *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
 
-int kvcm_with_code(struct kvcm_call *k, int rc, int code)
+int kvcm_with_code(struct kvcm_request *k, int rc, int code)
 {
 	assert(rc != SKV_OK && code != KVCM_META__ERROR_CODE__OK);
 	k->code = code;
@@ -90,7 +90,7 @@ int kvcm_code(int status)
 
 /* ---- running ----------------------------------------------------------------------------------- */
 
-const char *kvcm_field(const struct kvcm_call *k, const char *name)
+const char *kvcm_field(const struct kvcm_request *k, const char *name)
 {
 	const ProtobufCFieldDescriptor *f =
 		k->req ? protobuf_c_message_descriptor_get_field_by_name(k->op->request, name) : NULL;
@@ -101,12 +101,12 @@ const char *kvcm_field(const struct kvcm_call *k, const char *name)
 	return text ? text : "";
 }
 
-int kvcm_op_run(struct kvcm_call *k)
+int kvcm_op_run(struct kvcm_request *k)
 {
 	int rc;
 
 	assert(k->op == k->c->route->own && (!(k->op->flags & KVCM_WORKER) || k->c->route->flags & ROUTE_BLOCKS));
-	rc = k->op->flags & KVCM_LEADER ? skv_call_check_core(k->c) : SKV_OK;
+	rc = k->op->flags & KVCM_LEADER ? skv_request_check_core(k->c) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;
 	if (k->op->flags & KVCM_FAULTS && kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
@@ -120,7 +120,7 @@ int kvcm_op_run(struct kvcm_call *k)
 
 /* ---- answers ----------------------------------------------------------------------------------- */
 
-static bool is_registered(const struct kvcm_call *k)
+static bool is_registered(const struct kvcm_request *k)
 {
 	const char *id = kvcm_field(k, "instance_id");
 	struct skv_instance_view *v;
@@ -131,7 +131,7 @@ static bool is_registered(const struct kvcm_call *k)
 			      SKV_E_NOT_FOUND;
 }
 
-int kvcm_answer_code(const struct kvcm_call *k, int status)
+int kvcm_answer_code(const struct kvcm_request *k, int status)
 {
 	int code = k->code && status != SKV_OK ? k->code : kvcm_code(status);
 
@@ -144,7 +144,7 @@ int kvcm_answer_code(const struct kvcm_call *k, int status)
 	return code == KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST ? KVCM_META__ERROR_CODE__INTERNAL_ERROR : code;
 }
 
-const char *kvcm_answer_message(struct kvcm_call *k, int status)
+const char *kvcm_answer_message(struct kvcm_request *k, int status)
 {
 	const char *done = k->message ? k->message : k->op->done ? k->op->done : "";
 
@@ -175,7 +175,7 @@ static void set(ProtobufCMessage *m, const char *name, const void *value, size_t
 }
 
 /* The three services' own headers have the same fields, but for what only one of them has. */
-bool kvcm_put_header(struct kvcm_call *k, int code, const char *message)
+bool kvcm_put_header(struct kvcm_request *k, int code, const char *message)
 {
 	ProtobufCMessage *header = make_in(k->res, "header", &k->c->arena);
 	ProtobufCMessage *status = header ? make_in(header, "status", &k->c->arena) : NULL;

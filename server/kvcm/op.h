@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include <skv/call.h>
+#include <skv/request.h>
 #include <skv/core.h>
 #include <skv/kvcm_api.h>
 #include <skv/ops.h>
@@ -23,7 +23,7 @@
 #include "faults.h"
 #include "model.h"
 
-struct kvcm_call;
+struct kvcm_request;
 
 /* LEADER: only the owner of the partition answers. INSTANCE: of an instance, which must be there before anything else
  * counts. FAULTS: fails when a fault is ordered for it. WORKER: it may block. */
@@ -35,16 +35,16 @@ struct kvcm_op {
 	unsigned flags;
 	/* Checks k->req and does the work: SKV_OK, SKV_PENDING (the core calls k->c->done), or an error with
 	 * k->c->err filled. */
-	int (*run)(struct kvcm_call *k);
+	int (*run)(struct kvcm_request *k);
 	/* After success: fills k->res. SKV_OK or an error as above. NULL: run has done it. */
-	int (*write)(struct kvcm_call *k);
+	int (*write)(struct kvcm_request *k);
 	const char *done;   /* message of success; NULL: k->message */
 	const char *failed; /* what goes before the error's text: "Failed to trim cache : "; NULL: nothing */
 };
 
-/* skv_call.state. */
-struct kvcm_call {
-	struct skv_call *c;
+/* skv_request.state. */
+struct kvcm_request {
+	struct skv_request *c;
 	const struct kvcm_op *op;
 	const void *req;     /* message of op->request */
 	void *res;           /* message of op->response; its header is filled at the end */
@@ -78,36 +78,36 @@ struct kvcm_health {
 };
 struct kvcm_health kvcm_health(struct skv_service *s);
 
-struct kvcm *kvcm_of(const struct kvcm_call *k);
-struct skv_core *kvcm_core(const struct kvcm_call *k);
+struct kvcm *kvcm_of(const struct kvcm_request *k);
+struct skv_core *kvcm_core(const struct kvcm_request *k);
 
 /* ---- answers of an operation ------------------------------------------------------------------- */
 
 /* rc with the message of success. */
-int kvcm_done(struct kvcm_call *k, int rc, const char *message);
+int kvcm_done(struct kvcm_request *k, int rc, const char *message);
 /* A required field is not there, or cannot be: the peer's message for it. */
-int kvcm_missing(struct kvcm_call *k, const char *field);
-int kvcm_nomem(struct kvcm_call *k);
+int kvcm_missing(struct kvcm_request *k, const char *field);
+int kvcm_nomem(struct kvcm_request *k);
 /* The error that is in k->c->err, but with another ErrorCode. Returns rc. */
-int kvcm_with_code(struct kvcm_call *k, int rc, int code);
+int kvcm_with_code(struct kvcm_request *k, int rc, int code);
 /* In the call's arena; "" when there is no memory. */
-char *kvcm_text(struct kvcm_call *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *kvcm_text(struct kvcm_request *k, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ErrorCode of a status. */
 int kvcm_code(int status);
 
 /* What an error of the core is to a client (words.c): never NULL. */
-const char *kvcm_words(const struct kvcm_call *k, int status);
+const char *kvcm_words(const struct kvcm_request *k, int status);
 
 /* ---- the machine (op.c), for api.c ------------------------------------------------------------- */
 
 /* Checks in the peer's order, then runs. */
-int kvcm_op_run(struct kvcm_call *k);
+int kvcm_op_run(struct kvcm_request *k);
 /* The text field `name` of the request, "" if it has none. */
-const char *kvcm_field(const struct kvcm_call *k, const char *name);
+const char *kvcm_field(const struct kvcm_request *k, const char *name);
 /* What the header of the answer says, for the result `status` of the call. */
-int kvcm_answer_code(const struct kvcm_call *k, int status);
-const char *kvcm_answer_message(struct kvcm_call *k, int status);
+int kvcm_answer_code(const struct kvcm_request *k, int status);
+const char *kvcm_answer_message(struct kvcm_request *k, int status);
 /* Fills the header of k->res. False: no memory. */
-bool kvcm_put_header(struct kvcm_call *k, int code, const char *message);
+bool kvcm_put_header(struct kvcm_request *k, int code, const char *message);
 
 #endif

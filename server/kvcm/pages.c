@@ -5,22 +5,22 @@
  */
 #include "op_list.h"
 
-int kvcm_page_metrics_run(struct skv_call *c)
+int kvcm_page_metrics_run(struct skv_request *c)
 {
 	(void)c;
 	return SKV_OK;
 }
-void kvcm_page_metrics_write(struct skv_call *c)
+void kvcm_page_metrics_write(struct skv_request *c)
 {
 	c->type = "text/plain; version=0.0.4; charset=utf-8";
 	skv_service_expose(c->s, &c->arena, &c->out);
 }
 
-int kvcm_page_healthy_run(struct skv_call *c)
+int kvcm_page_healthy_run(struct skv_request *c)
 {
 	return kvcm_health(c->s).healthy ? SKV_OK : skv_fail(&c->err, SKV_E_NOT_READY, NULL, "not healthy");
 }
-void kvcm_page_healthy_write(struct skv_call *c)
+void kvcm_page_healthy_write(struct skv_request *c)
 {
 	c->type = "application/json";
 	c->fixed = "{\"status\":\"OK\"}";

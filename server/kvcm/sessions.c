@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-char *kvcm_sessions_text(struct kvcm_call *k, const struct kvcm_session *v, uint32_t n)
+char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, uint32_t n)
 {
 	struct skv_buf text;
 	char *out;

@@ -6,19 +6,19 @@
  */
 #include "op_list.h"
 
-static int refuse(struct kvcm_call *k, const char *what)
+static int refuse(struct kvcm_request *k, const char *what)
 {
 	return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, NULL, "%s is not supported: %s", k->op->name, what);
 }
 
-int kvcm_run_admin_migrateCache(struct kvcm_call *k) { return refuse(k, "blocks stay on their storage"); }
+int kvcm_run_admin_migrateCache(struct kvcm_request *k) { return refuse(k, "blocks stay on their storage"); }
 
-int kvcm_run_admin_listAsyncCopyQuarantine(struct kvcm_call *k) { return refuse(k, "there are no copies"); }
+int kvcm_run_admin_listAsyncCopyQuarantine(struct kvcm_request *k) { return refuse(k, "there are no copies"); }
 
-int kvcm_run_admin_breakGlassReleaseAsyncCopy(struct kvcm_call *k) { return refuse(k, "there are no copies"); }
+int kvcm_run_admin_breakGlassReleaseAsyncCopy(struct kvcm_request *k) { return refuse(k, "there are no copies"); }
 
-int kvcm_run_meta_replicateCache(struct kvcm_call *k) { return refuse(k, "a block has one place"); }
+int kvcm_run_meta_replicateCache(struct kvcm_request *k) { return refuse(k, "a block has one place"); }
 
-int kvcm_run_meta_reportEvent(struct kvcm_call *k) { return refuse(k, "engines' own caches are not supported"); }
+int kvcm_run_meta_reportEvent(struct kvcm_request *k) { return refuse(k, "engines' own caches are not supported"); }
 
-int kvcm_run_meta_getHostCacheState(struct kvcm_call *k) { return refuse(k, "engines' own caches are not supported"); }
+int kvcm_run_meta_getHostCacheState(struct kvcm_request *k) { return refuse(k, "engines' own caches are not supported"); }

@@ -40,7 +40,7 @@ static const char *of_write(int status, const char *field)
 	}
 }
 
-const char *kvcm_words(const struct kvcm_call *k, int status)
+const char *kvcm_words(const struct kvcm_request *k, int status)
 {
 	const char *words = k->op->flags & KVCM_INSTANCE ? of_write(status, k->c->err.field) : NULL;
 

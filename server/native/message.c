@@ -30,15 +30,15 @@ static void target_name(const struct skv_route *route, char out[16])
 		snprintf(out, 16, "%.*s", (int)n, open ? open + 1 : "");
 }
 
-static int bad_message(struct skv_call *c)
+static int bad_message(struct skv_request *c)
 {
 	return skv_fail(&c->err, SKV_E_INVALID, NULL, "the message is not valid protobuf");
 }
 
-static int no_memory(struct skv_call *c) { return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct skv_request *c) { return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory"); }
 
 /* Which of its two operations a GetBlock means: by the bytes of the key, or by what a person has. */
-static int take_block_key(struct skv_call *c, const struct pb_field *key)
+static int take_block_key(struct skv_request *c, const struct pb_field *key)
 {
 	static const char hex[] = "0123456789abcdef";
 	size_t max = key->n < SKV_MAX_KEY_STRING + 1 ? key->n : SKV_MAX_KEY_STRING + 1;
@@ -75,7 +75,7 @@ static int take_block_key(struct skv_call *c, const struct pb_field *key)
 	return SKV_OK;
 }
 
-static int take_name(struct skv_call *c, const struct pb_field *name)
+static int take_name(struct skv_request *c, const struct pb_field *name)
 {
 	char field[16];
 
@@ -87,7 +87,7 @@ static int take_name(struct skv_call *c, const struct pb_field *name)
 	return skv_route_param(&c->param[0], field, (const char *)name->p, name->n, &c->err);
 }
 
-int skv_native_message(struct skv_call *c, const uint8_t *p, size_t n)
+int skv_native_message(struct skv_request *c, const uint8_t *p, size_t n)
 {
 	const struct native_row *row = row_of(c->route);
 	struct pb_field name = { .wire = 9 }, body = { .wire = 9 }, key = { .wire = 9 }, f;

@@ -25,13 +25,13 @@ const struct skv_route skv_routes[ROUTE_COUNT] = {
 #undef ROUTE_ROW
 };
 
-static bool has_body(const struct skv_call *c) { return c->route && c->route->flags & ROUTE_BODY; }
+static bool has_body(const struct skv_request *c) { return c->route && c->route->flags & ROUTE_BODY; }
 
 /* A GET has no body and is answered as it accepts; otherwise the body's type decides, and without one what is
  * accepted. A request that is no operation is answered like one with a body. */
-static void take_codecs(struct skv_call *c, const struct skv_head *h)
+static void take_codecs(struct skv_request *c, const struct skv_head *h)
 {
-	struct native_call *n = native_of(c);
+	struct native_request *n = native_of(c);
 	bool body = !c->route || strcmp(c->route->method, "POST") == 0 || strcmp(c->route->method, "PUT") == 0;
 	const char *type = body ? h->content_type : NULL;
 	const struct skv_v1_codec *accepted = skv_v1_codec_of_accept(h->accept);
@@ -40,9 +40,9 @@ static void take_codecs(struct skv_call *c, const struct skv_head *h)
 	n->codec = type && n->body_codec ? n->body_codec : accepted ? accepted : &skv_v1_json;
 }
 
-static int native_head(struct skv_call *c, const struct skv_head *h)
+static int native_head(struct skv_request *c, const struct skv_head *h)
 {
-	struct native_call *n = native_of(c);
+	struct native_request *n = native_of(c);
 
 	if (c->wire == WIRE_GRPC) {
 		n->body_codec = n->codec = &skv_v1_pb;
@@ -64,9 +64,9 @@ static int native_head(struct skv_call *c, const struct skv_head *h)
 	return skv_fail(&c->err, SKV_E_UNSUPPORTED, "Content-Type", "a body is one of: %s", skv_v1_codec_types());
 }
 
-static unsigned http_status(const struct skv_call *c)
+static unsigned http_status(const struct skv_request *c)
 {
-	const struct native_call *n = c->state;
+	const struct native_request *n = c->state;
 
 	if (c->http)
 		return c->http;
@@ -75,9 +75,9 @@ static unsigned http_status(const struct skv_call *c)
 	return (unsigned)skv_status_http(c->status);
 }
 
-static unsigned native_fail(struct skv_call *c)
+static unsigned native_fail(struct skv_request *c)
 {
-	const struct native_call *n = c->state;
+	const struct native_request *n = c->state;
 	const struct skv_v1_codec *codec = n && n->codec ? n->codec : &skv_v1_json;
 
 	assert(c->status != SKV_OK);
@@ -90,7 +90,7 @@ static unsigned native_fail(struct skv_call *c)
 	return http_status(c);
 }
 
-struct skv_v1_in skv_native_input(struct skv_call *c)
+struct skv_v1_in skv_native_input(struct skv_request *c)
 {
 	return (struct skv_v1_in){
 		.arena = &c->arena,
@@ -104,7 +104,7 @@ struct skv_api skv_native_api = {
 	.prefix = "/",
 	.routes = skv_routes,
 	.n_routes = ROUTE_COUNT,
-	.state_size = sizeof(struct native_call),
+	.state_size = sizeof(struct native_request),
 	.head = native_head,
 	.message = skv_native_message,
 	.fail = native_fail,

@@ -4,7 +4,7 @@
 #ifndef SKV_NATIVE_H
 #define SKV_NATIVE_H
 
-#include <skv/call.h>
+#include <skv/request.h>
 #include <skv/native_api.h>
 #include <skv/ops.h>
 #include <skv/v1_codec.h>
@@ -26,8 +26,8 @@ struct native_row {
 	unsigned char body;   /* field of it that the codec reads; 0: the whole message */
 };
 
-/* skv_call.state. */
-struct native_call {
+/* skv_request.state. */
+struct native_request {
 	const struct skv_v1_codec *body_codec; /* of the body; NULL: a content type that nobody reads */
 	const struct skv_v1_codec *codec;      /* of the answer */
 	const char *key_text;   /* block_find: one of these two, percent-encoded text or decimal digits */
@@ -91,10 +91,10 @@ struct native_call {
 	} u;
 };
 
-static inline struct native_call *native_of(struct skv_call *c) { return c->state; }
+static inline struct native_request *native_of(struct skv_request *c) { return c->state; }
 
 /* What the decoders need to know; the core must have been ready. */
-struct skv_v1_in skv_native_input(struct skv_call *c);
+struct skv_v1_in skv_native_input(struct skv_request *c);
 
 /* The FileDescriptorSet of slabkv.proto, made at build time. */
 const uint8_t *skv_native_protoset(size_t *n);
@@ -102,12 +102,12 @@ const uint8_t *skv_native_protoset(size_t *n);
 /* ---- message.c ------------------------------------------------------------------------------- */
 
 /* Finds name and body of the operation in the message p[0..n), which stays valid until it is complete. */
-int skv_native_message(struct skv_call *c, const uint8_t *p, size_t n);
+int skv_native_message(struct skv_request *c, const uint8_t *p, size_t n);
 
 /* The functions of the rows. */
 #define ROUTE_PROTOTYPES(name, ...)                                                                \
-	int skv_op_##name##_run(struct skv_call *c);                                            \
-	void skv_op_##name##_write(struct skv_call *c);
+	int skv_op_##name##_run(struct skv_request *c);                                            \
+	void skv_op_##name##_write(struct skv_request *c);
 SKV_ROUTES(ROUTE_PROTOTYPES)
 #undef ROUTE_PROTOTYPES
 

@@ -10,26 +10,26 @@
 
 /* ---- storages -------------------------------------------------------------------------------- */
 
-static int get_storages(struct skv_call *r, const char *name)
+static int get_storages(struct skv_request *r, const char *name)
 {
 	return skv_core_storages(r->s->core, name, &r->arena, &native_of(r)->u.storages.v, &native_of(r)->u.storages.n,
 				 &r->err);
 }
 
-int skv_op_storage_list_run(struct skv_call *r) { return get_storages(r, NULL); }
-void skv_op_storage_list_write(struct skv_call *r)
+int skv_op_storage_list_run(struct skv_request *r) { return get_storages(r, NULL); }
+void skv_op_storage_list_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_storage_list(&r->out, native_of(r)->u.storages.v, native_of(r)->u.storages.n);
 }
 
-int skv_op_storage_get_run(struct skv_call *r) { return get_storages(r, r->param[0].value); }
-void skv_op_storage_get_write(struct skv_call *r)
+int skv_op_storage_get_run(struct skv_request *r) { return get_storages(r, r->param[0].value); }
+void skv_op_storage_get_write(struct skv_request *r)
 {
 	assert(native_of(r)->u.storages.n == 1);
 	native_of(r)->codec->write_storage_view(&r->out, &native_of(r)->u.storages.v[0]);
 }
 
-int skv_op_storage_put_run(struct skv_call *r)
+int skv_op_storage_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_storage_spec spec = { 0 };
@@ -41,27 +41,27 @@ int skv_op_storage_put_run(struct skv_call *r)
 	rc = skv_core_storage_put(r->s->core, &spec, &r->created, &r->err);
 	return rc == SKV_OK ? get_storages(r, spec.name) : rc;
 }
-void skv_op_storage_put_write(struct skv_call *r) { skv_op_storage_get_write(r); }
+void skv_op_storage_put_write(struct skv_request *r) { skv_op_storage_get_write(r); }
 
-int skv_op_storage_delete_run(struct skv_call *r)
+int skv_op_storage_delete_run(struct skv_request *r)
 {
 	return skv_core_storage_delete(r->s->core, r->param[0].value, &r->err);
 }
-void skv_op_storage_delete_write(struct skv_call *r) { (void)r; } /* 204 */
+void skv_op_storage_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 /* ---- slab files ------------------------------------------------------------------------------ */
 
-int skv_op_file_list_run(struct skv_call *r)
+int skv_op_file_list_run(struct skv_request *r)
 {
 	return skv_core_files(r->s->core, r->param[0].value, &r->arena, &native_of(r)->u.files.v, &native_of(r)->u.files.n,
 			      &r->err);
 }
-void skv_op_file_list_write(struct skv_call *r)
+void skv_op_file_list_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_file_list(&r->out, native_of(r)->u.files.v, native_of(r)->u.files.n);
 }
 
-int skv_op_file_put_run(struct skv_call *r)
+int skv_op_file_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_file_wish wish;
@@ -73,30 +73,30 @@ int skv_op_file_put_run(struct skv_call *r)
 		rc = skv_core_file_drain(r->s->core, r->param[0].value, wish.file, wish.draining, &r->err);
 	return rc == SKV_OK ? skv_op_file_list_run(r) : rc;
 }
-void skv_op_file_put_write(struct skv_call *r) { skv_op_file_list_write(r); }
+void skv_op_file_put_write(struct skv_request *r) { skv_op_file_list_write(r); }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int get_groups(struct skv_call *r, const char *name)
+static int get_groups(struct skv_request *r, const char *name)
 {
 	return skv_core_groups(r->s->core, name, &r->arena, &native_of(r)->u.groups.v, &native_of(r)->u.groups.n,
 			       &r->err);
 }
 
-int skv_op_group_list_run(struct skv_call *r) { return get_groups(r, NULL); }
-void skv_op_group_list_write(struct skv_call *r)
+int skv_op_group_list_run(struct skv_request *r) { return get_groups(r, NULL); }
+void skv_op_group_list_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_group_list(&r->out, native_of(r)->u.groups.v, native_of(r)->u.groups.n);
 }
 
-int skv_op_group_get_run(struct skv_call *r) { return get_groups(r, r->param[0].value); }
-void skv_op_group_get_write(struct skv_call *r)
+int skv_op_group_get_run(struct skv_request *r) { return get_groups(r, r->param[0].value); }
+void skv_op_group_get_write(struct skv_request *r)
 {
 	assert(native_of(r)->u.groups.n == 1);
 	native_of(r)->codec->write_group_view(&r->out, &native_of(r)->u.groups.v[0]);
 }
 
-int skv_op_group_put_run(struct skv_call *r)
+int skv_op_group_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_group_spec spec = { 0 };
@@ -108,36 +108,36 @@ int skv_op_group_put_run(struct skv_call *r)
 	rc = skv_core_group_put(r->s->core, &spec, NULL, &r->created, &r->err);
 	return rc == SKV_OK ? get_groups(r, spec.name) : rc;
 }
-void skv_op_group_put_write(struct skv_call *r) { skv_op_group_get_write(r); }
+void skv_op_group_put_write(struct skv_request *r) { skv_op_group_get_write(r); }
 
-int skv_op_group_delete_run(struct skv_call *r)
+int skv_op_group_delete_run(struct skv_request *r)
 {
 	return skv_core_group_delete(r->s->core, r->param[0].value, &r->err);
 }
-void skv_op_group_delete_write(struct skv_call *r) { (void)r; } /* 204 */
+void skv_op_group_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 /* ---- instances ------------------------------------------------------------------------------- */
 
-static int get_instances(struct skv_call *r, const char *id)
+static int get_instances(struct skv_request *r, const char *id)
 {
 	return skv_core_instances(r->s->core, r->caller.tenant, id, &r->arena, &native_of(r)->u.instances.v,
 				  &native_of(r)->u.instances.n, &r->err);
 }
 
-int skv_op_instance_list_run(struct skv_call *r) { return get_instances(r, NULL); }
-void skv_op_instance_list_write(struct skv_call *r)
+int skv_op_instance_list_run(struct skv_request *r) { return get_instances(r, NULL); }
+void skv_op_instance_list_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_instance_list(&r->out, native_of(r)->u.instances.v, native_of(r)->u.instances.n);
 }
 
-int skv_op_instance_get_run(struct skv_call *r) { return get_instances(r, r->param[0].value); }
-void skv_op_instance_get_write(struct skv_call *r)
+int skv_op_instance_get_run(struct skv_request *r) { return get_instances(r, r->param[0].value); }
+void skv_op_instance_get_write(struct skv_request *r)
 {
 	assert(native_of(r)->u.instances.n == 1);
 	native_of(r)->codec->write_instance_view(&r->out, &native_of(r)->u.instances.v[0]);
 }
 
-int skv_op_instance_put_run(struct skv_call *r)
+int skv_op_instance_put_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_instance_spec spec = { 0 };
@@ -152,10 +152,10 @@ int skv_op_instance_put_run(struct skv_call *r)
 	rc = skv_core_instance_put(r->s->core, &spec, &r->created, &r->err);
 	return rc == SKV_OK ? get_instances(r, spec.id) : rc;
 }
-void skv_op_instance_put_write(struct skv_call *r) { skv_op_instance_get_write(r); }
+void skv_op_instance_put_write(struct skv_request *r) { skv_op_instance_get_write(r); }
 
-int skv_op_instance_delete_run(struct skv_call *r)
+int skv_op_instance_delete_run(struct skv_request *r)
 {
 	return skv_core_instance_delete(r->s->core, r->caller.tenant, r->param[0].value, &r->err);
 }
-void skv_op_instance_delete_write(struct skv_call *r) { (void)r; } /* 204 */
+void skv_op_instance_delete_write(struct skv_request *r) { (void)r; } /* 204 */

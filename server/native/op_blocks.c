@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int skv_op_match_run(struct skv_call *r)
+int skv_op_match_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	int rc = native_of(r)->body_codec->read_match_req(&in, r->body, r->n_body, &native_of(r)->u.match.req,
@@ -23,9 +23,9 @@ int skv_op_match_run(struct skv_call *r)
 	native_of(r)->u.match.req.tenant = r->caller.tenant;
 	return skv_core_match(r->s->core, &native_of(r)->u.match.req, &native_of(r)->u.match.res, &r->arena, &r->err);
 }
-void skv_op_match_write(struct skv_call *r) { native_of(r)->codec->write_match_res(&r->out, &native_of(r)->u.match.res); }
+void skv_op_match_write(struct skv_request *r) { native_of(r)->codec->write_match_res(&r->out, &native_of(r)->u.match.res); }
 
-int skv_op_lookup_run(struct skv_call *r)
+int skv_op_lookup_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_lookup_req *req = &native_of(r)->u.lookup.req;
@@ -37,13 +37,13 @@ int skv_op_lookup_run(struct skv_call *r)
 	req->instance = r->param[0].value;
 	return skv_core_lookup(r->s->core, req, &native_of(r)->u.lookup.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_lookup_write(struct skv_call *r)
+void skv_op_lookup_write(struct skv_request *r)
 {
 	assert(native_of(r)->u.lookup.res.n_keys == native_of(r)->u.lookup.req.n_keys);
 	native_of(r)->codec->write_lookup_res(&r->out, &native_of(r)->u.lookup.res);
 }
 
-int skv_op_start_run(struct skv_call *r)
+int skv_op_start_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_start_req *req = &native_of(r)->u.start.req;
@@ -55,9 +55,9 @@ int skv_op_start_run(struct skv_call *r)
 	req->instance = r->param[0].value;
 	return skv_core_start(r->s->core, req, &native_of(r)->u.start.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_start_write(struct skv_call *r) { native_of(r)->codec->write_start_res(&r->out, &native_of(r)->u.start.res); }
+void skv_op_start_write(struct skv_request *r) { native_of(r)->codec->write_start_res(&r->out, &native_of(r)->u.start.res); }
 
-int skv_op_delete_run(struct skv_call *r)
+int skv_op_delete_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_delete_req *req = &native_of(r)->u.del.req;
@@ -69,9 +69,9 @@ int skv_op_delete_run(struct skv_call *r)
 	req->instance = r->param[0].value;
 	return skv_core_delete(r->s->core, req, &native_of(r)->u.del.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_delete_write(struct skv_call *r) { native_of(r)->codec->write_delete_res(&r->out, &native_of(r)->u.del.res); }
+void skv_op_delete_write(struct skv_request *r) { native_of(r)->codec->write_delete_res(&r->out, &native_of(r)->u.del.res); }
 
-int skv_op_trim_run(struct skv_call *r)
+int skv_op_trim_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_trim_req *req = &native_of(r)->u.trim.req;
@@ -83,11 +83,11 @@ int skv_op_trim_run(struct skv_call *r)
 	req->instance = r->param[0].value;
 	return skv_core_trim(r->s->core, req, &native_of(r)->u.trim.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_trim_write(struct skv_call *r) { native_of(r)->codec->write_trim_res(&r->out, &native_of(r)->u.trim.res); }
+void skv_op_trim_write(struct skv_request *r) { native_of(r)->codec->write_trim_res(&r->out, &native_of(r)->u.trim.res); }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
-static int check_session(struct skv_call *r)
+static int check_session(struct skv_request *r)
 {
 	struct skv_key ignored;
 
@@ -97,7 +97,7 @@ static int check_session(struct skv_call *r)
 			SKV_SESSION_ID_HEX);
 }
 
-int skv_op_finish_run(struct skv_call *r)
+int skv_op_finish_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_finish_req *req = &native_of(r)->u.finish.req;
@@ -111,12 +111,12 @@ int skv_op_finish_run(struct skv_call *r)
 	req->session = r->param[0].value;
 	return skv_core_finish(r->s->core, req, &native_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_finish_write(struct skv_call *r)
+void skv_op_finish_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_finish_res(&r->out, &native_of(r)->u.finish.res);
 }
 
-int skv_op_abort_run(struct skv_call *r)
+int skv_op_abort_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_abort_req *req = &native_of(r)->u.finish.abort;
@@ -130,20 +130,20 @@ int skv_op_abort_run(struct skv_call *r)
 	req->session = r->param[0].value;
 	return skv_core_abort(r->s->core, req, &native_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_abort_write(struct skv_call *r)
+void skv_op_abort_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_finish_res(&r->out, &native_of(r)->u.finish.res);
 }
 
 /* ---- one block, for a person ----------------------------------------------------------------- */
 
-static int get_block(struct skv_call *r, struct skv_key key)
+static int get_block(struct skv_request *r, struct skv_key key)
 {
 	return skv_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &native_of(r)->u.block,
 			      &r->arena, &r->err);
 }
 
-int skv_op_block_get_run(struct skv_call *r)
+int skv_op_block_get_run(struct skv_request *r)
 {
 	struct skv_key key;
 
@@ -153,12 +153,12 @@ int skv_op_block_get_run(struct skv_call *r)
 				"others", SKV_KEY_HEX);
 	return get_block(r, key);
 }
-void skv_op_block_get_write(struct skv_call *r)
+void skv_op_block_get_write(struct skv_request *r)
 {
 	native_of(r)->codec->write_block_view(&r->out, &native_of(r)->u.block);
 }
 
-static int key_from_text(struct skv_call *r, const char *raw, struct skv_key *out)
+static int key_from_text(struct skv_request *r, const char *raw, struct skv_key *out)
 {
 	char text[SKV_MAX_KEY_STRING + 1];
 
@@ -169,7 +169,7 @@ static int key_from_text(struct skv_call *r, const char *raw, struct skv_key *ou
 	return SKV_OK;
 }
 
-static int key_from_int(struct skv_call *r, const char *text, struct skv_key *out)
+static int key_from_int(struct skv_request *r, const char *text, struct skv_key *out)
 {
 	char *end = NULL;
 
@@ -181,7 +181,7 @@ static int key_from_int(struct skv_call *r, const char *text, struct skv_key *ou
 	return SKV_OK;
 }
 
-int skv_op_block_find_run(struct skv_call *r)
+int skv_op_block_find_run(struct skv_request *r)
 {
 	const char *text = native_of(r)->key_text;
 	const char *number = native_of(r)->key_number;
@@ -195,4 +195,4 @@ int skv_op_block_find_run(struct skv_call *r)
 	rc = text ? key_from_text(r, text, &key) : key_from_int(r, number, &key);
 	return rc == SKV_OK ? get_block(r, key) : rc;
 }
-void skv_op_block_find_write(struct skv_call *r) { skv_op_block_get_write(r); }
+void skv_op_block_find_write(struct skv_request *r) { skv_op_block_get_write(r); }

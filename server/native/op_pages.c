@@ -5,18 +5,18 @@
  */
 #include "native.h"
 
-static void write_fixed(struct skv_call *r, const char *text)
+static void write_fixed(struct skv_request *r, const char *text)
 {
 	r->type = "application/json";
 	r->fixed = text;
 }
 
-int skv_op_index_run(struct skv_call *r)
+int skv_op_index_run(struct skv_request *r)
 {
 	(void)r;
 	return SKV_OK;
 }
-void skv_op_index_write(struct skv_call *r)
+void skv_op_index_write(struct skv_request *r)
 {
 	r->type = "text/plain; charset=utf-8";
 	skv_buf_printf(&r->out, "slabkvd %s: where every KV-cache block lies.\n\n", SKV_VERSION);
@@ -26,37 +26,37 @@ void skv_op_index_write(struct skv_call *r)
 		       r->s->url);
 }
 
-int skv_op_healthz_run(struct skv_call *r)
+int skv_op_healthz_run(struct skv_request *r)
 {
 	if (skv_core_state_get(r->s->core) == SKV_CORE_STOPPED)
 		return skv_fail(&r->err, SKV_E_NOT_READY, NULL, "this manager has stopped");
 	return SKV_OK;
 }
-void skv_op_healthz_write(struct skv_call *r) { write_fixed(r, "{\"status\":\"ok\"}"); }
+void skv_op_healthz_write(struct skv_request *r) { write_fixed(r, "{\"status\":\"ok\"}"); }
 
-int skv_op_readyz_run(struct skv_call *r) { return skv_service_ready(r->s, &r->err); }
-void skv_op_readyz_write(struct skv_call *r) { write_fixed(r, "{\"status\":\"ready\"}"); }
+int skv_op_readyz_run(struct skv_request *r) { return skv_service_ready(r->s, &r->err); }
+void skv_op_readyz_write(struct skv_request *r) { write_fixed(r, "{\"status\":\"ready\"}"); }
 
-int skv_op_openapi_run(struct skv_call *r)
+int skv_op_openapi_run(struct skv_request *r)
 {
 	(void)r;
 	return SKV_OK;
 }
-void skv_op_openapi_write(struct skv_call *r) { write_fixed(r, skv_v1_openapi()); }
+void skv_op_openapi_write(struct skv_request *r) { write_fixed(r, skv_v1_openapi()); }
 
-int skv_op_stats_run(struct skv_call *r)
+int skv_op_stats_run(struct skv_request *r)
 {
 	return skv_core_stats(r->s->core, &r->arena, &native_of(r)->u.stats, &r->err);
 }
-void skv_op_stats_write(struct skv_call *r) { native_of(r)->codec->write_stats(&r->out, &native_of(r)->u.stats); }
+void skv_op_stats_write(struct skv_request *r) { native_of(r)->codec->write_stats(&r->out, &native_of(r)->u.stats); }
 
 /* Nothing is decided here, so that a standby is scraped like any other. */
-int skv_op_metrics_run(struct skv_call *r)
+int skv_op_metrics_run(struct skv_request *r)
 {
 	(void)r;
 	return SKV_OK;
 }
-void skv_op_metrics_write(struct skv_call *r)
+void skv_op_metrics_write(struct skv_request *r)
 {
 	r->type = "text/plain; version=0.0.4; charset=utf-8";
 	skv_service_expose(r->s, &r->arena, &r->out);

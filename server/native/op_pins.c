@@ -11,7 +11,7 @@
 
 #define AT_A_TIME 1024u
 
-int skv_op_pin_run(struct skv_call *r)
+int skv_op_pin_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_pin_req *req = &native_of(r)->u.pin.req;
@@ -23,9 +23,9 @@ int skv_op_pin_run(struct skv_call *r)
 	req->instance = r->param[0].value;
 	return skv_core_pin(r->s->core, req, &native_of(r)->u.pin.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_pin_write(struct skv_call *r) { native_of(r)->codec->write_pin_res(&r->out, &native_of(r)->u.pin.res); }
+void skv_op_pin_write(struct skv_request *r) { native_of(r)->codec->write_pin_res(&r->out, &native_of(r)->u.pin.res); }
 
-int skv_op_unpin_run(struct skv_call *r)
+int skv_op_unpin_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_native_input(r);
 	struct skv_unpin_req *req = &native_of(r)->u.unpin.req;
@@ -37,11 +37,11 @@ int skv_op_unpin_run(struct skv_call *r)
 	req->instance = r->param[0].value;
 	return skv_core_unpin(r->s->core, req, &native_of(r)->u.unpin.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_unpin_write(struct skv_call *r) { native_of(r)->codec->write_unpin_res(&r->out, &native_of(r)->u.unpin.res); }
+void skv_op_unpin_write(struct skv_request *r) { native_of(r)->codec->write_unpin_res(&r->out, &native_of(r)->u.unpin.res); }
 
 /* ---- the lists -------------------------------------------------------------------------------- */
 
-static int take_number(struct skv_call *r, const char *field, const char *text, uint64_t *out)
+static int take_number(struct skv_request *r, const char *field, const char *text, uint64_t *out)
 {
 	char *end = NULL;
 
@@ -54,14 +54,14 @@ static int take_number(struct skv_call *r, const char *field, const char *text, 
 	return SKV_OK;
 }
 
-static int take_query(struct skv_call *r, uint64_t *cursor, uint64_t *max)
+static int take_query(struct skv_request *r, uint64_t *cursor, uint64_t *max)
 {
 	int rc = take_number(r, "cursor", native_of(r)->cursor, cursor);
 
 	return rc == SKV_OK ? take_number(r, "max", native_of(r)->max, max) : rc;
 }
 
-static void take_message(struct skv_call *r, uint64_t *cursor, uint64_t *max)
+static void take_message(struct skv_request *r, uint64_t *cursor, uint64_t *max)
 {
 	struct skv_rd message = skv_rd_make(r->body, r->n_body);
 	struct pb_field f;
@@ -75,7 +75,7 @@ static void take_message(struct skv_call *r, uint64_t *cursor, uint64_t *max)
 }
 
 /* Which portion. */
-static int take_portion(struct skv_call *r, uint64_t *cursor, uint32_t *most)
+static int take_portion(struct skv_request *r, uint64_t *cursor, uint32_t *most)
 {
 	uint64_t max = AT_A_TIME;
 	int rc = SKV_OK;
@@ -88,7 +88,7 @@ static int take_portion(struct skv_call *r, uint64_t *cursor, uint32_t *most)
 	return rc;
 }
 
-int skv_op_pins_run(struct skv_call *r)
+int skv_op_pins_run(struct skv_request *r)
 {
 	struct skv_pins_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value };
 	int rc = take_portion(r, &req.cursor, &req.max);
@@ -97,9 +97,9 @@ int skv_op_pins_run(struct skv_call *r)
 		return rc;
 	return skv_core_pins(r->s->core, &req, &native_of(r)->u.pins, &r->arena, &r->err);
 }
-void skv_op_pins_write(struct skv_call *r) { native_of(r)->codec->write_pins_res(&r->out, &native_of(r)->u.pins); }
+void skv_op_pins_write(struct skv_request *r) { native_of(r)->codec->write_pins_res(&r->out, &native_of(r)->u.pins); }
 
-int skv_op_keys_run(struct skv_call *r)
+int skv_op_keys_run(struct skv_request *r)
 {
 	struct skv_export_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value, .keys_only = true };
 	struct skv_export_res res;
@@ -111,4 +111,4 @@ int skv_op_keys_run(struct skv_call *r)
 		native_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key, .next = res.next };
 	return rc;
 }
-void skv_op_keys_write(struct skv_call *r) { native_of(r)->codec->write_keys_res(&r->out, &native_of(r)->u.keys); }
+void skv_op_keys_write(struct skv_request *r) { native_of(r)->codec->write_keys_res(&r->out, &native_of(r)->u.keys); }

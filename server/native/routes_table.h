@@ -3,7 +3,7 @@
  *
  * Columns: name, method, pattern, role, flags, grpc, target, body.
  *   name     the operation in /metrics and logs; skv_op_<name>_run and skv_op_<name>_write serve it
- *   pattern  segments in braces are parameters, in order skv_call.param[0], [1]
+ *   pattern  segments in braces are parameters, in order skv_request.param[0], [1]
  *   role     OPEN = no token; READ < WRITE < ADMIN
  *   flags    see skv/api.h
  *   grpc     path of its gRPC method: SKV_V1(method of the service slabkv.v1.SlabKV); or NULL

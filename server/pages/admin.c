@@ -17,12 +17,12 @@
 
 /* ---- requests ---------------------------------------------------------------------------------- */
 
-static int invalid(struct pages_call *k, const char *field, const char *what)
+static int invalid(struct pages_request *k, const char *field, const char *what)
 {
 	return skv_fail(&k->c->err, SKV_E_INVALID, field, "%s", what);
 }
 
-static int number(struct pages_call *k, const struct skv_json_node *body, const char *name, uint64_t max, uint64_t *out)
+static int number(struct pages_request *k, const struct skv_json_node *body, const char *name, uint64_t max, uint64_t *out)
 {
 	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
@@ -34,7 +34,7 @@ static int number(struct pages_call *k, const struct skv_json_node *body, const 
 	return SKV_OK;
 }
 
-static int take_tenant(struct pages_call *k, const struct skv_json_node *v, const char **out)
+static int take_tenant(struct pages_request *k, const struct skv_json_node *v, const char **out)
 {
 	const char *own = k->c->caller.tenant;
 
@@ -52,10 +52,10 @@ static int take_tenant(struct pages_call *k, const struct skv_json_node *v, cons
 }
 
 /* Which space, and the body. */
-static int open_body(struct skv_call *c, struct pages_call **out, const struct skv_json_node **body)
+static int open_body(struct skv_request *c, struct pages_request **out, const struct skv_json_node **body)
 {
 	static const struct skv_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true, .nul = true };
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 	const struct skv_json_node *rank, *ns;
 	struct skv_json_doc doc;
 	const char *tenant;
@@ -81,7 +81,7 @@ static int open_body(struct skv_call *c, struct pages_call **out, const struct s
 }
 
 /* Pages of the space; SKV_E_NOT_FOUND. */
-static int read_size(struct pages_call *k, uint64_t *out)
+static int read_size(struct pages_request *k, uint64_t *out)
 {
 	struct skv_storage_view *v;
 	char name[SKV_MAX_NAME + 1];
@@ -97,13 +97,13 @@ static int read_size(struct pages_call *k, uint64_t *out)
 	return SKV_OK;
 }
 
-static void begin(struct skv_call *c)
+static void begin(struct skv_request *c)
 {
 	c->type = "application/json";
 	skv_jout_begin(&c->out);
 }
 
-unsigned pages_admin_fail(struct skv_call *c)
+unsigned pages_admin_fail(struct skv_request *c)
 {
 	c->type = "application/json";
 	skv_v1_write_error(&c->out, &c->err, c->id);
@@ -120,7 +120,7 @@ static uint64_t pages_in(const struct skv_storage_view *v, uint32_t n, const cha
 	return 0;
 }
 
-static void put_file(struct skv_call *c, const struct space *s)
+static void put_file(struct skv_request *c, const struct space *s)
 {
 	static const char *const states[] = { "none", "there", "unseen" };
 	struct pages_file_view f;
@@ -135,7 +135,7 @@ static void put_file(struct skv_call *c, const struct space *s)
 	skv_jout_close(&c->out, '}');
 }
 
-static void put_space(struct skv_call *c, const struct space *s, const struct skv_instance_view *i, uint64_t num_pages)
+static void put_space(struct skv_request *c, const struct space *s, const struct skv_instance_view *i, uint64_t num_pages)
 {
 	struct skv_buf *out = &c->out;
 
@@ -152,7 +152,7 @@ static void put_space(struct skv_call *c, const struct space *s, const struct sk
 	skv_jout_close(out, '}');
 }
 
-int pages_admin_list(struct skv_call *c)
+int pages_admin_list(struct skv_request *c)
 {
 	struct skv_instance_view *v;
 	struct skv_storage_view *storages;
@@ -180,15 +180,15 @@ int pages_admin_list(struct skv_call *c)
 	return SKV_OK;
 }
 
-void pages_admin_list_write(struct skv_call *c) { (void)c; } /* written already */
+void pages_admin_list_write(struct skv_request *c) { (void)c; } /* written already */
 
 /* ---- export ------------------------------------------------------------------------------------ */
 
-int pages_admin_export(struct skv_call *c)
+int pages_admin_export(struct skv_request *c)
 {
 	const struct skv_json_node *body;
 	struct skv_export_req req;
-	struct pages_call *k;
+	struct pages_request *k;
 	uint64_t max = SKV_MAX_KEYS;
 	int rc = open_body(c, &k, &body);
 
@@ -207,9 +207,9 @@ int pages_admin_export(struct skv_call *c)
 	return skv_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
 }
 
-void pages_admin_export_write(struct skv_call *c)
+void pages_admin_export_write(struct skv_request *c)
 {
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 	const struct skv_export_res *res = &k->u.admin.export_res;
 	struct skv_buf *out = &c->out;
 
@@ -237,7 +237,7 @@ void pages_admin_export_write(struct skv_call *c)
 /* ---- import ------------------------------------------------------------------------------------ */
 
 /* One [key, page] of the request, as the i-th that is asked for. False: it is not to be. */
-static bool take(struct pages_call *k, struct skv_key_set *set, struct skv_json_node pair[2], uint32_t i, uint8_t **text)
+static bool take(struct pages_request *k, struct skv_key_set *set, struct skv_json_node pair[2], uint32_t i, uint8_t **text)
 {
 	const struct skv_secret *secret = skv_core_secret(pages_core(k));
 	uint32_t *at;
@@ -262,7 +262,7 @@ static bool take(struct pages_call *k, struct skv_key_set *set, struct skv_json_
 	return true;
 }
 
-static int read_import(struct pages_call *k, const struct skv_json_node *body)
+static int read_import(struct pages_request *k, const struct skv_json_node *body)
 {
 	const struct skv_json_node *list = skv_json_get(body, "keys", 4), *v;
 	struct skv_json_node pair[2];
@@ -292,9 +292,9 @@ static int read_import(struct pages_call *k, const struct skv_json_node *body)
 	return SKV_OK;
 }
 
-static int import_next(struct pages_call *k);
+static int import_next(struct pages_request *k);
 
-static void on_ended(struct pages_call *k)
+static void on_ended(struct pages_request *k)
 {
 	k->u.admin.imported += k->u.admin.partial_res.committed;
 	k->u.admin.taken += k->u.admin.partial_res.ignored_commits;
@@ -302,7 +302,7 @@ static void on_ended(struct pages_call *k)
 
 static void on_partial_done(void *ctx, int status)
 {
-	struct pages_call *k = ctx;
+	struct pages_request *k = ctx;
 
 	if (status == SKV_OK) {
 		on_ended(k);
@@ -313,7 +313,7 @@ static void on_partial_done(void *ctx, int status)
 }
 
 /* Their slots are ours: the keys are there. */
-static int settle(struct pages_call *k)
+static int settle(struct pages_request *k)
 {
 	const struct skv_start_res *res = &k->u.admin.start_res;
 	const struct skv_done done = { on_partial_done, k };
@@ -350,7 +350,7 @@ static int settle(struct pages_call *k)
 
 static void on_start_done(void *ctx, int status)
 {
-	struct pages_call *k = ctx;
+	struct pages_request *k = ctx;
 
 	if (status == SKV_OK)
 		status = settle(k);
@@ -361,7 +361,7 @@ static void on_start_done(void *ctx, int status)
 }
 
 /* Portion by portion: open sessions may hold a part of the space only. */
-static int import_next(struct pages_call *k)
+static int import_next(struct pages_request *k)
 {
 	const struct skv_done done = { on_start_done, k };
 	uint64_t most = k->u.admin.have / 4 + 1;
@@ -390,7 +390,7 @@ static int import_next(struct pages_call *k)
 	return rc;
 }
 
-static int make_and_import(struct pages_call *k)
+static int make_and_import(struct pages_request *k)
 {
 	int rc;
 
@@ -407,17 +407,17 @@ static int make_and_import(struct pages_call *k)
 
 static void on_worker(struct job *job, bool expired)
 {
-	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
+	struct pages_request *k = (struct pages_request *)((char *)job - offsetof(struct pages_request, job));
 	int rc = expired ? SKV_E_TIMEOUT : make_and_import(k);
 
 	if (rc != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, rc);
 }
 
-int pages_admin_import(struct skv_call *c)
+int pages_admin_import(struct skv_request *c)
 {
 	const struct skv_json_node *body;
-	struct pages_call *k;
+	struct pages_request *k;
 	int rc = open_body(c, &k, &body);
 
 	if (rc == SKV_OK)
@@ -425,9 +425,9 @@ int pages_admin_import(struct skv_call *c)
 	return rc == SKV_OK ? pages_on_worker(k, on_worker) : rc;
 }
 
-void pages_admin_import_write(struct skv_call *c)
+void pages_admin_import_write(struct skv_request *c)
 {
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 
 	begin(c);
 	skv_jout_field_u64(&c->out, "num_pages", k->u.admin.have);
@@ -443,10 +443,10 @@ void pages_admin_import_write(struct skv_call *c)
 
 /* ---- clear ------------------------------------------------------------------------------------- */
 
-int pages_admin_clear(struct skv_call *c)
+int pages_admin_clear(struct skv_request *c)
 {
 	const struct skv_json_node *body;
-	struct pages_call *k;
+	struct pages_request *k;
 	int rc = open_body(c, &k, &body);
 
 	if (rc != SKV_OK)
@@ -455,9 +455,9 @@ int pages_admin_clear(struct skv_call *c)
 	return skv_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena, &c->err, &c->done);
 }
 
-void pages_admin_clear_write(struct skv_call *c)
+void pages_admin_clear_write(struct skv_request *c)
 {
-	const struct pages_call *k = c->state;
+	const struct pages_request *k = c->state;
 
 	begin(c);
 	skv_jout_field_u64(&c->out, "deleted", k->u.admin.clear_res.deleted);

@@ -16,7 +16,7 @@
 
 /* ---- portions ---------------------------------------------------------------------------------- */
 
-static void begin_answer(struct pages_call *k)
+static void begin_answer(struct pages_request *k)
 {
 	struct skv_buf *out = &k->c->out;
 
@@ -32,7 +32,7 @@ static void begin_answer(struct pages_call *k)
 }
 
 /* Tells the portion that the core has answered. False: nothing is known of the others. */
-static bool tell(struct pages_call *k)
+static bool tell(struct pages_request *k)
 {
 	bool more;
 
@@ -45,9 +45,9 @@ static bool tell(struct pages_call *k)
 }
 
 /* Another portion is to be asked for; the last one stays to be told. */
-static bool goes_on(struct pages_call *k) { return k->n < k->total - k->at && tell(k); }
+static bool goes_on(struct pages_request *k) { return k->n < k->total - k->at && tell(k); }
 
-int pages_go(struct pages_call *k)
+int pages_go(struct pages_request *k)
 {
 	int rc;
 
@@ -61,7 +61,7 @@ int pages_go(struct pages_call *k)
 
 static void on_done(void *ctx, int status)
 {
-	struct pages_call *k = ctx;
+	struct pages_request *k = ctx;
 
 	if (status == SKV_OK && goes_on(k))
 		status = pages_go(k);
@@ -69,7 +69,7 @@ static void on_done(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
-void pages_untell(struct pages_call *k)
+void pages_untell(struct pages_request *k)
 {
 	skv_buf_clear(&k->c->out);
 	k->told = 0;
@@ -78,7 +78,7 @@ void pages_untell(struct pages_call *k)
 
 /* ---- answers ----------------------------------------------------------------------------------- */
 
-void pages_answer(struct pages_call *k)
+void pages_answer(struct pages_request *k)
 {
 	struct skv_buf *out = &k->c->out;
 	const size_t n = k->op->none ? strlen(k->op->none) : 0;
@@ -104,9 +104,9 @@ void pages_answer(struct pages_call *k)
 	k->c->type = "application/json";
 }
 
-static void write(struct skv_call *c)
+static void write(struct skv_request *c)
 {
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 
 	pages_is_up(k);
 	if (k->n > 0)
@@ -121,9 +121,9 @@ static void write(struct skv_call *c)
 
 /* ---- calls ------------------------------------------------------------------------------------- */
 
-static int head(struct skv_call *c, const struct skv_head *h)
+static int head(struct skv_request *c, const struct skv_head *h)
 {
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 
 	(void)h;
 	k->c = c;
@@ -133,7 +133,7 @@ static int head(struct skv_call *c, const struct skv_head *h)
 }
 
 /* There is no gRPC of it. */
-static int message(struct skv_call *c, const uint8_t *p, size_t n)
+static int message(struct skv_request *c, const uint8_t *p, size_t n)
 {
 	(void)p;
 	(void)n;
@@ -141,7 +141,7 @@ static int message(struct skv_call *c, const uint8_t *p, size_t n)
 }
 
 /* A fault that upstream's server would not have come to, had it not found the space. */
-static int check_late(struct pages_call *k, int rc)
+static int check_late(struct pages_request *k, int rc)
 {
 	if (!k->detail || !k->late || k->op->flags & (PAGES_VLLM | PAGES_MAKES) || !pages_strict(k) ||
 	    pages_find(k) != SKV_E_NOT_FOUND)
@@ -170,7 +170,7 @@ enum op_number {
 };
 
 /* /{tenant}/clear of vLLM's looks like /{rank}/clear. */
-static void tell_clears_apart(struct pages_call *k)
+static void tell_clears_apart(struct pages_request *k)
 {
 	struct route_param *p = &k->c->param[0];
 	int64_t rank;
@@ -182,13 +182,13 @@ static void tell_clears_apart(struct pages_call *k)
 	snprintf(p->name, sizeof p->name, "tenant");
 }
 
-int pages_begin(struct pages_call *k)
+int pages_begin(struct pages_request *k)
 {
 	int ready, rc;
 
 	assert(k->at == 0 && k->told == 0);
 	tell_clears_apart(k);
-	ready = skv_call_check_core(k->c); /* before keys are read: they are hashed with the store's secret */
+	ready = skv_request_check_core(k->c); /* before keys are read: they are hashed with the store's secret */
 	rc = pages_read(k);
 	if (rc != SKV_OK)
 		return check_late(k, rc);
@@ -204,9 +204,9 @@ int pages_begin(struct pages_call *k)
 	return rc == SKV_E_NOT_FOUND && k->op->flags & PAGES_GRANTS ? pages_make_later(k) : rc;
 }
 
-static int run(struct skv_call *c)
+static int run(struct skv_request *c)
 {
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 
 	return pages_wait(k) ? SKV_PENDING : pages_begin(k);
 }
@@ -286,7 +286,7 @@ int skv_pages_create(const struct skv_pages_options *o, struct skv_api **out, st
 		.prefix = "/rank/",
 		.routes = routes,
 		.n_routes = sizeof routes / sizeof routes[0],
-		.state_size = sizeof(struct pages_call),
+		.state_size = sizeof(struct pages_request),
 		.ctx = p,
 		.owns = owns,
 		.slash_redirect = true,

@@ -20,7 +20,7 @@ static const struct skv_json_limits limits = { .depth = 16, .values = VALUES_MAX
 
 /* ---- path -------------------------------------------------------------------------------------- */
 
-static const char *param_of(const struct skv_call *c, const char *name)
+static const char *param_of(const struct skv_request *c, const char *name)
 {
 	for (unsigned i = 0; i < ROUTE_PARAMS; i++)
 		if (strcmp(c->param[i].name, name) == 0)
@@ -40,7 +40,7 @@ bool body_is_tenant(const char *s)
 	return skv_model_name_valid(s, strlen(s)) && !space_rank(s, first, false, &number);
 }
 
-static int take_tenant(struct pages_call *k, const char **out)
+static int take_tenant(struct pages_request *k, const char **out)
 {
 	const char *tenant = param_of(k->c, "tenant");
 
@@ -55,7 +55,7 @@ static int take_tenant(struct pages_call *k, const char **out)
 	return SKV_OK;
 }
 
-int body_rank(struct pages_call *k, int64_t *out)
+int body_rank(struct pages_request *k, int64_t *out)
 {
 	const char *rank = param_of(k->c, "rank");
 
@@ -68,7 +68,7 @@ int body_rank(struct pages_call *k, int64_t *out)
 /* ---- fields ------------------------------------------------------------------------------------ */
 
 /* As Python prints it. NULL: it is no scalar, or there is no memory. */
-static const char *python_text(struct pages_call *k, const struct skv_json_node *v)
+static const char *python_text(struct pages_request *k, const struct skv_json_node *v)
 {
 	char *out = skv_arena_alloc(&k->c->arena, 24);
 
@@ -91,7 +91,7 @@ static const char *python_text(struct pages_call *k, const struct skv_json_node 
 	}
 }
 
-static int take_namespace(struct pages_call *k, const struct skv_json_node *body, const char **ns, size_t *n)
+static int take_namespace(struct pages_request *k, const struct skv_json_node *body, const char **ns, size_t *n)
 {
 	const struct skv_json_node *v = skv_json_get(body, "namespace", 9);
 
@@ -144,12 +144,12 @@ const struct skv_json_node *items_next(struct items *it)
 	return &it->letter;
 }
 
-void *body_array(struct pages_call *k, uint32_t n, size_t size)
+void *body_array(struct pages_request *k, uint32_t n, size_t size)
 {
 	return skv_arena_alloc(&k->c->arena, ((size_t)n + 1) * size);
 }
 
-int body_list(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional,
+int body_list(struct pages_request *k, const struct skv_json_node *body, const char *name, bool optional,
 		     struct items *it)
 {
 	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
@@ -163,7 +163,7 @@ int body_list(struct pages_call *k, const struct skv_json_node *body, const char
 	return pages_refuse(k, 422, true, "%s: must be a list", name);
 }
 
-int body_keys(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional,
+int body_keys(struct pages_request *k, const struct skv_json_node *body, const char *name, bool optional,
 			  struct items *it)
 {
 	int rc = body_list(k, body, name, optional, it);
@@ -175,12 +175,12 @@ int body_keys(struct pages_call *k, const struct skv_json_node *body, const char
 	return k->keys ? SKV_OK : pages_nomem(k);
 }
 
-int body_bad_key(struct pages_call *k, const char *list, uint32_t i)
+int body_bad_key(struct pages_request *k, const char *list, uint32_t i)
 {
 	return pages_refuse(k, 422, true, "%s[%u]: a key must be a string", list, i);
 }
 
-bool body_pair(struct pages_call *k, const struct skv_json_node *v, struct skv_json_node out[2])
+bool body_pair(struct pages_request *k, const struct skv_json_node *v, struct skv_json_node out[2])
 {
 	struct items it;
 
@@ -191,7 +191,7 @@ bool body_pair(struct pages_call *k, const struct skv_json_node *v, struct skv_j
 	return true;
 }
 
-bool body_page(struct pages_call *k, const struct skv_json_node *v, uint64_t *out)
+bool body_page(struct pages_request *k, const struct skv_json_node *v, uint64_t *out)
 {
 	*out = v->type == SKV_JSON_INTEGER && v->i >= 0 ? (uint64_t)v->i : UINT64_MAX;
 	return pages_strict(k) || v->type == SKV_JSON_INTEGER || v->type == SKV_JSON_UNSIGNED;
@@ -199,14 +199,14 @@ bool body_page(struct pages_call *k, const struct skv_json_node *v, uint64_t *ou
 
 /* ---- what operations read ---------------------------------------------------------------------- */
 
-int pages_read_nothing(struct pages_call *k, const struct skv_json_node *body)
+int pages_read_nothing(struct pages_request *k, const struct skv_json_node *body)
 {
 	(void)k;
 	(void)body;
 	return SKV_OK;
 }
 
-int pages_read_keys(struct pages_call *k, const struct skv_json_node *body)
+int pages_read_keys(struct pages_request *k, const struct skv_json_node *body)
 {
 	struct skv_key_batch batch = { .secret = skv_core_secret(pages_core(k)) };
 	struct items it;
@@ -220,20 +220,20 @@ int pages_read_keys(struct pages_call *k, const struct skv_json_node *body)
 }
 
 /* The first key's prefix_key, if there is one, is the block before it; one of the keys itself cannot be. */
-static void take_parent(struct pages_call *k, const struct skv_json_node *prefix)
+static void take_parent(struct pages_request *k, const struct skv_json_node *prefix)
 {
 	k->u.reserve.has_parent = prefix->type != SKV_JSON_NULL && (prefix->type != SKV_JSON_STRING || prefix->n > 0) &&
 				  pages_key(skv_core_secret(pages_core(k)), prefix, &k->u.reserve.parent);
 }
 
-static void check_parent(struct pages_call *k)
+static void check_parent(struct pages_request *k)
 {
 	for (uint32_t i = 0; k->u.reserve.has_parent && i < k->n_keys; i++)
 		if (skv_key_equal(k->keys[i], k->u.reserve.parent))
 			k->u.reserve.has_parent = false;
 }
 
-int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body)
+int pages_read_reserve(struct pages_request *k, const struct skv_json_node *body)
 {
 	struct skv_key_batch batch = { .secret = skv_core_secret(pages_core(k)) };
 	struct skv_json_node pair[2];
@@ -268,7 +268,7 @@ int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body)
 	return SKV_OK;
 }
 
-int body_confirm(struct pages_call *k, const struct skv_json_node *body, const char *written)
+int body_confirm(struct pages_request *k, const struct skv_json_node *body, const char *written)
 {
 	static const char released[] = "pages_to_release";
 	struct skv_key_batch batch = { .secret = skv_core_secret(pages_core(k)) };
@@ -303,12 +303,12 @@ int body_confirm(struct pages_call *k, const struct skv_json_node *body, const c
 	return SKV_OK;
 }
 
-int pages_read_confirm(struct pages_call *k, const struct skv_json_node *body)
+int pages_read_confirm(struct pages_request *k, const struct skv_json_node *body)
 {
 	return body_confirm(k, body, "written_keys_to_confirm");
 }
 
-int pages_read_initialize(struct pages_call *k, const struct skv_json_node *body)
+int pages_read_initialize(struct pages_request *k, const struct skv_json_node *body)
 {
 	const struct skv_json_node *v = skv_json_get(body, "num_pages", 9);
 
@@ -323,7 +323,7 @@ int pages_read_initialize(struct pages_call *k, const struct skv_json_node *body
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
-static int bad_json(struct pages_call *k, const struct skv_json_doc *doc)
+static int bad_json(struct pages_request *k, const struct skv_json_doc *doc)
 {
 	static const char *const words[] = {
 		[SKV_JSON_UTF8] = "bytes that are not UTF-8",
@@ -338,7 +338,7 @@ static int bad_json(struct pages_call *k, const struct skv_json_doc *doc)
 			    doc->fault == SKV_JSON_SYNTAX ? doc->what : words[doc->fault], doc->at);
 }
 
-int body_object(struct pages_call *k, const struct skv_json_node **body)
+int body_object(struct pages_request *k, const struct skv_json_node **body)
 {
 	struct skv_json_doc doc;
 
@@ -353,7 +353,7 @@ int body_object(struct pages_call *k, const struct skv_json_node **body)
 	return SKV_OK;
 }
 
-int pages_read(struct pages_call *k)
+int pages_read(struct pages_request *k)
 {
 	const struct skv_json_node *body;
 	const char *tenant, *ns;

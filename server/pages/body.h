@@ -24,24 +24,24 @@ const struct skv_json_node *items_next(struct items *it);
 /* May the first segment of a path be a tenant? */
 bool body_is_tenant(const char *s);
 /* The one in the path. */
-int body_rank(struct pages_call *k, int64_t *out);
+int body_rank(struct pages_request *k, int64_t *out);
 /* *body NULL: there is none. */
-int body_object(struct pages_call *k, const struct skv_json_node **body);
+int body_object(struct pages_request *k, const struct skv_json_node **body);
 /* Memory for a list that the core takes a part of each time: bounded by the nodes that a text may have. */
-void *body_array(struct pages_call *k, uint32_t n, size_t size);
+void *body_array(struct pages_request *k, uint32_t n, size_t size);
 /* The list in the field `name`. Without one it is empty, where `optional`. */
-int body_list(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional, struct items *it);
+int body_list(struct pages_request *k, const struct skv_json_node *body, const char *name, bool optional, struct items *it);
 /* The same of keys: sets k->total and makes room for k->keys. */
-int body_keys(struct pages_call *k, const struct skv_json_node *body, const char *name, bool optional, struct items *it);
-int body_bad_key(struct pages_call *k, const char *list, uint32_t i);
+int body_keys(struct pages_request *k, const struct skv_json_node *body, const char *name, bool optional, struct items *it);
+int body_bad_key(struct pages_request *k, const char *list, uint32_t i);
 /* Both elements of what should be a pair. */
-bool body_pair(struct pages_call *k, const struct skv_json_node *v, struct skv_json_node out[2]);
+bool body_pair(struct pages_request *k, const struct skv_json_node *v, struct skv_json_node out[2]);
 /* A page that cannot be is UINT64_MAX. False: it is no number. */
-bool body_page(struct pages_call *k, const struct skv_json_node *v, uint64_t *out);
+bool body_page(struct pages_request *k, const struct skv_json_node *v, uint64_t *out);
 /* Pairs of keys and pages in the field `written`, and pages_to_release. */
-int body_confirm(struct pages_call *k, const struct skv_json_node *body, const char *written);
+int body_confirm(struct pages_request *k, const struct skv_json_node *body, const char *written);
 
 /* vllm_body.c: what a call of vLLM's says; its space is the rank's. */
-int vllm_read(struct pages_call *k, const char *tenant);
+int vllm_read(struct pages_request *k, const char *tenant);
 
 #endif

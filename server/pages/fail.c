@@ -13,9 +13,9 @@
 #include <string.h>
 
 
-int pages_nomem(struct pages_call *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+int pages_nomem(struct pages_request *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
 
-int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *fmt, ...)
+int pages_refuse(struct pages_request *k, unsigned http, bool raises, const char *fmt, ...)
 {
 	char text[SKV_MESSAGE_MAX];
 	va_list ap;
@@ -31,7 +31,7 @@ int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *f
 	return skv_fail(&k->c->err, SKV_E_INVALID, NULL, "%s", text);
 }
 
-void pages_is_up(struct pages_call *k)
+void pages_is_up(struct pages_request *k)
 {
 	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
 
@@ -41,7 +41,7 @@ void pages_is_up(struct pages_call *k)
 
 /* ---- errors ------------------------------------------------------------------------------------ */
 
-static unsigned detail(struct skv_call *c, unsigned http, const char *text)
+static unsigned detail(struct skv_request *c, unsigned http, const char *text)
 {
 	c->type = "application/json";
 	skv_put_bytes(&c->out, "{\"detail\":", 10);
@@ -51,9 +51,9 @@ static unsigned detail(struct skv_call *c, unsigned http, const char *text)
 }
 
 /* As Starlette answers when a handler raises, and uvicorn then ends the connection. */
-unsigned pages_raise(struct pages_call *k)
+unsigned pages_raise(struct pages_request *k)
 {
-	struct skv_call *c = k->c;
+	struct skv_request *c = k->c;
 
 	skv_buf_clear(&c->out);
 	c->type = "text/plain; charset=utf-8";
@@ -63,14 +63,14 @@ unsigned pages_raise(struct pages_call *k)
 	return 500;
 }
 
-static unsigned later(struct skv_call *c)
+static unsigned later(struct skv_request *c)
 {
 	c->retry_after = 1;
 	return detail(c, 503, c->err.message);
 }
 
 /* Whoever answers for the partition has an address: there, with the same path. False: he has none. */
-static bool elsewhere(struct skv_call *c, unsigned *http)
+static bool elsewhere(struct skv_request *c, unsigned *http)
 {
 	char url[SKV_URL_MAX], *to;
 	size_t n;
@@ -91,7 +91,7 @@ static bool elsewhere(struct skv_call *c, unsigned *http)
 }
 
 /* Nothing of an operation was done, or there is none. */
-static unsigned refused_outside(struct skv_call *c)
+static unsigned refused_outside(struct skv_request *c)
 {
 	switch (c->status) {
 	case SKV_E_NOT_FOUND:
@@ -108,7 +108,7 @@ static unsigned refused_outside(struct skv_call *c)
 
 /* ---- nothing ----------------------------------------------------------------------------------- */
 
-static unsigned nothing(struct pages_call *k)
+static unsigned nothing(struct pages_request *k)
 {
 	if (k->op->flags & PAGES_MAKES)
 		pages_wish_add(k);
@@ -118,14 +118,14 @@ static unsigned nothing(struct pages_call *k)
 }
 
 /* There is no page, and none to be had. */
-static unsigned full(struct pages_call *k)
+static unsigned full(struct pages_request *k)
 {
 	pages_count(k, PAGES_refused_full, k->total);
 	return pages_strict(k) && !(k->op->flags & PAGES_VLLM) ? pages_raise(k) : nothing(k);
 }
 
 /* As vLLM's handlers tell it: keys of ranks that it does not know are no fault of their own. */
-static unsigned unknown_rank(struct pages_call *k)
+static unsigned unknown_rank(struct pages_request *k)
 {
 	bool confirm = k->op->undone == PAGES_dropped_confirm;
 	char text[128];
@@ -137,7 +137,7 @@ static unsigned unknown_rank(struct pages_call *k)
 	return detail(k->c, 500, text);
 }
 
-static unsigned unknown_space(struct pages_call *k)
+static unsigned unknown_space(struct pages_request *k)
 {
 	char text[SKV_MESSAGE_MAX];
 
@@ -153,7 +153,7 @@ static unsigned unknown_space(struct pages_call *k)
 }
 
 /* As pydantic tells it. */
-static unsigned refused_rank(struct pages_call *k)
+static unsigned refused_rank(struct pages_request *k)
 {
 	struct skv_buf *out = &k->c->out;
 
@@ -165,7 +165,7 @@ static unsigned refused_rank(struct pages_call *k)
 	return 422;
 }
 
-static unsigned malformed(struct pages_call *k)
+static unsigned malformed(struct pages_request *k)
 {
 	char text[SKV_MESSAGE_MAX + 64];
 
@@ -180,9 +180,9 @@ static unsigned malformed(struct pages_call *k)
 	return pages_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
 }
 
-static unsigned answer(struct skv_call *c)
+static unsigned answer(struct skv_request *c)
 {
-	struct pages_call *k = c->state;
+	struct pages_request *k = c->state;
 	unsigned http;
 
 	if (c->route && !c->route->own)
@@ -218,7 +218,7 @@ static unsigned answer(struct skv_call *c)
 	return nothing(k);
 }
 
-unsigned pages_fail(struct skv_call *c)
+unsigned pages_fail(struct skv_request *c)
 {
 	unsigned http;
 

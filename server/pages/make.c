@@ -17,7 +17,7 @@
 
 #define WISH_MS 1000u
 
-int pages_find(struct pages_call *k)
+int pages_find(struct pages_request *k)
 {
 	const char *id = k->space.id;
 	const struct skv_match_req req = { .tenant = k->space.tenant, .instances = &id, .n_instances = 1 };
@@ -26,7 +26,7 @@ int pages_find(struct pages_call *k)
 	return skv_core_match(pages_core(k), &req, &res, &k->c->arena, &k->c->err);
 }
 
-int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expired))
+int pages_on_worker(struct pages_request *k, void (*run)(struct job *job, bool expired))
 {
 	k->job.run = run;
 	if (skv_workers_submit(&k->c->s->workers, &k->job, skv_now_ms(&skv_clock_system)))
@@ -46,7 +46,7 @@ static struct wish *find_locked(struct pages *p, const char *name)
 }
 
 /* A wish is tried once in a second. */
-static bool is_due(struct pages_call *k)
+static bool is_due(struct pages_request *k)
 {
 	struct pages *p = pages_of(k);
 	uint64_t now = skv_now_ms(&skv_clock_system);
@@ -64,7 +64,7 @@ static bool is_due(struct pages_call *k)
 	return due;
 }
 
-static bool wish_of(struct pages_call *k, uint64_t *num_pages)
+static bool wish_of(struct pages_request *k, uint64_t *num_pages)
 {
 	struct pages *p = pages_of(k);
 	char name[SKV_MAX_NAME + 1];
@@ -79,7 +79,7 @@ static bool wish_of(struct pages_call *k, uint64_t *num_pages)
 	return w != NULL;
 }
 
-void pages_wish_add(struct pages_call *k)
+void pages_wish_add(struct pages_request *k)
 {
 	struct pages *p = pages_of(k);
 	struct wish made = { .num_pages = k->u.num_pages };
@@ -107,7 +107,7 @@ static void remove_wish(struct pages *p, const char *name)
 /* ---- making ------------------------------------------------------------------------------------ */
 
 /* The size that a space has is never changed from here. */
-static void compare_size(struct pages_call *k, const char *name, uint64_t num_pages)
+static void compare_size(struct pages_request *k, const char *name, uint64_t num_pages)
 {
 	struct skv_storage_view *v;
 	struct skv_error ignored;
@@ -119,7 +119,7 @@ static void compare_size(struct pages_call *k, const char *name, uint64_t num_pa
 			v[0].spec.capacity, num_pages);
 }
 
-static int make_storage(struct pages_call *k, const char *name, uint64_t num_pages)
+static int make_storage(struct pages_request *k, const char *name, uint64_t num_pages)
 {
 	const struct skv_storage_spec spec = {
 		.name = name,
@@ -143,7 +143,7 @@ static int make_storage(struct pages_call *k, const char *name, uint64_t num_pag
 	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* made meanwhile, with the size that it has now */
 }
 
-static int make_group(struct pages_call *k, const char *name)
+static int make_group(struct pages_request *k, const char *name)
 {
 	const struct skv_group_spec spec = { .name = name, .storages = &name, .n_storages = 1, .extra = "" };
 	struct skv_group_view *v;
@@ -155,7 +155,7 @@ static int make_group(struct pages_call *k, const char *name)
 	return rc == SKV_E_CONFLICT ? SKV_OK : rc;
 }
 
-static int make_instance(struct pages_call *k, const char *name)
+static int make_instance(struct pages_request *k, const char *name)
 {
 	static const struct skv_spec page = { "page", 1 };
 	struct skv_buf extra = { 0 };
@@ -176,7 +176,7 @@ static int make_instance(struct pages_call *k, const char *name)
 	return rc;
 }
 
-static int make_all(struct pages_call *k, const char *name, uint64_t num_pages)
+static int make_all(struct pages_request *k, const char *name, uint64_t num_pages)
 {
 	int rc;
 
@@ -197,7 +197,7 @@ static int make_all(struct pages_call *k, const char *name, uint64_t num_pages)
 	return rc;
 }
 
-int pages_make(struct pages_call *k, uint64_t num_pages)
+int pages_make(struct pages_request *k, uint64_t num_pages)
 {
 	char name[SKV_MAX_NAME + 1];
 	int rc = pages_find(k);
@@ -210,7 +210,7 @@ int pages_make(struct pages_call *k, uint64_t num_pages)
 	return rc;
 }
 
-int pages_drop(struct pages_call *k)
+int pages_drop(struct pages_request *k)
 {
 	struct skv_storage_view *v;
 	char name[SKV_MAX_NAME + 1];
@@ -233,7 +233,7 @@ int pages_drop(struct pages_call *k)
 }
 
 /* Its own wish, or the one that a reservation makes good. */
-static int make_and_ask(struct pages_call *k)
+static int make_and_ask(struct pages_request *k)
 {
 	uint64_t num_pages;
 	int rc;
@@ -251,14 +251,14 @@ static int make_and_ask(struct pages_call *k)
 
 static void on_worker(struct job *job, bool expired)
 {
-	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
+	struct pages_request *k = (struct pages_request *)((char *)job - offsetof(struct pages_request, job));
 	int rc = expired ? SKV_E_TIMEOUT : make_and_ask(k);
 
 	if (rc != SKV_PENDING)
 		k->c->done.fn(k->c->done.ctx, rc);
 }
 
-int pages_make_later(struct pages_call *k)
+int pages_make_later(struct pages_request *k)
 {
 	if (!(k->op->flags & PAGES_MAKES) && !is_due(k))
 		return SKV_E_NOT_FOUND;

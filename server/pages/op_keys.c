@@ -13,7 +13,7 @@
 
 #include <assert.h>
 
-static int ask(struct pages_call *k, enum skv_lookup_mode mode)
+static int ask(struct pages_request *k, enum skv_lookup_mode mode)
 {
 	k->u.lookup.req = (struct skv_lookup_req){
 		.tenant = k->space.tenant,
@@ -30,14 +30,14 @@ static int ask(struct pages_call *k, enum skv_lookup_mode mode)
 
 /* ---- exists ------------------------------------------------------------------------------------ */
 
-int pages_ask_exists(struct pages_call *k)
+int pages_ask_exists(struct pages_request *k)
 {
 	if (pages_strict(k))
 		return ask(k, SKV_LOOKUP_BATCH);
 	return ask(k, space_is_main(&k->space) ? SKV_LOOKUP_PREFIX : SKV_LOOKUP_TRAILING);
 }
 
-bool pages_tell_exists(struct pages_call *k)
+bool pages_tell_exists(struct pages_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.lookup.res;
 	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
@@ -54,15 +54,15 @@ bool pages_tell_exists(struct pages_call *k)
 
 /* ---- get_page_indices -------------------------------------------------------------------------- */
 
-static bool is_partial(const struct pages_call *k)
+static bool is_partial(const struct pages_request *k)
 {
 	return pages_strict(k) || pages_of(k)->o.partial_get || !space_is_main(&k->space);
 }
 
 /* A window of all keys is all or nothing. */
-int pages_ask_get(struct pages_call *k) { return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW); }
+int pages_ask_get(struct pages_request *k) { return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW); }
 
-bool pages_tell_get(struct pages_call *k)
+bool pages_tell_get(struct pages_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.lookup.res;
 	char *p;
@@ -87,7 +87,7 @@ bool pages_tell_get(struct pages_call *k)
 
 /* ---- delete_keys ------------------------------------------------------------------------------- */
 
-int pages_ask_delete(struct pages_call *k)
+int pages_ask_delete(struct pages_request *k)
 {
 	k->u.del.req = (struct skv_delete_req){
 		.tenant = k->space.tenant,

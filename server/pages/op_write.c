@@ -21,7 +21,7 @@
 #define AGAIN (1u << 31) /* beside the number: an earlier key of the portion is the same */
 
 /* Moves those that are to be asked for to the begin of the portion; *out: how many. */
-static bool take_once(struct pages_call *k, uint32_t *out)
+static bool take_once(struct pages_request *k, uint32_t *out)
 {
 	struct skv_key *keys = k->keys + k->at;
 	struct skv_bytes *names = k->u.reserve.names + k->at;
@@ -51,7 +51,7 @@ static bool take_once(struct pages_call *k, uint32_t *out)
 	return true;
 }
 
-int pages_ask_reserve(struct pages_call *k)
+int pages_ask_reserve(struct pages_request *k)
 {
 	const struct pages *p = pages_of(k);
 	const bool main = space_is_main(&k->space);
@@ -84,7 +84,7 @@ int pages_ask_reserve(struct pages_call *k)
 }
 
 /* What a key is answered, and how it is counted. */
-static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t count[PAGES_COUNTERS])
+static char *put_reserved(struct pages_request *k, char *p, uint32_t i, uint32_t count[PAGES_COUNTERS])
 {
 	const uint32_t where = k->u.reserve.where ? k->u.reserve.where[i] : i;
 	const struct skv_start_res *res = &k->u.reserve.res;
@@ -114,7 +114,7 @@ static char *put_reserved(struct pages_call *k, char *p, uint32_t i, uint32_t co
 }
 
 /* Upstream's server raises when there is neither a free page nor a key that could go: all are reserved. */
-static bool is_all_reserved(struct pages_call *k)
+static bool is_all_reserved(struct pages_request *k)
 {
 	struct skv_instance_view *i;
 	struct skv_storage_view *s;
@@ -128,7 +128,7 @@ static bool is_all_reserved(struct pages_call *k)
 	       i[0].open_bytes >= s[0].spec.capacity;
 }
 
-bool pages_tell_reserve(struct pages_call *k)
+bool pages_tell_reserve(struct pages_request *k)
 {
 	static const enum pages_counter counters[] = { PAGES_reserved, PAGES_reserved_existing, PAGES_refused_full,
 						       PAGES_in_flight };
@@ -151,12 +151,12 @@ bool pages_tell_reserve(struct pages_call *k)
 /* ---- confirm_write ----------------------------------------------------------------------------- */
 
 /* How much of a list of n is in the portion. */
-static uint32_t part_of(const struct pages_call *k, uint32_t n)
+static uint32_t part_of(const struct pages_request *k, uint32_t n)
 {
 	return k->at >= n ? 0 : n - k->at < k->n ? n - k->at : k->n;
 }
 
-int pages_ask_confirm(struct pages_call *k)
+int pages_ask_confirm(struct pages_request *k)
 {
 	k->u.confirm.req = (struct skv_partial_req){
 		.tenant = k->space.tenant,
@@ -175,7 +175,7 @@ int pages_ask_confirm(struct pages_call *k)
 	return skv_core_finish_partial(pages_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
 }
 
-bool pages_tell_confirm(struct pages_call *k)
+bool pages_tell_confirm(struct pages_request *k)
 {
 	const struct skv_partial_res *res = &k->u.confirm.res;
 
@@ -190,7 +190,7 @@ bool pages_tell_confirm(struct pages_call *k)
 
 /* ---- clear ------------------------------------------------------------------------------------- */
 
-int pages_ask_clear(struct pages_call *k)
+int pages_ask_clear(struct pages_request *k)
 {
 	k->u.clear.req = (struct skv_clear_req){ k->space.tenant, k->space.id };
 	return skv_core_clear(pages_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena, &k->c->err, &k->done);

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include <skv/call.h>
+#include <skv/request.h>
 #include <skv/core.h>
 #include <skv/json.h>
 #include <skv/json_out.h>
@@ -20,7 +20,7 @@
 #include "metrics_table.h"
 #include "space.h"
 
-struct pages_call;
+struct pages_request;
 
 enum pages_counter {
 #define COUNTER_ENUM(number, ...) PAGES_##number,
@@ -45,7 +45,7 @@ struct pages {
 	struct skv_pages_options o;
 	atomic_uint_fast64_t counters[PAGES_COUNTERS];
 	struct skv_mutex wait_lock;
-	struct pages_call *waiting; /* these four protected by wait_lock */
+	struct pages_request *waiting; /* these four protected by wait_lock */
 	bool waking; /* the waker is on its way */
 	struct job waker;
 	struct skv_service *service; /* of those that wait */
@@ -70,26 +70,26 @@ struct pages_op {
 	unsigned flags;
 	enum pages_counter undone; /* counts that it was answered though nobody could do it */
 	/* Takes what it needs from the body, an object; k->total becomes the number of keys. */
-	int (*read)(struct pages_call *k, const struct skv_json_node *body);
+	int (*read)(struct pages_request *k, const struct skv_json_node *body);
 	/* Asks the core for the k->n keys from k->at on, with k->done: the core's result. */
-	int (*ask)(struct pages_call *k);
+	int (*ask)(struct pages_request *k);
 	/* It has answered: counts, and adds an element for each to the answer. False: for the others there is nothing.
 	 * NULL: there is nothing to do. */
-	bool (*tell)(struct pages_call *k);
+	bool (*tell)(struct pages_request *k);
 	const char *list; /* name of the answer's list; NULL: the answer is 204 */
 	const char *none; /* its element for a key of which nothing is known */
 	/* VLLM only, each may be NULL: */
-	void (*rest)(struct pages_call *k); /* adds the elements for all other keys, instead of `none` */
-	void (*say)(struct pages_call *k);  /* the answer is no list: writes it */
+	void (*rest)(struct pages_request *k); /* adds the elements for all other keys, instead of `none` */
+	void (*say)(struct pages_request *k);  /* the answer is no list: writes it */
 	const char *need;    /* refuses a body without rank or list: 400 */
 	const char *trouble; /* begins the reason of a 500 that upstream's handler answers */
 };
 
 #define VLLM_SCHEDULER UINT64_MAX         /* instead of num_pages: there is nothing to initialize */
 
-/* skv_call.state. */
-struct pages_call {
-	struct skv_call *c;
+/* skv_request.state. */
+struct pages_request {
+	struct skv_request *c;
 	const struct pages_op *op; /* NULL: no operation */
 	struct space space;
 	const char *detail; /* the request is refused with c->http, and why; NULL: it is not */
@@ -99,7 +99,7 @@ struct pages_call {
 	bool caught; /* upstream's handler would tell why it fails: op->trouble */
 	struct skv_done done;
 	struct job job; /* on a worker */
-	struct pages_call *next; /* while it waits */
+	struct pages_request *next; /* while it waits */
 	uint64_t wait_until;     /* ms */
 
 	uint32_t total; /* keys of the request, or pages if these are more */
@@ -180,14 +180,14 @@ struct pages_call {
 	} u;
 };
 
-static inline struct pages *pages_of(const struct pages_call *k) { return k->c->api->ctx; }
-static inline struct skv_core *pages_core(const struct pages_call *k) { return k->c->s->core; }
-static inline bool pages_strict(const struct pages_call *k) { return pages_of(k)->o.strict_upstream; }
+static inline struct pages *pages_of(const struct pages_request *k) { return k->c->api->ctx; }
+static inline struct skv_core *pages_core(const struct pages_request *k) { return k->c->s->core; }
+static inline bool pages_strict(const struct pages_request *k) { return pages_of(k)->o.strict_upstream; }
 
 /* Else it is 204. */
 static inline bool pages_has_answer(const struct pages_op *op) { return op->list || op->say; }
 
-static inline void pages_count(const struct pages_call *k, enum pages_counter which, uint64_t n)
+static inline void pages_count(const struct pages_request *k, enum pages_counter which, uint64_t n)
 {
 	atomic_fetch_add_explicit(&pages_of(k)->counters[which], n, memory_order_relaxed);
 }
@@ -195,93 +195,93 @@ static inline void pages_count(const struct pages_call *k, enum pages_counter wh
 /* ---- api.c ------------------------------------------------------------------------------------- */
 
 /* What a route's run does once the core is ready, or need not be waited for any more. */
-int pages_begin(struct pages_call *k);
+int pages_begin(struct pages_request *k);
 /* Asks for what is left, portion by portion. Status as of a route's run. */
-int pages_go(struct pages_call *k);
+int pages_go(struct pages_request *k);
 /* The answer with what was told so far and nothing for the other keys. */
-void pages_answer(struct pages_call *k);
+void pages_answer(struct pages_request *k);
 /* The answer is begun anew, nothing told. */
-void pages_untell(struct pages_call *k);
+void pages_untell(struct pages_request *k);
 
 /* ---- fail.c ------------------------------------------------------------------------------------ */
 
 /* skv_api.fail. */
-unsigned pages_fail(struct skv_call *c);
+unsigned pages_fail(struct skv_request *c);
 /* The request is refused: `http`, and in the mode of upstream 500 where `raises` is true. Returns SKV_E_INVALID. */
-int pages_refuse(struct pages_call *k, unsigned http, bool raises, const char *fmt, ...)
+int pages_refuse(struct pages_request *k, unsigned http, bool raises, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-int pages_nomem(struct pages_call *k);
+int pages_nomem(struct pages_request *k);
 /* Upstream's server raises here: the answer is 500 and the connection ends. */
-unsigned pages_raise(struct pages_call *k);
+unsigned pages_raise(struct pages_request *k);
 /* The core has answered. */
-void pages_is_up(struct pages_call *k);
+void pages_is_up(struct pages_request *k);
 
 /* ---- wait.c ------------------------------------------------------------------------------------ */
 
 /* True: pages_begin is called later, and the call completed with its result. False: there is nothing to wait for. */
-bool pages_wait(struct pages_call *k);
+bool pages_wait(struct pages_request *k);
 /* How long it has been known that nobody answers for the partition. */
-uint64_t pages_down_ms(struct pages_call *k);
+uint64_t pages_down_ms(struct pages_request *k);
 
 /* ---- body.c ------------------------------------------------------------------------------------ */
 
 /* Fills k->space from the path and the body, then what the operation reads. */
-int pages_read(struct pages_call *k);
+int pages_read(struct pages_request *k);
 
 /* ---- make.c: spaces ---------------------------------------------------------------------------- */
 
 /* Makes the space, or one that was wished for, on a worker, then asks what the operation has to ask. SKV_PENDING,
  * SKV_E_NOT_FOUND (there is no such wish, or not now), SKV_E_TOO_MANY. */
-int pages_make_later(struct pages_call *k);
+int pages_make_later(struct pages_request *k);
 /* What pages_make_later has a worker do: SKV_PENDING, or SKV_E_TOO_MANY. */
-int pages_on_worker(struct pages_call *k, void (*run)(struct job *job, bool expired));
+int pages_on_worker(struct pages_request *k, void (*run)(struct job *job, bool expired));
 /* On a worker. SKV_OK, too, when it is there. */
-int pages_make(struct pages_call *k, uint64_t num_pages);
+int pages_make(struct pages_request *k, uint64_t num_pages);
 /* On a worker: the space is gone with all its keys; who reserves in it makes it anew, unless upstream is followed. */
-int pages_drop(struct pages_call *k);
+int pages_drop(struct pages_request *k);
 /* SKV_E_NOT_FOUND: nobody has initialized it. */
-int pages_find(struct pages_call *k);
-void pages_wish_add(struct pages_call *k);
+int pages_find(struct pages_request *k);
+void pages_wish_add(struct pages_request *k);
 
 /* ---- operations: the functions of the rows ----------------------------------------------------- */
 
-int pages_read_initialize(struct pages_call *k, const struct skv_json_node *body);
-int pages_read_keys(struct pages_call *k, const struct skv_json_node *body);
-int pages_read_reserve(struct pages_call *k, const struct skv_json_node *body);
-int pages_read_confirm(struct pages_call *k, const struct skv_json_node *body);
-int pages_read_nothing(struct pages_call *k, const struct skv_json_node *body);
-int pages_ask_exists(struct pages_call *k);
-int pages_ask_get(struct pages_call *k);
-int pages_ask_reserve(struct pages_call *k);
-int pages_ask_confirm(struct pages_call *k);
-int pages_ask_delete(struct pages_call *k);
-int pages_ask_clear(struct pages_call *k);
-bool pages_tell_exists(struct pages_call *k);
-bool pages_tell_get(struct pages_call *k);
-bool pages_tell_reserve(struct pages_call *k);
-bool pages_tell_confirm(struct pages_call *k);
+int pages_read_initialize(struct pages_request *k, const struct skv_json_node *body);
+int pages_read_keys(struct pages_request *k, const struct skv_json_node *body);
+int pages_read_reserve(struct pages_request *k, const struct skv_json_node *body);
+int pages_read_confirm(struct pages_request *k, const struct skv_json_node *body);
+int pages_read_nothing(struct pages_request *k, const struct skv_json_node *body);
+int pages_ask_exists(struct pages_request *k);
+int pages_ask_get(struct pages_request *k);
+int pages_ask_reserve(struct pages_request *k);
+int pages_ask_confirm(struct pages_request *k);
+int pages_ask_delete(struct pages_request *k);
+int pages_ask_clear(struct pages_request *k);
+bool pages_tell_exists(struct pages_request *k);
+bool pages_tell_get(struct pages_request *k);
+bool pages_tell_reserve(struct pages_request *k);
+bool pages_tell_confirm(struct pages_request *k);
 
 /* vllm.c, vllm_body.c */
-int vllm_read_initialize(struct pages_call *k, const struct skv_json_node *body);
-int vllm_read_keys(struct pages_call *k, const struct skv_json_node *body);
-int vllm_read_allocate(struct pages_call *k, const struct skv_json_node *body);
-int vllm_read_confirm(struct pages_call *k, const struct skv_json_node *body);
-int vllm_ask_allocate(struct pages_call *k);
-int vllm_ask_exists(struct pages_call *k);
-int vllm_ask_locations(struct pages_call *k);
-int vllm_ask_clear(struct pages_call *k);
-bool vllm_tell_allocate(struct pages_call *k);
-bool vllm_tell_exists(struct pages_call *k);
-bool vllm_tell_locations(struct pages_call *k);
-void vllm_rest_allocate(struct pages_call *k);
-void vllm_say_initialize(struct pages_call *k);
+int vllm_read_initialize(struct pages_request *k, const struct skv_json_node *body);
+int vllm_read_keys(struct pages_request *k, const struct skv_json_node *body);
+int vllm_read_allocate(struct pages_request *k, const struct skv_json_node *body);
+int vllm_read_confirm(struct pages_request *k, const struct skv_json_node *body);
+int vllm_ask_allocate(struct pages_request *k);
+int vllm_ask_exists(struct pages_request *k);
+int vllm_ask_locations(struct pages_request *k);
+int vllm_ask_clear(struct pages_request *k);
+bool vllm_tell_allocate(struct pages_request *k);
+bool vllm_tell_exists(struct pages_request *k);
+bool vllm_tell_locations(struct pages_request *k);
+void vllm_rest_allocate(struct pages_request *k);
+void vllm_say_initialize(struct pages_request *k);
 
 /* ---- ranks.c: which ranks of a tenant have a space of vLLM's ------------------------------------ */
 
 int pages_ranks_create(struct pages_ranks **out);
 void pages_ranks_destroy(struct pages_ranks *r); /* NULL is allowed */
 /* In *v (in the call's arena); as they were a second ago at most. */
-int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n);
+int pages_ranks(struct pages_request *k, const int64_t **v, uint32_t *n);
 /* Somebody has come or gone. */
 void pages_ranks_forget(struct pages *p);
 
@@ -301,15 +301,15 @@ void pages_watch_destroy(struct pages_watch *w); /* after skv_pages_quiet; NULL 
 
 /* ---- admin.c: slabkv pages -------------------------------------------------------------------- */
 
-int pages_admin_list(struct skv_call *c);
-int pages_admin_export(struct skv_call *c);
-int pages_admin_import(struct skv_call *c);
-int pages_admin_clear(struct skv_call *c);
-void pages_admin_list_write(struct skv_call *c);
-void pages_admin_export_write(struct skv_call *c);
-void pages_admin_import_write(struct skv_call *c);
-void pages_admin_clear_write(struct skv_call *c);
-unsigned pages_admin_fail(struct skv_call *c);
+int pages_admin_list(struct skv_request *c);
+int pages_admin_export(struct skv_request *c);
+int pages_admin_import(struct skv_request *c);
+int pages_admin_clear(struct skv_request *c);
+void pages_admin_list_write(struct skv_request *c);
+void pages_admin_export_write(struct skv_request *c);
+void pages_admin_import_write(struct skv_request *c);
+void pages_admin_clear_write(struct skv_request *c);
+unsigned pages_admin_fail(struct skv_request *c);
 
 /* ---- metrics.c --------------------------------------------------------------------------------- */
 

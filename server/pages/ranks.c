@@ -117,7 +117,7 @@ static void keep(struct pages_ranks *r, const char *name, uint64_t now, const st
 	skv_free(unused);
 }
 
-static int read_ranks(struct pages_call *k, struct ranks *out)
+static int read_ranks(struct pages_request *k, struct ranks *out)
 {
 	struct skv_instance_view *v;
 	struct space s;
@@ -136,7 +136,7 @@ static int read_ranks(struct pages_call *k, struct ranks *out)
 	return SKV_OK;
 }
 
-int pages_ranks(struct pages_call *k, const int64_t **v, uint32_t *n)
+int pages_ranks(struct pages_request *k, const int64_t **v, uint32_t *n)
 {
 	struct pages_ranks *r = pages_of(k)->ranks;
 	uint64_t now = skv_now_ms(&skv_clock_system);

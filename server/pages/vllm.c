@@ -23,7 +23,7 @@
 
 /* ---- batch_allocate ---------------------------------------------------------------------------- */
 
-static bool needs_page(const struct pages_call *k, uint32_t i)
+static bool needs_page(const struct pages_request *k, uint32_t i)
 {
 	const struct skv_json_node *v = &k->u.allocate.node[i];
 
@@ -31,7 +31,7 @@ static bool needs_page(const struct pages_call *k, uint32_t i)
 	return k->u.allocate.page[i] == NO_PAGE && !(v->type == SKV_JSON_STRING && v->n > PAGES_KEY_MAX);
 }
 
-static bool is_spare(const struct pages_call *k, uint32_t i)
+static bool is_spare(const struct pages_request *k, uint32_t i)
 {
 	assert(i >= k->at && i - k->at < k->n);
 	return k->u.allocate.spare[i - k->at];
@@ -45,7 +45,7 @@ struct gathering {
 	uint32_t n;
 };
 
-static bool gather_key(struct pages_call *k, struct gathering *g, uint32_t i)
+static bool gather_key(struct pages_request *k, struct gathering *g, uint32_t i)
 {
 	const struct skv_json_node *v = &k->u.allocate.node[i];
 	uint8_t *text = skv_arena_alloc(&k->c->arena, v->n + (size_t)32);
@@ -67,7 +67,7 @@ static void gather_spare(struct gathering *g, uint32_t i)
 
 /* The keys of the portion that have no page yet: in order, each the one before it as parent. Behind them the spares, which
  * are nobody's parent. */
-static bool gather(struct pages_call *k, struct skv_start_req *req)
+static bool gather(struct pages_request *k, struct skv_start_req *req)
 {
 	struct gathering g = { .keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.keys),
 			       .names = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.names),
@@ -99,7 +99,7 @@ static bool gather(struct pages_call *k, struct skv_start_req *req)
 }
 
 /* True: somebody is writing some of them, so nothing was reserved: once more, with spares for these. */
-static bool on_started(struct pages_call *k)
+static bool on_started(struct pages_request *k)
 {
 	const struct skv_start_res *res = &k->u.allocate.start_res;
 	uint32_t busy = 0, spares = 0;
@@ -126,11 +126,11 @@ static bool on_started(struct pages_call *k)
 	return false;
 }
 
-static int start(struct pages_call *k);
+static int start(struct pages_request *k);
 
 static void on_start_done(void *ctx, int status)
 {
-	struct pages_call *k = ctx;
+	struct pages_request *k = ctx;
 
 	if (status == SKV_OK && on_started(k))
 		status = start(k);
@@ -138,7 +138,7 @@ static void on_start_done(void *ctx, int status)
 		k->done.fn(k->done.ctx, status);
 }
 
-static int start_once(struct pages_call *k)
+static int start_once(struct pages_request *k)
 {
 	const struct pages *p = pages_of(k);
 	struct skv_start_req *req = &k->u.allocate.start_req;
@@ -163,7 +163,7 @@ static int start_once(struct pages_call *k)
 	return skv_core_start(pages_core(k), req, &k->u.allocate.start_res, &k->c->arena, &k->c->err, &done);
 }
 
-static int start(struct pages_call *k)
+static int start(struct pages_request *k)
 {
 	int rc;
 
@@ -173,7 +173,7 @@ static int start(struct pages_call *k)
 	return rc;
 }
 
-static int on_found(struct pages_call *k)
+static int on_found(struct pages_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.allocate.found;
 
@@ -187,7 +187,7 @@ static int on_found(struct pages_call *k)
 
 static void on_find_done(void *ctx, int status)
 {
-	struct pages_call *k = ctx;
+	struct pages_request *k = ctx;
 
 	if (status == SKV_OK)
 		status = on_found(k);
@@ -195,7 +195,7 @@ static void on_find_done(void *ctx, int status)
 		k->done.fn(k->done.ctx, status);
 }
 
-int vllm_ask_allocate(struct pages_call *k)
+int vllm_ask_allocate(struct pages_request *k)
 {
 	const struct pages *p = pages_of(k);
 	const struct skv_done done = { on_find_done, k };
@@ -234,7 +234,7 @@ static void put_key(struct skv_buf *out, const struct skv_json_node *v)
 	}
 }
 
-static void put_row(struct pages_call *k, uint32_t i, uint64_t page)
+static void put_row(struct pages_request *k, uint32_t i, uint64_t page)
 {
 	struct skv_buf *out = &k->c->out;
 
@@ -246,7 +246,7 @@ static void put_row(struct pages_call *k, uint32_t i, uint64_t page)
 		skv_buf_printf(out, ",%" PRIu64 "],", page);
 }
 
-bool vllm_tell_allocate(struct pages_call *k)
+bool vllm_tell_allocate(struct pages_request *k)
 {
 	for (uint32_t i = k->at; i < k->at + k->n; i++)
 		put_row(k, i, k->u.allocate.page[i]);
@@ -254,7 +254,7 @@ bool vllm_tell_allocate(struct pages_call *k)
 	return true;
 }
 
-void vllm_rest_allocate(struct pages_call *k)
+void vllm_rest_allocate(struct pages_request *k)
 {
 	for (; k->told < k->total; k->told++)
 		put_row(k, k->told, NO_PAGE);
@@ -263,7 +263,7 @@ void vllm_rest_allocate(struct pages_call *k)
 /* ---- batch_exists, get_locations: one lookup for each rank ------------------------------------- */
 
 /* The rank's answer: only what all have so far stays a hit. */
-static void absorb(struct pages_call *k)
+static void absorb(struct pages_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.ranks.res;
 
@@ -283,7 +283,7 @@ static void absorb(struct pages_call *k)
 
 static void on_rank_done(void *ctx, int status);
 
-static int ask_ranks(struct pages_call *k)
+static int ask_ranks(struct pages_request *k)
 {
 	const struct skv_done done = { on_rank_done, k };
 	int rc = SKV_OK;
@@ -316,7 +316,7 @@ static int ask_ranks(struct pages_call *k)
 
 static void on_rank_done(void *ctx, int status)
 {
-	struct pages_call *k = ctx;
+	struct pages_request *k = ctx;
 
 	if (status == SKV_OK) {
 		absorb(k);
@@ -326,7 +326,7 @@ static void on_rank_done(void *ctx, int status)
 		k->done.fn(k->done.ctx, status);
 }
 
-static int begin_ranks(struct pages_call *k)
+static int begin_ranks(struct pages_request *k)
 {
 	k->u.ranks.turn = 0;
 	k->u.ranks.matched = k->n;
@@ -337,7 +337,7 @@ static int begin_ranks(struct pages_call *k)
 	return ask_ranks(k);
 }
 
-int vllm_ask_exists(struct pages_call *k)
+int vllm_ask_exists(struct pages_request *k)
 {
 	int rc = k->u.ranks.v ? SKV_OK : pages_ranks(k, &k->u.ranks.v, &k->u.ranks.n);
 
@@ -345,7 +345,7 @@ int vllm_ask_exists(struct pages_call *k)
 	return rc == SKV_OK ? begin_ranks(k) : rc;
 }
 
-bool vllm_tell_exists(struct pages_call *k)
+bool vllm_tell_exists(struct pages_request *k)
 {
 	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
 	bool all = true;
@@ -364,7 +364,7 @@ bool vllm_tell_exists(struct pages_call *k)
 }
 
 /* Its own rank first: that is what is told and leased. */
-int vllm_ask_locations(struct pages_call *k)
+int vllm_ask_locations(struct pages_request *k)
 {
 	const int64_t *all;
 	int64_t *v;
@@ -389,7 +389,7 @@ int vllm_ask_locations(struct pages_call *k)
 	return begin_ranks(k);
 }
 
-bool vllm_tell_locations(struct pages_call *k)
+bool vllm_tell_locations(struct pages_request *k)
 {
 	char *p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->n);
 
@@ -408,7 +408,7 @@ bool vllm_tell_locations(struct pages_call *k)
 
 /* ---- initialize -------------------------------------------------------------------------------- */
 
-void vllm_say_initialize(struct pages_call *k)
+void vllm_say_initialize(struct pages_request *k)
 {
 	struct skv_buf *out = &k->c->out;
 
@@ -423,7 +423,7 @@ void vllm_say_initialize(struct pages_call *k)
 /* ---- clear ------------------------------------------------------------------------------------- */
 
 /* All ranks go, and are known again when they initialize, or write. Runs on a worker: the registry is written. */
-static int drop_ranks(struct pages_call *k)
+static int drop_ranks(struct pages_request *k)
 {
 	const int64_t *v;
 	uint32_t n;
@@ -442,12 +442,12 @@ static int drop_ranks(struct pages_call *k)
 
 static void on_worker(struct job *job, bool expired)
 {
-	struct pages_call *k = (struct pages_call *)((char *)job - offsetof(struct pages_call, job));
+	struct pages_request *k = (struct pages_request *)((char *)job - offsetof(struct pages_request, job));
 
 	k->c->done.fn(k->c->done.ctx, expired ? SKV_E_TIMEOUT : drop_ranks(k));
 }
 
-int vllm_ask_clear(struct pages_call *k)
+int vllm_ask_clear(struct pages_request *k)
 {
 	return pages_on_worker(k, on_worker);
 }

@@ -12,7 +12,7 @@
 /* ---- the rank ---------------------------------------------------------------------------------- */
 
 /* Python's dict takes true for 1. */
-static bool is_rank(const struct pages_call *k, const struct skv_json_node *v, int64_t *out)
+static bool is_rank(const struct pages_request *k, const struct skv_json_node *v, int64_t *out)
 {
 	*out = v->type == SKV_JSON_INTEGER ? v->i : v->type == SKV_JSON_TRUE;
 	if (v->type == SKV_JSON_INTEGER)
@@ -20,7 +20,7 @@ static bool is_rank(const struct pages_call *k, const struct skv_json_node *v, i
 	return pages_strict(k) && (v->type == SKV_JSON_TRUE || v->type == SKV_JSON_FALSE);
 }
 
-static int take_rank(struct pages_call *k, const struct skv_json_node *body, int64_t *out)
+static int take_rank(struct pages_request *k, const struct skv_json_node *body, int64_t *out)
 {
 	const struct skv_json_node *v = skv_json_get(body, "rank", 4);
 
@@ -29,7 +29,7 @@ static int take_rank(struct pages_call *k, const struct skv_json_node *body, int
 	return is_rank(k, v, out) ? SKV_OK : pages_refuse(k, 422, true, "rank: must be a number of 1 to 18 digits");
 }
 
-int vllm_read(struct pages_call *k, const char *tenant)
+int vllm_read(struct pages_request *k, const char *tenant)
 {
 	const struct skv_json_node *body;
 	int64_t rank = 0;
@@ -51,7 +51,7 @@ int vllm_read(struct pages_call *k, const char *tenant)
 /* ---- what operations read ---------------------------------------------------------------------- */
 
 /* A JSON list, or none, in the field `name`. */
-static int take_keys(struct pages_call *k, const struct skv_json_node *body, const char *name, struct items *it)
+static int take_keys(struct pages_request *k, const struct skv_json_node *body, const char *name, struct items *it)
 {
 	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
@@ -60,7 +60,7 @@ static int take_keys(struct pages_call *k, const struct skv_json_node *body, con
 	return body_keys(k, body, name, true, it);
 }
 
-int vllm_read_initialize(struct pages_call *k, const struct skv_json_node *body)
+int vllm_read_initialize(struct pages_request *k, const struct skv_json_node *body)
 {
 	const struct skv_json_node *role = skv_json_get(body, "role", 4), *n = skv_json_get(body, "num_pages", 9);
 	bool worker = !role || (role->type == SKV_JSON_STRING && skv_json_is(role, "worker", 6));
@@ -78,7 +78,7 @@ int vllm_read_initialize(struct pages_call *k, const struct skv_json_node *body)
 	return SKV_OK;
 }
 
-int vllm_read_keys(struct pages_call *k, const struct skv_json_node *body)
+int vllm_read_keys(struct pages_request *k, const struct skv_json_node *body)
 {
 	const struct skv_secret *secret = skv_core_secret(pages_core(k));
 	struct items it;
@@ -91,7 +91,7 @@ int vllm_read_keys(struct pages_call *k, const struct skv_json_node *body)
 }
 
 /* The answer has a row for each different key. */
-int vllm_read_allocate(struct pages_call *k, const struct skv_json_node *body)
+int vllm_read_allocate(struct pages_request *k, const struct skv_json_node *body)
 {
 	const struct skv_secret *secret = skv_core_secret(pages_core(k));
 	struct skv_json_node pair[2], *node;
@@ -128,7 +128,7 @@ int vllm_read_allocate(struct pages_call *k, const struct skv_json_node *body)
 	return SKV_OK;
 }
 
-int vllm_read_confirm(struct pages_call *k, const struct skv_json_node *body)
+int vllm_read_confirm(struct pages_request *k, const struct skv_json_node *body)
 {
 	const struct skv_json_node *v = skv_json_get(body, "confirmations", 13);
 

@@ -14,7 +14,7 @@
 #define SLICE_MS 20u /* between two looks for calls whose time is over */
 #define MAKE_MS 10000u /* an initialize waits so long */
 
-uint64_t pages_down_ms(struct pages_call *k)
+uint64_t pages_down_ms(struct pages_request *k)
 {
 	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
 	uint64_t now = skv_now_ms(&skv_clock_system);
@@ -24,15 +24,15 @@ uint64_t pages_down_ms(struct pages_call *k)
 }
 
 /* Takes those off the list that need not wait any more. *last: nobody is left. */
-static struct pages_call *take_due(struct pages *p, bool all, bool *last)
+static struct pages_request *take_due(struct pages *p, bool all, bool *last)
 {
 	const uint64_t now = skv_now_ms(&skv_clock_system);
-	struct pages_call *due = NULL, **end = &due, **at;
+	struct pages_request *due = NULL, **end = &due, **at;
 
 	skv_mutex_lock(&p->wait_lock);
 	assert(p->waking);
 	for (at = &p->waiting; *at;) {
-		struct pages_call *k = *at;
+		struct pages_request *k = *at;
 
 		if (!all && k->wait_until > now) {
 			at = &k->next;
@@ -77,7 +77,7 @@ static void wake(struct job *job, bool expired)
 
 	while (!last) {
 		bool ready = skv_core_wait_ready(s->core, SLICE_MS) == SKV_OK;
-		struct pages_call *k = take_due(p, expired || is_ended(s), &last), *next;
+		struct pages_request *k = take_due(p, expired || is_ended(s), &last), *next;
 
 		for (; k; k = next) {
 			int rc;
@@ -93,7 +93,7 @@ static void wake(struct job *job, bool expired)
 }
 
 /* How long it may wait from now on. */
-static uint64_t patience_of(struct pages_call *k)
+static uint64_t patience_of(struct pages_request *k)
 {
 	const uint64_t most = pages_of(k)->o.retry_ms;
 	uint64_t down;
@@ -104,7 +104,7 @@ static uint64_t patience_of(struct pages_call *k)
 	return k->op->flags & PAGES_MAKES ? MAKE_MS : down < most ? most - down : 0;
 }
 
-bool pages_wait(struct pages_call *k)
+bool pages_wait(struct pages_request *k)
 {
 	struct pages *p = pages_of(k);
 	const uint64_t ms = patience_of(k), now = skv_now_ms(&skv_clock_system);

@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct env env;
 static struct kvcm *kvcm;
 static struct skv_service *service;
-static struct skv_call call;
+static struct skv_request call;
 static unsigned runs;
 static int completed; /* 1: not yet */
 
@@ -42,10 +42,10 @@ static void run(const struct skv_route *route, enum metric_wire wire, const uint
 	char cause[SKV_MESSAGE_MAX];
 	int rc;
 
-	skv_call_init(&call, service, wire);
+	skv_request_init(&call, service, wire);
 	call.route = route;
-	must(skv_call_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
-		     skv_call_authorize(&call, NULL) == SKV_OK && call.api->message(&call, p, n) == SKV_OK,
+	must(skv_request_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
+		     skv_request_authorize(&call, NULL) == SKV_OK && call.api->message(&call, p, n) == SKV_OK,
 	     "not let in");
 	call.done = (struct skv_done){ on_done, NULL };
 	call.dispatched = true;
@@ -56,7 +56,7 @@ static void run(const struct skv_route *route, enum metric_wire wire, const uint
 		env_advance(&env, 10);
 	}
 	call.status = rc == SKV_PENDING ? completed : rc;
-	skv_call_finish(&call, cause);
+	skv_request_finish(&call, cause);
 }
 
 static void run_text(const char *name, const char *text)
@@ -68,7 +68,7 @@ static void run_text(const char *name, const char *text)
 		i++;
 	run(&api->routes[i], WIRE_HTTP, (const uint8_t *)text, strlen(text));
 	must(call.status == SKV_OK, "what all begins with is refused");
-	skv_call_destroy(&call);
+	skv_request_destroy(&call);
 }
 
 static void begin(void)
@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	run(&api->routes[n_meta], wire, data + 1, size - 1);
 	status = call.status;
 	check(wire, status != SKV_OK);
-	skv_call_destroy(&call);
+	skv_request_destroy(&call);
 	env_advance(&env, 100);
 	return 0;
 }

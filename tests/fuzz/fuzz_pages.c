@@ -23,7 +23,7 @@ const char *__asan_default_options(void) { return "detect_leaks=0"; }
 static struct env env;
 static struct skv_api *apis[2]; /* by default, strict */
 static struct skv_service *service;
-static struct skv_call call;
+static struct skv_request call;
 static unsigned ops[32], n_ops; /* numbers of routes: SGLang's, then vLLM's, without tenants */
 static unsigned runs;
 static int completed; /* 1: not yet */
@@ -62,25 +62,25 @@ static unsigned run(const struct skv_api *api, unsigned op, const uint8_t *p, si
 	char cause[SKV_MESSAGE_MAX];
 	int rc;
 
-	skv_call_init(&call, service, WIRE_HTTP);
+	skv_request_init(&call, service, WIRE_HTTP);
 	call.route = &api->routes[op];
 	call.path = "/0/x";
 	must(skv_route_param(&call.param[0], "rank", "0", 1, &env.err) == SKV_OK, "no rank");
-	must(skv_call_open(&call, api, &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
-		     skv_call_authorize(&call, NULL) == SKV_OK,
+	must(skv_request_open(&call, api, &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
+		     skv_request_authorize(&call, NULL) == SKV_OK,
 	     "not let in");
 	call.body = n ? (const char *)p : "";
 	call.n_body = n;
 	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
-	rc = skv_call_run(&call);
+	rc = skv_request_run(&call);
 	for (unsigned i = 0; rc == SKV_PENDING && completed == 1; i++) {
 		must(i < 100000, "it never completes");
 		if (!run_job())
 			env_advance(&env, 10);
 	}
 	call.status = rc == SKV_PENDING ? completed : rc;
-	rc = skv_call_finish(&call, cause);
+	rc = skv_request_finish(&call, cause);
 	return rc != SKV_OK ? call.answer : call.http ? call.http : 200;
 }
 
@@ -91,7 +91,7 @@ static void run_text(const char *name, const char *text)
 	while (strcmp(apis[0]->routes[i].name, name) != 0)
 		i++;
 	must(run(apis[0], i, (const uint8_t *)text, strlen(text)) < 300, "what all begins with is refused");
-	skv_call_destroy(&call);
+	skv_request_destroy(&call);
 }
 
 static void list_ops(void)
@@ -149,7 +149,7 @@ static void end(void)
 /* An element for each key, and nothing of one that is not there. */
 static void check_list(void)
 {
-	const struct pages_call *k = call.state;
+	const struct pages_request *k = call.state;
 	const struct skv_json_limits limits = { .depth = 8, .values = 1u << 22 };
 	const struct skv_json_node *list;
 	struct skv_json_doc doc;
@@ -161,7 +161,7 @@ static void check_list(void)
 
 static void check(unsigned status, bool strict)
 {
-	const struct pages_call *k = call.state;
+	const struct pages_request *k = call.state;
 
 	if (status == 200 && k->op->list) {
 		check_list();
@@ -193,7 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	strict = data[0] & 0x80;
 	op = (data[0] & 0x7f) % n_ops;
 	check(run(apis[strict], ops[op], data + 1, size - 1), strict);
-	skv_call_destroy(&call);
+	skv_request_destroy(&call);
 	env_advance(&env, 20);
 	return 0;
 }

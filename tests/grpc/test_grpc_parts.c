@@ -132,21 +132,21 @@ static void wheel_after_a_pause(void **state)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static int take(struct skv_call *c, enum route_id id, const void *p, size_t n)
+static int take(struct skv_request *c, enum route_id id, const void *p, size_t n)
 {
-	skv_call_reset(c);
+	skv_request_reset(c);
 	c->route = &skv_routes[id];
-	assert_int_equal(skv_call_open(c, &skv_native_api, &(struct skv_head){ .content_type = NULL }), SKV_OK);
+	assert_int_equal(skv_request_open(c, &skv_native_api, &(struct skv_head){ .content_type = NULL }), SKV_OK);
 	return c->api->message(c, p, n);
 }
 
 static void names_and_bodies(void **state)
 {
 	struct skv_service s = { 0 };
-	struct skv_call c;
+	struct skv_request c;
 
 	(void)state;
-	skv_call_init(&c, &s, WIRE_GRPC);
+	skv_request_init(&c, &s, WIRE_GRPC);
 	assert_int_equal(take(&c, ROUTE_ID_lookup, "\x7a\x01m\x08\x01", 5), SKV_OK);
 	assert_string_equal(c.param[0].value, "m");
 	assert_int_equal(c.n_body, 5);
@@ -169,7 +169,7 @@ static void names_and_bodies(void **state)
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x12\x10" "0123456789abcdef", 21), SKV_OK);
 	assert_string_equal(c.param[1].value, "30313233343536373839616263646566");
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), SKV_E_INVALID);
-	skv_call_destroy(&c);
+	skv_request_destroy(&c);
 }
 
 /* Every method of the table is in the descriptors, with the field that the table names. */

@@ -12,7 +12,7 @@
 
 #include "fixture.h"
 #include "native.h"
-#include <skv/call.h>
+#include <skv/request.h>
 
 #define SESSION "000102030405060708090a0b0c0d0e0f"
 #define STORAGE "{\"type\":\"file\",\"root\":\"/data\",\"capacity\":1073741824}"
@@ -348,14 +348,14 @@ static void test_scrub(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		snprintf(text, sizeof text, "%s", cases[i].in);
-		skv_call_scrub(text);
+		skv_request_scrub(text);
 		assert_string_equal(text, cases[i].out);
 	}
 	/* What grows by it is cut to fit. */
 	for (size_t i = 0; i + 1 < sizeof text; i++)
 		text[i] = i % 2 ? ' ' : '/';
 	text[sizeof text - 1] = '\0';
-	skv_call_scrub(text);
+	skv_request_scrub(text);
 	assert_true(strlen(text) < sizeof text && !strchr(text, '/'));
 }
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include <skv/call.h>
+#include <skv/request.h>
 
 #include "fixture.h"
 
@@ -20,7 +20,7 @@ struct toy_call {
 	const char *q;
 };
 
-static int toy_head(struct skv_call *c, const struct skv_head *h)
+static int toy_head(struct skv_request *c, const struct skv_head *h)
 {
 	struct toy_call *t = c->state;
 
@@ -29,7 +29,7 @@ static int toy_head(struct skv_call *c, const struct skv_head *h)
 	return SKV_OK;
 }
 
-static int toy_message(struct skv_call *c, const uint8_t *p, size_t n)
+static int toy_message(struct skv_request *c, const uint8_t *p, size_t n)
 {
 	(void)p;
 	(void)n;
@@ -37,7 +37,7 @@ static int toy_message(struct skv_call *c, const uint8_t *p, size_t n)
 }
 
 /* All of its errors but unknown paths are 200. */
-static unsigned toy_fail(struct skv_call *c)
+static unsigned toy_fail(struct skv_request *c)
 {
 	if (!c->route)
 		return 404;
@@ -47,7 +47,7 @@ static unsigned toy_fail(struct skv_call *c)
 	return c->http ? c->http : 200;
 }
 
-static int toy_run(struct skv_call *c)
+static int toy_run(struct skv_request *c)
 {
 	struct toy_call *t = c->state;
 
@@ -57,7 +57,7 @@ static int toy_run(struct skv_call *c)
 	return SKV_OK;
 }
 
-static void toy_write(struct skv_call *c)
+static void toy_write(struct skv_request *c)
 {
 	struct toy_call *t = c->state;
 
@@ -66,7 +66,7 @@ static void toy_write(struct skv_call *c)
 }
 
 /* The body says what the header of the answer has. */
-static int toy_send_run(struct skv_call *c)
+static int toy_send_run(struct skv_request *c)
 {
 	if (strncmp(c->body, "later", 5) == 0) {
 		c->retry_after = 7;
@@ -78,7 +78,7 @@ static int toy_send_run(struct skv_call *c)
 	return SKV_OK;
 }
 
-static void toy_send_write(struct skv_call *c) { (void)c; }
+static void toy_send_write(struct skv_request *c) { (void)c; }
 
 static bool toy_owns(const char *path) { return path[1] >= '0' && path[1] <= '9'; }
 

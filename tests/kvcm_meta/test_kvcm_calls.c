@@ -20,7 +20,7 @@
 static struct env env;
 static struct kvcm *kvcm;
 static struct skv_service *service;
-static struct skv_call call;
+static struct skv_request call;
 static int completed; /* 1: not yet */
 
 static int open_all(void **state)
@@ -47,7 +47,7 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	(void)state;
-	skv_call_destroy(&call);
+	skv_request_destroy(&call);
 	skv_service_destroy(service);
 	kvcm_destroy(kvcm);
 	env_shutdown(&env);
@@ -80,11 +80,11 @@ static void run(enum metric_wire wire, const char *name, const void *body, size_
 	char cause[SKV_MESSAGE_MAX];
 	int rc;
 
-	skv_call_destroy(&call);
-	skv_call_init(&call, service, wire);
+	skv_request_destroy(&call);
+	skv_request_init(&call, service, wire);
 	call.route = route_of(name);
-	assert_int_equal(skv_call_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }), SKV_OK);
-	assert_int_equal(skv_call_authorize(&call, NULL), SKV_OK);
+	assert_int_equal(skv_request_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }), SKV_OK);
+	assert_int_equal(skv_request_authorize(&call, NULL), SKV_OK);
 	assert_int_equal(call.api->message(&call, body, n), SKV_OK);
 	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
@@ -93,10 +93,10 @@ static void run(enum metric_wire wire, const char *name, const void *body, size_
 	while (rc == SKV_PENDING && completed == 1)
 		skv_core_tick(env.core);
 	call.status = rc == SKV_PENDING ? completed : rc;
-	skv_call_finish(&call, cause);
+	skv_request_finish(&call, cause);
 	skv_put_u8(&call.out, 0);
 	call.out.len--;
-	skv_call_count(&call, 200);
+	skv_request_count(&call, 200);
 }
 
 static const char *ask(const char *name, const char *body)
@@ -273,7 +273,7 @@ static void test_empty_sessions(void **state)
 /* An id made by ourselves tells its time: what is too old is over. */
 static void test_empty_sessions_end(void **state)
 {
-	struct kvcm_call *k;
+	struct kvcm_request *k;
 	char mine[SKV_SESSION_ID_HEX + 1];
 
 	(void)state;

@@ -8,7 +8,7 @@
 struct env env;
 struct skv_api *api;
 struct skv_service *service;
-struct skv_call call;
+struct skv_request call;
 unsigned status;
 const char *tokens = "";
 const char *authorization;
@@ -37,7 +37,7 @@ void open_api(const struct skv_pages_options *o)
 
 void close_api(void)
 {
-	skv_call_destroy(&call);
+	skv_request_destroy(&call);
 	skv_cond_destroy(&service->workers.wake);
 	skv_mutex_destroy(&service->workers.lock);
 	skv_service_destroy(service);
@@ -111,29 +111,29 @@ const char *ask_n(const char *path, const char *body, size_t n)
 	const struct skv_api *whose;
 	int rc;
 
-	skv_call_destroy(&call);
-	skv_call_init(&call, service, WIRE_HTTP);
+	skv_request_destroy(&call);
+	skv_request_init(&call, service, WIRE_HTTP);
 	call.path = path;
 	rc = skv_route_find(&apis, body ? "POST" : "GET", path, &whose, &call.route, call.param, &call.err);
-	if (skv_call_open(&call, whose, &(struct skv_head){ .content_type = NULL }) != SKV_OK)
+	if (skv_request_open(&call, whose, &(struct skv_head){ .content_type = NULL }) != SKV_OK)
 		rc = SKV_E_NOMEM;
 	if (rc == SKV_OK)
-		rc = skv_call_authorize(&call, authorization);
+		rc = skv_request_authorize(&call, authorization);
 	call.body = body ? body : "";
 	call.n_body = n;
 	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
 	if (rc == SKV_OK)
-		rc = skv_call_run(&call);
+		rc = skv_request_run(&call);
 	while (rc == SKV_PENDING && completed == 1)
 		if (!run_job())
 			skv_core_tick(env.core);
 	call.status = rc == SKV_PENDING ? completed : rc;
-	rc = skv_call_finish(&call, cause);
+	rc = skv_request_finish(&call, cause);
 	status = rc != SKV_OK ? call.answer : call.http ? call.http : 200;
 	skv_put_u8(&call.out, 0);
 	call.out.len--;
-	skv_call_count(&call, status);
+	skv_request_count(&call, status);
 	return call.fixed ? call.fixed : (const char *)call.out.data;
 }
 

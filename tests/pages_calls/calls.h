@@ -12,7 +12,7 @@
 extern struct env env;
 extern struct skv_api *api;
 extern struct skv_service *service;
-extern struct skv_call call;
+extern struct skv_request call;
 extern unsigned status; /* of the newest answer */
 extern const char *tokens;        /* file, "" = none; when the API is opened */
 extern const char *authorization; /* header of calls, or NULL */

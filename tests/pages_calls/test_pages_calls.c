@@ -487,7 +487,7 @@ static void test_no_memory(void **state)
 	put("a");
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		for (unsigned long n = 1;; n++) {
-			skv_call_destroy(&call);
+			skv_request_destroy(&call);
 			memset(&call, 0, sizeof call);
 			skv_mem_fail_at(n);
 			ask(rows[i].path, rows[i].body);

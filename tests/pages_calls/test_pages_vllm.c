@@ -302,7 +302,7 @@ static void test_no_memory(void **state)
 		initialize(0, 8);
 		initialize(1, 8);
 		for (unsigned long n = 1;; n++) {
-			skv_call_destroy(&call);
+			skv_request_destroy(&call);
 			memset(&call, 0, sizeof call);
 			skv_mem_fail_at(n);
 			ask(rows[i].path, rows[i].body);

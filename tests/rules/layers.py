@@ -65,7 +65,7 @@ LAYERS = {
     "server/core": ([FRONT, CLIENT, SQL, WEB, NET, JSON, PB],
                     ["skv/httpd.h", "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "curl/",
                      "jansson.h"]),
-    "server/call": ([POOL, STORE, STORAGE, FRONT, API, CLIENT, SQL, WEB, H2, NET, JSON, PB],
+    "server/request": ([POOL, STORE, STORAGE, FRONT, API, CLIENT, SQL, WEB, H2, NET, JSON, PB],
                     ["skv/pool.h", "skv/storage.h", "skv/httpd.h", "skv/grpc.h", "skv/native_api.h", "skv/kvcm_api.h",
                      "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
                      "jansson.h"]),

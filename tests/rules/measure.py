@@ -36,7 +36,7 @@ BARS = {
     "backends/storage": (12.0, 3),
     "backends/store": (11.5, 6),
     "client/lib": (10.0, 17),
-    "server/call": (12.0, 1),
+    "server/request": (12.0, 1),
     "server/core": (10.0, 5),
     "server/http": (10.0, 2),
     "server/fsmaster": (10.0, 2),

@@ -1,12 +1,12 @@
 /*
- * call.c - one call of an operation: id, caller, where it runs, its answer.
+ * request.c - one call of an operation: id, caller, where it runs, its answer.
  *
  * What HTTP and gRPC have in common, so that an operation is declared and checked once. A call that
  * waits completes through its skv_done, whether the core or a worker ends it. What a backend says about
  * this host's files goes to the log; the client gets the sentence without the paths. No state of its
  * own, no locks.
  */
-#include <skv/call.h>
+#include <skv/request.h>
 
 #include <assert.h>
 #include <ctype.h>
@@ -20,12 +20,12 @@
 
 static void on_arena_grown(struct skv_arena *a, size_t n)
 {
-	struct skv_call *c = (struct skv_call *)((char *)a - offsetof(struct skv_call, arena));
+	struct skv_request *c = (struct skv_request *)((char *)a - offsetof(struct skv_request, arena));
 
 	skv_hold_force(&c->s->holds, &c->hold, n);
 }
 
-void skv_call_init(struct skv_call *c, struct skv_service *s, enum metric_wire wire)
+void skv_request_init(struct skv_request *c, struct skv_service *s, enum metric_wire wire)
 {
 	memset(c, 0, sizeof *c);
 	c->s = s;
@@ -37,29 +37,29 @@ void skv_call_init(struct skv_call *c, struct skv_service *s, enum metric_wire w
 }
 
 /* A call that holds nothing may have no service: tests make such. */
-static void give_back(struct skv_call *c)
+static void give_back(struct skv_request *c)
 {
 	if (c->hold.large || c->hold.bytes > 0)
 		skv_hold_release(&c->s->holds, &c->hold);
 }
 
-void skv_call_reset(struct skv_call *c)
+void skv_request_reset(struct skv_request *c)
 {
 	skv_buf_clear(&c->out);
 	skv_arena_reset(&c->arena);
 	give_back(c);
 	c->hold.tenant = NULL;
-	*c = (struct skv_call){ .s = c->s, .wire = c->wire, .body = "", .hold = c->hold, .out = c->out, .arena = c->arena };
+	*c = (struct skv_request){ .s = c->s, .wire = c->wire, .body = "", .hold = c->hold, .out = c->out, .arena = c->arena };
 }
 
-void skv_call_destroy(struct skv_call *c)
+void skv_request_destroy(struct skv_request *c)
 {
 	give_back(c);
 	skv_buf_destroy(&c->out);
 	skv_arena_destroy(&c->arena);
 }
 
-void skv_call_take_id(struct skv_call *c, const char *given, size_t n)
+void skv_request_take_id(struct skv_request *c, const char *given, size_t n)
 {
 	bool good = given && n > 0 && n <= REQUEST_ID_MAX;
 
@@ -74,7 +74,7 @@ void skv_call_take_id(struct skv_call *c, const char *given, size_t n)
 		 atomic_fetch_add(&c->s->id_next, 1));
 }
 
-int skv_call_open(struct skv_call *c, const struct skv_api *api, const struct skv_head *h)
+int skv_request_open(struct skv_request *c, const struct skv_api *api, const struct skv_head *h)
 {
 	assert(!c->api && !c->dispatched);
 	c->api = api;
@@ -84,7 +84,7 @@ int skv_call_open(struct skv_call *c, const struct skv_api *api, const struct sk
 	return api->head(c, h);
 }
 
-int skv_call_authorize(struct skv_call *c, const char *authorization)
+int skv_request_authorize(struct skv_request *c, const char *authorization)
 {
 	enum role need = c->route->role;
 	int rc;
@@ -109,7 +109,7 @@ int skv_call_authorize(struct skv_call *c, const char *authorization)
 
 static void run_job(struct job *job, bool expired)
 {
-	struct skv_call *c = (struct skv_call *)((char *)job - offsetof(struct skv_call, job));
+	struct skv_request *c = (struct skv_request *)((char *)job - offsetof(struct skv_request, job));
 	int rc;
 
 	if (expired) {
@@ -123,7 +123,7 @@ static void run_job(struct job *job, bool expired)
 	c->done.fn(c->done.ctx, rc);
 }
 
-static int hand_to_worker(struct skv_call *c)
+static int hand_to_worker(struct skv_request *c)
 {
 	c->job.run = run_job;
 	if (skv_workers_submit(&c->s->workers, &c->job, skv_now_ms(&skv_clock_system)))
@@ -133,7 +133,7 @@ static int hand_to_worker(struct skv_call *c)
 }
 
 /* Before a core is ready there is no secret for string keys, so nothing is decoded either. */
-int skv_call_check_core(struct skv_call *c)
+int skv_request_check_core(struct skv_request *c)
 {
 	switch (skv_core_state_get(c->s->core)) {
 	case SKV_CORE_READY:
@@ -151,7 +151,7 @@ int skv_call_check_core(struct skv_call *c)
 }
 
 /* What bodies, running calls and unread answers hold already bounds what may begin. An operator's view stays. */
-static int check_held(struct skv_call *c)
+static int check_held(struct skv_request *c)
 {
 	const bool essential = c->route->flags & ROUTE_SCRAPE || !(c->route->flags & (ROUTE_BODY | ROUTE_CORE | ROUTE_BLOCKS));
 	const char *why = skv_hold_check(&c->s->holds, &c->hold, essential);
@@ -162,7 +162,7 @@ static int check_held(struct skv_call *c)
 	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL, "%s", why);
 }
 
-int skv_call_hold_body(struct skv_call *c, size_t n)
+int skv_request_hold_body(struct skv_request *c, size_t n)
 {
 	const char *why = skv_hold_add(&c->s->holds, &c->hold, n);
 
@@ -172,7 +172,7 @@ int skv_call_hold_body(struct skv_call *c, size_t n)
 	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL, "%s", why);
 }
 
-int skv_call_run(struct skv_call *c)
+int skv_request_run(struct skv_request *c)
 {
 	int rc;
 
@@ -182,7 +182,7 @@ int skv_call_run(struct skv_call *c)
 		return rc;
 	c->dispatched = true;
 	if (c->route->flags & ROUTE_READY)
-		rc = skv_call_check_core(c);
+		rc = skv_request_check_core(c);
 	if (rc != SKV_OK)
 		return rc;
 	return c->route->flags & ROUTE_BLOCKS ? hand_to_worker(c) : c->route->run(c);
@@ -190,7 +190,7 @@ int skv_call_run(struct skv_call *c)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-unsigned skv_call_retry_after(int status)
+unsigned skv_request_retry_after(int status)
 {
 	switch (status) {
 	case SKV_E_NOT_READY:
@@ -211,7 +211,7 @@ unsigned skv_call_retry_after(int status)
 	}
 }
 
-void skv_call_scrub(char *message)
+void skv_request_scrub(char *message)
 {
 	static const char hidden[] = "(path)";
 	static const char ends[] = " \t'\"(),;";
@@ -239,7 +239,7 @@ void skv_call_scrub(char *message)
 }
 
 /* A manager that lost its ownership meanwhile (it was stopped, say) must not tell what it knew. */
-static void check_ownership(struct skv_call *c)
+static void check_ownership(struct skv_request *c)
 {
 	int rc;
 
@@ -251,7 +251,7 @@ static void check_ownership(struct skv_call *c)
 				     "this manager does not own the partition any more: retry");
 }
 
-static void write_answer(struct skv_call *c)
+static void write_answer(struct skv_request *c)
 {
 	const uint64_t most = c->s->o.answer_max;
 
@@ -266,13 +266,13 @@ static void write_answer(struct skv_call *c)
 	}
 }
 
-static void write_failure(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
+static void write_failure(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 {
 	if (c->err.status != c->status || !*c->err.message)
 		skv_fail(&c->err, c->status, NULL, "%s", skv_status_text(c->status));
 	memcpy(cause, c->err.message, SKV_MESSAGE_MAX);
 	if (skv_status_http(c->status) >= 500 || c->status == SKV_E_FOREIGN)
-		skv_call_scrub(c->err.message);
+		skv_request_scrub(c->err.message);
 	if (c->out.cap > KEEP_ANSWER)
 		skv_buf_destroy(&c->out);
 	skv_buf_clear(&c->out);
@@ -282,7 +282,7 @@ static void write_failure(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
 	c->answer = c->api->fail(c);
 }
 
-int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
+int skv_request_finish(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 {
 	assert(c->status != SKV_PENDING);
 	check_ownership(c);
@@ -296,7 +296,7 @@ int skv_call_finish(struct skv_call *c, char cause[SKV_MESSAGE_MAX])
 	return c->status;
 }
 
-uint64_t skv_call_count(const struct skv_call *c, unsigned code)
+uint64_t skv_request_count(const struct skv_request *c, unsigned code)
 {
 	uint64_t us = skv_now_us() - c->begin_us;
 	unsigned op = c->route ? c->api->first_op + (unsigned)(c->route - c->api->routes) : METRIC_OP_NONE;

@@ -16,7 +16,7 @@
 #include <skv/status.h>
 
 struct skv_arena;
-struct skv_call;
+struct skv_request;
 struct skv_service;
 
 enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
@@ -36,16 +36,16 @@ enum { SKV_PLANE_META = 1, SKV_PLANE_ADMIN = 2, SKV_PLANE_DEBUG = 4, SKV_PLANE_A
 struct skv_route {
 	const char *name;    /* in /metrics and logs */
 	const char *method;  /* of HTTP; NULL: none */
-	const char *pattern; /* segments in braces are parameters, in order skv_call.param[0], [1] */
+	const char *pattern; /* segments in braces are parameters, in order skv_request.param[0], [1] */
 	enum role role;
 	unsigned flags;
 	unsigned planes;
 	const char *grpc; /* path of its gRPC method; NULL: none */
 	const void *own;  /* the API's own row */
 	/* Decodes c and calls the core: SKV_OK, SKV_PENDING, or an error with c->err filled. */
-	int (*run)(struct skv_call *c);
+	int (*run)(struct skv_request *c);
 	/* Encodes the result of a successful run into c->out (or c->fixed). */
-	void (*write)(struct skv_call *c);
+	void (*write)(struct skv_request *c);
 };
 
 /* What the header of a request says besides where it goes. gRPC has none of it. */
@@ -61,21 +61,21 @@ struct skv_api {
 	const char *prefix; /* paths that begin so and are nobody's are its to refuse */
 	const struct skv_route *routes;
 	size_t n_routes;
-	size_t state_size; /* bytes of skv_call.state: zeroed for each call, in its arena */
+	size_t state_size; /* bytes of skv_request.state: zeroed for each call, in its arena */
 	void *ctx;         /* its own; NULL: none */
 	/* Of a path that nobody has: it is this API's to refuse, whatever the prefixes. NULL: by prefix only. */
 	bool (*owns)(const char *path);
 	bool slash_redirect; /* a path of it with '/' behind is answered 307 with the path itself */
 
 	/* The header is read. An error is told unless the transport finds one that comes first. */
-	int (*head)(struct skv_call *c, const struct skv_head *h);
+	int (*head)(struct skv_request *c, const struct skv_head *h);
 	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. It stays valid until the end. */
-	int (*message)(struct skv_call *c, const uint8_t *p, size_t n);
+	int (*message)(struct skv_request *c, const uint8_t *p, size_t n);
 	/* A call that failed with c->status and c->err, which is fit for the client; its route may be NULL. Returns the
 	 * transport's status. HTTP: its status, the body is written to c->out or c->fixed, headers are c->type,
 	 * c->location, c->retry_after and c->close. gRPC: its code; with 0 c->out is an answer like any other, else it
 	 * is not looked at. */
-	unsigned (*fail)(struct skv_call *c);
+	unsigned (*fail)(struct skv_request *c);
 	/* Adds its own families to /metrics; NULL: none. */
 	void (*expose)(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out);
 	/* FileDescriptorSet of its gRPC services, for reflection and health; NULL: none. */
