@@ -24,7 +24,7 @@
 #include <skv/httpd.h>
 #include <skv/grpc.h>
 #include <skv/log.h>
-#include <skv/native_api.h>
+#include <skv/v1_api.h>
 #include <skv/nodes.h>
 #include <skv/pages_api.h>
 #include <skv/service.h>
@@ -83,7 +83,7 @@ static uint32_t relaxed_ms(const struct skv_params *p)
 static struct skv_apis all_apis(const struct service *s)
 {
 	return (struct skv_apis){
-		.v = { &skv_native_api, skv_compat_api(s->compat), s->pages },
+		.v = { &skv_v1_api, skv_compat_api(s->compat), s->pages },
 		.n = s->pages ? 3 : 2,
 		.planes = s->p->kvcm_debug ? SKV_PLANE_ALL : SKV_PLANE_ALL & ~SKV_PLANE_DEBUG,
 	};
@@ -191,7 +191,7 @@ static void on_hopeless(void *ctx)
 static int bind_ports(struct service *s, struct skv_error *err)
 {
 	struct skv_pages_options po = pages_options(s->p);
-	struct skv_api *apis[3] = { &skv_native_api };
+	struct skv_api *apis[3] = { &skv_v1_api };
 	struct skv_service_options so;
 	struct skv_httpd_options fo;
 	struct skv_grpc_options go;

@@ -16,7 +16,7 @@
 #include <skv/clock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
-#include <skv/native_api.h>
+#include <skv/v1_api.h>
 
 #include "fake_core.h"
 #include "internal.h"
@@ -51,7 +51,7 @@ static void look(struct timer *t, uint64_t now_ms)
 
 static void prepare(void)
 {
-	static struct skv_api *const apis[] = { &skv_native_api };
+	static struct skv_api *const apis[] = { &skv_v1_api };
 	struct skv_service_options so;
 	struct skv_error err;
 
@@ -67,7 +67,7 @@ static void prepare(void)
 	service->core = fake_core_create();
 	skv_grpc_options_init(&httpd.o);
 	httpd.o.max_streams = 8;
-	httpd.o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
+	httpd.o.apis = (struct skv_apis){ { &skv_v1_api }, 1, SKV_PLANE_ALL };
 	httpd.s = service;
 	httpd.loops = &loop;
 	httpd.n_loops = 1;

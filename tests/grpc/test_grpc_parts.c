@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "internal.h"
-#include "native.h"
+#include "v1.h"
 #include <skv/pb.h>
 
 static void timeouts(void **state)
@@ -136,7 +136,7 @@ static int take(struct skv_request *c, enum route_id id, const void *p, size_t n
 {
 	skv_request_reset(c);
 	c->route = &skv_routes[id];
-	assert_int_equal(skv_request_open(c, &skv_native_api, &(struct skv_head){ .content_type = NULL }), SKV_OK);
+	assert_int_equal(skv_request_open(c, &skv_v1_api, &(struct skv_head){ .content_type = NULL }), SKV_OK);
 	return c->api->message(c, p, n);
 }
 
@@ -162,10 +162,10 @@ static void names_and_bodies(void **state)
 	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9), SKV_E_INVALID);
 	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x10\x01", 5), SKV_E_INVALID);
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x22\x02\x00%", 7), SKV_OK);
-	assert_string_equal(native_of(&c)->key_text, "%00%25");
+	assert_string_equal(v1_of(&c)->key_text, "%00%25");
 	assert_ptr_equal(c.route, &skv_routes[ROUTE_ID_block_find]);
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12), SKV_OK);
-	assert_string_equal(native_of(&c)->key_number, "7");
+	assert_string_equal(v1_of(&c)->key_number, "7");
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x12\x10" "0123456789abcdef", 21), SKV_OK);
 	assert_string_equal(c.param[1].value, "30313233343536373839616263646566");
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), SKV_E_INVALID);
@@ -175,7 +175,7 @@ static void names_and_bodies(void **state)
 /* Every method of the table is in the descriptors, with the field that the table names. */
 static void services_are_described(void **state)
 {
-	const struct skv_apis apis = { { &skv_native_api }, 1, SKV_PLANE_ALL };
+	const struct skv_apis apis = { { &skv_v1_api }, 1, SKV_PLANE_ALL };
 
 	(void)state;
 	assert_true(skv_grpc_service_known(&apis, "slabkv.v1.SlabKV", 16));

@@ -13,7 +13,7 @@
 
 #include <skv/log.h>
 
-static struct skv_api *const apis[] = { &skv_native_api };
+static struct skv_api *const apis[] = { &skv_v1_api };
 
 int fixture_setup(void **state)
 {
@@ -25,7 +25,7 @@ int fixture_setup(void **state)
 	x->so.apis = apis;
 	x->so.n_apis = 1;
 	skv_httpd_options_init(&x->o);
-	x->o.apis = (struct skv_apis){ { &skv_native_api }, 1, SKV_PLANE_ALL };
+	x->o.apis = (struct skv_apis){ { &skv_v1_api }, 1, SKV_PLANE_ALL };
 	x->o.port = 0;
 	x->o.threads = 2;
 	x->core = fake_core_create();

@@ -3,7 +3,7 @@
 #define TESTS_FRONT_FIXTURE_H
 
 #include <skv/httpd.h>
-#include <skv/native_api.h>
+#include <skv/v1_api.h>
 #include <skv/service.h>
 
 #include "fake_core.h"

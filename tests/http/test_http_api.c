@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
-#include "native.h"
+#include "v1.h"
 #include <skv/request.h>
 
 #define SESSION "000102030405060708090a0b0c0d0e0f"

@@ -119,13 +119,13 @@ static struct skv_api toy = {
 	.expose = toy_expose,
 };
 
-static struct skv_api *const apis[] = { &skv_native_api, &toy };
+static struct skv_api *const apis[] = { &skv_v1_api, &toy };
 
 static void start(struct fixture *x, unsigned planes)
 {
 	x->so.apis = apis;
 	x->so.n_apis = 2;
-	x->o.apis = (struct skv_apis){ { &skv_native_api, &toy }, 2, planes };
+	x->o.apis = (struct skv_apis){ { &skv_v1_api, &toy }, 2, planes };
 	fixture_start(x);
 }
 

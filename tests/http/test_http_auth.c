@@ -11,7 +11,7 @@
 
 #include <skv/auth.h>
 #include "fixture.h"
-#include "native.h"
+#include "v1.h"
 
 /* ---- the file -------------------------------------------------------------------------------- */
 

@@ -13,7 +13,7 @@
 
 
 #include "fixture.h"
-#include "native.h"
+#include "v1.h"
 #include <skv/metrics.h>
 
 /* ---- a small checker of the text format 0.0.4 ------------------------------------------------ */
@@ -239,13 +239,13 @@ static void test_buckets(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct metrics *m = aligned_alloc(64, sizeof *m);
 		struct metric_request r = { WIRE_HTTP, 0, 200, false, cases[i].us };
-		const struct skv_api *api = &skv_native_api;
+		const struct skv_api *api = &skv_v1_api;
 		struct skv_buf out = { 0 };
 		char needle[128], *first;
 
 		memset(m, 0, sizeof *m);
 		assert_int_equal(skv_metrics_init(m, 1 + ROUTE_COUNT, NULL), SKV_OK);
-		skv_native_api.first_op = 1;
+		skv_v1_api.first_op = 1;
 		r.op = 1 + ROUTE_ID_match;
 		skv_metrics_request(m, &r);
 		skv_metrics_write(m, &api, 1, &out);

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "native.h"
+#include "v1.h"
 
-static const struct skv_apis apis = { { &skv_native_api }, 1, SKV_PLANE_ALL };
+static const struct skv_apis apis = { { &skv_v1_api }, 1, SKV_PLANE_ALL };
 
 static int find(const char *method, const char *path, const char **name, struct route_param *params)
 {
@@ -19,7 +19,7 @@ static int find(const char *method, const char *path, const char **name, struct 
 	struct skv_error err;
 	int rc = skv_route_find(&apis, method, path, &api, &route, params, &err);
 
-	assert_ptr_equal(api, &skv_native_api);
+	assert_ptr_equal(api, &skv_v1_api);
 	*name = route ? route->name : "";
 	return rc;
 }

@@ -2,7 +2,7 @@
  * api.h - an API: its operations, how its messages become calls, how its failures look.
  *
  * A transport is given the APIs that it serves and a mask of planes; it knows how bytes travel, an API what they mean.
- * The native API is server/native, the one for clients of KVCM server/kvcm; both are wired by main.
+ * The native API is server/v1, the one for clients of KVCM server/kvcm; both are wired by main.
  */
 #ifndef SKV_API_H
 #define SKV_API_H

@@ -1,10 +1,10 @@
 /*
- * native.c - the native API: its routes, its codecs, its errors.
+ * v1.c - the native API: its routes, its codecs, its errors.
  *
  * A request is JSON or protobuf as its header says, gRPC's is protobuf. A failure has the HTTP status of its skv
  * status and a document with code, message, field and id; over gRPC it is told by trailers. No state of its own.
  */
-#include "native.h"
+#include "v1.h"
 
 #include <assert.h>
 #include <string.h>
@@ -18,7 +18,7 @@ const struct skv_route skv_routes[ROUTE_COUNT] = {
 	  flags,                                                                                   \
 	  SKV_PLANE_ALL,                                                                           \
 	  grpc,                                                                                    \
-	  &(const struct native_row){ target, body },                                              \
+	  &(const struct v1_row){ target, body },                                              \
 	  skv_op_##op##_run,                                                                       \
 	  skv_op_##op##_write },
 	SKV_ROUTES(ROUTE_ROW)
@@ -31,7 +31,7 @@ static bool has_body(const struct skv_request *c) { return c->route && c->route-
  * accepted. A request that is no operation is answered like one with a body. */
 static void take_codecs(struct skv_request *c, const struct skv_head *h)
 {
-	struct native_request *n = native_of(c);
+	struct v1_request *n = v1_of(c);
 	bool body = !c->route || strcmp(c->route->method, "POST") == 0 || strcmp(c->route->method, "PUT") == 0;
 	const char *type = body ? h->content_type : NULL;
 	const struct skv_v1_codec *accepted = skv_v1_codec_of_accept(h->accept);
@@ -40,9 +40,9 @@ static void take_codecs(struct skv_request *c, const struct skv_head *h)
 	n->codec = type && n->body_codec ? n->body_codec : accepted ? accepted : &skv_v1_json;
 }
 
-static int native_head(struct skv_request *c, const struct skv_head *h)
+static int v1_head(struct skv_request *c, const struct skv_head *h)
 {
-	struct native_request *n = native_of(c);
+	struct v1_request *n = v1_of(c);
 
 	if (c->wire == WIRE_GRPC) {
 		n->body_codec = n->codec = &skv_v1_pb;
@@ -66,7 +66,7 @@ static int native_head(struct skv_request *c, const struct skv_head *h)
 
 static unsigned http_status(const struct skv_request *c)
 {
-	const struct native_request *n = c->state;
+	const struct v1_request *n = c->state;
 
 	if (c->http)
 		return c->http;
@@ -75,9 +75,9 @@ static unsigned http_status(const struct skv_request *c)
 	return (unsigned)skv_status_http(c->status);
 }
 
-static unsigned native_fail(struct skv_request *c)
+static unsigned v1_fail(struct skv_request *c)
 {
-	const struct native_request *n = c->state;
+	const struct v1_request *n = c->state;
 	const struct skv_v1_codec *codec = n && n->codec ? n->codec : &skv_v1_json;
 
 	assert(c->status != SKV_OK);
@@ -90,7 +90,7 @@ static unsigned native_fail(struct skv_request *c)
 	return http_status(c);
 }
 
-struct skv_v1_in skv_native_input(struct skv_request *c)
+struct skv_v1_in skv_v1_input(struct skv_request *c)
 {
 	return (struct skv_v1_in){
 		.arena = &c->arena,
@@ -99,14 +99,14 @@ struct skv_v1_in skv_native_input(struct skv_request *c)
 	};
 }
 
-struct skv_api skv_native_api = {
+struct skv_api skv_v1_api = {
 	.name = "v1",
 	.prefix = "/",
 	.routes = skv_routes,
 	.n_routes = ROUTE_COUNT,
-	.state_size = sizeof(struct native_request),
-	.head = native_head,
-	.message = skv_native_message,
-	.fail = native_fail,
-	.descriptors = skv_native_protoset,
+	.state_size = sizeof(struct v1_request),
+	.head = v1_head,
+	.message = skv_v1_message,
+	.fail = v1_fail,
+	.descriptors = skv_v1_protoset,
 };

@@ -4,7 +4,7 @@
  * A gRPC method is the HTTP operation with its path's name inside the message. Only that name is looked for here;
  * the rest is decoded by the same codec that reads application/x-protobuf. No state.
  */
-#include "native.h"
+#include "v1.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 enum { KEY_RAW = 2, KEY_INT = 3, KEY_TEXT = 4 }; /* fields of GetBlockRequest */
 
-static const struct native_row *row_of(const struct skv_route *route) { return route->own; }
+static const struct v1_row *row_of(const struct skv_route *route) { return route->own; }
 
 /* The field's name in slabkv.proto: what lies inside an instance says `instance`, the others as the path. */
 static void target_name(const struct skv_route *route, char out[16])
@@ -58,7 +58,7 @@ static int take_block_key(struct skv_request *c, const struct pb_field *key)
 		return no_memory(c);
 	if (key->number == KEY_INT && key->wire == 1) {
 		snprintf(text, 24, "%" PRIu64, key->v);
-		native_of(c)->key_number = text;
+		v1_of(c)->key_number = text;
 	} else if (key->number == KEY_TEXT && key->wire == 2) {
 		for (size_t i = 0; i < max; i++) {
 			text[3 * i] = '%';
@@ -66,7 +66,7 @@ static int take_block_key(struct skv_request *c, const struct pb_field *key)
 			text[3 * i + 2] = hex[key->p[i] & 15];
 		}
 		text[3 * max] = '\0';
-		native_of(c)->key_text = text;
+		v1_of(c)->key_text = text;
 	} else {
 		return skv_fail(&c->err, SKV_E_INVALID, "key",
 				"one of key_raw (16 bytes), key_int and key is required");
@@ -87,9 +87,9 @@ static int take_name(struct skv_request *c, const struct pb_field *name)
 	return skv_route_param(&c->param[0], field, (const char *)name->p, name->n, &c->err);
 }
 
-int skv_native_message(struct skv_request *c, const uint8_t *p, size_t n)
+int skv_v1_message(struct skv_request *c, const uint8_t *p, size_t n)
 {
-	const struct native_row *row = row_of(c->route);
+	const struct v1_row *row = row_of(c->route);
 	struct pb_field name = { .wire = 9 }, body = { .wire = 9 }, key = { .wire = 9 }, f;
 	struct skv_rd r = skv_rd_make(p, n);
 	int rc;

@@ -2,7 +2,7 @@
  * op_pins.c - pins of blocks: pin, unpin, their list; and the list of keys. As op_blocks.c; lists are asked for by query,
  * over gRPC by a message of their own.
  */
-#include "native.h"
+#include "v1.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,31 +13,31 @@
 
 int skv_op_pin_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_pin_req *req = &native_of(r)->u.pin.req;
-	int rc = native_of(r)->body_codec->read_pin_req(&in, r->body, r->n_body, req, &r->err);
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_pin_req *req = &v1_of(r)->u.pin.req;
+	int rc = v1_of(r)->body_codec->read_pin_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return skv_core_pin(r->s->core, req, &native_of(r)->u.pin.res, &r->arena, &r->err, &r->done);
+	return skv_core_pin(r->s->core, req, &v1_of(r)->u.pin.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_pin_write(struct skv_request *r) { native_of(r)->codec->write_pin_res(&r->out, &native_of(r)->u.pin.res); }
+void skv_op_pin_write(struct skv_request *r) { v1_of(r)->codec->write_pin_res(&r->out, &v1_of(r)->u.pin.res); }
 
 int skv_op_unpin_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_unpin_req *req = &native_of(r)->u.unpin.req;
-	int rc = native_of(r)->body_codec->read_unpin_req(&in, r->body, r->n_body, req, &r->err);
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_unpin_req *req = &v1_of(r)->u.unpin.req;
+	int rc = v1_of(r)->body_codec->read_unpin_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return skv_core_unpin(r->s->core, req, &native_of(r)->u.unpin.res, &r->arena, &r->err, &r->done);
+	return skv_core_unpin(r->s->core, req, &v1_of(r)->u.unpin.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_unpin_write(struct skv_request *r) { native_of(r)->codec->write_unpin_res(&r->out, &native_of(r)->u.unpin.res); }
+void skv_op_unpin_write(struct skv_request *r) { v1_of(r)->codec->write_unpin_res(&r->out, &v1_of(r)->u.unpin.res); }
 
 /* ---- the lists -------------------------------------------------------------------------------- */
 
@@ -56,9 +56,9 @@ static int take_number(struct skv_request *r, const char *field, const char *tex
 
 static int take_query(struct skv_request *r, uint64_t *cursor, uint64_t *max)
 {
-	int rc = take_number(r, "cursor", native_of(r)->cursor, cursor);
+	int rc = take_number(r, "cursor", v1_of(r)->cursor, cursor);
 
-	return rc == SKV_OK ? take_number(r, "max", native_of(r)->max, max) : rc;
+	return rc == SKV_OK ? take_number(r, "max", v1_of(r)->max, max) : rc;
 }
 
 static void take_message(struct skv_request *r, uint64_t *cursor, uint64_t *max)
@@ -95,9 +95,9 @@ int skv_op_pins_run(struct skv_request *r)
 
 	if (rc != SKV_OK)
 		return rc;
-	return skv_core_pins(r->s->core, &req, &native_of(r)->u.pins, &r->arena, &r->err);
+	return skv_core_pins(r->s->core, &req, &v1_of(r)->u.pins, &r->arena, &r->err);
 }
-void skv_op_pins_write(struct skv_request *r) { native_of(r)->codec->write_pins_res(&r->out, &native_of(r)->u.pins); }
+void skv_op_pins_write(struct skv_request *r) { v1_of(r)->codec->write_pins_res(&r->out, &v1_of(r)->u.pins); }
 
 int skv_op_keys_run(struct skv_request *r)
 {
@@ -108,7 +108,7 @@ int skv_op_keys_run(struct skv_request *r)
 	if (rc == SKV_OK)
 		rc = skv_core_export(r->s->core, &req, &res, &r->arena, &r->err);
 	if (rc == SKV_OK)
-		native_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key, .next = res.next };
+		v1_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key, .next = res.next };
 	return rc;
 }
-void skv_op_keys_write(struct skv_request *r) { native_of(r)->codec->write_keys_res(&r->out, &native_of(r)->u.keys); }
+void skv_op_keys_write(struct skv_request *r) { v1_of(r)->codec->write_keys_res(&r->out, &v1_of(r)->u.keys); }

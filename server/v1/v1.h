@@ -1,11 +1,11 @@
 /*
- * native.h - what the files of the native API share: its rows, and its part of a call.
+ * v1.h - what the files of the native API share: its rows, and its part of a call.
  */
-#ifndef SKV_NATIVE_H
-#define SKV_NATIVE_H
+#ifndef SKV_V1_SERVER_H
+#define SKV_V1_SERVER_H
 
 #include <skv/request.h>
-#include <skv/native_api.h>
+#include <skv/v1_api.h>
 #include <skv/ops.h>
 #include <skv/v1_codec.h>
 
@@ -21,13 +21,13 @@ enum route_id {
 extern const struct skv_route skv_routes[ROUTE_COUNT];
 
 /* What a row has besides: where its gRPC message keeps what HTTP has in path and body. */
-struct native_row {
+struct v1_row {
 	unsigned char target; /* field of its request message that is param[0]; 0: none */
 	unsigned char body;   /* field of it that the codec reads; 0: the whole message */
 };
 
 /* skv_request.state. */
-struct native_request {
+struct v1_request {
 	const struct skv_v1_codec *body_codec; /* of the body; NULL: a content type that nobody reads */
 	const struct skv_v1_codec *codec;      /* of the answer */
 	const char *key_text;   /* block_find: one of these two, percent-encoded text or decimal digits */
@@ -91,18 +91,18 @@ struct native_request {
 	} u;
 };
 
-static inline struct native_request *native_of(struct skv_request *c) { return c->state; }
+static inline struct v1_request *v1_of(struct skv_request *c) { return c->state; }
 
 /* What the decoders need to know; the core must have been ready. */
-struct skv_v1_in skv_native_input(struct skv_request *c);
+struct skv_v1_in skv_v1_input(struct skv_request *c);
 
 /* The FileDescriptorSet of slabkv.proto, made at build time. */
-const uint8_t *skv_native_protoset(size_t *n);
+const uint8_t *skv_v1_protoset(size_t *n);
 
 /* ---- message.c ------------------------------------------------------------------------------- */
 
 /* Finds name and body of the operation in the message p[0..n), which stays valid until it is complete. */
-int skv_native_message(struct skv_request *c, const uint8_t *p, size_t n);
+int skv_v1_message(struct skv_request *c, const uint8_t *p, size_t n);
 
 /* The functions of the rows. */
 #define ROUTE_PROTOTYPES(name, ...)                                                                \

@@ -5,7 +5,7 @@
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
  * request, or keeps state.
  */
-#include "native.h"
+#include "v1.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,76 +14,76 @@
 
 int skv_op_match_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	int rc = native_of(r)->body_codec->read_match_req(&in, r->body, r->n_body, &native_of(r)->u.match.req,
+	struct skv_v1_in in = skv_v1_input(r);
+	int rc = v1_of(r)->body_codec->read_match_req(&in, r->body, r->n_body, &v1_of(r)->u.match.req,
 				       &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
-	native_of(r)->u.match.req.tenant = r->caller.tenant;
-	return skv_core_match(r->s->core, &native_of(r)->u.match.req, &native_of(r)->u.match.res, &r->arena, &r->err);
+	v1_of(r)->u.match.req.tenant = r->caller.tenant;
+	return skv_core_match(r->s->core, &v1_of(r)->u.match.req, &v1_of(r)->u.match.res, &r->arena, &r->err);
 }
-void skv_op_match_write(struct skv_request *r) { native_of(r)->codec->write_match_res(&r->out, &native_of(r)->u.match.res); }
+void skv_op_match_write(struct skv_request *r) { v1_of(r)->codec->write_match_res(&r->out, &v1_of(r)->u.match.res); }
 
 int skv_op_lookup_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_lookup_req *req = &native_of(r)->u.lookup.req;
-	int rc = native_of(r)->body_codec->read_lookup_req(&in, r->body, r->n_body, req, &r->err);
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_lookup_req *req = &v1_of(r)->u.lookup.req;
+	int rc = v1_of(r)->body_codec->read_lookup_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return skv_core_lookup(r->s->core, req, &native_of(r)->u.lookup.res, &r->arena, &r->err, &r->done);
+	return skv_core_lookup(r->s->core, req, &v1_of(r)->u.lookup.res, &r->arena, &r->err, &r->done);
 }
 void skv_op_lookup_write(struct skv_request *r)
 {
-	assert(native_of(r)->u.lookup.res.n_keys == native_of(r)->u.lookup.req.n_keys);
-	native_of(r)->codec->write_lookup_res(&r->out, &native_of(r)->u.lookup.res);
+	assert(v1_of(r)->u.lookup.res.n_keys == v1_of(r)->u.lookup.req.n_keys);
+	v1_of(r)->codec->write_lookup_res(&r->out, &v1_of(r)->u.lookup.res);
 }
 
 int skv_op_start_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_start_req *req = &native_of(r)->u.start.req;
-	int rc = native_of(r)->body_codec->read_start_req(&in, r->body, r->n_body, req, &r->err);
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_start_req *req = &v1_of(r)->u.start.req;
+	int rc = v1_of(r)->body_codec->read_start_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return skv_core_start(r->s->core, req, &native_of(r)->u.start.res, &r->arena, &r->err, &r->done);
+	return skv_core_start(r->s->core, req, &v1_of(r)->u.start.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_start_write(struct skv_request *r) { native_of(r)->codec->write_start_res(&r->out, &native_of(r)->u.start.res); }
+void skv_op_start_write(struct skv_request *r) { v1_of(r)->codec->write_start_res(&r->out, &v1_of(r)->u.start.res); }
 
 int skv_op_delete_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_delete_req *req = &native_of(r)->u.del.req;
-	int rc = native_of(r)->body_codec->read_delete_req(&in, r->body, r->n_body, req, &r->err);
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_delete_req *req = &v1_of(r)->u.del.req;
+	int rc = v1_of(r)->body_codec->read_delete_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return skv_core_delete(r->s->core, req, &native_of(r)->u.del.res, &r->arena, &r->err, &r->done);
+	return skv_core_delete(r->s->core, req, &v1_of(r)->u.del.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_delete_write(struct skv_request *r) { native_of(r)->codec->write_delete_res(&r->out, &native_of(r)->u.del.res); }
+void skv_op_delete_write(struct skv_request *r) { v1_of(r)->codec->write_delete_res(&r->out, &v1_of(r)->u.del.res); }
 
 int skv_op_trim_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_trim_req *req = &native_of(r)->u.trim.req;
-	int rc = native_of(r)->body_codec->read_trim_req(&in, r->body, r->n_body, req, &r->err);
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_trim_req *req = &v1_of(r)->u.trim.req;
+	int rc = v1_of(r)->body_codec->read_trim_req(&in, r->body, r->n_body, req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->instance = r->param[0].value;
-	return skv_core_trim(r->s->core, req, &native_of(r)->u.trim.res, &r->arena, &r->err, &r->done);
+	return skv_core_trim(r->s->core, req, &v1_of(r)->u.trim.res, &r->arena, &r->err, &r->done);
 }
-void skv_op_trim_write(struct skv_request *r) { native_of(r)->codec->write_trim_res(&r->out, &native_of(r)->u.trim.res); }
+void skv_op_trim_write(struct skv_request *r) { v1_of(r)->codec->write_trim_res(&r->out, &v1_of(r)->u.trim.res); }
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -99,47 +99,47 @@ static int check_session(struct skv_request *r)
 
 int skv_op_finish_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_finish_req *req = &native_of(r)->u.finish.req;
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_finish_req *req = &v1_of(r)->u.finish.req;
 	int rc = check_session(r);
 
 	if (rc == SKV_OK)
-		rc = native_of(r)->body_codec->read_finish_req(&in, r->body, r->n_body, req, &r->err);
+		rc = v1_of(r)->body_codec->read_finish_req(&in, r->body, r->n_body, req, &r->err);
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_finish(r->s->core, req, &native_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
+	return skv_core_finish(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
 }
 void skv_op_finish_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_finish_res(&r->out, &native_of(r)->u.finish.res);
+	v1_of(r)->codec->write_finish_res(&r->out, &v1_of(r)->u.finish.res);
 }
 
 int skv_op_abort_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
-	struct skv_abort_req *req = &native_of(r)->u.finish.abort;
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_abort_req *req = &v1_of(r)->u.finish.abort;
 	int rc = check_session(r);
 
 	if (rc == SKV_OK)
-		rc = native_of(r)->body_codec->read_abort_req(&in, r->body, r->n_body, req, &r->err);
+		rc = v1_of(r)->body_codec->read_abort_req(&in, r->body, r->n_body, req, &r->err);
 	if (rc != SKV_OK)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_abort(r->s->core, req, &native_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
+	return skv_core_abort(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
 }
 void skv_op_abort_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_finish_res(&r->out, &native_of(r)->u.finish.res);
+	v1_of(r)->codec->write_finish_res(&r->out, &v1_of(r)->u.finish.res);
 }
 
 /* ---- one block, for a person ----------------------------------------------------------------- */
 
 static int get_block(struct skv_request *r, struct skv_key key)
 {
-	return skv_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &native_of(r)->u.block,
+	return skv_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &v1_of(r)->u.block,
 			      &r->arena, &r->err);
 }
 
@@ -155,7 +155,7 @@ int skv_op_block_get_run(struct skv_request *r)
 }
 void skv_op_block_get_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_block_view(&r->out, &native_of(r)->u.block);
+	v1_of(r)->codec->write_block_view(&r->out, &v1_of(r)->u.block);
 }
 
 static int key_from_text(struct skv_request *r, const char *raw, struct skv_key *out)
@@ -183,8 +183,8 @@ static int key_from_int(struct skv_request *r, const char *text, struct skv_key 
 
 int skv_op_block_find_run(struct skv_request *r)
 {
-	const char *text = native_of(r)->key_text;
-	const char *number = native_of(r)->key_number;
+	const char *text = v1_of(r)->key_text;
+	const char *number = v1_of(r)->key_number;
 	struct skv_key key;
 	int rc;
 

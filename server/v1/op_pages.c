@@ -3,7 +3,7 @@
  *
  * No state. /healthz tells that this process serves; /readyz that it can do its work now.
  */
-#include "native.h"
+#include "v1.h"
 
 static void write_fixed(struct skv_request *r, const char *text)
 {
@@ -46,9 +46,9 @@ void skv_op_openapi_write(struct skv_request *r) { write_fixed(r, skv_v1_openapi
 
 int skv_op_stats_run(struct skv_request *r)
 {
-	return skv_core_stats(r->s->core, &r->arena, &native_of(r)->u.stats, &r->err);
+	return skv_core_stats(r->s->core, &r->arena, &v1_of(r)->u.stats, &r->err);
 }
-void skv_op_stats_write(struct skv_request *r) { native_of(r)->codec->write_stats(&r->out, &native_of(r)->u.stats); }
+void skv_op_stats_write(struct skv_request *r) { v1_of(r)->codec->write_stats(&r->out, &v1_of(r)->u.stats); }
 
 /* Nothing is decided here, so that a standby is scraped like any other. */
 int skv_op_metrics_run(struct skv_request *r)

@@ -4,7 +4,7 @@
  * Puts and deletes run on a worker (they write the store and open directories), gets on a thread of
  * the transport. Everything lives in the request. A put answers with the object as it then is.
  */
-#include "native.h"
+#include "v1.h"
 
 #include <assert.h>
 
@@ -12,28 +12,28 @@
 
 static int get_storages(struct skv_request *r, const char *name)
 {
-	return skv_core_storages(r->s->core, name, &r->arena, &native_of(r)->u.storages.v, &native_of(r)->u.storages.n,
+	return skv_core_storages(r->s->core, name, &r->arena, &v1_of(r)->u.storages.v, &v1_of(r)->u.storages.n,
 				 &r->err);
 }
 
 int skv_op_storage_list_run(struct skv_request *r) { return get_storages(r, NULL); }
 void skv_op_storage_list_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_storage_list(&r->out, native_of(r)->u.storages.v, native_of(r)->u.storages.n);
+	v1_of(r)->codec->write_storage_list(&r->out, v1_of(r)->u.storages.v, v1_of(r)->u.storages.n);
 }
 
 int skv_op_storage_get_run(struct skv_request *r) { return get_storages(r, r->param[0].value); }
 void skv_op_storage_get_write(struct skv_request *r)
 {
-	assert(native_of(r)->u.storages.n == 1);
-	native_of(r)->codec->write_storage_view(&r->out, &native_of(r)->u.storages.v[0]);
+	assert(v1_of(r)->u.storages.n == 1);
+	v1_of(r)->codec->write_storage_view(&r->out, &v1_of(r)->u.storages.v[0]);
 }
 
 int skv_op_storage_put_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
+	struct skv_v1_in in = skv_v1_input(r);
 	struct skv_storage_spec spec = { 0 };
-	int rc = native_of(r)->body_codec->read_storage(&in, r->body, r->n_body, &spec, &r->err);
+	int rc = v1_of(r)->body_codec->read_storage(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -53,19 +53,19 @@ void skv_op_storage_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 int skv_op_file_list_run(struct skv_request *r)
 {
-	return skv_core_files(r->s->core, r->param[0].value, &r->arena, &native_of(r)->u.files.v, &native_of(r)->u.files.n,
+	return skv_core_files(r->s->core, r->param[0].value, &r->arena, &v1_of(r)->u.files.v, &v1_of(r)->u.files.n,
 			      &r->err);
 }
 void skv_op_file_list_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_file_list(&r->out, native_of(r)->u.files.v, native_of(r)->u.files.n);
+	v1_of(r)->codec->write_file_list(&r->out, v1_of(r)->u.files.v, v1_of(r)->u.files.n);
 }
 
 int skv_op_file_put_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
+	struct skv_v1_in in = skv_v1_input(r);
 	struct skv_file_wish wish;
-	int rc = native_of(r)->body_codec->read_file_wish(&in, r->body, r->n_body, &wish, &r->err);
+	int rc = v1_of(r)->body_codec->read_file_wish(&in, r->body, r->n_body, &wish, &r->err);
 
 	if (rc == SKV_OK && wish.forget)
 		rc = skv_core_file_forget(r->s->core, r->param[0].value, wish.file, &r->err);
@@ -79,28 +79,28 @@ void skv_op_file_put_write(struct skv_request *r) { skv_op_file_list_write(r); }
 
 static int get_groups(struct skv_request *r, const char *name)
 {
-	return skv_core_groups(r->s->core, name, &r->arena, &native_of(r)->u.groups.v, &native_of(r)->u.groups.n,
+	return skv_core_groups(r->s->core, name, &r->arena, &v1_of(r)->u.groups.v, &v1_of(r)->u.groups.n,
 			       &r->err);
 }
 
 int skv_op_group_list_run(struct skv_request *r) { return get_groups(r, NULL); }
 void skv_op_group_list_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_group_list(&r->out, native_of(r)->u.groups.v, native_of(r)->u.groups.n);
+	v1_of(r)->codec->write_group_list(&r->out, v1_of(r)->u.groups.v, v1_of(r)->u.groups.n);
 }
 
 int skv_op_group_get_run(struct skv_request *r) { return get_groups(r, r->param[0].value); }
 void skv_op_group_get_write(struct skv_request *r)
 {
-	assert(native_of(r)->u.groups.n == 1);
-	native_of(r)->codec->write_group_view(&r->out, &native_of(r)->u.groups.v[0]);
+	assert(v1_of(r)->u.groups.n == 1);
+	v1_of(r)->codec->write_group_view(&r->out, &v1_of(r)->u.groups.v[0]);
 }
 
 int skv_op_group_put_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
+	struct skv_v1_in in = skv_v1_input(r);
 	struct skv_group_spec spec = { 0 };
-	int rc = native_of(r)->body_codec->read_group(&in, r->body, r->n_body, &spec, &r->err);
+	int rc = v1_of(r)->body_codec->read_group(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -120,28 +120,28 @@ void skv_op_group_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 static int get_instances(struct skv_request *r, const char *id)
 {
-	return skv_core_instances(r->s->core, r->caller.tenant, id, &r->arena, &native_of(r)->u.instances.v,
-				  &native_of(r)->u.instances.n, &r->err);
+	return skv_core_instances(r->s->core, r->caller.tenant, id, &r->arena, &v1_of(r)->u.instances.v,
+				  &v1_of(r)->u.instances.n, &r->err);
 }
 
 int skv_op_instance_list_run(struct skv_request *r) { return get_instances(r, NULL); }
 void skv_op_instance_list_write(struct skv_request *r)
 {
-	native_of(r)->codec->write_instance_list(&r->out, native_of(r)->u.instances.v, native_of(r)->u.instances.n);
+	v1_of(r)->codec->write_instance_list(&r->out, v1_of(r)->u.instances.v, v1_of(r)->u.instances.n);
 }
 
 int skv_op_instance_get_run(struct skv_request *r) { return get_instances(r, r->param[0].value); }
 void skv_op_instance_get_write(struct skv_request *r)
 {
-	assert(native_of(r)->u.instances.n == 1);
-	native_of(r)->codec->write_instance_view(&r->out, &native_of(r)->u.instances.v[0]);
+	assert(v1_of(r)->u.instances.n == 1);
+	v1_of(r)->codec->write_instance_view(&r->out, &v1_of(r)->u.instances.v[0]);
 }
 
 int skv_op_instance_put_run(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_native_input(r);
+	struct skv_v1_in in = skv_v1_input(r);
 	struct skv_instance_spec spec = { 0 };
-	int rc = native_of(r)->body_codec->read_instance(&in, r->body, r->n_body, &spec, &r->err);
+	int rc = v1_of(r)->body_codec->read_instance(&in, r->body, r->n_body, &spec, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
