@@ -39,7 +39,7 @@ static int split(char *text, const char *urls[SKV_MAX_FS_MASTERS], uint32_t *n, 
 	return SKV_OK;
 }
 
-int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **looker, struct skv_pages_files *out,
+int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **looker, struct skv_hf3fs_api_files *out,
 			struct skv_error *err)
 {
 	const bool remote = *p->pages_fs_master != '\0';
@@ -48,7 +48,7 @@ int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **loo
 	uint32_t n = 0;
 	int rc = check_path("pages_file_prefix", p->pages_file_prefix, remote, err);
 
-	*out = (struct skv_pages_files){ .prefix = p->pages_file_prefix, .vllm_path = p->pages_vllm_path,
+	*out = (struct skv_hf3fs_api_files){ .prefix = p->pages_file_prefix, .vllm_path = p->pages_vllm_path,
 					 .look_ms = (uint32_t)p->pages_look_ms, .look = look };
 	if (rc == SKV_OK)
 		rc = check_path("pages_vllm_path", p->pages_vllm_path, remote, err);

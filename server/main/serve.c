@@ -26,7 +26,7 @@
 #include <skv/log.h>
 #include <skv/v1_api.h>
 #include <skv/nodes.h>
-#include <skv/pages_api.h>
+#include <skv/hf3fs_api.h>
 #include <skv/service.h>
 #include <skv/store.h>
 
@@ -55,9 +55,9 @@ static struct skv_service_options service_options(const struct skv_params *p, st
 	return o;
 }
 
-static struct skv_pages_options pages_options(const struct skv_params *p)
+static struct skv_hf3fs_api_options hf3fs_options(const struct skv_params *p)
 {
-	return (struct skv_pages_options){
+	return (struct skv_hf3fs_api_options){
 		.strict_upstream = p->strict_upstream,
 		.partial_get = p->pages_partial_get,
 		.lease_ms = (uint32_t)p->pages_lease_ms,
@@ -73,7 +73,7 @@ static uint32_t relaxed_ms(const struct skv_params *p)
 {
 	uint64_t grace = p->pages_grace_ms > p->grace_ms ? p->pages_grace_ms : p->grace_ms;
 
-	if (!p->pages || !pages_options(p).relaxed)
+	if (!p->pages || !hf3fs_options(p).relaxed)
 		return 0;
 	assert(p->pages_reserve_ms + grace <= UINT32_MAX);
 	return (uint32_t)(p->pages_reserve_ms + grace);
@@ -190,7 +190,7 @@ static void on_hopeless(void *ctx)
 /* All ports, before anything else is touched. */
 static int bind_ports(struct service *s, struct skv_error *err)
 {
-	struct skv_pages_options po = pages_options(s->p);
+	struct skv_hf3fs_api_options po = hf3fs_options(s->p);
 	struct skv_api *apis[3] = { &skv_v1_api };
 	struct skv_service_options so;
 	struct skv_httpd_options fo;
@@ -200,7 +200,7 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	if (rc == SKV_OK && s->p->pages)
 		rc = skv_page_files_open(s->p, &s->looker, &po.files, err);
 	if (rc == SKV_OK && s->p->pages)
-		rc = skv_pages_create(&po, &s->pages, err);
+		rc = skv_hf3fs_api_create(&po, &s->pages, err);
 	if (rc != SKV_OK)
 		return rc;
 	apis[1] = skv_compat_api(s->compat);
@@ -232,7 +232,7 @@ static int start_transports(struct service *s, struct skv_error *err)
 	assert(s->service && s->httpd);
 	rc = skv_service_start(s->service, s->core, err);
 	if (rc == SKV_OK && s->pages)
-		rc = skv_pages_start(s->pages, s->core, err);
+		rc = skv_hf3fs_api_start(s->pages, s->core, err);
 	if (rc == SKV_OK)
 		rc = skv_httpd_start(s->httpd, err);
 	if (rc == SKV_OK && s->grpc)
@@ -317,7 +317,7 @@ static void release(struct service *s)
 	if (s->store)
 		skv_store_close(s->store);
 	skv_compat_destroy(s->compat);
-	skv_pages_destroy(s->pages);
+	skv_hf3fs_api_destroy(s->pages);
 	skv_file_looker_close(s->looker);
 	if (s->log_fd >= 0) {
 		skv_log_setup(STDERR_FILENO, false, SKV_LOG_INFO);
@@ -351,7 +351,7 @@ static void stop(struct service *s)
 	skv_core_shutdown(s->core);
 	skv_node_retire(s->core, SKV_NODE_URL); /* others tell it as long as this one owns the store */
 	if (!join_begin(s) || !skv_httpd_quiet(s->httpd, 1000) ||
-	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_pages_quiet(s->pages, 1000) ||
+	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_hf3fs_api_quiet(s->pages, 1000) ||
 	    !skv_core_quiet(s->core, 1000)) {
 		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");
 		_exit(atomic_load(&s->exit_status));
@@ -387,7 +387,7 @@ int skv_serve(const struct skv_run *run)
 			fprintf(stderr, "slabkvd: cannot start: %s\n", err.message);
 		if (s.core)
 			skv_core_shutdown(s.core);
-		if (!skv_pages_quiet(s.pages, 1000))
+		if (!skv_hf3fs_api_quiet(s.pages, 1000))
 			_exit(EXIT_PROBLEM);
 		release(&s);
 		return EXIT_PROBLEM;

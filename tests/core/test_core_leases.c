@@ -17,7 +17,7 @@
 
 #define PAGES 20000u
 #define BATCH 128u
-#define READ_MS 30000u /* the pages API's lease */
+#define READ_MS 30000u /* the hf3fs API's lease */
 #define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
 

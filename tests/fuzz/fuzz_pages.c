@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core_env.h"
-#include "pages.h"
+#include "hf3fs.h"
 
 #define RUNS 2000u /* then all begins anew */
 
@@ -110,15 +110,15 @@ static void list_ops(void)
 
 static void begin(void)
 {
-	struct skv_pages_options po = { .lease_ms = 500, .reserve_ms = 1000, .grace_ms = 500 };
+	struct skv_hf3fs_api_options po = { .lease_ms = 500, .reserve_ms = 1000, .grace_ms = 500 };
 	struct skv_service_options o;
 
 	env_quiet();
 	env_init(&env);
 	env_open(&env);
-	must(skv_pages_create(&po, &apis[0], &env.err) == SKV_OK, "no API");
+	must(skv_hf3fs_api_create(&po, &apis[0], &env.err) == SKV_OK, "no API");
 	po.strict_upstream = true;
-	must(skv_pages_create(&po, &apis[1], &env.err) == SKV_OK, "no API");
+	must(skv_hf3fs_api_create(&po, &apis[1], &env.err) == SKV_OK, "no API");
 	skv_service_options_init(&o);
 	o.apis = apis;
 	o.n_apis = 2;
@@ -140,8 +140,8 @@ static void end(void)
 	skv_cond_destroy(&service->workers.wake);
 	skv_mutex_destroy(&service->workers.lock);
 	skv_service_destroy(service);
-	skv_pages_destroy(apis[0]);
-	skv_pages_destroy(apis[1]);
+	skv_hf3fs_api_destroy(apis[0]);
+	skv_hf3fs_api_destroy(apis[1]);
 	env_shutdown(&env);
 	env_destroy(&env);
 }
@@ -149,7 +149,7 @@ static void end(void)
 /* An element for each key, and nothing of one that is not there. */
 static void check_list(void)
 {
-	const struct pages_request *k = call.state;
+	const struct hf3fs_request *k = call.state;
 	const struct skv_json_limits limits = { .depth = 8, .values = 1u << 22 };
 	const struct skv_json_node *list;
 	struct skv_json_doc doc;
@@ -161,7 +161,7 @@ static void check_list(void)
 
 static void check(unsigned status, bool strict)
 {
-	const struct pages_request *k = call.state;
+	const struct hf3fs_request *k = call.state;
 
 	if (status == 200 && k->op->list) {
 		check_list();
@@ -173,7 +173,7 @@ static void check(unsigned status, bool strict)
 		must(strict && (call.fixed ? strcmp(call.fixed, "Internal Server Error") == 0 : call.out.len > 12), "500");
 	} else {
 		must(status == 400 || status == 422 || (strict && status == 404), "another status");
-		must(!strict || status == 404 || k->op->flags & PAGES_VLLM, "upstream raises here");
+		must(!strict || status == 404 || k->op->flags & HF3FS_VLLM, "upstream raises here");
 		must(call.out.len > 12 && memcmp(call.out.data, "{\"detail\":\"", 11) == 0, "no detail");
 	}
 }

@@ -27,7 +27,7 @@ STORE = r"skv_(fault_|memory_)?store_\w+"
 STORAGE = r"skv_storage_\w+"
 CORE = r"skv_core_\w+"
 FRONT = r"skv_(httpd|grpc)_\w+"
-API = r"skv_v1_(api|input|message|protoset|request)\w*|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+|skv_pages_\w+"
+API = r"skv_v1_(api|input|message|protoset|request)\w*|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+|skv_hf3fs_api_\w+"
 H2 = r"nghttp2_\w+"
 CLIENT = r"slabkv_\w+"
 IO = r"open(at)?(64)?|f?read|f?write|fopen(64)?|p(read|write)v?(64)?|socket|clock_gettime|time|pthread_\w+"
@@ -69,13 +69,13 @@ LAYERS = {
                     ["skv/pool.h", "skv/storage.h", "skv/httpd.h", "skv/grpc.h", "skv/v1_api.h", "skv/kvcm_api.h",
                      "skv/v1_json.h", "skv/v1_codec.h", "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/",
                      "jansson.h"]),
-    "server/v1": ([POOL, STORE, STORAGE, FRONT, r"kvcm_\w+|skv_kvcm_\w+|skv_pages_\w+", CLIENT, SQL, WEB, H2, NET, JSON, PB],
+    "server/v1": ([POOL, STORE, STORAGE, FRONT, r"kvcm_\w+|skv_kvcm_\w+|skv_hf3fs_api_\w+", CLIENT, SQL, WEB, H2, NET, JSON, PB],
                       ["skv/pool.h", "skv/storage.h", "skv/httpd.h", "skv/grpc.h", "skv/kvcm_api.h", "slabkv.h",
                        "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
     "server/kvcm": ([POOL, STORE, STORAGE, FRONT, r"skv_v1_(api|input|message|protoset|request)\w*|skv_op_\w+", CLIENT, SQL, WEB, H2, NET, JSON],
                     ["skv/pool.h", "skv/storage.h", "skv/httpd.h", "skv/grpc.h", "skv/v1_api.h", "slabkv.h",
                      "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),
-    "server/pages": ([POOL, STORE, STORAGE, FRONT, r"skv_v1_(api|input|message|protoset|request)\w*|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+", CLIENT, SQL, WEB, H2,
+    "server/hf3fs": ([POOL, STORE, STORAGE, FRONT, r"skv_v1_(api|input|message|protoset|request)\w*|skv_op_\w+|kvcm_\w+|skv_kvcm_\w+", CLIENT, SQL, WEB, H2,
                       NET, JSON, PB],
                      ["skv/pool.h", "skv/storage.h", "skv/httpd.h", "skv/grpc.h", "skv/v1_api.h", "skv/kvcm_api.h",
                       "slabkv.h", "sqlite3.h", "microhttpd.h", "nghttp2/", "curl/", "jansson.h"]),

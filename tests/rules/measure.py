@@ -44,7 +44,7 @@ BARS = {
     "server/kvcm": (10.0, 1),
     "server/main": (10.5, 1),
     "server/v1": (11.0, 6),
-    "server/pages": (10.5, 11),
+    "server/hf3fs": (10.5, 11),
     "server/policy": (9.5, 1),
     "server/simulate": (15.0, 4),
 }

@@ -39,7 +39,7 @@ SLEEPS = {"sleep": 0, "usleep": 0, "nanosleep": 0, "clock_nanosleep": 0}
 
 # Stock clients are the point of these tests; without them they are skipped.
 STOCK_CLIENTS = {"tests/grpc": {"grpc", "google"}, "tests/kvcm": {"grpc", "google", "requests"},
-                 "tests/pages": {"requests", "urllib3"}, "tests/sglang": {"sglang", "torch"},
+                 "tests/hf3fs": {"requests", "urllib3"}, "tests/sglang": {"sglang", "torch"},
                  # A connector is imported by its engine.
                  "client/python/slabkv": {"lmcache", "sglang", "slabkv", "torch", "vllm"}, "tests/python": {"slabkv"},
                  "tests/engines": {"numpy", "sglang", "slabkv", "torch", "transformers", "vllm"}}

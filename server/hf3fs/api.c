@@ -1,0 +1,315 @@
+/*
+ * api.c - the hf3fs API as the transports see it: routes, portions, answers.
+ *
+ * The core takes at most SKV_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
+ * next one is asked for, on whatever thread the core calls back, and the last by `write`. No locks.
+ */
+#include "body.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/mem.h>
+
+#include "ops_table.h"
+
+/* ---- portions ---------------------------------------------------------------------------------- */
+
+static void begin_answer(struct hf3fs_request *k)
+{
+	struct skv_buf *out = &k->c->out;
+
+	if (!k->op->list || out->len > 0)
+		return;
+	skv_jout_begin(out);
+	if (k->op->flags & HF3FS_ECHOES) {
+		skv_jout_name(out, "rank");
+		skv_jout_i64(out, k->space.rank);
+	}
+	skv_jout_name(out, k->op->list);
+	skv_jout_open(out, '[');
+}
+
+/* Tells the portion that the core has answered. False: nothing is known of the others. */
+static bool tell(struct hf3fs_request *k)
+{
+	bool more;
+
+	assert(k->n > 0 && k->n <= k->total - k->at && k->told <= k->at);
+	begin_answer(k);
+	more = !k->op->tell || k->op->tell(k);
+	k->at += k->n;
+	k->n = 0;
+	return more;
+}
+
+/* Another portion is to be asked for; the last one stays to be told. */
+static bool goes_on(struct hf3fs_request *k) { return k->n < k->total - k->at && tell(k); }
+
+int hf3fs_go(struct hf3fs_request *k)
+{
+	int rc;
+
+	assert(k->at <= k->total);
+	do {
+		k->n = k->total - k->at < SKV_MAX_KEYS ? k->total - k->at : SKV_MAX_KEYS;
+		rc = k->op->ask(k);
+	} while (rc == SKV_OK && goes_on(k));
+	return rc;
+}
+
+static void on_done(void *ctx, int status)
+{
+	struct hf3fs_request *k = ctx;
+
+	if (status == SKV_OK && goes_on(k))
+		status = hf3fs_go(k);
+	if (status != SKV_PENDING)
+		k->c->done.fn(k->c->done.ctx, status);
+}
+
+void hf3fs_untell(struct hf3fs_request *k)
+{
+	skv_buf_clear(&k->c->out);
+	k->told = 0;
+	begin_answer(k);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+void hf3fs_answer(struct hf3fs_request *k)
+{
+	struct skv_buf *out = &k->c->out;
+	const size_t n = k->op->none ? strlen(k->op->none) : 0;
+	char *p;
+
+	if (k->op->say)
+		k->op->say(k);
+	if (!k->op->list)
+		return;
+	assert(k->told <= k->total);
+	begin_answer(k);
+	if (k->op->rest)
+		k->op->rest(k);
+	p = skv_jraw_begin(out, (n + 1) * (size_t)(k->total - k->told) + 2);
+	if (!p)
+		return;
+	for (; k->told < k->total; k->told++) {
+		p = skv_jraw_bytes(p, k->op->none, n);
+		*p++ = ',';
+	}
+	p -= k->total > 0; /* each element has a comma behind it */
+	skv_jraw_end(out, skv_jraw_text(p, "]}"));
+	k->c->type = "application/json";
+}
+
+static void write(struct skv_request *c)
+{
+	struct hf3fs_request *k = c->state;
+
+	hf3fs_is_up(k);
+	if (k->n > 0)
+		tell(k);
+	if (k->raised)
+		c->http = hf3fs_raise(k);
+	else
+		hf3fs_answer(k);
+	if (!k->raised && !hf3fs_has_answer(k->op))
+		c->http = 204;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+static int head(struct skv_request *c, const struct skv_head *h)
+{
+	struct hf3fs_request *k = c->state;
+
+	(void)h;
+	k->c = c;
+	k->op = c->route ? c->route->own : NULL;
+	k->done = (struct skv_done){ on_done, k };
+	return SKV_OK;
+}
+
+/* There is no gRPC of it. */
+static int message(struct skv_request *c, const uint8_t *p, size_t n)
+{
+	(void)p;
+	(void)n;
+	return skv_fail(&c->err, SKV_E_UNSUPPORTED, NULL, "this API has no gRPC methods");
+}
+
+/* A fault that upstream's server would not have come to, had it not found the space. */
+static int check_late(struct hf3fs_request *k, int rc)
+{
+	if (!k->detail || !k->late || k->op->flags & (HF3FS_VLLM | HF3FS_MAKES) || !hf3fs_strict(k) ||
+	    hf3fs_find(k) != SKV_E_NOT_FOUND)
+		return rc;
+	k->detail = NULL;
+	k->c->http = 0;
+	return SKV_E_NOT_FOUND;
+}
+
+/* ---- the API ----------------------------------------------------------------------------------- */
+
+static const struct hf3fs_op ops[] = {
+#define COLUMNS(u, r, a, t, l, n) .undone = u, .read = r, .ask = a, .tell = t, .list = l, .none = n
+#define OP(op, path, role, f, ...) { .name = #op, .flags = f, COLUMNS(__VA_ARGS__) },
+	SKV_HF3FS_OPS(OP)
+#undef OP
+#define OP(op, path, role, f, ...) { .name = #op, .flags = f, __VA_ARGS__ },
+	SKV_VLLM_OPS(OP)
+#undef OP
+};
+
+enum op_number {
+#define NUMBER(name, ...) NUMBER_##name,
+	SKV_HF3FS_OPS(NUMBER) SKV_VLLM_OPS(NUMBER)
+#undef NUMBER
+};
+
+/* /{tenant}/clear of vLLM's looks like /{rank}/clear. */
+static void tell_clears_apart(struct hf3fs_request *k)
+{
+	struct route_param *p = &k->c->param[0];
+	int64_t rank;
+
+	if (k->op != &ops[NUMBER_clear] || strcmp(p->name, "rank") != 0 || hf3fs_strict(k) ||
+	    space_rank(p->value, strlen(p->value), true, &rank) || !body_is_tenant(p->value))
+		return;
+	k->op = &ops[NUMBER_vllm_clear];
+	snprintf(p->name, sizeof p->name, "tenant");
+}
+
+int hf3fs_begin(struct hf3fs_request *k)
+{
+	int ready, rc;
+
+	assert(k->at == 0 && k->told == 0);
+	tell_clears_apart(k);
+	ready = skv_request_check_core(k->c); /* before keys are read: they are hashed with the store's secret */
+	rc = hf3fs_read(k);
+	if (rc != SKV_OK)
+		return check_late(k, rc);
+	if (k->op->say && k->u.num_pages == VLLM_SCHEDULER) {
+		skv_error_clear(&k->c->err);
+		return SKV_OK;
+	}
+	if (ready != SKV_OK)
+		return ready;
+	if (k->op->flags & HF3FS_MAKES)
+		return hf3fs_make_later(k);
+	rc = k->total > 0 || k->op->flags & HF3FS_WHOLE ? hf3fs_go(k) : hf3fs_find(k);
+	return rc == SKV_E_NOT_FOUND && k->op->flags & HF3FS_GRANTS ? hf3fs_make_later(k) : rc;
+}
+
+static int run(struct skv_request *c)
+{
+	struct hf3fs_request *k = c->state;
+
+	return hf3fs_wait(k) ? SKV_PENDING : hf3fs_begin(k);
+}
+
+#define ROUTE(op, path, role_)                                                                                       \
+	{ .name = #op,                                                                                               \
+	  .method = "POST",                                                                                          \
+	  .pattern = path,                                                                                           \
+	  .role = ROLE_##role_,                                                                                      \
+	  .flags = ROUTE_OWNED | ROUTE_BODY | ROUTE_RAW,                                                             \
+	  .planes = SKV_PLANE_META,                                                                                  \
+	  .own = &ops[NUMBER_##op],                                                                                  \
+	  .run = run,                                                                                                \
+	  .write = write },
+
+/* The first that fits is taken: paths of fixed words go before these. */
+static const struct skv_route routes[] = {
+#define ADMIN(op, method_, path, f)                                                                                  \
+	{ .name = "pages_" #op,                                                                                      \
+	  .method = #method_,                                                                                        \
+	  .pattern = "/v1/pages" path,                                                                               \
+	  .role = ROLE_ADMIN,                                                                                        \
+	  .flags = ROUTE_CORE | (f),                                                                                 \
+	  .planes = SKV_PLANE_ALL,                                                                                   \
+	  .run = hf3fs_admin_##op,                                                                                   \
+	  .write = hf3fs_admin_##op##_write },
+	SKV_HF3FS_ADMIN(ADMIN)
+#undef ADMIN
+#define PLAIN(op, path, role, ...) ROUTE(op, "/" path, role)
+	SKV_VLLM_OPS(PLAIN)
+#undef PLAIN
+#define TENANT(op, path, role, ...) ROUTE(op, "/{tenant}/" path, role)
+	SKV_VLLM_TENANT_OPS(TENANT)
+#undef TENANT
+#define PLAIN(op, path, role, ...) ROUTE(op, "/{rank}/" path, role)
+	SKV_HF3FS_OPS(PLAIN)
+#undef PLAIN
+#define TENANT(op, path, role, ...) ROUTE(op, "/{tenant}/{rank}/" path, role)
+	SKV_HF3FS_OPS(TENANT)
+#undef TENANT
+};
+
+/* Ranks, with or without a tenant, and vLLM's paths. */
+static bool owns(const char *path)
+{
+	const char *at = path;
+	int64_t rank;
+
+	if (strncmp(path, "/keys/", 6) == 0 || strncmp(path, "/rank/", 6) == 0)
+		return true;
+	/* A tenant's name may have more than one segment. */
+	for (unsigned i = 0; at && i < 3; i++, at = strchr(at, '/')) {
+		at += *at == '/';
+		if (space_rank(at, strcspn(at, "/"), true, &rank))
+			return true;
+	}
+	return false;
+}
+
+int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api **out, struct skv_error *err)
+{
+	struct pages *p = skv_calloc(1, sizeof *p);
+
+	if (!p)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	p->wishes = skv_calloc(WISHES_MAX, sizeof *p->wishes);
+	if (!p->wishes || hf3fs_ranks_create(&p->ranks) != SKV_OK) {
+		skv_free(p->wishes);
+		skv_free(p);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	}
+	skv_mutex_init(&p->wait_lock);
+	skv_mutex_init(&p->wish_lock);
+	p->o = *o;
+	p->api = (struct skv_api){
+		.name = "pages",
+		.prefix = "/rank/",
+		.routes = routes,
+		.n_routes = sizeof routes / sizeof routes[0],
+		.state_size = sizeof(struct hf3fs_request),
+		.ctx = p,
+		.owns = owns,
+		.slash_redirect = true,
+		.head = head,
+		.message = message,
+		.fail = hf3fs_fail,
+		.expose = hf3fs_expose,
+	};
+	*out = &p->api;
+	return SKV_OK;
+}
+
+void skv_hf3fs_api_destroy(struct skv_api *api)
+{
+	struct pages *p = api ? api->ctx : NULL;
+
+	if (!p)
+		return;
+	assert(!p->waiting && !p->waking);
+	skv_mutex_destroy(&p->wish_lock);
+	skv_mutex_destroy(&p->wait_lock);
+	hf3fs_watch_destroy(p->watch);
+	hf3fs_ranks_destroy(p->ranks);
+	skv_free(p->wishes);
+	skv_free(p);
+}

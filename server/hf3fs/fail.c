@@ -1,0 +1,234 @@
+/*
+ * fail.c - what a call is answered that could not be done: the one place that decides it.
+ *
+ * SGLang's clients take any error for the end of their cache, so a well-formed call never gets one: what the store or
+ * the pages are too few for is answered as if nothing was there, and a manager that is not ready asks for patience only
+ * as long as the clients' own retries last. In the mode of upstream what makes its server raise is 500.
+ */
+#include "hf3fs.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+
+int hf3fs_nomem(struct hf3fs_request *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+
+int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char *fmt, ...)
+{
+	char text[SKV_MESSAGE_MAX];
+	va_list ap;
+
+	assert(http >= 400 && http < 500);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	k->detail = skv_arena_strndup(&k->c->arena, text, strlen(text));
+	if (!k->detail)
+		return hf3fs_nomem(k);
+	k->c->http = raises && hf3fs_strict(k) ? 500 : http;
+	return skv_fail(&k->c->err, SKV_E_INVALID, NULL, "%s", text);
+}
+
+void hf3fs_is_up(struct hf3fs_request *k)
+{
+	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
+
+	if (atomic_load_explicit(since, memory_order_relaxed))
+		atomic_store_explicit(since, 0, memory_order_relaxed);
+}
+
+/* ---- errors ------------------------------------------------------------------------------------ */
+
+static unsigned detail(struct skv_request *c, unsigned http, const char *text)
+{
+	c->type = "application/json";
+	skv_put_bytes(&c->out, "{\"detail\":", 10);
+	skv_jout_text(&c->out, text);
+	skv_put_u8(&c->out, '}');
+	return http;
+}
+
+/* As Starlette answers when a handler raises, and uvicorn then ends the connection. */
+unsigned hf3fs_raise(struct hf3fs_request *k)
+{
+	struct skv_request *c = k->c;
+
+	skv_buf_clear(&c->out);
+	c->type = "text/plain; charset=utf-8";
+	c->fixed = "Internal Server Error";
+	c->close = true;
+	c->failed = true;
+	return 500;
+}
+
+static unsigned later(struct skv_request *c)
+{
+	c->retry_after = 1;
+	return detail(c, 503, c->err.message);
+}
+
+/* Whoever answers for the partition has an address: there, with the same path. False: he has none. */
+static bool elsewhere(struct skv_request *c, unsigned *http)
+{
+	char url[SKV_URL_MAX], *to;
+	size_t n;
+	int rc = skv_service_leader_url(c->s, url);
+
+	if (rc == SKV_E_NOT_READY)
+		*http = later(c);
+	if (rc != SKV_OK)
+		return rc == SKV_E_NOT_READY;
+	n = strlen(url) + strlen(c->path) + 1;
+	to = skv_arena_alloc(&c->arena, n);
+	if (!to)
+		return false;
+	snprintf(to, n, "%s%s", url, c->path);
+	c->location = to;
+	*http = 307;
+	return true;
+}
+
+/* Nothing of an operation was done, or there is none. */
+static unsigned refused_outside(struct skv_request *c)
+{
+	switch (c->status) {
+	case SKV_E_NOT_FOUND:
+		return detail(c, 404, "Not Found");
+	case SKV_E_METHOD:
+		return detail(c, 405, "Method Not Allowed");
+	case SKV_E_NOT_READY:
+	case SKV_E_TOO_MANY: /* its clients repeat a 503, and take a 429 for the end of their cache */
+		return later(c);
+	default:
+		return detail(c, c->http ? c->http : (unsigned)skv_status_http(c->status), c->err.message);
+	}
+}
+
+/* ---- nothing ----------------------------------------------------------------------------------- */
+
+static unsigned nothing(struct hf3fs_request *k)
+{
+	if (k->op->flags & HF3FS_MAKES)
+		hf3fs_wish_add(k);
+	hf3fs_untell(k);
+	hf3fs_answer(k);
+	return hf3fs_has_answer(k->op) ? 200 : 204;
+}
+
+/* There is no page, and none to be had. */
+static unsigned full(struct hf3fs_request *k)
+{
+	hf3fs_count(k, HF3FS_refused_full, k->total);
+	return hf3fs_strict(k) && !(k->op->flags & HF3FS_VLLM) ? hf3fs_raise(k) : nothing(k);
+}
+
+/* As vLLM's handlers tell it: keys of ranks that it does not know are no fault of their own. */
+static unsigned unknown_rank(struct hf3fs_request *k)
+{
+	bool confirm = k->op->undone == HF3FS_dropped_confirm;
+	char text[128];
+
+	if (!hf3fs_strict(k) || !(k->op->flags & HF3FS_RANKED) || (confirm && k->u.confirm.n_released == 0))
+		return nothing(k);
+	snprintf(text, sizeof text, confirm ? "%s: %lld" : "%s: Rank %lld not initialized", k->op->trouble,
+		 (long long)k->space.rank);
+	return detail(k->c, 500, text);
+}
+
+static unsigned unknown_space(struct hf3fs_request *k)
+{
+	char text[SKV_MESSAGE_MAX];
+
+	hf3fs_count(k, HF3FS_unknown_space, 1);
+	if (k->op->flags & HF3FS_VLLM)
+		return unknown_rank(k);
+	if (!hf3fs_strict(k))
+		return nothing(k);
+	snprintf(text, sizeof text, "Rank %lld namespace '%.*s' not initialized. Please call /%lld/initialize first.",
+		 (long long)k->space.rank, (int)(k->space.n_ns < 200 ? k->space.n_ns : 200), k->space.ns,
+		 (long long)k->space.rank);
+	return detail(k->c, 404, text);
+}
+
+/* As pydantic tells it. */
+static unsigned refused_rank(struct hf3fs_request *k)
+{
+	struct skv_buf *out = &k->c->out;
+
+	k->c->type = "application/json";
+	skv_buf_printf(out, "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":"
+			    "\"Input should be a valid integer, unable to parse string as an integer\",\"input\":");
+	skv_jout_text(out, k->bad_rank);
+	skv_buf_printf(out, "}]}");
+	return 422;
+}
+
+static unsigned malformed(struct hf3fs_request *k)
+{
+	char text[SKV_MESSAGE_MAX + 64];
+
+	assert(k->c->http >= 400 && k->c->http <= 500);
+	hf3fs_count(k, HF3FS_malformed, 1);
+	if (k->c->http == 500 && k->caught) {
+		snprintf(text, sizeof text, "%s: %s", k->op->trouble, k->detail);
+		return detail(k->c, 500, text);
+	}
+	if (k->c->http == 500)
+		return hf3fs_raise(k);
+	return hf3fs_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
+}
+
+static unsigned answer(struct skv_request *c)
+{
+	struct hf3fs_request *k = c->state;
+	unsigned http;
+
+	if (c->route && !c->route->own)
+		return hf3fs_admin_fail(c);
+	if (!k || !k->op || !c->dispatched)
+		return refused_outside(c);
+	if (k->detail)
+		return malformed(k);
+	switch (c->status) {
+	case SKV_E_FORBIDDEN:
+		return detail(c, 403, c->err.message);
+	case SKV_E_NOT_FOUND:
+		return unknown_space(k);
+	case SKV_E_NO_SPACE:
+	case SKV_E_QUOTA:
+		return full(k);
+	case SKV_E_NOMEM: /* it may not even be known how many keys there are */
+		return later(c);
+	case SKV_E_NOT_READY:
+	case SKV_E_NOT_OWNER:
+	case SKV_E_FENCED:
+	case SKV_E_UNKNOWN_OUTCOME:
+		if (elsewhere(c, &http))
+			return http;
+		if (skv_core_state_get(c->s->core) == SKV_CORE_STOPPED || skv_service_ends(c->s) ||
+		    (!(k->op->flags & HF3FS_MAKES) && pages_down_ms(k) < pages_of(k)->o.retry_ms))
+			return later(c);
+		break;
+	default:
+		break;
+	}
+	hf3fs_count(k, k->op->undone, 1);
+	return nothing(k);
+}
+
+unsigned hf3fs_fail(struct skv_request *c)
+{
+	unsigned http;
+
+	assert(c->status != SKV_OK && c->status != SKV_PENDING);
+	http = answer(c);
+	if (!c->out.failed)
+		return http;
+	skv_buf_clear(&c->out);
+	c->type = "application/json";
+	c->fixed = "{\"detail\":\"out of memory\"}";
+	c->retry_after = 1;
+	return 503;
+}

@@ -1,0 +1,99 @@
+/*
+ * op_keys.c - exists, get_page_indices, delete_keys.
+ *
+ * What the first two tell is leased, so that no page of it is reused before the client has read it. In the main pool
+ * clients read up to the first miss, so exists tells only of the keys before that. An answer of get_page_indices that has
+ * one null makes SGLang's data client close itself there, so all are, and nothing is leased for it, unless it was asked
+ * for otherwise.
+ *
+ * In the other pools each key stands for itself, for they may hold the last pages of a prompt alone. Which of them the
+ * client will read it alone knows, the last ones mostly; so exists is no use of a page there, get is. No state.
+ */
+#include "hf3fs.h"
+
+#include <assert.h>
+
+static int ask(struct hf3fs_request *k, enum skv_lookup_mode mode)
+{
+	k->u.lookup.req = (struct skv_lookup_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.mode = mode,
+		.keys = k->keys + k->at,
+		.n_keys = k->n,
+		.window = k->n,
+		.lease_ms = pages_of(k)->o.lease_ms,
+		.only_leased = true,
+	};
+	return skv_core_lookup(hf3fs_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena, &k->c->err, &k->done);
+}
+
+/* ---- exists ------------------------------------------------------------------------------------ */
+
+int hf3fs_ask_exists(struct hf3fs_request *k)
+{
+	if (hf3fs_strict(k))
+		return ask(k, SKV_LOOKUP_BATCH);
+	return ask(k, space_is_main(&k->space) ? SKV_LOOKUP_PREFIX : SKV_LOOKUP_TRAILING);
+}
+
+bool hf3fs_tell_exists(struct hf3fs_request *k)
+{
+	const struct skv_lookup_res *res = &k->u.lookup.res;
+	char *p = skv_jraw_begin(&k->c->out, 6 * (size_t)k->n);
+
+	if (!p)
+		return false;
+	assert(res->matched <= k->n);
+	for (uint32_t i = 0; i < k->n; i++)
+		p = res->hit[i] ? skv_jraw_text(p, "true,") : skv_jraw_text(p, "false,");
+	skv_jraw_end(&k->c->out, p);
+	k->told += k->n;
+	return k->u.lookup.req.mode != SKV_LOOKUP_PREFIX || res->matched == k->n;
+}
+
+/* ---- get_page_indices -------------------------------------------------------------------------- */
+
+static bool is_partial(const struct hf3fs_request *k)
+{
+	return hf3fs_strict(k) || pages_of(k)->o.partial_get || !space_is_main(&k->space);
+}
+
+/* A window of all keys is all or nothing. */
+int hf3fs_ask_get(struct hf3fs_request *k) { return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW); }
+
+bool hf3fs_tell_get(struct hf3fs_request *k)
+{
+	const struct skv_lookup_res *res = &k->u.lookup.res;
+	char *p;
+
+	assert(res->matched <= k->n);
+	if (!is_partial(k) && res->matched < k->n) {
+		hf3fs_count(k, HF3FS_get_all_null, 1);
+		hf3fs_untell(k);
+		return false;
+	}
+	p = skv_jraw_begin(&k->c->out, (SKV_JRAW_U64 + 1) * (size_t)k->n);
+	if (!p)
+		return false;
+	for (uint32_t i = 0; i < k->n; i++) {
+		p = res->hit[i] ? skv_jraw_digits(p, res->loc[i].offset) : skv_jraw_text(p, "null");
+		*p++ = ',';
+	}
+	skv_jraw_end(&k->c->out, p);
+	k->told += k->n;
+	return true;
+}
+
+/* ---- delete_keys ------------------------------------------------------------------------------- */
+
+int hf3fs_ask_delete(struct hf3fs_request *k)
+{
+	k->u.del.req = (struct skv_delete_req){
+		.tenant = k->space.tenant,
+		.instance = k->space.id,
+		.keys = k->keys + k->at,
+		.n_keys = k->n,
+	};
+	return skv_core_delete(hf3fs_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena, &k->c->err, &k->done);
+}
