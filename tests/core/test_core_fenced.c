@@ -70,7 +70,7 @@ static struct written {
 	{ "tell_gone", "put file/", "files go", { 0 } },
 	{ "remove_gone", "del file/", "files go", { 0 } },
 	{ "make_secret", "put secret", "a first load", { 0 } },
-	{ "part_put_behind", "put behind", "a first load", { 0 } },
+	{ "partition_put_behind", "put behind", "a first load", { 0 } },
 	{ "new_incarnation", "put incarnation/", "a first load", { 0 } },
 	{ "write_version", "put doc/", "a document is put", { 0 } },
 	{ "write_version", "del doc/", "a document is deleted", { 0 } },

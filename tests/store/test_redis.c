@@ -118,7 +118,7 @@ static void a_silent_replica_holds_everything_up(void **state)
 	(void)state;
 	servers_start(&servers, 2, NULL);
 	s = open_all("p?timeout_ms=20000");
-	brief = open_all("p?timeout_ms=300");
+	brief = open_all("p?timeout_ms=2000");
 	fence = acquire(s);
 	appended(s, fence, 1);
 	servers_signal(&servers, 2, SIGSTOP);
