@@ -303,7 +303,7 @@ static int append(struct skv_core *c, const struct round *r)
 		skv_put_bytes(&b, ch->rec.data, ch->rec.len);
 		COUNT(c, commit_records, 1);
 	}
-	/* Only this thread moves part->seq, and the partition stays while commit.busy is set. */
+	/* Only this thread moves partition->seq, and the partition stays while commit.busy is set. */
 	rc = skv_store_append(c->store, 0, c->partition->fence, c->partition->seq + 1, b.data, b.len,
 			      (r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
 	skv_buf_destroy(&b);

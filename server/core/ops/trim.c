@@ -4,7 +4,7 @@
  * A trim goes through the instance's entries chunk by chunk, a portion at a time under the write lock. A portion that
  * found blocks waits for its record; one that did not goes on with the ticker's next turn. While it waits for a record
  * the trim is known to that record alone, so whatever becomes of the record ends it or lets it go on; else it is in
- * part->trims. What was started after the call is not looked at, so it ends.
+ * partition->trims. What was started after the call is not looked at, so it ends.
  */
 #include <ops/trim.h>
 

@@ -26,7 +26,7 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 struct slot {
 	uint64_t checksum; /* while WRITING: for an anonymous session its number + 1, and SETTLING; else 0 */
 	uint64_t generation : 47; /* MAX_GENERATION */
-	uint64_t volume : 17;      /* index into part->space: MAX_VOLUMES */
+	uint64_t volume : 17;      /* index into partition->volume: MAX_VOLUMES */
 	uint32_t slab : 26;       /* handle in the volume's pool: SKV_POOL_SLABS */
 	uint32_t tag : 5; /* of the first slot, whatever its state: the policy's, of the block (skv/policy.h) */
 	uint32_t has_checksum : 1;

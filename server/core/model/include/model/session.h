@@ -27,11 +27,11 @@ struct session {
 	struct skv_key tenant;  /* hash of its name: only it may finish or abort */
 	struct skv_key request; /* hash of tenant, instance, request id; {0,0} = none */
 	struct skv_key body;    /* hash of what was asked */
-	struct session *id_next;      /* chain in part->session_by_id */
-	struct session *request_next; /* chain in part->session_by_request */
+	struct session *id_next;      /* chain in partition->session_by_id */
+	struct session *request_next; /* chain in partition->session_by_request */
 	struct session *queue_next;   /* ended ones, oldest first */
-	uint32_t number;              /* index in part->session */
-	uint32_t due;                 /* place in part->deadlines, 0 = not in it */
+	uint32_t number;              /* index in partition->session */
+	uint32_t due;                 /* place in partition->deadlines, 0 = not in it */
 	struct instance *inst; /* NULL once ended */
 	struct session *open_next, *open_before; /* of the same instance, while open */
 	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
@@ -65,7 +65,7 @@ struct session {
 
 struct session *session_find(const struct partition *p, struct skv_key id);
 struct session *session_by_request(const struct partition *p, struct skv_key request);
-uint32_t *session_due_place(void *ctx, uint32_t number); /* of part->deadlines */
+uint32_t *session_due_place(void *ctx, uint32_t number); /* of partition->deadlines */
 int session_add(struct partition *p, struct session *s); /* takes ownership on success */
 void session_destroy(struct partition *p, struct session *s); /* forgets it altogether */
 /* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a change still
