@@ -1,5 +1,6 @@
 """A real slabkvd in a folder of its own, for tests in Python."""
 
+import ctypes
 import os
 import pathlib
 import shutil
@@ -9,6 +10,7 @@ import tempfile
 import time
 import urllib.request
 
+PR_SET_PDEATHSIG = 1
 SLABKVD = os.environ.get("SLABKVD", "slabkvd")
 
 
@@ -20,6 +22,10 @@ def wait_for(what, seconds=20.0):
         if value or time.monotonic() >= end:
             return value
         time.sleep(0.01)
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Daemon:
@@ -39,13 +45,14 @@ class Daemon:
         port_file.unlink(missing_ok=True)
         self.log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen([SLABKVD, "--http-port", str(self.port), "--port-file", "port", *self.flags], cwd=self.folder,
-                                        stdout=self.log, stderr=self.log)
+                                        stdout=self.log, stderr=self.log, preexec_fn=die_with_parent)
         try:
             self.port = int(wait_for(lambda: port_file.exists() and port_file.read_text().strip(), 30) or 0)
             if not self.port or not wait_for(self.ready):
                 raise RuntimeError((self.folder / "log").read_text()[-2000:])
         except BaseException:
             self.kill()
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
         return self
 
