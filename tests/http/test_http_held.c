@@ -171,7 +171,8 @@ static void test_13_21_bodies_that_stand_still_are_cut_off(void **state)
 	http_close(&h);
 	while (atomic_load(&x->service->holds.bytes) > 0)
 		sched_yield();
-	assert_true(skv_metrics_get(&x->service->metrics, METRIC_http_connections_dropped) >= 1);
+	while (skv_metrics_get(&x->service->metrics, METRIC_http_connections_dropped) < 1)
+		sched_yield(); /* counted once a whole round of connections was cut */
 }
 
 int main(void)
