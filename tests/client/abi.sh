@@ -32,7 +32,8 @@ if ! command -v abidw >/dev/null; then
 fi
 # What slabkv.h does not define is ours to change.
 abidw --headers-dir "$source/client/include" --drop-private-types --drop-undefined-syms --no-elf-needed --no-corpus-path \
-	--no-comp-dir-path --no-parameter-names --out-file "$work/now.abi" "$library"
+	--no-comp-dir-path --no-show-locs --no-parameter-names --out-file "$work/now.abi" "$library"
+sed -i "s# path='[^']*/\(client\|api\)/# path='\1/#" "$work/now.abi" # wherever it was built
 if [ "${3:-}" = --write ]; then
 	cp "$work/now.abi" "$dump"
 	exit 0
