@@ -32,13 +32,18 @@ if ! command -v abidw >/dev/null; then
 fi
 # What slabkv.h does not define is ours to change.
 abidw --headers-dir "$source/client/include" --drop-private-types --drop-undefined-syms --no-elf-needed --no-corpus-path \
-	--no-comp-dir-path --no-show-locs --no-parameter-names --out-file "$work/now.abi" "$library"
-sed -i "s# path='[^']*/\(client\|api\)/# path='\1/#" "$work/now.abi" # wherever it was built
+	--no-comp-dir-path --no-parameter-names --out-file "$work/now.abi" "$library"
+sed -i "s#path='[^']*/\(client\|api\)/#path='\1/#" "$work/now.abi" # wherever it was built
 if [ "${3:-}" = --write ]; then
 	cp "$work/now.abi" "$dump"
 	exit 0
 fi
-# Statuses: 1 error, 2 usage, 4 a change, 8 one that breaks. Additions do not count.
+# Statuses: 1 error, 2 usage, 4 a change, 8 one that breaks. Members that a struct got at its end move nothing and remove nothing; the
+# suppression of abidiff for them (2.2) passes any insertion, so what it prints is looked at.
 rc=0
-abidiff --suppressions "$source/tests/client/libslabkv.suppr" --no-added-syms --drop-private-types "$dump" "$work/now.abi" || rc=$?
-exit $rc
+abidiff --no-added-syms --drop-private-types "$dump" "$work/now.abi" >"$work/said" || rc=$?
+breaks='offset changed|deletion|[1-9][0-9]* Removed|type name changed|entity changed|return type changed|from value|parameter [0-9]+ .*(added|removed)'
+if [ $((rc & ~4)) -ne 0 ] || grep -qE "$breaks" "$work/said"; then
+	cat "$work/said"
+	exit 1
+fi
