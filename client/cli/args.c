@@ -1,6 +1,7 @@
 /* args.c - parses values of options. Strict: a value is taken whole or refused. No state. */
 #include "args.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ bool skv_args_number(const char *text, uint64_t min, uint64_t max, uint64_t *out
 	unsigned long long v;
 	char *end;
 
+	assert(min <= max);
 	if (text[0] < '0' || text[0] > '9')
 		return false;
 	errno = 0;
@@ -39,6 +41,7 @@ bool skv_args_size(const char *text, uint64_t *out)
 	digits[n] = '\0';
 	if (!skv_args_number(digits, 0, UINT64_MAX >> shift, &v))
 		return false;
+	assert(v << shift >> shift == v);
 	*out = v << shift;
 	return true;
 }
@@ -61,6 +64,7 @@ bool skv_args_key_form(const char *text, enum slabkv_key_form *out)
 {
 	static const char *const names[] = { "string", "int", "hex" };
 
+	_Static_assert(SLABKV_KEYS_STRING == 0 && SLABKV_KEYS_INT == 1 && SLABKV_KEYS_WIDE == 2, "the order of names");
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(text, names[i]) == 0) {
 			*out = (enum slabkv_key_form)i;
@@ -86,6 +90,7 @@ static bool parse_hex(const char *text, struct slabkv_key *out)
 const char *skv_args_keys_parse(struct skv_args_keys *k, enum slabkv_key_form form,
 				const char *const *texts, uint32_t n)
 {
+	_Static_assert(SLABKV_MAX_KEYS == 16384, "as told here and by the commands' help");
 	*k = (struct skv_args_keys){ .form = form, .n = n };
 	if (n < 1 || n > SLABKV_MAX_KEYS)
 		return "1..16384 keys";
@@ -115,6 +120,7 @@ void skv_args_keys_free(struct skv_args_keys *k)
 
 struct slabkv_keys skv_args_keys_of(const struct skv_args_keys *k)
 {
+	assert(k->n <= SLABKV_MAX_KEYS && (k->n == 0 || k->strings)); /* parsed, or never begun */
 	if (k->form == SLABKV_KEYS_INT)
 		return slabkv_keys_ints(k->ints, k->n);
 	if (k->form == SLABKV_KEYS_WIDE)
@@ -132,6 +138,7 @@ void skv_args_print_size(uint64_t bytes, char out[24])
 		v /= 1024;
 		i++;
 	}
+	assert(v < 1024); /* there is a unit for all of 64 bits */
 	if (i == 0)
 		snprintf(out, 24, "%" PRIu64 " B", bytes);
 	else

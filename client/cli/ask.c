@@ -1,6 +1,7 @@
 /* ask.c - what a person is asked, and what a mistyped word may have meant. No state. */
 #include "cli.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,6 +51,7 @@ static unsigned distance(const char *a, const char *b)
 			d[i][k] = least;
 		}
 	}
+	assert(d[n][m] <= (n > m ? n : m)); /* changing each letter would do */
 	return d[n][m];
 }
 
@@ -57,6 +59,7 @@ void skv_cli_nearest(const char *word, const char *candidate, struct skv_nearest
 {
 	unsigned d = distance(word, candidate), most = strlen(word) < 4 ? 1 : 2;
 
+	assert(!best->word || best->distance <= most); /* the same word all the time */
 	if (d <= most && (!best->word || d < best->distance))
 		*best = (struct skv_nearest){ candidate, d };
 }
@@ -66,9 +69,10 @@ int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *wor
 	struct skv_nearest best = { 0 };
 	char list[256] = "";
 
-	for (size_t i = 0, n = 0; known[i] && n < sizeof list; i++) {
+	for (size_t i = 0, n = 0; known[i]; i++) {
 		skv_cli_nearest(word, known[i], &best);
 		n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", known[i]);
+		assert(n < sizeof list); /* our own tables are short */
 	}
 	if (best.word)
 		return skv_cli_usage(cli, "there is no %s '%s'; did you mean %s?", what, word, best.word);

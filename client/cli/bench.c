@@ -8,6 +8,7 @@
  */
 #include "bench.h"
 
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -75,6 +76,7 @@ static void *work(void *ctx)
 			break;
 		w->o.refused += w->status != SLABKV_OK;
 		w->status = SLABKV_OK;
+		assert(c->asked <= c->b->keys);
 		if (c->asked > 0) /* else there was nothing left to do */
 			add_call(&w->o, c, now - begin);
 		now = pace(w, now);
@@ -100,6 +102,8 @@ static void merge(struct skv_bench_outcome *into, const struct skv_bench_outcome
 	skv_histogram_merge(&into->latency, &from->latency);
 	for (int i = 0; i < 2; i++)
 		skv_histogram_merge(&into->half[i], &from->half[i]);
+	assert(into->latency.count == into->calls);
+	assert(into->half[0].count == into->half[1].count && into->half[0].count <= into->calls);
 }
 
 /* Runs one operation on all threads. */
@@ -112,6 +116,7 @@ static int measure(struct skv_bench *b, const struct skv_bench_op *op, struct wo
 
 	if (rc != SLABKV_OK)
 		return rc;
+	assert(b->keys >= 1 && b->keys <= SLABKV_MAX_KEYS); /* the room in every call's ids */
 	memset(out, 0, sizeof *out);
 	atomic_store(&b->stop, false);
 	atomic_store(&b->made, 0);
@@ -160,6 +165,7 @@ static int bench_metadata(struct skv_bench *b, struct worker *w, json_t *rows)
 {
 	int rc = SKV_EXIT_OK;
 
+	assert(b->n_ops > 0 && b->n_ops <= SKV_BENCH_SIZES);
 	for (uint32_t s = 0; s < b->n_sizes && rc == SKV_EXIT_OK; s++) {
 		b->keys = (uint32_t)b->sizes[s];
 		for (uint32_t i = 0; i < b->n_ops && rc == SKV_EXIT_OK; i++)

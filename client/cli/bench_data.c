@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static bool make_buffers(struct skv_bench_call *c)
 	if (slabkv_pool_create(&o, &c->pool, NULL) != SLABKV_OK ||
 	    slabkv_pool_get(c->pool, 0, &buf) != SLABKV_OK)
 		return false;
+	assert(buf.size == o.buffer_bytes);
 	c->buffers = buf.data;
 	memset(c->buffers, 0x5a, o.bytes);
 	/* Faster with "uring" and "usrbio"; where it cannot be, everything works all the same. */
@@ -111,6 +113,7 @@ static int call_put(struct skv_bench_call *c)
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
+	assert(c->bufs[0].data == c->buffers && c->bufs[0].size == c->b->block_bytes); /* opened for this size */
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		fill_block(c->b, c->bufs[i].data, first + i);
@@ -145,6 +148,8 @@ static int call_get(struct skv_bench_call *c)
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
+	assert((c->b->put_to - c->b->put_from) % c->b->keys == 0); /* put went by whole calls of as many keys */
+	assert(first >= c->b->put_from && first + c->b->keys <= c->b->put_to);
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		memset(c->bufs[i].data, 0, sizeof(uint64_t)); /* the last call's bytes are no hit */
@@ -175,8 +180,11 @@ int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 	const struct slabkv_instance instance = {
 		.size = sizeof(struct slabkv_instance), .id = b->name, .group = b->name, .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
-	int rc = slabkv_group_put(b->kv, &group, err);
+	int rc;
 
+	assert(b->block_bytes > 0 && b->block_bytes <= 1ull << 32);
+	assert(b->api == SKV_BENCH_V1); /* the only one of which bytes are moved */
+	rc = slabkv_group_put(b->kv, &group, err);
 	return rc == SLABKV_OK ? slabkv_instance_put(b->kv, &instance, err) : rc;
 }
 

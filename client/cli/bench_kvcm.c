@@ -8,6 +8,7 @@
  */
 #include "bench.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -76,20 +77,23 @@ static size_t varint_length(uint64_t v)
 
 static void put_keys(struct skv_buf *out, uint32_t field, const uint64_t *ids, uint32_t n)
 {
-	size_t bytes = 0;
+	size_t bytes = 0, begin;
 
 	for (uint32_t i = 0; i < n; i++)
 		bytes += varint_length(ids[i]);
 	put_tag(out, field, 2);
 	skv_put_varint(out, bytes);
+	begin = out->len;
 	for (uint32_t i = 0; i < n; i++)
 		skv_put_varint(out, ids[i]);
+	assert(out->failed || out->len == begin + bytes);
 }
 
 static void put_json_keys(struct skv_buf *out, const uint64_t *ids, uint32_t n)
 {
 	char text[24];
 
+	_Static_assert(sizeof text >= sizeof ",18446744073709551615", "room for the largest number");
 	skv_buf_printf(out, ",\"block_keys\":[");
 	for (uint32_t i = 0; i < n; i++) {
 		char *end = text + sizeof text, *p = end;
@@ -237,6 +241,7 @@ static int call(struct skv_bench_call *c, const char *json, const char *grpc, ui
 	size_t n;
 	int rc = skv_wire_call(c->wire[binary], binary ? grpc : json, &answer, &n, &c->err);
 
+	assert(c->b->api == SKV_BENCH_KVCM && (rc == SLABKV_OK || c->err.code == rc));
 	memset(r, 0, sizeof *r);
 	if (rc != SLABKV_OK)
 		return rc;

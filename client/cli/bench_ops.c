@@ -7,6 +7,7 @@
  */
 #include "bench.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 
 #define MISSING (1ull << 62)
 #define FILL_KEYS 4096u /* blocks of one unmeasured call */
+_Static_assert(FILL_KEYS <= SLABKV_MAX_KEYS, "one call");
 
 static void count(struct skv_bench_call *c, uint64_t asked, uint64_t done)
 {
@@ -53,6 +55,7 @@ void skv_bench_name_fresh(struct skv_bench_call *c, uint32_t n)
 {
 	uint64_t first = atomic_fetch_add(&c->b->next_id, n);
 
+	assert(first + n <= MISSING);
 	for (uint32_t i = 0; i < n; i++)
 		c->ids[i] = first + i;
 }
@@ -99,6 +102,7 @@ static uint64_t shuffle(uint64_t x, uint64_t n)
 	unsigned bits = n > 2 ? 64u - (unsigned)__builtin_clzll(n - 1) : 1;
 	uint64_t mask = (1ull << bits) - 1;
 
+	assert(x < n && n - 1 <= mask); /* so its circle comes back below n */
 	do { /* a permutation of `bits` bits; what is beyond n goes round again */
 		x = x * 0x9e3779b97f4a7c15u & mask;
 		x ^= x >> (bits / 2 + 1);
@@ -114,6 +118,7 @@ static uint64_t asked_for(const struct skv_bench_call *c, uint32_t i)
 {
 	uint64_t places = c->b->population - c->b->keys + 1;
 
+	assert(c->b->keys <= c->b->population && i < c->b->keys);
 	if (c->b->scatter)
 		return shuffle((c->turn * c->b->keys + i) % c->b->population, c->b->population);
 	return c->turn * c->b->keys % places + i;
@@ -131,6 +136,7 @@ uint32_t skv_bench_name_hits(struct skv_bench_call *c)
 		c->ids[i] = asked_for(c, i) + (hit ? 0 : MISSING);
 		hits += hit;
 	}
+	assert(hits <= (uint32_t)(c->b->hits * n) && hits <= n);
 	return hits;
 }
 
@@ -178,6 +184,7 @@ static int prepare_delete(struct skv_bench *b, struct slabkv_error *err)
 	b->stock = atomic_load(&b->next_id);
 	rc = fill(b, n - n % b->keys, err);
 	b->stock_end = atomic_load(&b->next_id);
+	assert(rc != SLABKV_OK || (b->stock_end - b->stock) % b->keys == 0);
 	return rc;
 }
 
@@ -192,6 +199,7 @@ static int call_delete(struct skv_bench_call *c)
 		atomic_store(&c->b->stop, true);
 		return SLABKV_OK;
 	}
+	assert(first >= c->b->population); /* not what lookups are to find */
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = first + i;
 	rc = slabkv_delete(c->b->kv, c->b->name, &keys, &deleted, &c->err);
@@ -235,6 +243,7 @@ bool skv_bench_op_add(struct skv_bench *b, const char *option)
 {
 	uint32_t before = b->n_ops;
 
+	_Static_assert(sizeof ops / sizeof ops[0] <= SKV_BENCH_SIZES, "without --ops all of them have room");
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
 		if (!wanted(b, &ops[i], option))
 			continue;
@@ -289,6 +298,8 @@ int skv_bench_prepare(struct skv_bench *b, struct slabkv_error *err)
 	fresh = atomic_exchange(&b->next_id, 0);
 	if (rc == SLABKV_OK) /* last, so that it is not what is evicted first */
 		rc = fill(b, b->population, err);
+	assert(rc != SLABKV_OK || atomic_load(&b->next_id) == b->population);
+	assert(fresh >= b->population);
 	atomic_store(&b->next_id, fresh);
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* bench_options.c - the command line of `slabkv bench`. No state. */
 #include "bench.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum {
@@ -27,6 +28,7 @@ enum {
 	OPT_STORAGE,
 	OPT_PID,
 };
+_Static_assert(OPT_PID < '?' && OPT_PID < 'o' && (int)OPT_PID < (int)SKV_OPT_URL, "neither refused nor global");
 
 static const struct option options[] = {
 	{ "keys", required_argument, NULL, OPT_KEYS },
@@ -241,6 +243,7 @@ static int set_ops(struct skv_bench *b)
 									    : "--ops: a list of lookup,match,start,delete");
 	if (b->api == SKV_BENCH_KVCM && b->n_data > 0)
 		return skv_cli_usage(b->cli, "--data goes with --api v1");
+	assert(b->n_ops > 0 && b->ops[0]->api == b->api);
 	return SKV_EXIT_OK;
 }
 
@@ -280,5 +283,8 @@ int skv_bench_options(struct skv_bench *b, int argc, char **argv)
 	if (optind < argc)
 		return skv_cli_usage(b->cli, "takes no arguments");
 	set_defaults(b);
+	assert(b->n_sizes >= 1 && b->n_sizes <= SKV_BENCH_SIZES && b->n_data <= SKV_BENCH_SIZES);
+	assert(b->n_clients >= 1 && b->n_clients <= 1024 && b->seconds > 0);
+	assert(b->hits >= 0 && b->hits <= 1 && b->slot_bytes > 0);
 	return set_ops(b);
 }

@@ -4,6 +4,7 @@
  */
 #include "bench.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #ifndef SKV_COMMIT
@@ -65,6 +66,8 @@ void skv_bench_print_row(const struct skv_bench *b, const struct skv_bench_op *o
 {
 	uint64_t keys = o->calls * b->keys;
 
+	assert(o->latency.count == o->calls && op->data == (b->n_data > 0));
+	assert(!op->halves[0] == !op->halves[1]);
 	printf("%-14s %6u %10.0f %12.0f %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8.4f", op->name,
 	       b->keys, rate(o, o->calls), rate(o, keys), skv_histogram_quantile(&o->latency, 0.5),
 	       skv_histogram_quantile(&o->latency, 0.99),

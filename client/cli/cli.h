@@ -129,6 +129,7 @@ struct skv_cli_target {
 	struct skv_args_keys keys;
 };
 enum { SKV_OPT_INSTANCE = 1100, SKV_OPT_KEY, SKV_OPT_KEY_FORM };
+_Static_assert((int)SKV_OPT_HELP < (int)SKV_OPT_INSTANCE, "commands have both in one table");
 #define SKV_CLI_TARGET_OPTIONS                                                                     \
 	{ "instance", required_argument, NULL, SKV_OPT_INSTANCE },                                 \
 	{ "key", required_argument, NULL, SKV_OPT_KEY },                                           \

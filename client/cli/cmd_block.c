@@ -61,11 +61,13 @@ int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc,
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	wrong = t->n ? skv_args_keys_parse(&t->keys, t->form, t->texts, t->n) : "no key given";
+	assert(wrong || (t->keys.n == t->n && t->keys.form == t->form));
 	return wrong ? skv_cli_usage(cli, "--key: %s", wrong) : SKV_EXIT_OK;
 }
 
 int skv_cli_chain_check(const struct skv_cli *cli, const char *key)
 {
+	_Static_assert(NUMBER == sizeof "/18446744073709551615" - 1, "the longest there is");
 	if (strlen(key) + NUMBER < SKV_CLI_CHAIN_KEY)
 		return SKV_EXIT_OK;
 	return skv_cli_usage(cli, "--key: at most %u bytes with --block-bytes, for /NUMBER is added to it", SKV_CLI_CHAIN_KEY - NUMBER - 1);

@@ -7,6 +7,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #define BATCH 64u
 #define AHEAD 1024u /* blocks behind the end of a chain that are asked for */
+_Static_assert(BATCH <= SLABKV_MAX_KEYS && AHEAD <= SLABKV_MAX_KEYS, "one call each");
 
 struct get {
 	struct skv_cli_target target;
@@ -46,6 +48,7 @@ static int emit(const struct skv_cli *cli, struct get *g, const void *data, uint
 {
 	uint64_t left = g->length - g->bytes;
 
+	assert(g->bytes <= g->length);
 	if (n > left)
 		n = left;
 	if (fwrite(data, 1, n, g->out.f) != n)
@@ -74,6 +77,7 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 
 		if (g->spec && strcmp(s->name, g->spec) != 0)
 			continue;
+		assert(block.n_bufs < SLABKV_MAX_SPECS); /* the library takes no instance with more */
 		bufs[block.n_bufs] = (struct slabkv_buf){ skv_malloc(s->size), s->size };
 		if (!bufs[block.n_bufs++].data)
 			rc = skv_cli_usage(cli, "%" PRIu64 " bytes do not fit into memory",
@@ -157,6 +161,7 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 			rc = explain(cli, &blocks[i], text[i], &err);
 		}
 	}
+	assert(rc != SKV_EXIT_OK || g->bytes == g->length || g->bytes == g->blocks * g->block_bytes);
 	return rc;
 }
 
@@ -201,6 +206,7 @@ static int do_get(struct skv_cli *cli, struct get *g)
 	struct slabkv *kv;
 	int rc;
 
+	assert(g->target.keys.n == 1 && (g->block_bytes == 0 || g->target.form == SLABKV_KEYS_STRING));
 	if (cli->json && is_stdout)
 		return skv_cli_usage(cli, "--json: name a FILE, stdout is taken");
 	rc = skv_cli_open(cli, NULL, &kv);

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **
 	for (int i = 0; i < n; i++) {
 		char *value = strchr(fields[i], '=');
 
+		assert(value && value > fields[i]); /* run() has looked */
 		*value++ = '\0';
 		if (json_object_set_new(spec, fields[i], value_of(fields[i], value)) != 0) {
 			json_decref(spec);

@@ -4,6 +4,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <skv/json_out.h>
 
 #define PORTION 1024u
+_Static_assert(PORTION <= SLABKV_MAX_KEYS, "as --portion");
 
 /* ---- spaces ------------------------------------------------------------------------------------ */
 
@@ -24,6 +26,7 @@ bool skv_pages_space_parse(const char *text, struct skv_pages_space *out)
 	if (n == 0 || n > 18 || (digits[n] != ':' && digits[n] != '\0'))
 		return false;
 	out->rank = strtoll(text, NULL, 10);
+	assert(llabs(out->rank) < 1000000000000000000); /* 18 digits fit */
 	out->ns = digits[n] ? digits + n + 1 : "kv";
 	return true;
 }
@@ -37,6 +40,7 @@ bool skv_pages_wanted(const struct skv_pages *p, const struct skv_pages_space *s
 {
 	bool wanted = p->n_spaces == 0;
 
+	assert(p->n_spaces <= SKV_PAGES_SPACES_MAX);
 	for (uint32_t i = 0; i < p->n_spaces && !wanted; i++)
 		wanted = same(&p->spaces[i], s);
 	return wanted;
@@ -62,6 +66,7 @@ int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body, 
 	const char *text, *copy;
 	int rc;
 
+	assert(!body || body->failed || body->data[0] == '{'); /* begun by skv_pages_body */
 	if (body) {
 		skv_jout_close(body, '}');
 		skv_put_u8(body, 0);
@@ -251,6 +256,7 @@ static int clear_spaces(struct skv_pages *p)
 	json_t *out = json_array();
 	int rc = confirm_clear(p);
 
+	assert(p->n_spaces > 0); /* none would mean all of them elsewhere */
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < p->n_spaces; i++) {
 		const struct skv_pages_space *s = &p->spaces[i];
 

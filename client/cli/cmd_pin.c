@@ -1,12 +1,14 @@
 /* cmd_pin.c - slabkv pin, unpin, pins: blocks that eviction leaves alone. No state. */
 #include "cli.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 #include <skv/mem.h>
 
 #define MAX_TTL_MS 2592000000u /* 30 days */
+_Static_assert(MAX_TTL_MS == 30u * 24 * 3600 * 1000, "30 days");
 
 static const char *kind_name(enum slabkv_pin_kind kind) { return kind == SLABKV_PIN_SOFT ? "soft" : "hard"; }
 
@@ -39,6 +41,7 @@ static int do_pin(struct skv_cli *cli, const struct skv_cli_target *t, enum slab
 	uint32_t pinned = 0;
 	int rc = missing ? skv_cli_open(cli, NULL, &kv) : skv_cli_usage(cli, "out of memory");
 
+	assert(kind == SLABKV_PIN_HARD || ttl_ms > 0); /* a soft pin ends by itself */
 	if (rc == SKV_EXIT_OK) {
 		if (slabkv_pin(kv, t->instance, &keys, kind, ttl_ms, &pinned, missing, &err) != SLABKV_OK)
 			rc = skv_cli_fail(cli, &err);
@@ -91,6 +94,7 @@ static int do_unpin(struct skv_cli *cli, const struct skv_cli_target *t, bool al
 	uint64_t n = 0;
 	int rc = skv_cli_open(cli, NULL, &kv);
 
+	assert(all == (t->n == 0)); /* no keys given by mistake are no wish for all */
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (slabkv_unpin(kv, t->instance, all ? NULL : &keys, &n, &err) != SLABKV_OK)

@@ -6,6 +6,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -48,6 +49,7 @@ static int read_input(const struct skv_cli *cli, struct input *in)
 			rc = skv_cli_usage(cli, "%s: does not fit into memory", in->path);
 			break;
 		}
+		assert(in->cap - in->len >= 1u << 16);
 		n = fread(in->data + in->len, 1, in->cap - in->len, f);
 		in->len += n;
 	}
@@ -94,6 +96,7 @@ static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	struct slabkv_error err;
 
+	assert(p->n_in >= 1 && p->n_in <= SLABKV_MAX_SPECS && key.n == 1);
 	for (uint32_t i = 0; i < p->n_in; i++) {
 		bufs[i] = (struct slabkv_buf){ p->in[i].data, p->in[i].len };
 		specs[i] = p->in[i].spec;
@@ -119,6 +122,8 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc = SKV_EXIT_OK;
 
+	assert(n >= 1 && n <= SLABKV_MAX_KEYS && p->n_in == 1);
+	assert((first + n) * p->block_bytes <= p->in[0].cap); /* the last block is filled up */
 	if (!blocks || !bufs || !names || !text) {
 		rc = skv_cli_usage(cli, "out of memory");
 	} else {

@@ -1,6 +1,7 @@
 /* cmd_query.c - slabkv lookup, match, delete: one call each, printed. No state. */
 #include "cli.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static int do_lookup(struct skv_cli *cli, const struct skv_cli_target *t,
 	struct slabkv *kv;
 	int rc = skv_cli_open(cli, NULL, &kv);
 
+	assert((o->window > 0) == (o->mode == SLABKV_WINDOW));
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (slabkv_lookup(kv, t->instance, &keys, o, &r, &err) != SLABKV_OK) {
@@ -133,6 +135,7 @@ static int do_match(struct skv_cli *cli, const struct skv_cli_target *t,
 	json_t *doc;
 	int rc = skv_cli_open(cli, NULL, &kv);
 
+	assert(n >= 1 && n <= SKV_CLI_LIST_MAX); /* the room in `matched` */
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (slabkv_match(kv, instances, n, &keys, matched, &err) != SLABKV_OK)
@@ -191,6 +194,7 @@ static int delete_object(struct slabkv *kv, const char *kind, const char *name,
 		return slabkv_instance_delete(kv, name, err);
 	if (strcmp(kind, "group") == 0)
 		return slabkv_group_delete(kv, name, err);
+	assert(strcmp(kind, "storage") == 0); /* no other word gets here */
 	return slabkv_storage_delete(kv, name, err);
 }
 

@@ -2,6 +2,7 @@
  * state. */
 #include "cli.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
@@ -88,6 +89,7 @@ static bool append(char *path, size_t size, const char *text)
 
 	for (; *text && n + 4 <= size; text++)
 		n += (size_t)snprintf(path + n, size - n, isalnum((unsigned char)*text) ? "%c" : "%%%02X", (unsigned char)*text);
+	assert(n < size);
 	return !*text;
 }
 

@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #define MAX_FILES 256
 #define PAUSE_MS 200
+_Static_assert(PAUSE_MS < 1000, "tv_nsec holds less than a second");
 
 struct storage_command {
 	struct skv_cli *cli;
@@ -263,6 +265,7 @@ static int forget(struct storage_command *s)
 	int rc = skv_cli_confirm(s->cli, "gives up %u slab file%s of storage %s, with all blocks in %s", s->n_files,
 				 s->n_files == 1 ? "" : "s", s->name, s->n_files == 1 ? "it" : "them");
 
+	assert(s->n_files >= 1 && s->n_files <= MAX_FILES); /* here it is never all of them */
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
 			  json_pack("{s:I, s:b, s:b}", "file", (json_int_t)s->file[i], "draining", 1, "forget", 1), NULL);

@@ -4,7 +4,9 @@
  * other. A manager that cannot be reached is waited for once it has answered. */
 #include "cli.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -184,6 +186,7 @@ static void print_instances(const struct top *t, json_t *list, uint64_t above)
 	uint64_t most = fitting(t, above);
 	const json_t **v = skv_calloc(n + 1, sizeof *v);
 
+	assert(t->column < N_COLUMNS && most >= 1);
 	print_heading(t, "INSTANCE", "GROUP", "SHARE");
 	for (size_t i = 0; v && i < n; i++)
 		v[i] = json_array_get(list, i);
@@ -246,6 +249,7 @@ static int show(struct top *t, json_t *stats)
 	add_rates(t, stats, "groups");
 	add_rates(t, stats, "instances");
 	measure(t);
+	assert(!t->terminal || !t->cli->json); /* no escapes in a program's input */
 	if (t->terminal)
 		fputs("\033[H\033[2J", stdout);
 	if (t->cli->json)
@@ -293,6 +297,7 @@ static bool pause_for(const struct top *t)
 	double left;
 	char key;
 
+	assert(t->interval >= 1 && t->interval <= INT_MAX / 1000 - 1); /* poll takes an int of milliseconds */
 	while (!ended && (left = until - now_s()) > 0) {
 		if (poll(&in, 1, (int)(left * 1000) + 1) <= 0)
 			continue;

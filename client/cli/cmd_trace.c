@@ -1,6 +1,7 @@
 /* cmd_trace.c - slabkv gen-trace: options of the generator (skv/trace_gen.h). Contacts nobody. No state. */
 #include "cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static const struct number {
 #define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
 enum { NUMBERS = 2000 }; /* what getopt returns for the first of them */
+_Static_assert((int)NUMBERS > (int)SKV_OPT_HELP && (int)NUMBERS > (int)SKV_OPT_KEY_FORM, "no option that is shared");
 
 static int write_trace(struct skv_cli *cli, const struct skv_gen_options *o, const char *path)
 {
@@ -71,6 +73,7 @@ static int set_number(struct skv_cli *cli, struct skv_gen_options *o, const stru
 {
 	uint64_t v;
 
+	assert(n->max <= UINT32_MAX && n->field % sizeof(uint32_t) == 0 && n->field + sizeof(uint32_t) <= sizeof *o);
 	if (!skv_args_number(value, n->min, n->max, &v))
 		return skv_cli_usage(cli, "--%s: %llu..%llu", n->name, (unsigned long long)n->min,
 				     (unsigned long long)n->max);

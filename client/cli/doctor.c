@@ -7,6 +7,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -41,6 +42,7 @@ static void say(struct doctor *d, enum verdict v, const char *check, const char 
 	char text[512];
 	va_list ap;
 
+	assert(v <= BAD && (v == GOOD || remedy[0])); /* what is wrong comes with what to do */
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
@@ -152,6 +154,7 @@ static void tell_check(void *ctx, const struct slabkv_check *c)
 		[SLABKV_GOOD] = GOOD, [SLABKV_WARNING] = WARNING, [SLABKV_BAD] = BAD
 	};
 
+	assert(c->verdict < sizeof verdicts / sizeof verdicts[0]);
 	say(ctx, verdicts[c->verdict], c->name, c->remedy, "%s", c->detail);
 }
 
@@ -281,6 +284,7 @@ static int finish(struct doctor *d)
 	uint32_t warnings = d->warnings, bad = d->bad;
 	int rc = SKV_EXIT_OK;
 
+	assert(!d->unreachable || bad > 0); /* it has been told */
 	if (d->cli->json)
 		rc = skv_cli_print_json(json_pack("{sI sI so}", "bad", (json_int_t)bad, "warnings",
 						  (json_int_t)warnings, "checks", d->list));

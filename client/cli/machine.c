@@ -1,6 +1,7 @@
 /* machine.c - what /proc tells about this machine and about the CPU time of a process. No state. */
 #include "cli.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <inttypes.h>
 #include <string.h>
@@ -91,5 +92,6 @@ uint64_t skv_machine_cpu_ns(long pid)
 {
 	uint64_t ns = from_schedstat(pid);
 
+	assert(pid > 0); /* 0 is "not told", not a process */
 	return ns ? ns : from_stat(pid);
 }

@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -213,8 +214,10 @@ void skv_cli_help(const char *command)
 	}
 	printf("slabkv [options] COMMAND [options]\n\nStores and finds KV-cache blocks through "
 	       "slabkvd.\n\n");
-	for (size_t i = 0; i < N_COMMANDS; i++)
+	for (size_t i = 0; i < N_COMMANDS; i++) {
+		assert(find_command(commands[i].name) == &commands[i]); /* no name stands there twice */
 		printf("  %-10s %s\n", commands[i].name, commands[i].what);
+	}
 	printf("\nslabkv COMMAND --help tells more.\n\n%s", global_help);
 }
 
@@ -304,6 +307,7 @@ int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
 {
 	uint64_t n;
 
+	_Static_assert(sizeof cli->urls / sizeof cli->urls[0] == 16, "as --url tells");
 	switch (opt) {
 	case SKV_OPT_URL:
 		if (cli->n_urls == sizeof cli->urls / sizeof cli->urls[0])
@@ -395,6 +399,7 @@ static int run(struct skv_cli *cli, int argc, char **argv)
 	cli->argv = argv;
 	optind = 0; /* GNU getopt: begin anew */
 	rc = c->run(cli, argc, argv);
+	assert(rc >= -1 && rc <= SKV_EXIT_MISMATCH); /* -1: --help has been told */
 	return rc < 0 ? SKV_EXIT_OK : rc;
 }
 

@@ -1,6 +1,7 @@
 /* outfile.c - see outfile.h. No state. */
 #include "outfile.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -35,6 +36,7 @@ static int begin_beside(const struct skv_cli *cli, const char *path, const struc
 	if (!o->beside)
 		return skv_cli_usage(cli, "out of memory");
 	snprintf(o->beside, n, "%s.XXXXXX", o->place);
+	assert(strlen(o->beside) + 1 == n); /* mkostemp needs all the X */
 	fd = mkostemp(o->beside, O_CLOEXEC);
 	if (fd < 0) {
 		int error = errno;
@@ -73,6 +75,7 @@ int skv_outfile_end(const struct skv_cli *cli, struct skv_outfile *o, int rc)
 	bool ok = true;
 	int error;
 
+	assert(!o->beside || (o->place && o->f != stdout));
 	if (o->f) {
 		ok = fflush(o->f) == 0 && !ferror(o->f) && (rc != SKV_EXIT_OK || !o->beside || fsync(fileno(o->f)) == 0);
 		if (o->f != stdout)

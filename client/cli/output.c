@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 
 void skv_cli_options(const struct skv_cli *cli, struct slabkv_options *o)
 {
+	assert(cli->n_urls <= sizeof cli->urls / sizeof cli->urls[0] && cli->n_mounts <= SKV_CLI_LIST_MAX);
+	assert(cli->timeout_ms >= 1 && cli->timeout_ms <= 3600000);
 	*o = cli->library;
 	o->urls = cli->urls;
 	o->n_urls = cli->n_urls;
@@ -262,6 +265,7 @@ int skv_cli_make_instance(struct slabkv *kv, const struct slabkv_instance *i, co
 					     .n_storages = 1 };
 	int rc = slabkv_instance_get(kv, i->id, &have, err);
 
+	assert(i->n_specs >= 1 && i->n_specs <= SLABKV_MAX_SPECS && i->spec_size == sizeof *i->specs);
 	if (rc == SLABKV_OK) {
 		rc = same_specs(i, have->spec, err);
 		slabkv_free(have);

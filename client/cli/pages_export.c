@@ -7,6 +7,7 @@
 #include "outfile.h"
 #include "pages.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +40,11 @@ static bool add_row(struct gathered *g, const struct skv_json_node *v)
 	void *rows = g->row;
 	bool grown = skv_grow(&rows, &g->cap, g->n + 1, sizeof *g->row) == 0;
 
+	assert(v->type == SKV_JSON_ARRAY && v->n == 3);
 	g->row = rows;
 	if (!grown || page->type != SKV_JSON_INTEGER || page->i < 0 || use->type != SKV_JSON_INTEGER)
 		return false;
+	assert(g->n < g->cap);
 	skv_put_u8(&g->keys, '['); /* no comma before it */
 	skv_pages_put_scalar(&g->keys, key);
 	g->row[g->n] = (struct row){ (uint64_t)use->i, (uint64_t)page->i, at + 1, (uint32_t)(g->keys.len - at - 1),
@@ -130,6 +133,7 @@ static void put_free(const struct gathered *g, FILE *f)
 	for (size_t i = 0; i <= g->n; i++) {
 		uint64_t end = i < g->n ? g->row[i].page : g->num_pages;
 
+		assert(i == 0 || i == g->n || g->row[i - 1].page < end); /* as drop_stale leaves them */
 		for (; page < end; page++, comma = ", ")
 			fprintf(f, "%s%" PRIu64, comma, page);
 		page = end + 1;
@@ -150,6 +154,8 @@ static void put_space(const struct skv_pages_space *s, struct gathered *g, bool 
 	fputs("],\n\"key_to_index\": [", f);
 	qsort(g->row, g->n, sizeof *g->row, by_use);
 	for (size_t i = 0; i < g->n; i++) {
+		assert(g->row[i].at + g->row[i].n <= g->keys.len);
+		assert(i == 0 || g->row[i - 1].use <= g->row[i].use); /* the oldest first, as upstream reads them */
 		fputs(i ? ",\n[" : "\n[", f);
 		fwrite(g->keys.data + g->row[i].at, 1, g->row[i].n, f);
 		fprintf(f, ", %" PRIu64 "]", g->row[i].page);

@@ -8,6 +8,7 @@
  */
 #include "pages.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -69,6 +70,7 @@ static bool pair(const struct skv_json_node *list, const struct skv_json_node **
 {
 	const struct skv_json_node *v = *at ? *at : skv_json_first(list);
 
+	assert(list->n > 0 && (list->type == SKV_JSON_ARRAY || list->type == SKV_JSON_OBJECT));
 	*at = skv_json_next(v);
 	if (list->type == SKV_JSON_OBJECT) {
 		*key = v;
@@ -94,6 +96,7 @@ static int mark_pages(struct skv_pages *p, struct entry *e)
 	const struct skv_json_node *at = NULL, *key, *page;
 	uint8_t *m;
 
+	assert(e->num_pages <= PAGES_MAX);
 	e->page = skv_calloc(e->num_pages + 1, 1);
 	if (!e->page)
 		return skv_cli_usage(p->cli, "out of memory");
@@ -166,6 +169,7 @@ static bool sendable(struct entry *e, const struct skv_json_node *page)
 {
 	const uint8_t *m = page_of(e, page);
 
+	assert(!m || *m & PAGE_MAPPED); /* mark_pages has been here */
 	e->got.outside += !m;
 	e->got.ambiguous += m && *m != PAGE_MAPPED;
 	return m && *m == PAGE_MAPPED;
@@ -178,6 +182,7 @@ static int send_entry(struct skv_pages *p, struct entry *e, struct skv_buf *body
 	int rc = SKV_EXIT_OK;
 	uint32_t n = 0;
 
+	assert(p->portion >= 1 && p->portion <= SLABKV_MAX_KEYS);
 	begin_portion(p, e, body);
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < e->pairs->n; i++) {
 		pair(e->pairs, &at, &key, &page);

@@ -8,6 +8,7 @@
  */
 #include "replay.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,6 +51,8 @@ static int make_instance(struct skv_replay *r)
 				      .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = r->n_specs };
 	struct slabkv_error err;
 
+	_Static_assert(SLABKV_MAX_SPECS <= 100, "no name is made twice");
+	assert(r->n_specs >= 1 && r->n_specs <= SLABKV_MAX_SPECS && r->block_bytes % r->n_specs == 0);
 	for (uint32_t s = 0; s < r->n_specs; s++) {
 		snprintf(names[s], sizeof names[s], "tp%u", s % 100);
 		specs[s] = (struct slabkv_spec){ names[s], r->block_bytes / r->n_specs };
@@ -64,6 +67,7 @@ static void merge(struct skv_replay *r, const struct skv_replay_worker *w)
 	const uint64_t *from = (const uint64_t *)&w->counts;
 	uint64_t *to = (uint64_t *)&r->sum;
 
+	_Static_assert(sizeof w->counts % sizeof *from == 0, "nothing but uint64_t");
 	for (size_t i = 0; i < sizeof w->counts / sizeof *from; i++)
 		to[i] += from[i];
 	skv_histogram_merge(&r->lookup, &w->lookup);
@@ -77,6 +81,7 @@ static void watch(struct skv_replay *r)
 
 	skv_mutex_lock(&r->lock);
 	while (r->running > 0) {
+		assert(r->running <= r->n_clients); /* below 0 it would be huge */
 		skv_cond_wait_ms(&r->ended, &r->lock, 200);
 		if (terminal)
 			skv_replay_progress(r);
@@ -110,6 +115,7 @@ static int run_workers(struct skv_replay *r, struct skv_replay_worker *w)
 	watch(r);
 	for (uint32_t i = 0; i < started; i++)
 		pthread_join(w[i].thread, NULL);
+	assert(r->running == 0 && atomic_load(&r->done) <= r->trace.n);
 	r->wall_us = skv_now_us() - r->begin_us;
 	return started == r->n_clients ? SKV_EXIT_OK : skv_cli_usage(r->cli, "no more threads");
 }
@@ -117,6 +123,8 @@ static int run_workers(struct skv_replay *r, struct skv_replay_worker *w)
 /* Exit code of a replay that ran. */
 static int verdict(struct skv_replay *r)
 {
+	assert(!r->fatal || r->error.code);
+	assert(r->fatal || r->sum.requests == r->trace.n); /* nothing else ends it before the trace does */
 	if (r->error.code)
 		fprintf(stderr, "slabkv replay: %s%s\n",
 			r->fatal ? "stopped: " : "first failure: ", r->error.message);

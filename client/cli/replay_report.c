@@ -1,6 +1,7 @@
 /* replay_report.c - progress while `slabkv replay` runs, and its table at the end. No state. */
 #include "replay.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -20,6 +21,7 @@ void skv_replay_progress(const struct skv_replay *r)
 	uint64_t us = skv_now_us() - r->begin_us;
 	int filled = r->trace.n ? (int)(done * 30 / r->trace.n) : 30;
 
+	assert(filled >= 0 && filled <= 30);
 	fprintf(stderr, "\r[%.*s%*s] %zu of %zu requests  %.0f MB/s ", filled,
 		"##############################", 30 - filled, "", done, r->trace.n,
 		per_second(atomic_load(&r->bytes), us) / 1e6);
@@ -121,6 +123,7 @@ int skv_replay_write_hits(struct skv_replay *r)
 {
 	FILE *f = r->hits_file;
 
+	assert(r->running == 0); /* nobody changes r->hits any more */
 	fputs("request,blocks,prefix_hits,hits_behind,written\n", f);
 	for (size_t i = 0; i < r->trace.n; i++)
 		if (r->hits[i].done)
@@ -135,6 +138,8 @@ int skv_replay_report(struct skv_replay *r)
 {
 	uint64_t storages, instance;
 
+	assert(r->sum.requests == atomic_load(&r->done));
+	assert(r->sum.bytes_read == r->sum.verified * r->block_bytes);
 	space(r, &storages, &instance);
 	if (r->cli->json)
 		return report_json(r, storages, instance);

@@ -8,6 +8,7 @@
  */
 #include "replay.h"
 
+#include <assert.h>
 #include <string.h>
 #include <time.h>
 
@@ -41,6 +42,7 @@ uint32_t skv_replay_window(const struct skv_replay *r)
 			longest = r->trace.v[i].n_ids;
 	if (room < 1)
 		room = 1;
+	assert(longest <= SLABKV_MAX_KEYS); /* the reader of traces takes no more */
 	return (uint32_t)(longest < room ? longest : room);
 }
 
@@ -48,6 +50,7 @@ bool skv_replay_worker_init(struct skv_replay_worker *w, struct skv_replay *r)
 {
 	uint64_t spec_bytes = r->block_bytes / r->n_specs;
 
+	assert(spec_bytes > 0 && spec_bytes * r->n_specs == r->block_bytes);
 	w->r = r;
 	w->window = skv_replay_window(r);
 	w->memory = skv_malloc(w->window * r->block_bytes);
@@ -73,6 +76,7 @@ void skv_replay_worker_free(struct skv_replay_worker *w)
 
 static void remember(struct skv_replay *r, const struct slabkv_error *err, bool fatal)
 {
+	assert(!fatal || err->code != SLABKV_OK);
 	skv_mutex_lock(&r->lock);
 	if (!r->error.code || (fatal && !r->fatal))
 		r->error = *err;
@@ -118,6 +122,7 @@ static void judge(struct skv_replay_worker *w, const uint64_t *ids, uint32_t mat
 {
 	struct skv_replay_counts *c = &w->counts;
 
+	assert(matched <= w->window); /* the library tells no more than it was asked */
 	for (uint32_t b = 0; b < matched; b++) {
 		switch (w->blocks[b].result) {
 		case SLABKV_HIT:
@@ -170,6 +175,7 @@ static bool read_prefix(struct skv_replay_worker *w, const struct skv_trace_requ
 			break;
 		}
 	}
+	assert(*hits <= q->n_ids);
 	w->counts.prefix_hits += *hits;
 	return true;
 }
@@ -184,6 +190,7 @@ static bool write_window(struct skv_replay_worker *w, const struct skv_trace_req
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
+	assert(n >= 1 && n <= w->window && first + n <= q->n_ids);
 	keys.parent = first > 0 ? &parent : NULL;
 	for (uint32_t b = 0; b < n; b++)
 		for (uint32_t s = 0; s < w->r->n_specs; s++)
@@ -208,6 +215,7 @@ static bool handle(struct skv_replay_worker *w, size_t number)
 	const struct skv_replay_counts before = w->counts;
 	uint32_t hits;
 
+	assert(!w->r->hits || !w->r->hits[number].done); /* each request is one thread's */
 	if (!read_prefix(w, q, &hits))
 		return false;
 	for (uint32_t first = hits; first < q->n_ids; first += w->window) {
@@ -261,6 +269,7 @@ void *skv_replay_work(void *worker)
 	}
 	self = NULL;
 	skv_mutex_lock(&r->lock);
+	assert(r->running > 0 && r->running <= r->n_clients);
 	r->running--;
 	skv_cond_signal(&r->ended);
 	skv_mutex_unlock(&r->lock);

@@ -14,6 +14,7 @@
 #include <skv/mem.h>
 
 #define GRPC_HEAD 5u
+_Static_assert(GRPC_HEAD == sizeof(uint8_t) + sizeof(uint32_t), "a flag and a length");
 #define BUFFER ((size_t)256 << 10) /* answers are long */
 
 struct skv_wire {
@@ -61,6 +62,7 @@ struct skv_buf *skv_wire_request(struct skv_wire *w)
 
 static int fail(struct slabkv_error *err, int code, const char *method, const char *why)
 {
+	assert(code != SLABKV_OK);
 	err->code = code;
 	snprintf(err->message, sizeof err->message, "%s: %.*s", method, SKV_MESSAGE_MAX - 64, why);
 	return code;
@@ -70,6 +72,7 @@ static const struct skv_buf *frame(struct skv_wire *w)
 {
 	uint32_t n = (uint32_t)w->request.len;
 
+	assert(w->request.len <= UINT32_MAX); /* SLABKV_MAX_KEYS keys and some words */
 	if (!w->grpc)
 		return &w->request;
 	skv_buf_clear(&w->framed);

@@ -24,7 +24,7 @@ import tree
 
 # component: (least asserts per 1,000 lines, most files of a circle)
 BARS = {
-    "total": (8.0, 23),
+    "total": (11.5, 23),
     "allocator": (19.0, 2),
     "api/base": (10.0, 1),
     "api/http": (10.0, 1),
@@ -35,6 +35,7 @@ BARS = {
     "backends/fsmaster": (12.0, 1),
     "backends/storage": (12.0, 3),
     "backends/store": (11.5, 6),
+    "client/cli": (16.5, 23),
     "client/lib": (10.0, 17),
     "server/request": (12.0, 1),
     "server/core": (10.0, 5),
