@@ -137,6 +137,10 @@ static void a_failed_check_takes_the_handle_out_of_use(void **state)
 	struct fixture *f = *state;
 	pid_t pid;
 
+#ifdef __SANITIZE_THREAD__
+	print_message("skipped: ThreadSanitizer starts no threads after a fork\n");
+	skip();
+#endif
 	put_all(f, 1, 2);
 	pid = fork();
 	if (pid == 0) {
