@@ -24,7 +24,7 @@
 static int connect_wire(struct skv_bench_call *c, bool grpc)
 {
 	struct skv_bench *b = c->b;
-	const char *url = skv_cli_url(b->cli);
+	const char *url = b->cli->n_urls ? b->cli->urls[0] : b->cli->url;
 	char base[512];
 	size_t n = strlen(url);
 

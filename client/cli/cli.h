@@ -33,6 +33,7 @@ struct skv_cli {
 	const char *command;
 	const char *urls[16];
 	uint32_t n_urls;
+	const char *url; /* where no --url is: SLABKV_URL, or the default. For what does not go through libslabkv */
 	const char *mounts[SKV_CLI_LIST_MAX];
 	uint32_t n_mounts;
 	char *token; /* skv_malloc, or NULL */
@@ -155,8 +156,6 @@ void skv_cli_chain_key(const char *key, uint64_t block, char out[SKV_CLI_CHAIN_K
 /* Options of the library as the command line has them; the caller may change them before
  * opening. */
 void skv_cli_options(const struct skv_cli *cli, struct slabkv_options *o);
-/* The manager's address: of --url, SLABKV_URL, or the default. For what does not go through libslabkv. */
-const char *skv_cli_url(const struct skv_cli *cli);
 /* Opens a handle; NULL o = skv_cli_options. 0, or an exit code after printing why. */
 int skv_cli_open(const struct skv_cli *cli, const struct slabkv_options *o, struct slabkv **out);
 /* Prints an error of the library (to stderr, with a remedy where there is one) and gives its exit

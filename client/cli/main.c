@@ -407,11 +407,13 @@ int main(int argc, char **argv)
 {
 	struct skv_cli cli = { .timeout_ms = 10000 };
 	const char *codec = getenv("SLABKV_CODEC");
+	const char *url = getenv("SLABKV_URL");
 	const char *token = getenv("SLABKV_TOKEN");
 	int rc = SKV_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
 	slabkv_options_init(&cli.library, sizeof cli.library);
+	cli.url = url && url[0] ? url : "http://127.0.0.1:7333"; /* as slabkv.h tells */
 	if (codec && codec[0])
 		cli.codec = codec;
 	if (token && token[0])

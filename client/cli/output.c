@@ -29,13 +29,6 @@ void skv_cli_options(const struct skv_cli *cli, struct slabkv_options *o)
 	o->rounds = 4;
 }
 
-const char *skv_cli_url(const struct skv_cli *cli)
-{
-	const char *env = getenv("SLABKV_URL");
-
-	return cli->n_urls ? cli->urls[0] : env && env[0] ? env : "http://127.0.0.1:7333"; /* as slabkv.h tells */
-}
-
 int skv_cli_open(const struct skv_cli *cli, const struct slabkv_options *o, struct slabkv **out)
 {
 	struct slabkv_options own, with;

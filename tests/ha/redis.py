@@ -42,9 +42,7 @@ class Servers:
             self.arguments += ["--cluster-enabled", "yes", "--cluster-node-timeout", "500",
                                "--cluster-replica-validity-factor", "0"]
         n = 6 if cluster else 1 + replicas
-        self.ports = free_ports(n)
-        while cluster and max(self.ports) > 55000:
-            self.ports = free_ports(n)
+        self.ports, self.bus = free_ports(n), [0] * n
         self.process = [None] * n
 
     def __enter__(self):
@@ -66,17 +64,28 @@ class Servers:
                 p.wait()
 
     def start(self, i):
+        """On other ports, if somebody has taken these meanwhile."""
         home = os.path.join(self.folder, str(i))
         os.makedirs(home, exist_ok=True)
-        self.process[i] = subprocess.Popen(
-            ["redis-server", "--bind", "127.0.0.1", "--port", str(self.ports[i]), "--dir", home, "--save", "", "--logfile", "log",
-             "--repl-diskless-sync-delay", "0", *self.arguments],
-            executable=program(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
-        until(lambda: self.answers(i), 10, "PONG")
+        for _ in range(10):
+            bus = []
+            if self.cluster:
+                self.bus[i] = free_ports(1)[0]
+                bus = ["--cluster-port", str(self.bus[i])]
+            self.process[i] = subprocess.Popen(
+                ["redis-server", "--bind", "127.0.0.1", "--port", str(self.ports[i]), "--dir", home, "--save", "",
+                 "--logfile", "log", "--repl-diskless-sync-delay", "0", *self.arguments, *bus],
+                executable=program(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, preexec_fn=die_with_parent)
+            until(lambda: self.answers(i) or self.process[i].poll() is not None, 20, "an answer")
+            if self.process[i].poll() is None:
+                return
+            self.ports[i] = free_ports(1)[0]
+        raise AssertionError(f"server {i} does not start: {home}/log")
 
     def answers(self, i):
+        """It, and not who has taken its port."""
         try:
-            return ask(self.ports[i], "PING") == "PONG"
+            return f"process_id:{self.process[i].pid}\r" in ask(self.ports[i], "INFO", "server")
         except OSError:
             return False
 
@@ -84,8 +93,8 @@ class Servers:
         for i in range(3):
             last = 16383 if i == 2 else i * 5461 + 5460
             assert ask(self.ports[i], "CLUSTER", "ADDSLOTSRANGE", i * 5461, last) == "OK"
-        for port in self.ports[1:]:
-            assert ask(self.ports[0], "CLUSTER", "MEET", "127.0.0.1", port) == "OK"
+        for port, bus in zip(self.ports[1:], self.bus[1:]):
+            assert ask(self.ports[0], "CLUSTER", "MEET", "127.0.0.1", port, bus) == "OK"
         for port in self.ports:
             until(lambda p=port: "cluster_known_nodes:6" in ask(p, "CLUSTER", "INFO"), 20, "all nodes")
         for i in range(3, 6):

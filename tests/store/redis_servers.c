@@ -50,16 +50,9 @@ static uint16_t free_port(void)
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t n = sizeof at;
 
-	/* A cluster's bus has this port and 10,000. */
-	do {
-		if (fd >= 0)
-			close(fd);
-		fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		at.sin_port = 0;
-		assert_true(fd >= 0);
-		assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-		assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
-	} while (ntohs(at.sin_port) > 55000);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
 	close(fd);
 	return ntohs(at.sin_port);
 }
@@ -70,15 +63,20 @@ static void spawn(struct servers *s, int i, const char *const *more)
 			      "--protected-mode", "no", "--repl-diskless-sync-delay", "0", "--repl-timeout", "5",
 			      "--logfile", "log" };
 	int n = 17;
-	char port[8], dir[96];
+	char port[8], bus[8], dir[96];
 
 	snprintf(port, sizeof port, "%u", s->port[i]);
 	snprintf(dir, sizeof dir, "%s/%d", s->dir, i);
 	(void)mkdir(dir, 0700);
 	v[4] = port;
 	v[6] = dir;
-	for (; more && *more && n < 63; more++)
+	for (; more && *more && n < 60; more++)
 		v[n++] = *more;
+	if (s->bus[i]) {
+		snprintf(bus, sizeof bus, "%u", s->bus[i]);
+		v[n++] = "--cluster-port";
+		v[n++] = bus;
+	}
 	fflush(stdout);
 	s->pid[i] = fork();
 	assert_true(s->pid[i] >= 0);
@@ -137,6 +135,28 @@ static void wait_for(const struct servers *s, int i, const char *command, const 
 	fail_msg("server %d does not say '%s' to %s: %s", i, part, command, servers_ask(s, i, "%s", command));
 }
 
+/* Starts server i; on other ports, if somebody has taken these meanwhile. */
+static void start(struct servers *s, int i, bool cluster, const char *const *more)
+{
+	char mine[32];
+
+	for (int tries = 0; tries < 10; tries++) {
+		s->port[i] = free_port();
+		s->bus[i] = cluster ? free_port() : 0;
+		spawn(s, i, more);
+		for (int n = 0; n < 2000 && s->pid[i] > 0; n++) {
+			snprintf(mine, sizeof mine, "process_id:%d\r", (int)s->pid[i]);
+			if (strstr(servers_ask(s, i, "INFO server"), mine)) /* and not who has taken its port */
+				return;
+			poll(NULL, 0, 10);
+			if (waitpid(s->pid[i], NULL, WNOHANG) != 0)
+				s->pid[i] = 0; /* it has ended */
+		}
+		servers_signal(s, i, SIGKILL);
+	}
+	fail_msg("server %d does not start", i);
+}
+
 static void make_dir(struct servers *s)
 {
 	memset(s, 0, sizeof *s);
@@ -152,9 +172,7 @@ void servers_start(struct servers *s, int replicas, const char *const *more)
 	s->n = 1 + replicas;
 	assert_true(s->n <= SERVERS_MAX);
 	for (int i = 0; i < s->n; i++) {
-		s->port[i] = free_port();
-		spawn(s, i, more);
-		wait_for(s, i, "PING", "PONG");
+		start(s, i, false, more);
 		if (i > 0)
 			assert_string_equal(servers_ask(s, i, "REPLICAOF 127.0.0.1 %u", s->port[0]), "OK");
 	}
@@ -171,16 +189,13 @@ void servers_start_cluster(struct servers *s)
 
 	make_dir(s);
 	s->n = 6;
-	for (int i = 0; i < s->n; i++) {
-		s->port[i] = free_port();
-		spawn(s, i, more);
-		wait_for(s, i, "PING", "PONG");
-	}
+	for (int i = 0; i < s->n; i++)
+		start(s, i, true, more);
 	for (int i = 0; i < 3; i++)
 		assert_string_equal(servers_ask(s, i, "CLUSTER ADDSLOTSRANGE %d %d", i * 5461, i == 2 ? 16383 : i * 5461 + 5460),
 				    "OK");
 	for (int i = 1; i < s->n; i++)
-		assert_string_equal(servers_ask(s, 0, "CLUSTER MEET 127.0.0.1 %u", s->port[i]), "OK");
+		assert_string_equal(servers_ask(s, 0, "CLUSTER MEET 127.0.0.1 %u %u", s->port[i], s->bus[i]), "OK");
 	for (int i = 0; i < s->n; i++)
 		wait_for(s, i, "CLUSTER INFO", "cluster_known_nodes:6");
 	for (int i = 3; i < s->n; i++) {

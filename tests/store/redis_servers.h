@@ -16,6 +16,7 @@ struct servers {
 	int n;
 	pid_t pid[SERVERS_MAX];
 	uint16_t port[SERVERS_MAX];
+	uint16_t bus[SERVERS_MAX]; /* of a cluster */
 };
 
 /* False, with a sentence printed: there is no Redis on this machine (Debian: redis-tools). */
