@@ -186,18 +186,28 @@ int redis_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, c
 	return rc;
 }
 
-/* Appends that nobody waited for: an acknowledgement on their connection covers them; on another one nothing can. */
+/* What nobody waited for must still be the newest record, on whichever connection: WAIT on one that has written nothing is
+ * content at once. */
 static int sync_link(struct redis_link *l, struct skv_error *err)
 {
-	int rc = SKV_OK;
+	struct redis_args a = { .n = 0 };
+	redisReply *r;
+	int rc;
 
 	assert(skv_mutex_held(&l->lock) && (!l->behind || l->use == REDIS_JOURNAL));
-	if (l->behind && !l->c)
-		rc = skv_fail(err, SKV_E_STORE_IO, "store", "the connection of what was appended is gone");
-	else if (l->behind)
-		rc = redis_acknowledge(l, redis_deadline(l->store), err);
-	if (rc == SKV_OK)
-		l->behind = false;
+	if (!l->behind)
+		return SKV_OK;
+	if (l->chain_seq == UINT64_MAX)
+		return skv_fail(err, SKV_E_STORE_IO, "store", "what was appended last is not known");
+	redis_arg_key(&a, l->store, l->tag, "owner");
+	redis_arg_key(&a, l->store, l->tag, "head");
+	redis_arg_text(&a, l->chain);
+	rc = redis_run(l, RUN_CONFIRM, &a, REDIS_ACKNOWLEDGED, &r, err);
+	if (rc == SKV_OK && !redis_says(r, "OK"))
+		rc = skv_fail(err, SKV_E_STORE_IO, "store", "record %llu is gone: the store went back in time",
+			      (unsigned long long)l->chain_seq);
+	freeReplyObject(r);
+	l->behind = rc != SKV_OK;
 	return rc;
 }
 

@@ -105,6 +105,10 @@
 		"redis.call('XADD', KEYS[3], ARGV[3] .. '-1', 'f', ARGV[1], 'c', ARGV[6], 't', total, 'b', ARGV[7])\n"   \
 		"redis.call('HSET', KEYS[2], 'last', ARGV[3], 'append_op', ARGV[4], 'chain', ARGV[6], 'total', total)\n" \
 		"return {'OK'}\n")                                                                                       \
+	/* owner head; chain: the newest record is still this one. Writes something, so that WAIT covers all before it */   \
+	REDIS_SCRIPT(CONFIRM,                                                                                            \
+		"if redis.call('HGET', KEYS[2], 'chain') ~= ARGV[1] then return {'CHAIN'} end\n" AGAIN("KEYS[1]")       \
+		"return {'OK'}\n")                                                                                      \
 	/* head */                                                                                                       \
 	REDIS_SCRIPT(HEAD,                                                                                               \
 		"local h = redis.call('HMGET', KEYS[1], 'last', 'chain', 'total', 'base', 'base_total')\n"               \

@@ -134,6 +134,31 @@ static void a_silent_replica_holds_everything_up(void **state)
 	servers_stop(&servers);
 }
 
+/* Appended without waiting, the connection gone since: a sync on the next one must not be content with that one's nothing. */
+static void a_sync_covers_what_another_connection_wrote(void **state)
+{
+	struct skv_store *s, *brief;
+	uint64_t fence;
+
+	(void)state;
+	servers_start(&servers, 1, NULL);
+	s = open_all("p?timeout_ms=20000");
+	brief = open_all("p?timeout_ms=2000");
+	fence = acquire(s);
+	appended(s, fence, 1);
+	servers_signal(&servers, 1, SIGSTOP);
+	assert_int_equal(skv_store_append(brief, 0, fence, 2, "later", 5, SKV_APPEND_LATER, &err), SKV_OK);
+	(void)servers_ask(&servers, 0, "CLIENT KILL TYPE normal");
+	assert_int_not_equal(skv_store_sync(brief, &err), SKV_OK);
+	servers_signal(&servers, 1, SIGCONT);
+	for (int tries = 0; tries < 100 && skv_store_sync(brief, &err) != SKV_OK; tries++)
+		poll(NULL, 0, 20);
+	assert_int_equal(skv_store_sync(brief, &err), SKV_OK);
+	skv_store_close(brief);
+	skv_store_close(s);
+	servers_stop(&servers);
+}
+
 static void without_a_replica_nothing_is_acknowledged(void **state)
 {
 	struct skv_store *s;
@@ -547,6 +572,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_urls_are_refused),
 		cmocka_unit_test(a_silent_replica_holds_everything_up),
+		cmocka_unit_test(a_sync_covers_what_another_connection_wrote),
 		cmocka_unit_test(without_a_replica_nothing_is_acknowledged),
 		cmocka_unit_test(a_replica_that_stood_has_lost_nothing_that_was_told),
 		cmocka_unit_test(a_lost_answer_is_no_unknown_outcome),
