@@ -79,7 +79,7 @@ static void set_longest(struct slab *s, uint32_t longest)
 	skv_slab_list(s);
 }
 
-/* All of `count` in one run, if some slab has one. Each failed look makes a hint exact. */
+/* All of `count` in one run, if some slab has one. Each failed search makes a hint exact. */
 static bool place_one(struct pool_class *c, uint32_t count, struct skv_run *out)
 {
 	struct slab *s;

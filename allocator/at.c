@@ -1,6 +1,6 @@
 /*
- * at.c - slots by their offsets, for storages whose clients name slots themselves: which one it is, and
- * taking just that one.
+ * at.c - slots by offset, for storages whose clients name slots themselves: finds one, and takes
+ * exactly that one.
  *
  * Unlike recovery (take.c), what is held or frozen never gives way here.
  *
@@ -11,13 +11,15 @@
 #include <assert.h>
 
 /* Number of the slot that begins at `offset`, of the slots that begin at `first`. */
-static bool slot_at(const struct pool_class *c, uint64_t first, uint64_t slots, uint64_t offset, uint32_t *slot)
+static bool slot_at(const struct pool_class *c, uint64_t first, uint64_t slots, uint64_t offset,
+		    uint32_t *slot)
 {
 	uint64_t at = offset - first, segment = c->per_segment ? at / c->align : 0, i;
 
 	at -= segment * c->align;
 	i = segment * c->per_segment + at / c->stride;
-	if (offset < first || at % c->stride != 0 || i >= slots || (c->per_segment && at / c->stride >= c->per_segment))
+	if (offset < first || at % c->stride != 0 || i >= slots ||
+	    (c->per_segment && at / c->stride >= c->per_segment))
 		return false;
 	*slot = (uint32_t)i;
 	return true;
@@ -25,12 +27,14 @@ static bool slot_at(const struct pool_class *c, uint64_t first, uint64_t slots, 
 
 static struct slab *slab_over(const struct skv_pool *p, const struct pool_file *f, uint64_t offset)
 {
-	uint32_t handle = f && offset < f->length ? f->units[offset / p->options.unit].slab : NO_SLAB;
+	uint32_t handle =
+		f && offset < f->length ? f->units[offset / p->options.unit].slab : NO_SLAB;
 
 	return handle == NO_SLAB ? NULL : p->slabs[handle];
 }
 
-bool skv_pool_at(const struct skv_pool *p, uint32_t file, uint64_t offset, uint32_t *slab, uint32_t *slot)
+bool skv_pool_at(const struct skv_pool *p, uint32_t file, uint64_t offset, uint32_t *slab,
+		 uint32_t *slot)
 {
 	const struct slab *s = slab_over(p, skv_file_find(p, file), offset);
 
@@ -49,8 +53,8 @@ static bool window_is_free(struct window w)
 }
 
 /* Opens the longest slab, no longer than the class's, that has the slot. */
-static int open_over(struct skv_pool *p, struct pool_class *c, struct pool_file *f, uint64_t offset, struct slab **out,
-		     uint32_t *slot)
+static int open_over(struct skv_pool *p, struct pool_class *c, struct pool_file *f, uint64_t offset,
+		     struct slab **out, uint32_t *slot)
 {
 	uint32_t unit = (uint32_t)(offset / p->options.unit);
 
@@ -71,7 +75,8 @@ static int open_over(struct skv_pool *p, struct pool_class *c, struct pool_file 
 	return SKV_E_NO_SPACE;
 }
 
-int skv_pool_alloc_at(struct skv_pool *p, uint32_t class_id, uint32_t file, uint64_t offset, struct skv_run *run)
+int skv_pool_alloc_at(struct skv_pool *p, uint32_t class_id, uint32_t file, uint64_t offset,
+		      struct skv_run *run)
 {
 	struct pool_file *f = skv_file_find(p, file);
 	struct slab *s = slab_over(p, f, offset);
@@ -82,7 +87,8 @@ int skv_pool_alloc_at(struct skv_pool *p, uint32_t class_id, uint32_t file, uint
 	if (!f || f->draining || offset >= f->length || p->classes[class_id]->per_segment)
 		return SKV_E_NO_SPACE;
 	if (s && (s->class != p->classes[class_id] || s->draining ||
-		  !slot_at(s->class, s->first_offset, s->slots, offset, &slot) || skv_bits_test(s->busy, slot)))
+		  !slot_at(s->class, s->first_offset, s->slots, offset, &slot) ||
+		  skv_bits_test(s->busy, slot)))
 		return SKV_E_NO_SPACE;
 	if (!s) {
 		status = open_over(p, p->classes[class_id], f, offset, &s, &slot);

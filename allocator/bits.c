@@ -3,14 +3,14 @@
 
 #include <assert.h>
 
-/* Bits lo..hi-1 of one word, 0 <= lo < hi <= 64. */
+/* Bits lo..hi-1 of one 64-bit word, 0 <= lo < hi <= 64. */
 static uint64_t mask(uint32_t lo, uint32_t hi)
 {
 	assert(lo < hi && hi <= 64);
 	return (~UINT64_C(0) >> (64 - (hi - lo))) << lo;
 }
 
-/* The part of [at, end) that lies in the word of `at`; *next is where the following word begins. */
+/* The part of [at, end) within the 64-bit word of `at`; *next is where the next word begins. */
 static uint64_t part(uint32_t at, uint32_t end, uint32_t *next)
 {
 	uint32_t left = 64 - at % 64;

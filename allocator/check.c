@@ -42,7 +42,8 @@ static int check_units(const struct skv_pool *p, const struct pool_file *f, uint
 	return SKV_OK;
 }
 
-static int check_list(const struct pool_unit *u, uint32_t order, bool draining, uint64_t *listed, struct skv_error *err)
+static int check_list(const struct pool_unit *u, uint32_t order, bool draining, uint64_t *listed,
+		      struct skv_error *err)
 {
 	for (const struct pool_unit *prev = NULL; u; prev = u, u = u->next) {
 		if (u->order != order || u->prev != prev || u->file->draining != draining)
@@ -106,7 +107,7 @@ static int check_held(const struct skv_pool *p, const struct slab *s, uint64_t *
 	return SKV_OK;
 }
 
-/* In each segment: what is free comes last, and nothing is dead unless something is in use. */
+/* In each segment: free slots come last, and none is dead unless some slot is in use. */
 static int check_segments(const struct slab *s, struct skv_error *err)
 {
 	uint32_t per = s->class->per_segment, dead = 0;
@@ -114,25 +115,31 @@ static int check_segments(const struct slab *s, struct skv_error *err)
 	if (!per != !s->dead_bits || (per && s->slots % per != 0))
 		return WRONG(err, "slab %u: its segments are wrong", s->handle);
 	for (uint32_t at = 0; per && at < s->slots; at += per) {
-		uint32_t n = skv_bits_count_range(s->dead_bits, at, per), busy = skv_bits_count_range(s->busy, at, per);
+		uint32_t n = skv_bits_count_range(s->dead_bits, at, per),
+			 busy = skv_bits_count_range(s->busy, at, per);
 
 		if (!skv_bits_all(s->busy, at, busy, true))
 			return WRONG(err, "slab %u: a segment was not filled in order", s->handle);
 		if (n > 0 && n == busy)
 			return WRONG(err, "slab %u: a segment has dead slots only", s->handle);
 		for (uint32_t i = at; i < at + per; i++)
-			if (slot_dead(s, i) && (!skv_bits_test(s->busy, i) || skv_bits_test(s->held_bits, i)))
-				return WRONG(err, "slab %u slot %u: dead, and free or held", s->handle, i);
+			if (slot_dead(s, i) &&
+			    (!skv_bits_test(s->busy, i) || skv_bits_test(s->held_bits, i)))
+				return WRONG(err, "slab %u slot %u: dead, and free or held",
+					     s->handle, i);
 		dead += n;
 	}
-	return dead == s->dead ? SKV_OK : WRONG(err, "slab %u: %u dead slots, its bitmap says %u", s->handle, s->dead, dead);
+	return dead == s->dead ? SKV_OK
+			       : WRONG(err, "slab %u: %u dead slots, its bitmap says %u", s->handle,
+				       s->dead, dead);
 }
 
 static uint64_t slots_end(const struct slab *s)
 {
 	const struct pool_class *c = s->class;
 
-	return s->first_offset + (c->per_segment ? s->slots / c->per_segment * c->align : s->slots * c->stride);
+	return s->first_offset +
+	       (c->per_segment ? s->slots / c->per_segment * c->align : s->slots * c->stride);
 }
 
 static int check_slab(const struct skv_pool *p, const struct slab *s, struct skv_error *err)
@@ -143,8 +150,8 @@ static int check_slab(const struct skv_pool *p, const struct slab *s, struct skv
 	uint64_t end = slots_end(s);
 
 	if (busy != s->used + s->held + s->dead || held != s->held || s->used + s->held == 0)
-		return WRONG(err, "slab %u: %u used, %u held, %u dead; its bitmaps say %u and %u", s->handle,
-			     s->used, s->held, s->dead, busy - held - s->dead, held);
+		return WRONG(err, "slab %u: %u used, %u held, %u dead; its bitmaps say %u and %u",
+			     s->handle, s->used, s->held, s->dead, busy - held - s->dead, held);
 	for (uint32_t i = s->at.first; i < s->at.first + s->at.units; i++)
 		if (i >= s->at.file->n_units || s->at.file->units[i].slab != s->handle)
 			return WRONG(err, "slab %u: unit %u is not its own", s->handle, i);
@@ -163,7 +170,7 @@ static int check_slab(const struct skv_pool *p, const struct slab *s, struct skv
 	return SKV_OK;
 }
 
-/* What is counted of each file, so that nobody need look. */
+/* Recounts the counters kept for each file. */
 static int check_sums(const struct skv_pool *p, struct skv_error *err)
 {
 	for (size_t i = 0; i < p->n_files; i++) {
@@ -171,12 +178,16 @@ static int check_sums(const struct skv_pool *p, struct skv_error *err)
 		uint32_t slabs = 0, frozen = 0, unit = 0;
 		uint64_t used = 0;
 
-		for (const struct slab *s; (s = skv_file_next_slab(p, f, f->n_units, &unit)) != NULL; slabs++)
+		for (const struct slab *s;
+		     (s = skv_file_next_slab(p, f, f->n_units, &unit)) != NULL; slabs++)
 			used += s->used * s->class->stride;
 		for (uint32_t u = 0; u < f->n_units; u++)
 			frozen += f->units[u].frozen;
 		if (slabs != f->n_slabs || frozen != f->n_frozen || used != f->used_bytes)
-			return WRONG(err, "file %u: its slabs, frozen units or used bytes are counted wrong", f->id);
+			return WRONG(
+				err,
+				"file %u: its slabs, frozen units or used bytes are counted wrong",
+				f->id);
 	}
 	return SKV_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * files.c - files of a pool as a whole: drained, removed, looked at. Adding them is the units' matter (units.c).
+ * files.c - files of a pool: drain, remove, inspect. units.c adds them.
  *
  * The caller serialises calls.
  */

@@ -157,7 +157,7 @@ void skv_hold_free_slots(struct skv_pool *p, struct slab *s, uint64_t until)
 	skv_slab_list(s);
 }
 
-/* Raising the earliest ones to one time keeps the heap in order. */
+/* Raising the earliest ones to the same time keeps the heap ordered. */
 static void outlast(struct skv_pool *p, uint64_t until)
 {
 	for (size_t i = 0; i < p->n_heap; i++)

@@ -1,5 +1,5 @@
 /*
- * internal.h - the allocator's own structures, shared by its .c files only.
+ * internal.h - the allocator's internal structures.
  *
  * Three layers, each in one file:
  *   units.c  which units of which file are free: a buddy system over all files of the pool;
@@ -62,7 +62,8 @@ struct pool_class {
 	uint64_t align;       /* bytes of a segment, if there are any */
 	uint32_t per_segment; /* slots; 0 = none */
 	uint64_t free; /* free slots in listed slabs */
-	uint64_t unit_slots; /* that slabs of the class would have in the free blocks; kept as these change (units.c) */
+	uint64_t unit_slots; /* that slabs of the class would have in the free blocks; kept as
+				these change (units.c) */
 	/* Slabs with free slots, not draining, by [log2 of `longest`][how full, fullest first]. The
 	 * masks tell which lists have a member. */
 	struct slab *lists[ORDERS][FILL_BUCKETS];
@@ -112,7 +113,8 @@ struct skv_pool {
 	size_t n_files;
 	size_t cap_files;
 	struct pool_unit *free_blocks[ORDERS];
-	struct pool_unit *parked_blocks[ORDERS]; /* the same of draining files: nothing is cut from them */
+	struct pool_unit *parked_blocks[ORDERS]; /* the same of draining files: nothing
+						    is cut from them */
 	uint64_t frozen_units;
 	uint64_t frozen_until;
 	size_t thaw_at; /* place in files[] where thawing goes on */
@@ -162,8 +164,10 @@ void skv_files_destroy(struct skv_pool *p);
 void skv_file_park(struct skv_pool *p, struct pool_file *f, bool on);
 /* Forgets a file all of whose units are free. */
 void skv_file_forget(struct skv_pool *p, struct pool_file *f);
-/* The slab of the first unit from *unit on that is in one, and *unit behind it; NULL: none before `end`. */
-struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit);
+/* The slab of the first unit from *unit on that is in one, and *unit behind it;
+ * NULL: none before `end`. */
+struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file *f, uint32_t end,
+				uint32_t *unit);
 /* Slots of a class in so many bytes from an aligned offset on. */
 static inline uint64_t skv_class_slots(const struct pool_class *c, uint64_t bytes)
 {
@@ -184,7 +188,8 @@ static inline uint64_t skv_window_bytes(const struct skv_pool *p, struct window 
  * one, so that long blocks survive. */
 bool skv_units_find(const struct skv_pool *p, const struct pool_class *c, uint32_t order,
 		    struct window *out);
-/* All slots that slabs of the class would have in the free blocks, counted one by one: what unit_slots must be. */
+/* All slots that slabs of the class would have in the free blocks, counted one by one:
+ * what unit_slots must be. */
 uint64_t skv_units_slots(const struct skv_pool *p, const struct pool_class *c);
 /* The same for an aligned block of 2^order units, cut into windows of the class's length. */
 uint64_t skv_block_slots(const struct skv_pool *p, const struct pool_class *c, uint64_t length,
@@ -202,17 +207,27 @@ uint64_t skv_units_thaw_some(struct skv_pool *p);
 
 /* Asserts that the handle names an open slab. */
 struct slab *skv_slab_get(const struct skv_pool *p, uint32_t handle);
-static inline uint32_t slab_free(const struct slab *s) { return s->slots - s->used - s->held - s->dead; }
-static inline bool slot_dead(const struct slab *s, uint32_t i) { return s->dead_bits && skv_bits_test(s->dead_bits, i); }
+
+static inline uint32_t slab_free(const struct slab *s)
+{
+	return s->slots - s->used - s->held - s->dead;
+}
+
+static inline bool slot_dead(const struct slab *s, uint32_t i)
+{
+	return s->dead_bits && skv_bits_test(s->dead_bits, i);
+}
+
 static inline bool slot_used(const struct slab *s, uint32_t i)
 {
 	return skv_bits_test(s->busy, i) && !skv_bits_test(s->held_bits, i) && !slot_dead(s, i);
 }
 /* Memory and a handle for a slab; the window need not be free yet. SKV_E_NOMEM. */
 int skv_slab_new(struct skv_pool *p, struct pool_class *c, struct window w, struct slab **out);
-/* What open slabs become when the file grows to this length: those that get more slots, linked by `opened`. Then
- * either replaces the old ones, which cannot fail, or forgets them. SKV_E_NOMEM. */
-int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length, struct slab **list);
+/* What open slabs become when the file grows to this length: those that get more slots, linked by
+ * `opened`. Then either replaces the old ones, which cannot fail, or forgets them. SKV_E_NOMEM. */
+int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length,
+		     struct slab **list);
 void skv_slabs_replace(struct skv_pool *p, struct slab *list);
 void skv_slabs_forget(struct slab *list);
 /* Claims the window and lists the slab. Cannot fail. */
@@ -221,13 +236,15 @@ void skv_slab_open(struct skv_pool *p, struct slab *s);
 void skv_slab_close(struct skv_pool *p, struct slab *s);
 /* Closes it if no slot is used or held. */
 void skv_slab_settle(struct skv_pool *p, struct slab *s);
-/* Every change of counts, `longest` or `draining` (its own, its file's) happens between these two. */
+/* Every change of counts, `longest` or `draining` (its own, its file's)
+ * happens between these two. */
 void skv_slab_unlist(struct slab *s);
 void skv_slab_list(struct slab *s);
 uint32_t skv_slab_fill_bucket(const struct slab *s);
 /* Free slots become used with owner 0. */
 void skv_slab_use(struct slab *s, uint32_t first, uint32_t count);
-/* Dead slots of the range become free, and free ones of its first segment below it dead: it is about to be used. */
+/* Dead slots of the range become free, and free ones of its first segment below it
+ * dead: it is about to be used. */
 void skv_slab_make_way(struct slab *s, uint32_t first, uint32_t count);
 /* Used (or held: `held` tells) slots become free, or dead. Does not close the slab. */
 void skv_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held);

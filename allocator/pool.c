@@ -1,5 +1,5 @@
 /*
- * pool.c - making and ending a pool, its files and classes.
+ * pool.c - creates and destroys a pool; its files and classes.
  *
  * Owns the class table. The caller serialises calls. Does no I/O: a file is only a length here.
  */
@@ -96,7 +96,8 @@ static int find_or_make(struct skv_pool *p, const struct pool_class *want, uint3
 
 	for (size_t i = 0; i < p->n_classes; i++) {
 		c = p->classes[i];
-		if (c->stride == want->stride && c->align == want->align && c->per_segment == want->per_segment) {
+		if (c->stride == want->stride && c->align == want->align &&
+		    c->per_segment == want->per_segment) {
 			*class_id = (uint32_t)i;
 			return SKV_OK;
 		}
@@ -127,12 +128,13 @@ int skv_pool_class(struct skv_pool *p, uint64_t stride, uint64_t align, uint32_t
 	return find_or_make(p, &want, class_id);
 }
 
-int skv_pool_class_segmented(struct skv_pool *p, uint64_t stride, uint64_t segment, uint32_t *class_id)
+int skv_pool_class_segmented(struct skv_pool *p, uint64_t stride, uint64_t segment,
+			     uint32_t *class_id)
 {
 	struct pool_class want = { .stride = stride, .align = segment };
 
-	if (stride == 0 || segment < stride || (segment & (segment - 1)) != 0 || segment > p->options.unit ||
-	    segment / stride > MAX_SLAB_SLOTS)
+	if (stride == 0 || segment < stride || (segment & (segment - 1)) != 0 ||
+	    segment > p->options.unit || segment / stride > MAX_SLAB_SLOTS)
 		return SKV_E_INVALID;
 	want.per_segment = (uint32_t)(segment / stride);
 	return find_or_make(p, &want, class_id);

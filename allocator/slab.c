@@ -1,5 +1,5 @@
 /*
- * slab.c - one slab: its memory, its bitmaps, and its place in the lists of its class.
+ * slab.c - one slab: its memory, its bitmaps, and its position in its class's lists.
  *
  * Owns the table of handles and the class lists. A slab with free slots stands in the list
  * [log2(longest free run)][fill]: from there alloc.c finds the fullest slab that has a run of n
@@ -21,7 +21,7 @@ struct slab *skv_slab_get(const struct skv_pool *p, uint32_t handle)
 	return p->slabs[handle];
 }
 
-/* A handle is taken only by skv_slab_open. Here there is merely made room for one more. */
+/* Only skv_slab_open takes a handle. This only makes room for one more. */
 static int reserve_handle(struct skv_pool *p)
 {
 	if (p->n_spare)
@@ -33,8 +33,9 @@ static int reserve_handle(struct skv_pool *p)
 	return skv_grow((void **)&p->spare, &p->cap_spare, p->n_slabs + 1, sizeof *p->spare);
 }
 
-/* A slab of the window in a file of this length, which nobody knows yet. */
-static struct slab *slab_make(const struct skv_pool *p, struct pool_class *c, struct window w, uint64_t length)
+/* Creates the slab of a window in a file of this length; not listed anywhere yet. */
+static struct slab *slab_make(const struct skv_pool *p, struct pool_class *c, struct window w,
+			      uint64_t length)
 {
 	uint64_t offset;
 	uint64_t slots = skv_window_slots(p, c, length, w.first, w.units, &offset);
@@ -67,18 +68,21 @@ int skv_slab_new(struct skv_pool *p, struct pool_class *c, struct window w, stru
 	return s ? SKV_OK : SKV_E_NOMEM;
 }
 
-int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length, struct slab **list)
+int skv_slabs_longer(const struct skv_pool *p, const struct pool_file *f, uint64_t length,
+		     struct slab **list)
 {
 	uint32_t before = NO_SLAB;
 
 	*list = NULL;
 	for (uint64_t u = (f->length - p->options.trailer) / p->options.unit; u < f->n_units; u++) {
 		uint32_t handle = f->units[u].slab;
-		const struct slab *old = handle == NO_SLAB || handle == before ? NULL : p->slabs[handle];
+		const struct slab *old =
+			handle == NO_SLAB || handle == before ? NULL : p->slabs[handle];
 		struct slab *s;
 
 		before = handle;
-		if (!old || skv_window_slots(p, old->class, length, old->at.first, old->at.units, NULL) == old->slots)
+		if (!old || skv_window_slots(p, old->class, length, old->at.first, old->at.units,
+					     NULL) == old->slots)
 			continue;
 		s = slab_make(p, old->class, old->at, length);
 		if (!s) {
@@ -216,7 +220,8 @@ void skv_slab_list(struct slab *s)
 
 void skv_slab_use(struct slab *s, uint32_t first, uint32_t count)
 {
-	assert(first < s->slots && count <= s->slots - first && skv_bits_all(s->busy, first, count, false));
+	assert(first < s->slots && count <= s->slots - first &&
+	       skv_bits_all(s->busy, first, count, false));
 	skv_slab_unlist(s);
 	skv_bits_fill(s->busy, first, count, true);
 	memset(s->owner + first, 0, count * sizeof *s->owner);
@@ -231,7 +236,8 @@ static void set_free(struct slab *s, uint32_t first, uint32_t count)
 	uint32_t run;
 
 	skv_bits_fill(s->busy, first, count, false);
-	run = skv_bits_next(s->busy, first + count, s->slots, true) - first + skv_bits_clear_before(s->busy, first);
+	run = skv_bits_next(s->busy, first + count, s->slots, true) - first +
+	      skv_bits_clear_before(s->busy, first);
 	if (run > s->longest)
 		s->longest = run;
 }
@@ -241,7 +247,8 @@ static void bury(struct slab *s, uint32_t first, uint32_t count)
 {
 	uint32_t per = s->class->per_segment;
 
-	assert(skv_bits_all(s->dead_bits, first, count, false) && skv_bits_all(s->busy, first, count, true));
+	assert(skv_bits_all(s->dead_bits, first, count, false) &&
+	       skv_bits_all(s->busy, first, count, true));
 	skv_bits_fill(s->dead_bits, first, count, true);
 	s->dead += count;
 	for (uint32_t at = first / per * per; at < first + count; at += per) {
@@ -258,7 +265,8 @@ static void bury(struct slab *s, uint32_t first, uint32_t count)
 void skv_slab_unuse(struct slab *s, uint32_t first, uint32_t count, bool held)
 {
 	assert(first < s->slots && count <= s->slots - first);
-	assert(held ? s->held >= count : s->used >= count && s->at.file->used_bytes >= count * s->class->stride);
+	assert(held ? s->held >= count
+		    : s->used >= count && s->at.file->used_bytes >= count * s->class->stride);
 	skv_slab_unlist(s);
 	if (held) {
 		skv_bits_fill(s->held_bits, first, count, false);

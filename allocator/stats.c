@@ -1,5 +1,5 @@
 /*
- * stats.c - looking into a pool: slabs, owners, sums. Changes nothing but owners.
+ * stats.c - reads a pool: slabs, owners, totals. Changes nothing but owners.
  *
  * The caller serialises calls.
  */
@@ -38,7 +38,8 @@ bool skv_pool_is_used(const struct skv_pool *p, uint32_t slab, uint32_t slot)
 	return slot_used(p->slabs[slab], slot);
 }
 
-void skv_pool_segment(const struct skv_pool *p, uint32_t slab, uint32_t slot, uint32_t *first, uint32_t *count)
+void skv_pool_segment(const struct skv_pool *p, uint32_t slab, uint32_t slot, uint32_t *first,
+		      uint32_t *count)
 {
 	const struct slab *s = slab_with(p, slab, slot);
 	uint32_t per = s->class->per_segment ? s->class->per_segment : 1;
@@ -95,7 +96,7 @@ void skv_pool_stats(const struct skv_pool *p, struct skv_pool_stats *out)
 		st.used_bytes += s->used * s->class->stride;
 		st.held_bytes += s->held * s->class->stride;
 		st.dead_bytes += s->dead * s->class->stride;
-		/* The bound says which slabs need no look. */
+		/* The bound says which slabs can be skipped. */
 		if (s->longest > st.largest_free_run)
 			st.largest_free_run = u64_max(st.largest_free_run, skv_slab_longest(s));
 	}

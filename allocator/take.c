@@ -1,5 +1,5 @@
 /*
- * take.c - taking exactly these slots: how recovery rebuilds a pool from durable records.
+ * take.c - takes exact slots: how recovery rebuilds a pool from durable records.
  *
  * A record that hands slots out proves that they were free then, so whatever this pool still holds
  * there (its holds were restarted with their full duration) gives way, whole slabs included. What
@@ -21,7 +21,8 @@ static bool place_fits(const struct pool_file *f, struct skv_slab_place place)
 }
 
 /* The slab that has the slots already. */
-static struct slab *slab_there(const struct skv_pool *p, const struct pool_class *c, struct window w)
+static struct slab *slab_there(const struct skv_pool *p, const struct pool_class *c,
+			       struct window w)
 {
 	uint32_t handle = w.file->units[w.first].slab;
 	struct slab *s = handle == NO_SLAB ? NULL : p->slabs[handle];

@@ -1,14 +1,14 @@
 /*
- * units.c - which units of which file are free: a buddy system over all files of a pool.
+ * units.c - free units: a buddy system over all files of a pool.
  *
  * Owns pool_file, pool_unit and the lists of free blocks. A free block is 2^order units, aligned to
  * its length, and as long as it can be. A window is cut from the shortest block that has one, so
  * long windows are not broken while shorter ones serve; giving a window back merges it with its
- * buddies. Finding, claiming and releasing cost O(orders), and O(classes) to keep what each class could have in free
- * blocks, however many files there are.
+ * buddies. Finding, claiming and releasing cost O(orders), and O(classes) to keep what each class
+ * could have in free blocks, however many files there are.
  *
- * Frozen units (skv_pool_freeze_free) are in no slab and in no list either until they thaw. Free blocks of a
- * draining file are in lists of their own.
+ * Frozen units (skv_pool_freeze_free) are in no slab and in no list either until they thaw. Free
+ * blocks of a draining file are in lists of their own.
  *
  * The caller serialises calls.
  */
@@ -28,7 +28,7 @@ static struct pool_unit **list_of(struct skv_pool *p, const struct pool_unit *u,
 	return u->file->draining ? &p->parked_blocks[order] : &p->free_blocks[order];
 }
 
-/* A free block comes to be (sign 1) or goes. */
+/* A free block appears (sign 1) or disappears (-1). */
 static void count_block(struct skv_pool *p, const struct pool_unit *u, uint32_t order, int sign)
 {
 	const struct pool_file *f = u->file;
@@ -66,7 +66,8 @@ static void block_link(struct skv_pool *p, struct pool_unit *u, uint32_t order)
 	struct pool_unit **head = list_of(p, u, order);
 
 	assert(u->slab == NO_SLAB && !u->frozen);
-	assert(index_of(u) % (UINT32_C(1) << order) == 0 && UINT32_C(1) << order <= u->file->n_units - index_of(u));
+	assert(index_of(u) % (UINT32_C(1) << order) == 0 &&
+	       UINT32_C(1) << order <= u->file->n_units - index_of(u));
 	count_block(p, u, order, 1);
 
 	u->order = (uint8_t)order;
@@ -169,7 +170,8 @@ void skv_file_forget(struct skv_pool *p, struct pool_file *f)
 	skv_free(f);
 }
 
-struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file *f, uint32_t end, uint32_t *unit)
+struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file *f, uint32_t end,
+				uint32_t *unit)
 {
 	while (*unit < end) {
 		uint32_t handle = f->units[*unit].slab;
@@ -183,8 +185,8 @@ struct slab *skv_file_next_slab(const struct skv_pool *p, const struct pool_file
 	return NULL;
 }
 
-/* Moves the units to a longer array. The lists hold pointers into the old one, hence the relinking.
- * The last unit, if it was short, counts as whole from now on. */
+/* Moves the units to a longer array. The lists point into the old one and are relinked. The last
+ * unit, if it was short, counts as whole from now on. */
 static void move_units(struct skv_pool *p, struct pool_file *f, struct pool_unit *to, uint32_t n)
 {
 	struct pool_unit *old = f->units;
@@ -289,7 +291,7 @@ uint64_t skv_block_slots(const struct skv_pool *p, const struct pool_class *c, u
 
 		slots += skv_window_slots(p, c, length, (uint32_t)at, units, NULL);
 		/* Windows that begin at multiples of `align`, clear of header and trailer, are
-		 * alike: count them at once. */
+		 * alike: count them together. */
 		if (bytes % c->align != 0 || at * o->unit < o->header || at + units >= clear)
 			continue;
 		slots += (clear - at - units) / units * skv_class_slots(c, bytes);
@@ -405,7 +407,7 @@ uint64_t skv_units_thaw(struct skv_pool *p, struct window w)
 	return n;
 }
 
-/* One file at least, so that it comes to an end. */
+/* At least one file, so that thawing makes progress. */
 uint64_t skv_units_thaw_some(struct skv_pool *p)
 {
 	uint64_t looked = 0, n = 0;

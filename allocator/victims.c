@@ -1,5 +1,5 @@
 /*
- * victims.c - which slabs to empty when a class has no room and no window is free.
+ * victims.c - chooses slabs to empty when a class has no slot and no window is free.
  *
  * Reads the unit map, window by window; changes nothing. Costs O(units) and is called only when an
  * allocation has failed. The caller serialises calls.
@@ -40,7 +40,9 @@ static struct slab *next_slab(const struct skv_pool *p, struct window w, uint32_
  * units, no slot, or nothing there to empty. */
 static bool weigh(const struct search *f, struct window w, struct candidate *out)
 {
-	struct candidate c = { .at = w, .tie = (w.first / w.units + f->turn) * 2654435761u + w.file->id * 40503u };
+	struct candidate c =
+		{ .at = w, .tie = (w.first / w.units + f->turn) * 2654435761u +
+			  w.file->id * 40503u };
 	struct slab *s;
 
 	if (skv_window_slots(f->p, f->c, w.file->length, w.first, w.units, NULL) == 0)
@@ -145,8 +147,8 @@ static int answer(const struct search *f, const struct candidate *c, uint32_t **
 	return SKV_OK;
 }
 
-int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct skv_victims *v, uint32_t **slabs,
-			  size_t *n_slabs)
+int skv_pool_find_victims(struct skv_pool *p, uint32_t class_id, const struct skv_victims *v,
+			  uint32_t **slabs, size_t *n_slabs)
 {
 	struct search f = { .p = p, .turn = ++p->victim_turn };
 	int status = SKV_E_NO_SPACE;

@@ -8,7 +8,8 @@
 #include <string.h>
 
 #define MAGIC "SKVSLAB\n"
-#define FORMER_MAGIC "KVBSLAB\n" /* before the product was named slabkv; nothing was released under it */
+#define FORMER_MAGIC "KVBSLAB\n" /* from before the product was named slabkv; nothing was released
+				  * under it */
 #define SUM_AT (SKV_SUPERBLOCK_SIZE - 8)
 
 static void put_le(uint8_t *p, uint64_t v, int n)
@@ -48,18 +49,21 @@ int skv_superblock_decode(const uint8_t in[SKV_SUPERBLOCK_SIZE], struct skv_supe
 	const uint8_t *magic = skv_get_bytes(&r, 8);
 
 	if (skv_superblock_is_former(magic))
-		return skv_fail(err, SKV_E_FOREIGN, NULL,
-				"written before the product was named slabkv, in a format that is no longer read: use an "
-				"empty directory");
+		return skv_fail(
+			err, SKV_E_FOREIGN, NULL,
+			"written before the product was named slabkv, in a format that is no "
+			"longer read: use an empty directory");
 	if (memcmp(magic, MAGIC, 8) != 0)
-		return skv_fail(err, SKV_E_FOREIGN, NULL, "no slabkv superblock: not a file of slabkv");
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
+				"no slabkv superblock: not a slabkv file");
 	if (skv_get_u64(&tail) != skv_checksum(in, SUM_AT))
 		return skv_fail(err, SKV_E_CORRUPT, NULL, "the superblock's checksum is wrong");
 	version = skv_get_u32(&r);
 	if (version != SKV_SUPERBLOCK_VERSION)
-		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
-				"superblock version %u; this program knows %u: use a newer one", version,
-				SKV_SUPERBLOCK_VERSION);
+		return skv_fail(
+			err, SKV_E_UNSUPPORTED, NULL,
+			"superblock version %u; this program reads up to %u: use a newer one",
+			version, SKV_SUPERBLOCK_VERSION);
 	out->file = skv_get_u32(&r);
 	memcpy(out->uuid, skv_get_bytes(&r, 16), 16);
 	out->length = skv_get_u64(&r);
@@ -76,7 +80,8 @@ void skv_uuid_to_text(const uint8_t uuid[16], char out[37])
 	char *p = out;
 
 	for (int i = 0; i < 16; i++)
-		p += snprintf(p, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", uuid[i]);
+		p += snprintf(p, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
+			      uuid[i]);
 	SKV_CHECK(p == out + 36);
 }
 

@@ -1,11 +1,11 @@
 /*
  * arena.c - chunked request memory.
  *
- * Owns the chunks of each arena; an arena belongs to one thread at a time and there is no lock. Pieces
- * are cut from 16 KiB chunks; a large piece gets a chunk of its own. Reset keeps one ordinary chunk,
- * so that a connection that serves small requests allocates nothing after the first.
+ * Owns the chunks of each arena; an arena belongs to one thread at a time and needs no lock. Pieces
+ * are cut from 16 KiB chunks; a large piece gets its own chunk. Reset keeps one ordinary chunk, so
+ * that a connection serving small requests allocates nothing after the first.
  *
- * Under AddressSanitizer every piece is a chunk: overruns and uses after reset are then found.
+ * Under AddressSanitizer every piece is a chunk, so that overruns and uses after reset are found.
  */
 #include <skv/arena.h>
 #include <skv/mem.h>
@@ -36,7 +36,7 @@ struct skv_arena_chunk {
 
 void skv_arena_init(struct skv_arena *a) { memset(a, 0, sizeof *a); }
 
-/* Pieces are cut from the head; a chunk for one piece lies behind it. */
+/* Pieces are cut from the head; a chunk for one piece is inserted after it. */
 static struct skv_arena_chunk *add_chunk(struct skv_arena *a, size_t size, bool for_one)
 {
 	struct skv_arena_chunk *c = skv_malloc(HEADER + size);

@@ -1,9 +1,9 @@
 /*
  * bytes.c - little-endian writer and reader for durable formats and wire codecs.
  *
- * No state of its own and no locks: a buffer or reader belongs to one thread at a time. Both remember
- * the first failure, so that a codec writes or reads straight on and asks once at the end. The
- * reader trusts nothing: every length is compared with what is left before it is used.
+ * Stateless, no locks: a buffer or reader belongs to one thread at a time. Both remember the first
+ * failure, so that a codec runs straight through and checks once at the end. The reader trusts
+ * nothing: every length is compared with what is left before it is used.
  */
 #include <skv/bytes.h>
 #include <skv/mem.h>
@@ -47,7 +47,8 @@ bool skv_buf_reserve(struct skv_buf *b, size_t more)
 	if (more <= b->cap - b->len)
 		return true;
 	b->over = b->max && more > b->max - (b->len < b->max ? b->len : b->max);
-	if (b->over || more > SIZE_MAX - b->len || skv_grow(&p, &b->cap, b->len + more, 1) != SKV_OK) {
+	if (b->over || more > SIZE_MAX - b->len ||
+	    skv_grow(&p, &b->cap, b->len + more, 1) != SKV_OK) {
 		b->failed = true;
 		return false;
 	}
@@ -63,7 +64,7 @@ void skv_put_bytes(struct skv_buf *b, const void *p, size_t n)
 	b->len += n;
 }
 
-/* Where n bytes may be written, which count already; NULL: out of memory. */
+/* Extends the buffer by n bytes and returns where to write them; NULL: out of memory. */
 static uint8_t *take(struct skv_buf *b, size_t n)
 {
 	if (!skv_buf_reserve(b, n))

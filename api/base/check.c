@@ -1,4 +1,5 @@
-/* check.c - what a failed check does in a program of ours: it tells where and ends the process. No state; any thread. */
+/* check.c - default handler of failed checks: logs the place and ends the process. Stateless; any
+ * thread. */
 #include <skv/check.h>
 
 #include <stdio.h>
@@ -6,6 +7,6 @@
 
 __attribute__((weak)) bool skv_check_failed(const char *expr, const char *file, int line)
 {
-	fprintf(stderr, "%s:%d: this is not true: %s\n", file, line, expr);
+	fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, expr);
 	abort();
 }

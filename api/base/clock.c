@@ -1,9 +1,9 @@
 /*
- * clock.c - system clocks, the identity of this boot, and a clock that tests turn by hand.
+ * clock.c - system clocks, the identity of this boot, and a manual clock for tests.
  *
- * No state but that of a test's own clock, which is one atomic number. Any thread, no locks. Durations
- * come from CLOCK_BOOTTIME, which goes on while the machine is suspended: a lease that ended while we
- * slept has ended.
+ * No state but a test clock's own, one atomic number. Any thread, no locks. Durations use
+ * CLOCK_BOOTTIME, which advances while the machine is suspended, so that a lease expires during a
+ * suspend.
  */
 #include <skv/clock.h>
 
@@ -62,4 +62,7 @@ void skv_fake_clock_init(struct skv_fake_clock *f, uint64_t start_ms)
 	f->clock = (struct skv_clock){ fake_now, fake_now, f };
 }
 
-void skv_fake_clock_advance(struct skv_fake_clock *f, uint64_t ms) { atomic_fetch_add(&f->now, ms); }
+void skv_fake_clock_advance(struct skv_fake_clock *f, uint64_t ms)
+{
+	atomic_fetch_add(&f->now, ms);
+}

@@ -1,15 +1,16 @@
 /*
- * json_read.c - JSON text to nodes in one forward pass, iterative, with nothing on the stack but the
- * open brackets.
+ * json_read.c - JSON text to nodes in one forward pass, iterative; the only stack is that of open
+ * brackets.
  *
- * Names of an object are compared with those before them; past FEW of them through a hash table, keyed
- * at random, so that nobody can send an object that costs the square of its size.
+ * Names of an object are compared with the previous ones; beyond FEW through a hash table, randomly
+ * keyed, so that nobody can send an object that takes quadratic time.
  *
- * The place of a fault is the end of the token at fault, so that the text before it tells in which field
- * it is (api/v1/scan.c); that is why an unexpected token is read to its end before it is refused. Faults
- * and places are those of jansson 2.14, which this replaced; tests/api/reference holds us to that.
+ * The position of a fault is the end of the offending token, so that the text before it shows in
+ * which field it is (api/v1/scan.c); therefore an unexpected token is read to its end before it is
+ * refused. Faults and positions are those of jansson 2.14, which this replaced; tests/api/reference
+ * checks that.
  *
- * Owns nothing: nodes, tables and unescaped strings belong to the arena. No state; any thread.
+ * Owns nothing: nodes, tables and unescaped strings belong to the arena. Stateless; any thread.
  */
 #include <skv/hash.h>
 #include <skv/json.h>
@@ -47,7 +48,7 @@ static bool fail(struct reader *r, enum skv_json_fault fault)
 	return false;
 }
 
-/* The next byte that is no space, -1 at the end. */
+/* The next byte that is not white space, -1 at the end. */
 static int peek(struct reader *r)
 {
 	const char *p = r->a.p, *end = r->a.end;
@@ -60,7 +61,7 @@ static int peek(struct reader *r)
 
 static bool is_letter(char c) { return (unsigned char)((c | 0x20) - 'a') < 26; }
 
-/* Refuses the token that begins here: after it, or where it is no token itself. */
+/* Refuses the token that begins here: at its end, or at its start if it is not a token. */
 static bool unexpected(struct reader *r, const char *what)
 {
 	struct skv_json_at *a = &r->a;
@@ -115,7 +116,7 @@ static struct skv_json_node *add(struct reader *r)
 	return &r->nodes[r->n++];
 }
 
-/* The string that begins here. */
+/* Reads the string that begins here. */
 static bool string(struct reader *r)
 {
 	const char *s = ++r->a.p;
@@ -149,13 +150,14 @@ static bool string(struct reader *r)
 	return true;
 }
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
-/* Puts a name into the set; false if one like it is there. */
+/* Adds a name to the set; false if it is there already. */
 static bool set_add(struct reader *r, struct level *l, uint32_t node)
 {
 	const struct skv_json_node *name = &r->nodes[node];
-	uint32_t at = (uint32_t)skv_key_from_string(&r->secret, name->s, name->n).lo & (l->set_size - 1);
+	uint32_t at =
+		(uint32_t)skv_key_from_string(&r->secret, name->s, name->n).lo & (l->set_size - 1);
 
 	for (; l->set[at]; at = (at + 1) & (l->set_size - 1))
 		if (skv_json_is(&r->nodes[l->set[at] - 1], name->s, name->n))
@@ -183,7 +185,7 @@ static bool set_grow(struct reader *r, struct level *l)
 	return true;
 }
 
-/* The newest node is a name of the object: is it a new one? */
+/* Is the newest node, a name, new in its object? */
 static bool name_is_new(struct reader *r, struct level *l)
 {
 	const struct skv_json_node *last = &r->nodes[r->n - 1], *name = &r->nodes[l->node + 1];
@@ -212,7 +214,7 @@ static bool name(struct reader *r, struct level *l, int c)
 	return true;
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool open_bracket(struct reader *r, bool object)
 {
@@ -255,7 +257,7 @@ static bool word(struct reader *r, const char *text, size_t n, enum skv_json_typ
 	return true;
 }
 
-/* A value that begins with `c`. A bracket is only opened. */
+/* Reads a value that begins with `c`. A bracket is only opened. */
 static bool value(struct reader *r, int c)
 {
 	struct skv_json_node *v;
@@ -284,7 +286,7 @@ static bool value(struct reader *r, int c)
 static bool document(struct reader *r)
 {
 	int c = peek(r);
-	bool first = true; /* right behind an opening bracket */
+	bool first = true; /* right after an opening bracket */
 
 	if (c != '{' && c != '[')
 		return unexpected(r, "{ is expected");
@@ -334,8 +336,8 @@ bool skv_json_parse(struct skv_json_doc *doc, struct skv_arena *arena, const cha
 	r.limits = *limits;
 	if (r.limits.depth > SKV_JSON_MAX_DEPTH)
 		r.limits.depth = SKV_JSON_MAX_DEPTH;
-	/* What a list of 128-bit keys in hex, or of pairs of a 256-bit one and something short, needs at once; denser texts
-	 * grow it. */
+	/* Estimated for a list of 128-bit keys in hex, or of pairs of a 256-bit one and something
+	 * short; denser texts grow it. */
 	r.cap = 16 + n / 24;
 	*doc = (struct skv_json_doc){ .root = NULL };
 	if (n > UINT32_MAX || r.cap > MAX_NODES)
@@ -364,7 +366,8 @@ void skv_json_line(const char *text, size_t at, unsigned *line, unsigned *column
 	}
 }
 
-const struct skv_json_node *skv_json_get(const struct skv_json_node *object, const char *name, size_t n)
+const struct skv_json_node *skv_json_get(const struct skv_json_node *object, const char *name,
+					 size_t n)
 {
 	const struct skv_json_node *at;
 

@@ -1,11 +1,11 @@
 /*
  * json_text.c - strings and numbers inside JSON text.
  *
- * Strings are searched eight bytes at a time for what needs a look: a quote, a backslash, a control
- * character, anything not ASCII. Numbers are never rounded on the way: an integer is exact or refused,
- * and whether a fraction fits a double is decided on its digits.
+ * Strings are scanned eight bytes at a time for a quote, a backslash, a control character, anything
+ * not ASCII. Numbers are never rounded: an integer is exact or refused, and whether a fraction fits
+ * a double is decided by its digits.
  *
- * No state, no memory; any thread.
+ * Stateless, no allocation; any thread.
  */
 #include "json_text.h"
 
@@ -18,7 +18,8 @@
 
 static bool is_digit(char c) { return (unsigned char)(c - '0') <= 9; }
 
-bool skv_json_stop(struct skv_json_at *a, const char *p, enum skv_json_fault fault, const char *what)
+bool skv_json_stop(struct skv_json_at *a, const char *p, enum skv_json_fault fault,
+		   const char *what)
 {
 	uint32_t c;
 
@@ -30,9 +31,9 @@ bool skv_json_stop(struct skv_json_at *a, const char *p, enum skv_json_fault fau
 	return false;
 }
 
-/* ---- strings ------------------------------------------------------------------------------------ */
+/* ---- strings --------------------------------------------------------------------------------- */
 
-/* The next byte that is no plain ASCII character of a string. */
+/* The next byte that is not a plain ASCII character of a string. */
 static const char *plain_end(const char *p, const char *end)
 {
 	while (end - p >= 8) {
@@ -40,8 +41,9 @@ static const char *plain_end(const char *p, const char *end)
 
 		memcpy(&x, p, 8);
 		x = le64toh(x);
-		/* A borrow can only fake a hit above a true one, and the lowest is taken. */
-		hit = (x | (x - 0x20 * ONES) | ((x ^ '"' * ONES) - ONES) | ((x ^ '\\' * ONES) - ONES)) &
+		/* A borrow can only fake a match above a true one, and the lowest is taken. */
+		hit = (x | (x - 0x20 * ONES) | ((x ^ '"' * ONES) - ONES) |
+		       ((x ^ '\\' * ONES) - ONES)) &
 		      HIGHS;
 		if (hit)
 			return p + __builtin_ctzll(hit) / 8;
@@ -60,7 +62,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The byte at p makes no escape: it counts as read. */
+/* The byte at p is not a valid escape; it counts as read. */
 static bool bad_escape(struct skv_json_at *a, const char *p)
 {
 	skv_json_stop(a, p, SKV_JSON_SYNTAX, "invalid escape");
@@ -69,7 +71,7 @@ static bool bad_escape(struct skv_json_at *a, const char *p)
 	return false;
 }
 
-/* p: behind the backslash. */
+/* p: after the backslash. */
 static bool skip_escape(struct skv_json_at *a, const char *p)
 {
 	if (p == a->end || !*p || !strchr("\"\\/bfnrtu", *p))
@@ -104,7 +106,8 @@ bool skv_json_skip_string(struct skv_json_at *a, bool *escaped)
 		}
 		n = (uint8_t)*p < 0x80 ? 0 : skv_utf8_next(p, (size_t)(a->end - p), &c);
 		if (n == 0)
-			return skv_json_stop(a, p, SKV_JSON_SYNTAX, "control character in a string");
+			return skv_json_stop(a, p, SKV_JSON_SYNTAX,
+					     "control character in a string");
 		a->p = p + n;
 	}
 }
@@ -129,7 +132,7 @@ static size_t put_utf8(char *out, uint32_t c)
 	return n;
 }
 
-/* The character of \uXXXX at `s`, which stands behind the u; UINT32_MAX if it is half a pair. */
+/* The character of \uXXXX, `s` being after the u; UINT32_MAX for half a pair. */
 static uint32_t unicode(const char *s, const char *end, size_t *used)
 {
 	uint32_t c = hex4(s), low;
@@ -176,7 +179,7 @@ size_t skv_json_unescape(const char *s, size_t n, char *out, bool *nul)
 	return (size_t)(o - out);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* The smallest number that a double rounds to infinity: 2^1024 - 2^970. */
 static const char too_large[] =
@@ -199,11 +202,12 @@ static bool digits_too_large(const char *s, const char *end)
 			return *s > *t;
 		t++;
 	}
-	/* The text has ended first: less, unless only zeros were to come; and the last digit is none. */
+	/* The text has ended first: less, unless only zeros were to come; and the last digit is not
+	 * zero. */
 	return !*t;
 }
 
-/* A checked fraction, from behind the sign. */
+/* For a checked fraction, from after the sign. */
 static bool real_too_large(const char *s, const char *end)
 {
 	const int64_t limit = (int64_t)1 << 40; /* more than any text has digits */
@@ -244,8 +248,9 @@ static const char *digits(const char *p, const char *end)
 	return p;
 }
 
-/* p: at the point or e behind the digits of a number that begins at `start`. */
-static bool fraction(struct skv_json_at *a, const char *start, const char *p, struct skv_json_node *out)
+/* p: at the point or e after the digits of a number that begins at `start`. */
+static bool fraction(struct skv_json_at *a, const char *start, const char *p,
+		     struct skv_json_node *out)
 {
 	static const char what[] = "a digit is missing";
 	bool minus = *start == '-';
@@ -273,7 +278,7 @@ static bool fraction(struct skv_json_at *a, const char *start, const char *p, st
 	return true;
 }
 
-/* The number that eight digits at p make; false if they are no eight digits. */
+/* The number formed by eight digits at p; false if they are not eight digits. */
 static inline bool eight_digits(const char *p, uint64_t *out)
 {
 	uint64_t x;
@@ -302,8 +307,9 @@ bool skv_json_number(struct skv_json_at *a, bool wide, struct skv_json_node *out
 		if (++p < end && is_digit(*p))
 			return skv_json_stop(a, p, SKV_JSON_SYNTAX, "a number begins with 0");
 	} else {
-		/* Two eights fit without a look, whatever they are. */
-		for (const char *most = p + 16; p < most && end - p >= 8 && eight_digits(p, &eight); p += 8)
+		/* Sixteen digits always fit: no overflow check. */
+		for (const char *most = p + 16; p < most && end - p >= 8 && eight_digits(p, &eight);
+		     p += 8)
 			v = v * 100000000 + eight;
 		for (; p < end && is_digit(*p); p++)
 			if (__builtin_mul_overflow(v, 10u, &v) ||

@@ -1,14 +1,14 @@
 /*
- * json_write.c - JSON writer over struct skv_buf. No state, no tree, no allocation but the buffer's.
+ * json_write.c - JSON writer over struct skv_buf. Stateless; allocates only the buffer.
  *
- * Any thread, one at a time per buffer. It never checks that the caller's brackets match: the round
- * trip tests do.
+ * Any thread, one at a time per buffer. It does not check that the caller's brackets match: the
+ * round-trip tests do.
  */
 #include <skv/json_out.h>
 
 #include <skv/utf8.h>
 
-/* ---- raw ---------------------------------------------------------------------------------------- */
+/* ---- raw ------------------------------------------------------------------------------------- */
 
 static const char pairs[] = "00010203040506070809101112131415161718192021222324"
 			    "25262728293031323334353637383940414243444546474849"
@@ -72,7 +72,7 @@ char *skv_jraw_key(char *p, struct skv_key key)
 	return p;
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Stores a comma, unless this is the first thing after a bracket or the value of a field. */
 static char *separate(const struct skv_buf *b, char *p)
@@ -84,7 +84,7 @@ static char *separate(const struct skv_buf *b, char *p)
 	return p;
 }
 
-/* Room for a comma and n bytes; NULL when there is none. */
+/* Makes room for a comma and n bytes; NULL if out of memory. */
 static char *begin(struct skv_buf *b, size_t n)
 {
 	char *p = skv_jraw_begin(b, n + 1);
@@ -209,7 +209,8 @@ static void quote(struct skv_buf *b, const char *text, size_t length, bool mend)
 	value(b, "\"", 1);
 	while (s < end) {
 		uint32_t c;
-		size_t n = mend && (uint8_t)*s >= 0x80 ? skv_utf8_next(s, (size_t)(end - s), &c) : 1;
+		size_t n =
+			mend && (uint8_t)*s >= 0x80 ? skv_utf8_next(s, (size_t)(end - s), &c) : 1;
 
 		if (n && (uint8_t)*s >= 0x20 && *s != '"' && *s != '\\') {
 			s += n;

@@ -1,6 +1,4 @@
-/*
- * key_set.c - the seed of all key sets, and how large they are (key_set.h). State: the seed. Any thread.
- */
+/* key_set.c - the seed and the sizes of key sets (key_set.h). State: the seed. Any thread. */
 #include <skv/key_set.h>
 
 #include <pthread.h>

@@ -1,10 +1,12 @@
 /*
  * lock.c - pthread locks that know their owner.
  *
- * The owner is written only by the thread that holds the lock, and compared only with the asking thread itself.
+ * The owner is written only by the thread that holds the lock, and compared only with the asking
+ * thread itself.
  *
- * Misuse (lock twice, unlock as a stranger, wait without holding) is a failed check in every build: it is a bug
- * of ours, never input. Where a check lets the program go on (skv/check.h), such a call does nothing.
+ * Misuse (locking twice, unlocking as another thread, waiting without holding) is a failed check in
+ * every build: a bug of ours, never input. If a check lets the program go on (skv/check.h), such a
+ * call does nothing.
  */
 #undef NDEBUG
 #include <skv/lock.h>
@@ -53,37 +55,65 @@ void skv_rwlock_init(struct skv_rwlock *l)
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_rwlockattr_t a;
 
-	l->n = processors < 1 ? 1 : processors < (long)SKV_RWLOCK_STRIPES ? (uint32_t)processors : SKV_RWLOCK_STRIPES;
+	l->n = processors < 1                          ? 1
+	       : processors < (long)SKV_RWLOCK_STRIPES ? (uint32_t)processors
+						       : SKV_RWLOCK_STRIPES;
 	MUST(pthread_rwlockattr_init(&a));
 	/* Writers (starts, finishes) must not starve behind a stream of lookups. */
 	MUST(pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP));
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_init(&l->stripe[i].l, &a));
 	MUST(pthread_rwlockattr_destroy(&a));
+	MUST(pthread_mutex_init(&l->turn, NULL));
 	atomic_init(&l->writer, 0);
+	atomic_init(&l->waiting, 0);
+	atomic_init(&l->waits, 0);
+	atomic_init(&l->waited_us, 0);
 }
 
 void skv_rwlock_destroy(struct skv_rwlock *l)
 {
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_destroy(&l->stripe[i].l));
+	MUST(pthread_mutex_destroy(&l->turn));
 }
 
-/* Threads are dealt out to stripes in the order in which they first read; each stays with its own. */
+/* Threads get stripes in the order of their first reads, and keep them. */
 static pthread_rwlock_t *own_stripe(struct skv_rwlock *l)
 {
 	static _Atomic uint32_t threads;
 	static _Thread_local uint32_t number; /* of this thread, from 1 */
 
 	if (number == 0)
-		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % (1u << 30) + 1;
+		number = atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) % (1u << 30) +
+			 1;
 	return &l->stripe[number % l->n].l;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void read_later(struct skv_rwlock *l)
+{
+	uint64_t since = now_us();
+
+	atomic_fetch_add_explicit(&l->waiting, 1, memory_order_relaxed);
+	MUST(pthread_rwlock_rdlock(own_stripe(l)));
+	atomic_fetch_sub_explicit(&l->waiting, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&l->waits, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&l->waited_us, now_us() - since, memory_order_relaxed);
 }
 
 void skv_rwlock_read(struct skv_rwlock *l)
 {
 	SKV_CHECK(!skv_thread_reads && !skv_rwlock_write_held(l));
-	MUST(pthread_rwlock_rdlock(own_stripe(l)));
+	if (pthread_rwlock_tryrdlock(own_stripe(l)) != 0)
+		read_later(l);
 	skv_thread_reads = l;
 	skv_thread_locks++;
 }
@@ -100,6 +130,8 @@ void skv_rwlock_write(struct skv_rwlock *l)
 {
 	SKV_CHECK(skv_thread_reads != l);
 	MUST(skv_rwlock_write_held(l));
+	/* If writers waited for the stripes, each would hand them to the next, past all readers. */
+	MUST(pthread_mutex_lock(&l->turn));
 	for (uint32_t i = 0; i < l->n; i++)
 		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
 	atomic_store_explicit(&l->writer, skv_thread(), memory_order_relaxed);
@@ -113,6 +145,7 @@ void skv_rwlock_write_unlock(struct skv_rwlock *l)
 	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
 	for (uint32_t i = l->n; i-- > 0;)
 		MUST(pthread_rwlock_unlock(&l->stripe[i].l));
+	MUST(pthread_mutex_unlock(&l->turn));
 }
 
 void skv_cond_init(struct skv_cond *c)

@@ -1,12 +1,12 @@
 /*
- * log.c - one line per call, written with a single write(2), so that lines of several threads do not
- * mix.
+ * log.c - one line per call, written with a single write(2), so that lines of several threads do
+ * not mix.
  *
- * Owns the sink's settings, set once before threads start and only read afterwards, but for the level,
- * an atomic; no lock. Any thread. Texts may hold anything that came from outside: control characters (also those of two
- * bytes, and the line separators of Unicode) never reach the sink, so nobody can forge a line or
- * steer a terminal, and a JSON line is valid UTF-8 whatever the text was. Component, field names and
- * formats are our own. A line that cannot be written is lost: there is nowhere left to say so.
+ * Owns the log's settings, set once before threads start and then only read, except the level, an
+ * atomic; no lock. Any thread. Texts may contain anything from outside: control characters (also
+ * two-byte ones, and Unicode's line separators) never reach the log, so nobody can forge a line or
+ * control a terminal, and a JSON line is valid UTF-8 whatever the text was. Component, field names
+ * and formats are our own. A line that cannot be written is lost.
  */
 #include <skv/bytes.h>
 #include <skv/log.h>
@@ -56,7 +56,7 @@ bool skv_log_level_parse(const char *s, enum skv_log_level *out)
 	return false;
 }
 
-/* Characters that could end a line or steer a terminal. */
+/* Characters that could end a line or control a terminal. */
 static bool is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029;
@@ -72,7 +72,7 @@ static void put_json_string(struct skv_buf *b, const char *s)
 		size_t n = skv_utf8_next(s, left, &c);
 
 		if (n == 0) {
-			skv_buf_printf(b, "\\ufffd"); /* a byte that is no character */
+			skv_buf_printf(b, "\\ufffd"); /* an invalid byte */
 			n = 1;
 		} else if (is_control(c)) {
 			skv_buf_printf(b, "\\u%04x", c);
@@ -87,8 +87,8 @@ static void put_json_string(struct skv_buf *b, const char *s)
 	skv_put_u8(b, '"');
 }
 
-/* Text form: what is no printable character becomes '?'. A value is quoted when a reader could not
- * tell where it ends, and then escapes its own quotes. */
+/* Text form: unprintable characters become '?'. A value is quoted, with its quotes escaped, if its
+ * end would be ambiguous. */
 static void put_text(struct skv_buf *b, const char *s, bool value)
 {
 	bool quote = value && (*s == '\0' || strpbrk(s, " \"=") != NULL);
@@ -127,26 +127,43 @@ static void put_time(char *out, size_t n)
 	snprintf(out + len, n - len, ".%03ldZ", t.tv_nsec / 1000000);
 }
 
+/* The rest of a JSON line that has begun. */
+static void put_json_fields(struct skv_buf *b, const struct skv_log_field *fields, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		skv_buf_printf(b, ",\"%s\":", fields[i].key);
+		put_json_string(b, fields[i].value);
+	}
+	skv_put_bytes(b, "}\n", 2);
+}
+
+void skv_log_json(struct skv_buf *b, const struct skv_log_field *fields, size_t n)
+{
+	char when[40];
+
+	put_time(when, sizeof when);
+	skv_buf_printf(b, "{\"time\":\"%s\"", when);
+	put_json_fields(b, fields, n);
+}
+
 bool skv_log_is_json(void)
 {
 	return sink.json;
 }
 
-void skv_log_line(struct skv_buf *b, enum skv_log_level level, const char *component, const char *message,
-		  const struct skv_log_field *fields, size_t n)
+void skv_log_line(struct skv_buf *b, enum skv_log_level level, const char *component,
+		  const char *message, const struct skv_log_field *fields, size_t n)
 {
 	char when[40];
 
 	put_time(when, sizeof when);
 	if (sink.json) {
-		skv_buf_printf(b, "{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"message\":", when,
-			       names[level], component);
+		skv_buf_printf(
+			b,
+			"{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"message\":", when,
+			names[level], component);
 		put_json_string(b, message);
-		for (size_t i = 0; i < n; i++) {
-			skv_buf_printf(b, ",\"%s\":", fields[i].key);
-			put_json_string(b, fields[i].value);
-		}
-		skv_put_bytes(b, "}\n", 2);
+		put_json_fields(b, fields, n);
 		return;
 	}
 	skv_buf_printf(b, "%s %-5s %s: ", when, names[level], component);

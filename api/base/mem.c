@@ -1,5 +1,5 @@
 /*
- * mem.c - malloc, and large regions from mmap, with a fault point.
+ * mem.c - malloc, and large regions from mmap, with fault injection.
  *
  * State: two atomic counters, used by tests only; switched off, the cost is one relaxed load. Any
  * thread, no locks. Size 0 yields a pointer that can be freed, so that NULL always means "out of
@@ -37,7 +37,10 @@ unsigned long skv_mem_count(void) { return atomic_load(&counted); }
 
 void *skv_malloc(size_t size) { return fails() ? NULL : malloc(size ? size : 1); }
 
-void *skv_calloc(size_t n, size_t size) { return fails() ? NULL : calloc(n ? n : 1, size ? size : 1); }
+void *skv_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : calloc(n ? n : 1, size ? size : 1);
+}
 
 void *skv_realloc(void *p, size_t size) { return fails() ? NULL : realloc(p, size ? size : 1); }
 

@@ -1,8 +1,9 @@
 /*
- * siphash.c - SipHash-2-4 with 128 bits of four strings of one length at a time, with what vectors the processor has.
+ * siphash.c - SipHash-2-4 with 128 bits of four strings of equal length at a time, using vector
+ * registers.
  *
- * The same function as libsodium's, which hash.c uses for single strings. A round is a chain of dependent steps, so four
- * strings take little more time than one. No state; any thread.
+ * The same function as libsodium's, which hash.c uses for single strings. A round is a chain of
+ * dependent steps, so four strings take little more time than one. Stateless; any thread.
  */
 #include <skv/hash.h>
 
@@ -79,7 +80,11 @@ static void hash_any(const struct skv_key_batch *b) { hash(b); }
 
 #ifdef __x86_64__
 __attribute__((target("avx2"))) static void hash_avx2(const struct skv_key_batch *b) { hash(b); }
-__attribute__((target("avx512f,avx512vl"))) static void hash_avx512(const struct skv_key_batch *b) { hash(b); }
+
+__attribute__((target("avx512f,avx512vl"))) static void hash_avx512(const struct skv_key_batch *b)
+{
+	hash(b);
+}
 #endif
 
 static void hash_lanes(const struct skv_key_batch *b)

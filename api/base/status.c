@@ -1,8 +1,9 @@
 /*
- * status.c - texts and codes of the one result list, and the way to explain a failure.
+ * status.c - texts and codes of the results, and skv_fail.
  *
- * No state, no locks, any thread, no allocation: a failure can be explained when memory is gone. The
- * table comes from SKV_STATUS_MAP; nothing else in the product maps a status to HTTP or gRPC.
+ * Stateless, no locks, any thread, no allocation: a failure can be explained when memory is
+ * exhausted. The table comes from SKV_STATUS_MAP; nothing else in the product maps a status to HTTP
+ * or gRPC.
  */
 #include <skv/status.h>
 
@@ -60,7 +61,8 @@ static void copy_cut(char *out, size_t size, const char *text)
 
 int skv_fail(struct skv_error *err, int status, const char *field, const char *fmt, ...)
 {
-	char message[SKV_MESSAGE_MAX + 4]; /* more than fits, so that the cut sees what follows */
+	char message[SKV_MESSAGE_MAX + 4]; /* more than fits, so that truncation sees what
+					    * follows */
 	va_list ap;
 
 	if (!err)

@@ -1,9 +1,9 @@
 /*
- * utf8.c - decode one character, cut between characters.
+ * utf8.c - decodes one character, truncates between characters.
  *
- * Texts come from outside and go into logs and error messages, which must be valid UTF-8 for whoever
- * parses them (JSON is). Strict by RFC 3629: a form that some decoder might read as another character
- * is no character. No state, no locks, any thread.
+ * Texts come from outside and go into logs and error messages, which must be valid UTF-8 for those
+ * who parse them. Strict by RFC 3629: forms that decoders might disagree on are invalid. Stateless,
+ * no locks, any thread.
  */
 #include <skv/utf8.h>
 
@@ -35,7 +35,7 @@ size_t skv_utf8_cut(const char *s, size_t n, size_t max)
 
 	if (n <= max)
 		return n;
-	/* At most three bytes of a character can stand before the cut. */
+	/* At most three bytes of a character can precede the cut. */
 	while (at > 0 && max - at < 3 && ((uint8_t)s[at] & 0xc0) == 0x80)
 		at--;
 	return ((uint8_t)s[at] & 0xc0) == 0x80 ? max : at;

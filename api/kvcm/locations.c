@@ -1,10 +1,11 @@
 /*
  * locations.c - CacheLocations in both forms, straight from the core's arrays.
  *
- * What repeats is made once: for each file and spec the text up to the block's number, for each spec the text
- * behind it. A location is then a few copies and two numbers. These pieces live as long as the call.
+ * Repeated text is made once: for each file and spec the text up to the block's number, for each
+ * spec the text after it. A location is then a few copies and two numbers. These pieces live as
+ * long as the call.
  *
- * No state; any thread, one buffer each.
+ * Stateless; any thread, one buffer each.
  */
 #include <skv/kvcm.h>
 
@@ -28,16 +29,17 @@ struct writer {
 	struct skv_buf *out;
 	struct skv_arena arena;
 	bool json;
-	struct piece *uris;               /* [files * n_specs], made when first met; up to the block's number */
+	struct piece *uris;               /* [files * n_specs], made on first use; up to the block's
+					   * number */
 	int *types;                       /* [files]: StorageType; -1: not looked up yet */
-	struct piece sizes[SKV_MAX_SPECS]; /* behind the number, for length[] */
+	struct piece sizes[SKV_MAX_SPECS]; /* after the number, for length[] */
 	uint64_t length[SKV_MAX_SPECS];
 	struct piece names[SKV_MAX_SPECS]; /* binary only */
 	struct piece miss;                 /* JSON: a row without a location */
 	uint32_t miss_columns;             /* for which `miss` was made */
 };
 
-/* What of a row is told. */
+/* What is written of a row. */
 struct row {
 	uint32_t n;
 	uint32_t column[SKV_MAX_SPECS];
@@ -49,7 +51,10 @@ struct row {
 
 static void out_of_memory(struct writer *w) { w->out->failed = true; }
 
-static uint32_t row_of(const struct kvcm_locations *l, uint32_t i) { return l->rows ? l->rows[i] : i; }
+static uint32_t row_of(const struct kvcm_locations *l, uint32_t i)
+{
+	return l->rows ? l->rows[i] : i;
+}
 
 static uint32_t columns_of(const struct kvcm_locations *l, uint32_t row)
 {
@@ -77,14 +82,15 @@ static bool look(const struct kvcm_locations *l, uint32_t i, struct row *out)
 	}
 	if (!out->first)
 		return false;
-	out->status = kvcm_status_name(l->row_status ? (enum kvcm_status)l->row_status[at] : l->status);
+	out->status =
+		kvcm_status_name(l->row_status ? (enum kvcm_status)l->row_status[at] : l->status);
 	out->created_us = (l->row_created_ms ? l->row_created_ms[at] : l->created_ms) * 1000;
 	return true;
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Keeps what the buffer holds. */
+/* Copies what the buffer holds. */
 static struct piece keep(struct writer *w, struct skv_buf *text)
 {
 	struct piece piece = { NULL, text->len };
@@ -109,10 +115,12 @@ static void uri_begin(const struct skv_file_ref *f, const char *root, struct skv
 		       n > 0 && root[0] != '/' ? "/" : "", (int)n, root, f->path);
 }
 
-void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc, struct skv_buf *out)
+void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc,
+	      struct skv_buf *out)
 {
 	uri_begin(f, root, out);
-	skv_buf_printf(out, "%llu&size=%llu", (unsigned long long)(loc->offset / loc->length), (unsigned long long)loc->length);
+	skv_buf_printf(out, "%llu&size=%llu", (unsigned long long)(loc->offset / loc->length),
+		       (unsigned long long)loc->length);
 }
 
 /* JSON: {"name":"tp0","uri":"file://...?blkid= - binary: only the URI. */
@@ -170,7 +178,8 @@ static inline int type_of(struct writer *w, uint32_t file)
 	return w->types[file];
 }
 
-static bool open_writer(struct writer *w, const struct kvcm_locations *l, struct skv_buf *out, bool json)
+static bool open_writer(struct writer *w, const struct kvcm_locations *l, struct skv_buf *out,
+			bool json)
 {
 	size_t n = (size_t)l->files->n * l->n_specs;
 
@@ -191,7 +200,7 @@ static bool open_writer(struct writer *w, const struct kvcm_locations *l, struct
 	return true;
 }
 
-/* Columns of a placeholder: those that are told, whether they are there or not. */
+/* Columns of a placeholder: those requested, present or not. */
 static uint32_t placeholder_columns(const struct kvcm_locations *l, uint32_t i)
 {
 	uint32_t all = l->n_specs < 32 ? ((uint32_t)1 << l->n_specs) - 1 : UINT32_MAX;
@@ -199,11 +208,12 @@ static uint32_t placeholder_columns(const struct kvcm_locations *l, uint32_t i)
 	return l->miss == KVCM_MISS_PLACEHOLDER ? columns_of(l, row_of(l, i)) & all : 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static const char *type_name(int type)
 {
-	return protobuf_c_enum_descriptor_get_value(&kvcm_meta__storage_type__descriptor, type)->name;
+	return protobuf_c_enum_descriptor_get_value(&kvcm_meta__storage_type__descriptor, type)
+		->name;
 }
 
 static void make_miss_json(struct writer *w, uint32_t columns)
@@ -313,7 +323,7 @@ void kvcm_locations_json(const void *locations, struct skv_buf *out)
 	skv_arena_destroy(&w.arena);
 }
 
-/* ---- binary --------------------------------------------------------------------------------------- */
+/* ---- binary ---------------------------------------------------------------------------------- */
 
 /* Tags of CacheLocation, LocationSpec and CacheLocationVector. */
 enum { TYPE = 1 << 3, SPEC_SIZE = 2 << 3, SPECS = 3 << 3 | 2, ID = 4 << 3 | 2, STATUS = 5 << 3 | 2,
@@ -340,7 +350,7 @@ static inline char *put_text(char *p, char tag, const char *s, size_t n)
 
 static inline size_t text_size(size_t n) { return 1 + varint_size(n) + n; }
 
-/* Tag of the field, then the length of what comes, in a vector of its own if that is asked. */
+/* Tag of the field, then the length of what follows, in its own vector if requested. */
 static char *put_head(const struct kvcm_locations *l, char *p, size_t body)
 {
 	p = put_varint(p, (uint64_t)l->field << 3 | 2);
@@ -387,18 +397,21 @@ static void miss_binary(struct writer *w, uint32_t i)
 static void hit_binary(struct writer *w, const struct row *row)
 {
 	const struct piece *uri[SKV_MAX_SPECS], *size[SKV_MAX_SPECS];
-	size_t status = strlen(row->status), uri_n[SKV_MAX_SPECS], spec_n[SKV_MAX_SPECS], digits[SKV_MAX_SPECS];
+	size_t status = strlen(row->status), uri_n[SKV_MAX_SPECS], spec_n[SKV_MAX_SPECS],
+	       digits[SKV_MAX_SPECS];
 	size_t body = text_size(KVCM_LOCATION_ID) + text_size(status);
 	int type = type_of(w, row->first->file);
 	char number[SKV_MAX_SPECS][DIGITS], *p;
 
-	body += (type ? 2 : 0) + (row->n ? 2 : 0) + (row->created_us ? 1 + varint_size(row->created_us) : 0);
+	body += (type ? 2 : 0) + (row->n ? 2 : 0) +
+		(row->created_us ? 1 + varint_size(row->created_us) : 0);
 	for (uint32_t i = 0; i < row->n; i++) {
 		const struct skv_location *at = &row->loc[row->column[i]];
 
 		uri[i] = uri_of(w, at->file, row->column[i]);
 		size[i] = size_of(w, row->column[i], at->length);
-		digits[i] = (size_t)(skv_jraw_digits(number[i], at->offset / at->length) - number[i]);
+		digits[i] =
+			(size_t)(skv_jraw_digits(number[i], at->offset / at->length) - number[i]);
 		uri_n[i] = uri[i]->n + digits[i] + size[i]->n;
 		spec_n[i] = text_size(w->names[row->column[i]].n) + text_size(uri_n[i]);
 		body += text_size(spec_n[i]);

@@ -1,7 +1,7 @@
 /*
- * mask.c - which blocks of a request are meant: KVCM's two forms of saying so.
+ * mask.c - BlockMask: which blocks of a request are meant, as an offset or as bits.
  *
- * The services' BlockMasks are different types of the same layout. No state; any thread.
+ * The services' BlockMasks are different types of the same layout. Stateless; any thread.
  */
 #include <skv/kvcm.h>
 
@@ -11,10 +11,14 @@
 #include <kvcm/meta.pb-c.h>
 
 _Static_assert(sizeof(KvcmMeta__BlockMask) == sizeof(KvcmAdmin__BlockMask) &&
-		       offsetof(KvcmMeta__BlockMask, offset) == offsetof(KvcmAdmin__BlockMask, offset) &&
-		       offsetof(KvcmMeta__BlockMask, info_case) == offsetof(KvcmAdmin__BlockMask, info_case) &&
-		       offsetof(KvcmMeta__BoolMasksType, values) == offsetof(KvcmAdmin__BoolMasksType, values) &&
-		       offsetof(KvcmMeta__BoolMasksType, n_values) == offsetof(KvcmAdmin__BoolMasksType, n_values),
+		       offsetof(KvcmMeta__BlockMask, offset) ==
+			       offsetof(KvcmAdmin__BlockMask, offset) &&
+		       offsetof(KvcmMeta__BlockMask, info_case) ==
+			       offsetof(KvcmAdmin__BlockMask, info_case) &&
+		       offsetof(KvcmMeta__BoolMasksType, values) ==
+			       offsetof(KvcmAdmin__BoolMasksType, values) &&
+		       offsetof(KvcmMeta__BoolMasksType, n_values) ==
+			       offsetof(KvcmAdmin__BoolMasksType, n_values),
 	       "masks of all services are read as those of meta");
 
 struct kvcm_mask kvcm_mask_of(const ProtobufCMessage *block_mask)
@@ -40,11 +44,11 @@ struct kvcm_mask kvcm_mask_of(const ProtobufCMessage *block_mask)
 int kvcm_mask_check(const struct kvcm_mask *mask, size_t n, bool exact, struct skv_error *err)
 {
 	if (mask->kind == KVCM_MASK_OFFSET && mask->offset < 0)
-		return skv_fail(err, SKV_E_INVALID, "block_mask.offset", "must not be negative, is %d",
-				mask->offset);
+		return skv_fail(err, SKV_E_INVALID, "block_mask.offset",
+				"must not be negative, is %d", mask->offset);
 	if (exact && mask->kind == KVCM_MASK_OFFSET && (size_t)mask->offset > n)
-		return skv_fail(err, SKV_E_INVALID, "block_mask.offset", "is %d, there are %zu keys",
-				mask->offset, n);
+		return skv_fail(err, SKV_E_INVALID, "block_mask.offset",
+				"is %d, there are %zu keys", mask->offset, n);
 	if (exact && mask->kind == KVCM_MASK_BITS && mask->n != n)
 		return skv_fail(err, SKV_E_INVALID, "block_mask.bool_masks",
 				"has %zu values, there are %zu keys", mask->n, n);
@@ -66,7 +70,8 @@ int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct s
 	}
 	assert(mask->kind != KVCM_MASK_UNSET || mask->n == 0);
 	if (mask->n > UINT32_MAX)
-		return skv_fail(err, SKV_E_TOO_LARGE, "success_blocks.bool_masks", "has %zu values", mask->n);
+		return skv_fail(err, SKV_E_TOO_LARGE, "success_blocks.bool_masks", "has %zu values",
+				mask->n);
 	bits = skv_arena_alloc(a, mask->n);
 	if (!bits)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -81,7 +86,7 @@ int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct s
 void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct skv_arena *a)
 {
 	KvcmMeta__BlockMask *m = skv_proto_make(&kvcm_meta__block_mask__descriptor, a);
-	uint32_t first = 0, last = n; /* the first that is written; behind it, the first that is not */
+	uint32_t first = 0, last = n; /* the first written one; after it, the first that is not */
 
 	if (!m)
 		return NULL;

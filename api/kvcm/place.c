@@ -1,6 +1,4 @@
-/*
- * place.c - what KVCM calls the core's storages, states and slots.
- */
+/* place.c - KVCM's names for the core's storages, states and slots. */
 #include <skv/kvcm.h>
 
 #include <assert.h>
@@ -44,8 +42,8 @@ const char *kvcm_core_type(int storage_type)
 
 const char *kvcm_status_name(enum kvcm_status status)
 {
-	static const char *const names[] = { "CLS_NOT_FOUND", "CLS_NEW", "CLS_WRITING", "CLS_SERVING",
-					     "CLS_DELETING" };
+	static const char *const names[] = { "CLS_NOT_FOUND", "CLS_NEW", "CLS_WRITING",
+					     "CLS_SERVING", "CLS_DELETING" };
 
 	return (unsigned)status <= KVCM_DELETING ? names[status] : names[0];
 }
@@ -56,7 +54,8 @@ void kvcm_location_id(uint64_t generation, char out[KVCM_LOCATION_ID])
 	uint64_t mixed = generation * 0x9e3779b97f4a7c15u;
 	uint32_t high, low;
 
-	/* Each half is a fraction of 32 bits: its next digit is what crosses the point when multiplied. */
+	/* Each half is a fraction of 32 bits: its next digit is what crosses
+	 * the point when multiplied. */
 	mixed ^= mixed >> 32;
 	mixed *= 0xd6e8feb86659fd93u;
 	high = (uint32_t)(mixed >> 32);
@@ -72,7 +71,8 @@ void kvcm_location_id(uint64_t generation, char out[KVCM_LOCATION_ID])
 	}
 }
 
-uint32_t kvcm_columns(const char *const *want, size_t n_want, const char *const *specs, uint32_t n_specs)
+uint32_t kvcm_columns(const char *const *want, size_t n_want, const char *const *specs,
+		      uint32_t n_specs)
 {
 	uint32_t columns = 0;
 

@@ -1,11 +1,12 @@
 /*
  * binary.c - the two codecs, and writing the binary form with protobuf-c.
  *
- * A splice comes behind the rest: the order of fields means nothing to a reader. No state; any thread.
+ * A splice comes after the other fields: order does not matter to readers. Stateless; any thread.
  */
 #include "message.h"
 
-static void write_binary(const ProtobufCMessage *m, const struct skv_proto_splice *s, struct skv_buf *out)
+static void write_binary(const ProtobufCMessage *m, const struct skv_proto_splice *s,
+			 struct skv_buf *out)
 {
 	size_t n = protobuf_c_message_get_packed_size(m);
 

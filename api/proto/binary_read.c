@@ -1,12 +1,12 @@
 /*
- * binary_read.c - protobuf's binary form into a message, by our own walk over the bytes.
+ * binary_read.c - protobuf's binary form into a message, with a parser of our own.
  *
- * protobuf-c has a reader, but it nests as deep as the bytes say, takes any bytes for text, keeps unknown
- * fields, and fails where a field has another wire type; checking all that first would be this walk.
+ * protobuf-c's parser has no depth limit, accepts any bytes as text, keeps unknown fields, and
+ * fails on a field of another wire type; checking all that in advance would be this parser.
  *
- * Each message is walked twice: the elements of its repeated fields are counted, then all is stored, so
- * nothing is allocated that the bytes do not hold. No length is used before it was compared with what is left.
- * No state; any thread.
+ * Each message is walked twice: first the elements of repeated fields are counted, then everything
+ * is stored, so memory is bounded by the input. No length is used before it was compared with what
+ * is left. Stateless; any thread.
  */
 #include "message.h"
 
@@ -27,9 +27,10 @@ struct field {
 	size_t n;
 };
 
-static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth);
+static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m,
+			 unsigned depth);
 
-/* ---- bytes ---------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static uint64_t load64(const uint8_t *p)
 {
@@ -73,7 +74,7 @@ static bool cut(struct skv_proto_in *in, const char *what)
 
 static bool next_field(struct skv_proto_in *in, struct skv_rd *r, struct field *f, unsigned depth);
 
-/* Skips to behind the end of a group. */
+/* Skips to the end of a group. */
 static bool skip_group(struct skv_proto_in *in, struct skv_rd *r, uint32_t number, unsigned depth)
 {
 	struct field f;
@@ -129,7 +130,7 @@ static bool next_field(struct skv_proto_in *in, struct skv_rd *r, struct field *
 	return !r->failed || cut(in, "it ends inside a field");
 }
 
-/* ---- fields --------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static enum wire wire_of(ProtobufCType type)
 {
@@ -158,7 +159,7 @@ static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 	return protobuf_c_message_descriptor_get_field(d, number);
 }
 
-/* As the field is declared, or packed numbers of it? */
+/* Does the wire type match the declaration, or packed numbers of it? */
 static bool wire_fits(const ProtobufCFieldDescriptor *d, const struct field *f, bool *packed)
 {
 	enum wire wire = wire_of(d->type);
@@ -167,7 +168,7 @@ static bool wire_fits(const ProtobufCFieldDescriptor *d, const struct field *f, 
 	return f->wire == wire || *packed;
 }
 
-/* Numbers that end in these bytes. */
+/* Counts the varints in these bytes. */
 static size_t count_varints(const uint8_t *p, size_t n)
 {
 	size_t count = 0, i = 0;
@@ -179,21 +180,22 @@ static size_t count_varints(const uint8_t *p, size_t n)
 	return count;
 }
 
-static bool count_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-			 size_t *n)
+static bool count_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d,
+			 const struct field *f, size_t *n)
 {
 	enum wire wire = wire_of(d->type);
 	size_t size = wire == FIXED64 ? 8 : 4;
 
 	if (wire == VARINT) {
 		*n += count_varints(f->p, f->n);
-		return f->n == 0 || f->p[f->n - 1] < 0x80 || cut(in, "the last packed number is cut");
+		return f->n == 0 || f->p[f->n - 1] < 0x80 ||
+		       cut(in, "the last packed number is cut");
 	}
 	*n += f->n / size;
 	return f->n % size == 0 || cut(in, "the last packed number is cut");
 }
 
-/* ---- values --------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool is_text(const uint8_t *s, size_t n)
 {
@@ -255,9 +257,9 @@ static void put_number(ProtobufCType type, uint64_t v, void *out)
 	}
 }
 
-/* `old`: the message that is there already, of which this is a further piece; or NULL. */
-static bool read_submessage(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-			    ProtobufCMessage *old, void *out, unsigned depth)
+/* `old`: the message read so far, to be merged with this piece; or NULL. */
+static bool read_submessage(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d,
+			    const struct field *f, ProtobufCMessage *old, void *out, unsigned depth)
 {
 	ProtobufCMessage *m = old;
 
@@ -271,8 +273,8 @@ static bool read_submessage(struct skv_proto_in *in, const ProtobufCFieldDescrip
 	return true;
 }
 
-static bool read_value(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-		       ProtobufCMessage *old, void *out, unsigned depth)
+static bool read_value(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d,
+		       const struct field *f, ProtobufCMessage *old, void *out, unsigned depth)
 {
 	switch (d->type) {
 	case PROTOBUF_C_TYPE_STRING:
@@ -287,15 +289,17 @@ static bool read_value(struct skv_proto_in *in, const ProtobufCFieldDescriptor *
 	}
 }
 
-static bool read_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-			char *out, size_t *n)
+static bool read_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d,
+			const struct field *f, char *out, size_t *n)
 {
 	struct skv_rd r = skv_rd_make(f->p, f->n);
 	size_t size = skv_proto_value_size(d->type);
 	enum wire wire = wire_of(d->type);
 
-	assert(wire != BYTES && (wire != FIXED64 || f->n % 8 == 0) && (wire != FIXED32 || f->n % 4 == 0));
-	if (wire == VARINT && (d->type == PROTOBUF_C_TYPE_INT64 || d->type == PROTOBUF_C_TYPE_UINT64)) {
+	assert(wire != BYTES && (wire != FIXED64 || f->n % 8 == 0) &&
+	       (wire != FIXED32 || f->n % 4 == 0));
+	if (wire == VARINT &&
+	    (d->type == PROTOBUF_C_TYPE_INT64 || d->type == PROTOBUF_C_TYPE_UINT64)) {
 		uint64_t *numbers = (uint64_t *)(void *)out;
 
 		while (r.p < r.end && !r.failed)
@@ -303,7 +307,9 @@ static bool read_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor 
 		return !r.failed || cut(in, "a packed number of more than 64 bits");
 	}
 	while (r.p < r.end && !r.failed) {
-		uint64_t v = wire == VARINT ? varint(&r) : wire == FIXED64 ? load64(r.p) : load32(r.p);
+		uint64_t v = wire == VARINT    ? varint(&r)
+			     : wire == FIXED64 ? load64(r.p)
+					       : load32(r.p);
 
 		if (wire != VARINT)
 			r.p += wire == FIXED64 ? 8 : 4;
@@ -312,8 +318,9 @@ static bool read_packed(struct skv_proto_in *in, const ProtobufCFieldDescriptor 
 	return !r.failed || cut(in, "a packed number of more than 64 bits");
 }
 
-static bool store_repeated(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-			   ProtobufCMessage *m, struct skv_proto_at *at, bool packed, unsigned depth)
+static bool store_repeated(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d,
+			   const struct field *f, ProtobufCMessage *m, struct skv_proto_at *at,
+			   bool packed, unsigned depth)
 {
 	size_t *n = skv_proto_count(m, d), size = skv_proto_value_size(d->type);
 	char *all = *(char **)skv_proto_member(m, d);
@@ -329,8 +336,8 @@ static bool store_repeated(struct skv_proto_in *in, const ProtobufCFieldDescript
 	return true;
 }
 
-static bool store_single(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f,
-			 ProtobufCMessage *m, unsigned depth)
+static bool store_single(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d,
+			 const struct field *f, ProtobufCMessage *m, unsigned depth)
 {
 	bool in_oneof = skv_proto_in_oneof(d), same = !in_oneof || *skv_proto_case(m, d) == d->id;
 	ProtobufCMessage *old = NULL;
@@ -345,7 +352,7 @@ static bool store_single(struct skv_proto_in *in, const ProtobufCFieldDescriptor
 	return true;
 }
 
-/* ---- messages ------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static bool has_repeated(const ProtobufCMessageDescriptor *d)
 {
@@ -355,7 +362,7 @@ static bool has_repeated(const ProtobufCMessageDescriptor *d)
 	return false;
 }
 
-/* Makes room for what is to come of the repeated fields, behind what they have. */
+/* Makes room for the coming elements of repeated fields, after the present ones. */
 static bool make_room(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
@@ -398,7 +405,7 @@ static bool make_room(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage
 	return true;
 }
 
-/* Of what is skipped there is a number only, unless it is a field that is of another type here. */
+/* A skipped field has only a number, unless it is known here with another type. */
 static void note(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, const struct field *f)
 {
 	char number[16];
@@ -409,7 +416,8 @@ static void note(struct skv_proto_in *in, const ProtobufCFieldDescriptor *d, con
 	skv_proto_note_field(in, d ? d->name : number, strlen(d ? d->name : number));
 }
 
-static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m, unsigned depth)
+static bool read_message(struct skv_proto_in *in, struct skv_rd r, ProtobufCMessage *m,
+			 unsigned depth)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
 	struct skv_proto_at at = { .up = in->at };
@@ -452,8 +460,9 @@ int skv_proto_read_binary(const ProtobufCMessageDescriptor *d, const void *bytes
 	return skv_proto_read_binary_noted(d, bytes, n, a, NULL, out, err);
 }
 
-int skv_proto_read_binary_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
-				struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err)
+int skv_proto_read_binary_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+				struct skv_arena *a, struct skv_proto_notes *notes,
+				ProtobufCMessage **out, struct skv_error *err)
 {
 	struct skv_proto_in in = skv_proto_open(n, a, err);
 	ProtobufCMessage *m = skv_proto_new(&in, d);

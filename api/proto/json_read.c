@@ -1,7 +1,8 @@
 /*
- * json_read.c - proto3 JSON into a message: one pass over the text (skv/json.h), then one over its values.
+ * json_read.c - proto3 JSON into a message: one pass over the text (skv/json.h), then one over its
+ * values.
  *
- * Depth is bounded by the first pass, so the second may recurse. No state; any thread.
+ * The first pass bounds the depth, so the second may recurse. Stateless; any thread.
  */
 #include "message.h"
 
@@ -9,9 +10,10 @@
 
 #include <skv/json.h>
 
-static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCMessage *m);
+static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v,
+			 ProtobufCMessage *m);
 
-/* ---- names -------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* Is the text the field's name, as declared or in lowerCamelCase? */
 static bool is_name(const struct skv_json_node *name, const char *declared)
@@ -37,7 +39,7 @@ static bool is_name(const struct skv_json_node *name, const char *declared)
 	return s == end;
 }
 
-/* `next`: the field to try first, since names mostly come in order. */
+/* `next`: the field to try first, since names usually come in order. */
 static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 					    const struct skv_json_node *name, unsigned *next)
 {
@@ -53,8 +55,9 @@ static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d,
 	return NULL;
 }
 
-/* The field that another version calls so. */
-static const ProtobufCFieldDescriptor *find_alias(const struct skv_proto_in *in, const ProtobufCMessageDescriptor *d,
+/* The field that another version calls by this name. */
+static const ProtobufCFieldDescriptor *find_alias(const struct skv_proto_in *in,
+						  const ProtobufCMessageDescriptor *d,
 						  const struct skv_json_node *name)
 {
 	const struct skv_proto_alias *a = in->notes ? in->notes->aliases : NULL;
@@ -65,11 +68,15 @@ static const ProtobufCFieldDescriptor *find_alias(const struct skv_proto_in *in,
 	return NULL;
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
-static const struct skv_json_node *next_value(const struct skv_json_node *v) { return skv_json_next(v); }
+static const struct skv_json_node *next_value(const struct skv_json_node *v)
+{
+	return skv_json_next(v);
+}
 
-static enum skv_proto_got read_submessage(struct skv_proto_in *in, const ProtobufCFieldDescriptor *f,
+static enum skv_proto_got read_submessage(struct skv_proto_in *in,
+					  const ProtobufCFieldDescriptor *f,
 					  const struct skv_json_node *v, void *out)
 {
 	const ProtobufCMessageDescriptor *d = f->descriptor;
@@ -95,7 +102,7 @@ static enum skv_proto_got read_value(struct skv_proto_in *in, const ProtobufCFie
 	return skv_proto_scalar(in, f, v, out);
 }
 
-/* The leading elements that are plain numbers of a field of int64; returns how many. */
+/* Reads the leading elements of an int64 field that are plain numbers; returns how many. */
 static size_t plain_int64(const struct skv_json_node **v, size_t n, int64_t *out)
 {
 	size_t i;
@@ -105,8 +112,9 @@ static size_t plain_int64(const struct skv_json_node **v, size_t n, int64_t *out
 	return i;
 }
 
-static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-		       const struct skv_json_node *array, struct skv_proto_at *at)
+static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m,
+		       const ProtobufCFieldDescriptor *f, const struct skv_json_node *array,
+		       struct skv_proto_at *at)
 {
 	size_t size = skv_proto_value_size(f->type), n = 0, i = 0;
 	const struct skv_json_node *v = skv_json_first(array);
@@ -142,8 +150,9 @@ static bool read_array(struct skv_proto_in *in, ProtobufCMessage *m, const Proto
 	return true;
 }
 
-static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-		     const struct skv_json_node *object, struct skv_proto_at *at)
+static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m,
+		     const ProtobufCFieldDescriptor *f, const struct skv_json_node *object,
+		     struct skv_proto_at *at)
 {
 	const ProtobufCMessageDescriptor *d = f->descriptor;
 	const struct skv_json_node *key = skv_json_first(object);
@@ -166,8 +175,10 @@ static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m, const Protobu
 		if (!all[n])
 			return false;
 		if (key[1].type == SKV_JSON_NULL)
-			return skv_proto_fail(in, SKV_E_INVALID, "null is not allowed as a map value");
-		got = skv_proto_scalar(in, &d->fields[0], key, skv_proto_member(all[n], &d->fields[0]));
+			return skv_proto_fail(in, SKV_E_INVALID,
+					      "null is not allowed as a map value");
+		got = skv_proto_scalar(in, &d->fields[0], key,
+				       skv_proto_member(all[n], &d->fields[0]));
 		if (got == GOT)
 			got = read_value(in, &d->fields[1], key + 1,
 					 skv_proto_member(all[n], &d->fields[1]));
@@ -181,8 +192,8 @@ static bool read_map(struct skv_proto_in *in, ProtobufCMessage *m, const Protobu
 	return true;
 }
 
-static bool read_single(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-			const struct skv_json_node *v)
+static bool read_single(struct skv_proto_in *in, ProtobufCMessage *m,
+			const ProtobufCFieldDescriptor *f, const struct skv_json_node *v)
 {
 	union {
 		uint64_t u;
@@ -192,7 +203,8 @@ static bool read_single(struct skv_proto_in *in, ProtobufCMessage *m, const Prot
 	enum skv_proto_got got;
 
 	if (skv_proto_in_oneof(f) && *skv_proto_case(m, f) != 0)
-		return skv_proto_fail(in, SKV_E_INVALID, "another member of its oneof is given too");
+		return skv_proto_fail(in, SKV_E_INVALID,
+				      "another member of its oneof is given too");
 	got = read_value(in, f, v, &value);
 	if (got == GOT) {
 		memcpy(skv_proto_member(m, f), &value, skv_proto_value_size(f->type));
@@ -204,9 +216,10 @@ static bool read_single(struct skv_proto_in *in, ProtobufCMessage *m, const Prot
 	return got != GOT_FAILED;
 }
 
-/* ---- messages ------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
-static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCMessage *m)
+static bool read_message(struct skv_proto_in *in, const struct skv_json_node *v,
+			 ProtobufCMessage *m)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
 	const struct skv_json_node *name = skv_json_first(v);
@@ -262,16 +275,18 @@ static bool parse_failed(struct skv_proto_in *in, const struct skv_json_doc *doc
 			      doc->fault == SKV_JSON_SYNTAX ? doc->what : why[doc->fault]);
 }
 
-int skv_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
-			ProtobufCMessage **out, struct skv_error *err)
+int skv_proto_read_json(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+			struct skv_arena *a, ProtobufCMessage **out, struct skv_error *err)
 {
 	return skv_proto_read_json_noted(d, bytes, n, a, NULL, out, err);
 }
 
-int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
-			      struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err)
+int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+			      struct skv_arena *a, struct skv_proto_notes *notes,
+			      ProtobufCMessage **out, struct skv_error *err)
 {
-	const struct skv_json_limits limits = { .depth = SKV_PROTO_DEPTH, .values = SIZE_MAX, .wide = true };
+	const struct skv_json_limits limits = { .depth = SKV_PROTO_DEPTH, .values = SIZE_MAX,
+						.wide = true };
 	struct skv_proto_in in = skv_proto_open(n, a, err);
 	struct skv_json_doc doc;
 	ProtobufCMessage *m;

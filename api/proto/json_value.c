@@ -1,7 +1,7 @@
 /*
- * json_value.c - numbers, enums, texts and bytes of proto3 JSON.
+ * json_value.c - numbers, enums, strings and bytes of proto3 JSON.
  *
- * A number never passes through a double on its way to an integer. No state; any thread.
+ * Integers never pass through a double. Stateless; any thread.
  */
 #include "message.h"
 
@@ -12,15 +12,16 @@
 
 #include <skv/json.h>
 
-/* ---- numbers -------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 enum whole { WHOLE, NO_NUMBER, NO_INTEGER, TOO_LARGE };
 
 struct decimal {
 	bool minus;
 	uint64_t v;     /* the digits up to the last that is not 0 */
-	bool over;      /* they are more than 64 bits */
-	int64_t zeros;  /* then so many zeros; negative: so many of the digits are a fraction */
+	bool over;      /* they exceed 64 bits */
+	int64_t zeros;  /* followed by so many zeros; negative: so many of the digits are
+			 * decimals */
 };
 
 static bool digit(char c) { return (unsigned char)(c - '0') <= 9; }
@@ -53,7 +54,7 @@ static bool exponent(const char *s, const char *end, int64_t *out)
 	return s == end;
 }
 
-/* -digits.digits e digits; false if it is something else. Leading zeros are taken. */
+/* Parses -digits.digits e digits; false if it is anything else. Leading zeros are accepted. */
 static bool decimal(const char *s, size_t n, struct decimal *out)
 {
 	const char *end = s + n, *first;
@@ -84,7 +85,7 @@ static bool decimal(const char *s, size_t n, struct decimal *out)
 	return s == end;
 }
 
-/* The integer of a number or a string with one. */
+/* The integer of a number, or of a string with one. */
 static enum whole whole(const struct skv_json_node *v, bool *minus, uint64_t *out)
 {
 	struct decimal d;
@@ -128,8 +129,9 @@ static bool not_whole(struct skv_proto_in *in, enum whole w)
 						"is out of range");
 }
 
-/* An integer of `bits` bits with a sign. */
-static bool read_signed(struct skv_proto_in *in, const struct skv_json_node *v, unsigned bits, int64_t *out)
+/* A signed integer of `bits` bits. */
+static bool read_signed(struct skv_proto_in *in, const struct skv_json_node *v, unsigned bits,
+			int64_t *out)
 {
 	uint64_t max = ((uint64_t)1 << (bits - 1)) - 1, u;
 	bool minus;
@@ -144,7 +146,8 @@ static bool read_signed(struct skv_proto_in *in, const struct skv_json_node *v, 
 	return true;
 }
 
-static bool read_unsigned(struct skv_proto_in *in, const struct skv_json_node *v, uint64_t max, uint64_t *out)
+static bool read_unsigned(struct skv_proto_in *in, const struct skv_json_node *v, uint64_t max,
+			  uint64_t *out)
 {
 	bool minus;
 	enum whole w = whole(v, &minus, out);
@@ -154,10 +157,14 @@ static bool read_unsigned(struct skv_proto_in *in, const struct skv_json_node *v
 	return w == WHOLE || not_whole(in, w);
 }
 
-static bool is_text(const struct skv_json_node *v, const char *s) { return skv_json_is(v, s, strlen(s)); }
+static bool is_text(const struct skv_json_node *v, const char *s)
+{
+	return skv_json_is(v, s, strlen(s));
+}
 
-/* What the text of a number or string says. The locale is "C": no program of ours sets another. */
-static bool read_real_text(struct skv_proto_in *in, const struct skv_json_node *v, bool single, double *out)
+/* Parses the text of a number or string. The locale is "C": no program of ours sets another. */
+static bool read_real_text(struct skv_proto_in *in, const struct skv_json_node *v, bool single,
+			   double *out)
 {
 	struct decimal d;
 	char *copy;
@@ -183,7 +190,8 @@ number:
 	return isfinite(*out) || skv_proto_fail(in, SKV_E_INVALID, "is out of range");
 }
 
-static bool read_real(struct skv_proto_in *in, const struct skv_json_node *v, bool single, double *out)
+static bool read_real(struct skv_proto_in *in, const struct skv_json_node *v, bool single,
+		      double *out)
 {
 	switch (v->type) {
 	case SKV_JSON_INTEGER:
@@ -200,7 +208,7 @@ static bool read_real(struct skv_proto_in *in, const struct skv_json_node *v, bo
 	}
 }
 
-/* ---- enums ---------------------------------------------------------------------------------------- */
+/* ---- enums ----------------------------------------------------------------------------------- */
 
 static enum skv_proto_got read_enum(struct skv_proto_in *in, const ProtobufCEnumDescriptor *d,
 				    const struct skv_json_node *v, int32_t *out)
@@ -221,8 +229,8 @@ static enum skv_proto_got read_enum(struct skv_proto_in *in, const ProtobufCEnum
 		*out = value->value;
 		return GOT;
 	}
-	if (v->type != SKV_JSON_STRING && v->type != SKV_JSON_INTEGER && v->type != SKV_JSON_UNSIGNED &&
-	    v->type != SKV_JSON_REAL) {
+	if (v->type != SKV_JSON_STRING && v->type != SKV_JSON_INTEGER &&
+	    v->type != SKV_JSON_UNSIGNED && v->type != SKV_JSON_REAL) {
 		skv_proto_fail(in, SKV_E_INVALID, "must be a name or number of an enum");
 		return GOT_FAILED;
 	}
@@ -232,7 +240,7 @@ static enum skv_proto_got read_enum(struct skv_proto_in *in, const ProtobufCEnum
 	return GOT;
 }
 
-/* ---- texts and bytes ------------------------------------------------------------------------------- */
+/* ---- texts and bytes ------------------------------------------------------------------------- */
 
 static bool read_text(struct skv_proto_in *in, const struct skv_json_node *v, char **out)
 {
@@ -253,8 +261,9 @@ static int sextet(char c)
 	return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
 }
 
-/* Base64, also of the kind for URLs, padded or not. */
-static bool read_bytes(struct skv_proto_in *in, const struct skv_json_node *v, ProtobufCBinaryData *out)
+/* Base64, standard or URL-safe, padded or not. */
+static bool read_bytes(struct skv_proto_in *in, const struct skv_json_node *v,
+		       ProtobufCBinaryData *out)
 {
 	size_t n = v->n, full;
 	uint32_t bits = 0;
@@ -289,14 +298,16 @@ static bool read_bytes(struct skv_proto_in *in, const struct skv_json_node *v, P
 
 void skv_proto_base64_write(struct skv_buf *out, const uint8_t *p, size_t n)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 	skv_put_u8(out, '"');
 	for (size_t i = 0; i < n; i += 3) {
 		size_t left = n - i;
 		uint32_t v = (uint32_t)p[i] << 16 | (left > 1 ? (uint32_t)p[i + 1] << 8 : 0) |
 			     (left > 2 ? p[i + 2] : 0);
-		char text[4] = { digits[v >> 18], digits[v >> 12 & 63], left > 1 ? digits[v >> 6 & 63] : '=',
+		char text[4] = { digits[v >> 18], digits[v >> 12 & 63],
+				 left > 1 ? digits[v >> 6 & 63] : '=',
 				 left > 2 ? digits[v & 63] : '=' };
 
 		skv_put_bytes(out, text, sizeof text);
@@ -304,7 +315,8 @@ void skv_proto_base64_write(struct skv_buf *out, const uint8_t *p, size_t n)
 	skv_put_u8(out, '"');
 }
 
-static bool read_bool(struct skv_proto_in *in, const struct skv_json_node *v, protobuf_c_boolean *out)
+static bool read_bool(struct skv_proto_in *in, const struct skv_json_node *v,
+		      protobuf_c_boolean *out)
 {
 	bool text = v->type == SKV_JSON_STRING;
 
@@ -313,7 +325,7 @@ static bool read_bool(struct skv_proto_in *in, const struct skv_json_node *v, pr
 	       skv_proto_fail(in, SKV_E_INVALID, "must be true or false");
 }
 
-/* ---- all of them ----------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 enum skv_proto_got skv_proto_scalar(struct skv_proto_in *in, const ProtobufCFieldDescriptor *f,
 				    const struct skv_json_node *v, void *out)

@@ -1,7 +1,7 @@
 /*
- * json_write.c - a message as proto3 JSON: fields in order of number, nothing but the message on the way.
+ * json_write.c - a message as proto3 JSON: fields in order of number, without intermediate tree.
  *
- * No state; any thread.
+ * Stateless; any thread.
  */
 #include "message.h"
 
@@ -12,9 +12,10 @@
 
 #include <skv/json_out.h>
 
-static void write_fields(const ProtobufCMessage *m, const struct skv_proto_splice *splices, struct skv_buf *out);
+static void write_fields(const ProtobufCMessage *m, const struct skv_proto_splice *splices,
+			 struct skv_buf *out);
 
-/* Text that no rounding stands between: as short as printf can. */
+/* The shortest text by printf that reads back exactly. */
 static void write_real(struct skv_buf *out, double v, bool single)
 {
 	char text[40];
@@ -30,17 +31,18 @@ static void write_real(struct skv_buf *out, double v, bool single)
 	}
 	n = snprintf(text, sizeof text, "%.*g", single ? FLT_DIG : DBL_DIG, v);
 	if (single ? strtof(text, NULL) != (float)v : strtod(text, NULL) != v)
-		n = snprintf(text, sizeof text, "%.*g", single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG, v);
+		n = snprintf(text, sizeof text, "%.*g", single ? FLT_DECIMAL_DIG : DBL_DECIMAL_DIG,
+			     v);
 	skv_jout_plain(out, text, (size_t)n);
 }
 
-/* The binary form takes -0.0 of a field without presence for the default and leaves it out, so it is 0 here, too. */
+/* The binary form omits -0.0 in a field without presence, as the default, so it is 0 here too. */
 static double as_kept(const ProtobufCFieldDescriptor *f, double v)
 {
 	return f->label == PROTOBUF_C_LABEL_NONE && !skv_proto_in_oneof(f) && v == 0 ? 0 : v;
 }
 
-/* protobuf-c's own search misses the largest number that there is. */
+/* protobuf-c's own search misses the largest number. */
 static void write_enum(struct skv_buf *out, const ProtobufCEnumDescriptor *d, int32_t v)
 {
 	unsigned low = 0, high = d->n_values;
@@ -61,7 +63,7 @@ static void write_enum(struct skv_buf *out, const ProtobufCEnumDescriptor *d, in
 
 static void write_bytes(struct skv_buf *out, const ProtobufCBinaryData *v)
 {
-	skv_jout_plain(out, "", 0); /* a comma, if there must be one */
+	skv_jout_plain(out, "", 0); /* a comma, if needed */
 	skv_proto_base64_write(out, v->data, v->len);
 }
 
@@ -111,7 +113,8 @@ static void write_value(struct skv_buf *out, const ProtobufCFieldDescriptor *f, 
 		if (!m) { /* of a map, made by hand and incomplete */
 			skv_jout_plain(out, "{}", 2);
 		} else if (skv_proto_is_wrapper(m->descriptor)) {
-			write_value(out, m->descriptor->fields, skv_proto_member(m, m->descriptor->fields));
+			write_value(out, m->descriptor->fields,
+				    skv_proto_member(m, m->descriptor->fields));
 		} else {
 			skv_jout_open(out, '{');
 			write_fields(m, NULL, out);
@@ -125,7 +128,7 @@ static void write_map_key(struct skv_buf *out, const ProtobufCFieldDescriptor *f
 
 	if (f->type == PROTOBUF_C_TYPE_STRING) {
 		write_value(out, f, v);
-	} else { /* numbers and booleans: in quotes, whether they have them elsewhere or not */
+	} else { /* numbers and booleans: always in quotes */
 		struct skv_buf plain = { 0 };
 
 		skv_put_u8(&plain, ':'); /* so that no comma comes first */
@@ -142,10 +145,12 @@ static void write_map_key(struct skv_buf *out, const ProtobufCFieldDescriptor *f
 	skv_put_u8(out, ':');
 }
 
-static void write_map(struct skv_buf *out, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static void write_map(struct skv_buf *out, const ProtobufCMessage *m,
+		      const ProtobufCFieldDescriptor *f)
 {
 	ProtobufCMessage *const *all = *(ProtobufCMessage *const **)skv_proto_member(m, f);
-	const ProtobufCFieldDescriptor *parts = ((const ProtobufCMessageDescriptor *)f->descriptor)->fields;
+	const ProtobufCFieldDescriptor *parts =
+		((const ProtobufCMessageDescriptor *)f->descriptor)->fields;
 	size_t n = *skv_proto_count(m, f);
 
 	skv_jout_open(out, '{');
@@ -156,7 +161,8 @@ static void write_map(struct skv_buf *out, const ProtobufCMessage *m, const Prot
 	skv_jout_close(out, '}');
 }
 
-static void write_array(struct skv_buf *out, const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+static void write_array(struct skv_buf *out, const ProtobufCMessage *m,
+			const ProtobufCFieldDescriptor *f)
 {
 	const char *all = *(char *const *)skv_proto_member(m, f);
 	size_t n = *skv_proto_count(m, f), size = skv_proto_value_size(f->type);
@@ -174,8 +180,9 @@ static const struct skv_proto_splice *find_splice(const struct skv_proto_splice 
 	return s;
 }
 
-/* From behind the opening bracket. */
-static void write_fields(const ProtobufCMessage *m, const struct skv_proto_splice *splices, struct skv_buf *out)
+/* From after the opening bracket. */
+static void write_fields(const ProtobufCMessage *m, const struct skv_proto_splice *splices,
+			 struct skv_buf *out)
 {
 	const ProtobufCMessageDescriptor *d = m->descriptor;
 
@@ -186,7 +193,8 @@ static void write_fields(const ProtobufCMessage *m, const struct skv_proto_splic
 
 		if (single && skv_proto_in_oneof(f) && *skv_proto_case(m, f) != f->id)
 			continue;
-		if (single && f->type == PROTOBUF_C_TYPE_MESSAGE && !*(void **)skv_proto_member(m, f))
+		if (single && f->type == PROTOBUF_C_TYPE_MESSAGE &&
+		    !*(void **)skv_proto_member(m, f))
 			continue;
 		skv_jout_name(out, f->name);
 		if (s)
@@ -201,7 +209,8 @@ static void write_fields(const ProtobufCMessage *m, const struct skv_proto_splic
 	skv_jout_close(out, '}');
 }
 
-void skv_proto_write_json(const ProtobufCMessage *m, const struct skv_proto_splice *s, struct skv_buf *out)
+void skv_proto_write_json(const ProtobufCMessage *m, const struct skv_proto_splice *s,
+			  struct skv_buf *out)
 {
 	skv_jout_begin(out);
 	write_fields(m, s, out);

@@ -1,8 +1,8 @@
 /*
- * map.c - maps that were read entry by entry: what an entry left out, and keys that come more than once.
+ * map.c - completes maps that were read entry by entry: missing values and duplicate keys.
  *
- * A key counts the last time that it comes. Keys are sorted, not compared each with each: nobody shall send a map
- * that costs the square of its size. No state; any thread.
+ * The last entry of a key wins. Keys are sorted, not compared pairwise: nobody should be able to
+ * send a map that takes quadratic time. Stateless; any thread.
  */
 #include "message.h"
 
@@ -11,11 +11,12 @@
 
 struct entry {
 	ProtobufCMessage *m;
-	size_t at; /* where it came */
+	size_t at; /* its position */
 };
 
-/* Any order that tells keys apart. */
-static int compare_keys(const struct entry *a, const struct entry *b, const ProtobufCFieldDescriptor *f)
+/* Any order that separates different keys. */
+static int compare_keys(const struct entry *a, const struct entry *b,
+			const ProtobufCFieldDescriptor *f)
 {
 	const void *of_a = skv_proto_member(a->m, f), *of_b = skv_proto_member(b->m, f);
 
@@ -24,7 +25,7 @@ static int compare_keys(const struct entry *a, const struct entry *b, const Prot
 	return memcmp(of_a, of_b, skv_proto_value_size(f->type));
 }
 
-/* `key`: the field. Equal keys are ordered by where they came. */
+/* `key`: the field. Equal keys are ordered by position. */
 static int compare(const void *a, const void *b, void *key)
 {
 	const struct entry *x = a, *y = b;
@@ -33,7 +34,7 @@ static int compare(const void *a, const void *b, void *key)
 	return order ? order : x->at < y->at ? -1 : 1;
 }
 
-/* A message that an entry left out is an empty one. */
+/* A message that an entry omits is an empty one. */
 static bool complete(struct skv_proto_in *in, const ProtobufCMessage *entry)
 {
 	const ProtobufCFieldDescriptor *f = &entry->descriptor->fields[1];
@@ -44,9 +45,11 @@ static bool complete(struct skv_proto_in *in, const ProtobufCMessage *entry)
 	return in->status == SKV_OK;
 }
 
-bool skv_proto_end_map(struct skv_proto_in *in, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
+bool skv_proto_end_map(struct skv_proto_in *in, ProtobufCMessage *m,
+		       const ProtobufCFieldDescriptor *f)
 {
-	const ProtobufCFieldDescriptor *key = ((const ProtobufCMessageDescriptor *)f->descriptor)->fields;
+	const ProtobufCFieldDescriptor *key =
+		((const ProtobufCMessageDescriptor *)f->descriptor)->fields;
 	ProtobufCMessage **all = *(ProtobufCMessage ***)skv_proto_member(m, f);
 	size_t *count = skv_proto_count(m, f), n = *count, kept = 0;
 	struct entry *sorted;

@@ -1,6 +1,4 @@
-/*
- * message.c - messages of the arena, their bounds, and where in them something is wrong.
- */
+/* message.c - messages in the arena, their limits, and the location of errors in them. */
 #include "message.h"
 
 #include <assert.h>
@@ -9,7 +7,8 @@
 
 struct skv_proto_in skv_proto_open(size_t n, struct skv_arena *a, struct skv_error *err)
 {
-	size_t budget = n < (SIZE_MAX >> 8) ? n * SKV_PROTO_EXPAND + SKV_PROTO_SLACK : SIZE_MAX >> 2;
+	size_t budget =
+		n < (SIZE_MAX >> 8) ? n * SKV_PROTO_EXPAND + SKV_PROTO_SLACK : SIZE_MAX >> 2;
 
 	return (struct skv_proto_in){ .arena = a, .err = err, .status = SKV_OK, .budget = budget };
 }
@@ -49,11 +48,12 @@ bool skv_proto_fail(struct skv_proto_in *in, int status, const char *fmt, ...)
 	return false;
 }
 
-/* Of what a client sent only what cannot do harm in a log line. */
+/* Replaces everything in a client's text that could do harm in a log line. */
 static void make_plain(char *s)
 {
 	for (; *s; s++)
-		if (!(*s >= 'a' && *s <= 'z') && !(*s >= 'A' && *s <= 'Z') && !(*s >= '0' && *s <= '9') && !strchr("._-[]", *s))
+		if (!(*s >= 'a' && *s <= 'z') && !(*s >= 'A' && *s <= 'Z') &&
+		    !(*s >= '0' && *s <= '9') && !strchr("._-[]", *s))
 			*s = '?';
 }
 
@@ -67,7 +67,8 @@ void skv_proto_note_field(struct skv_proto_in *in, const char *name, size_t n)
 	all = in->notes->fields;
 	len = strlen(all);
 	at = in->at ? render(in->at, path, sizeof path) : 0;
-	snprintf(path + at, sizeof path - at, "%s%.*s", at ? "." : "", (int)(n < 40 ? n : 40), name);
+	snprintf(path + at, sizeof path - at, "%s%.*s", at ? "." : "", (int)(n < 40 ? n : 40),
+		 name);
 	make_plain(path);
 	if (len + strlen(path) + 3 < sizeof in->notes->fields)
 		snprintf(all + len, sizeof in->notes->fields - len, "%s%s", len ? ", " : "", path);
@@ -80,7 +81,8 @@ void skv_proto_note_value(struct skv_proto_in *in)
 	if (!in->notes || *in->notes->value || !in->at)
 		return;
 	render(in->at, path, sizeof path);
-	snprintf(in->notes->value, sizeof in->notes->value, "%.*s", (int)sizeof in->notes->value - 1, path);
+	snprintf(in->notes->value, sizeof in->notes->value, "%.*s",
+		 (int)sizeof in->notes->value - 1, path);
 }
 
 static bool charge(struct skv_proto_in *in, size_t bytes)
@@ -89,7 +91,8 @@ static bool charge(struct skv_proto_in *in, size_t bytes)
 
 	assert(whole >= bytes);
 	if (whole > in->budget)
-		return skv_proto_fail(in, SKV_E_TOO_LARGE, "would take far more memory than it has bytes");
+		return skv_proto_fail(in, SKV_E_TOO_LARGE,
+				      "would take far more memory than it has bytes");
 	in->budget -= whole;
 	return true;
 }
@@ -171,7 +174,8 @@ bool skv_proto_is_map(const ProtobufCMessageDescriptor *d, const ProtobufCFieldD
 	size_t n;
 
 	if (f->type != PROTOBUF_C_TYPE_MESSAGE || !skv_proto_repeated(f) || entry->n_fields != 2 ||
-	    strcmp(entry->fields[0].name, "key") != 0 || strcmp(entry->fields[1].name, "value") != 0)
+	    strcmp(entry->fields[0].name, "key") != 0 ||
+	    strcmp(entry->fields[1].name, "value") != 0)
 		return false;
 	n = strlen(d->name);
 	if (strncmp(entry->name, d->name, n) != 0 || entry->name[n] != '.')

@@ -1,4 +1,5 @@
-/* gen.c - makes conversations, documents and scans. See skv/trace_gen.h. No state beside one generation. */
+/* gen.c - generates conversations, documents and scans. See skv/trace_gen.h. No state beyond one
+ * generation. */
 #include <skv/trace_gen.h>
 
 #include <assert.h>
@@ -10,11 +11,12 @@
 #include <skv/status.h>
 
 #define BLOCK_TOKENS ((uint64_t)SKV_TRACE_BLOCK_TOKENS)
-#define DOCUMENT_ID (1ull << 62) /* in ids that are hashes: apart from those that are counted */
+#define DOCUMENT_ID (1ull << 62) /* marks ids that are hashes, to keep them apart from counted
+				  * ones */
 
 struct request {
 	struct skv_trace_request r;
-	size_t number; /* order of making: ties in time keep it */
+	size_t number; /* order of creation, for equal times */
 };
 
 struct gen {
@@ -25,7 +27,7 @@ struct gen {
 	size_t n, cap;
 };
 
-/* What one conversation has said so far. */
+/* One conversation so far. */
 struct talk {
 	uint64_t *ids; /* of its whole blocks */
 	size_t n, cap;
@@ -54,14 +56,20 @@ const char *skv_gen_kind_name(enum skv_gen_kind kind)
 void skv_gen_options_init(struct skv_gen_options *o, enum skv_gen_kind kind)
 {
 	static const struct skv_gen_options settings[] = {
-		[SKV_GEN_CHAT] = { .conversations = 100, .turns = 8, .systems = 4, .system_tokens = 2048, .input_tokens = 1024,
+		[SKV_GEN_CHAT] = { .conversations = 100, .turns = 8, .systems = 4,
+				   .system_tokens = 2048, .input_tokens = 1024,
 				   .output_tokens = 512, .gap_ms = 400, .think_ms = 10000 },
-		[SKV_GEN_AGENTS] = { .conversations = 8, .turns = 40, .systems = 3, .system_tokens = 12288,
-				     .input_tokens = 768, .output_tokens = 256, .gap_ms = 5000, .think_ms = 2000 },
-		[SKV_GEN_RAG] = { .conversations = 100, .turns = 2, .systems = 2, .system_tokens = 1024, .input_tokens = 256,
-				  .output_tokens = 512, .gap_ms = 400, .think_ms = 20000, .documents = 2000,
+		[SKV_GEN_AGENTS] = { .conversations = 8, .turns = 40, .systems = 3,
+				     .system_tokens = 12288,
+				     .input_tokens = 768, .output_tokens = 256, .gap_ms = 5000,
+				     .think_ms = 2000 },
+		[SKV_GEN_RAG] = { .conversations = 100, .turns = 2, .systems = 2,
+				  .system_tokens = 1024, .input_tokens = 256,
+				  .output_tokens = 512, .gap_ms = 400, .think_ms = 20000,
+				  .documents = 2000,
 				  .document_tokens = 2048, .documents_each = 3 },
-		[SKV_GEN_SCAN] = { .conversations = 40, .turns = 1, .systems = 1, .system_tokens = 512, .input_tokens = 16384,
+		[SKV_GEN_SCAN] = { .conversations = 40, .turns = 1, .systems = 1,
+				   .system_tokens = 512, .input_tokens = 16384,
 				   .output_tokens = 1024, .gap_ms = 1000, .think_ms = 0 },
 		[SKV_GEN_MIX] = { .conversations = 100, .turns = 1, .systems = 1 },
 	};
@@ -94,7 +102,7 @@ static int room_for(struct talk *t, uint64_t blocks)
 	return skv_grow((void **)&t->ids, &t->cap, blocks + 1, sizeof *t->ids) == SKV_OK ? 0 : -1;
 }
 
-/* The conversation grows to `tokens`: new ids for the blocks that became whole. */
+/* Grows the conversation to `tokens`: new ids for the blocks that became whole. */
 static int grow(struct gen *g, struct talk *t, uint64_t tokens)
 {
 	uint64_t whole = tokens / BLOCK_TOKENS;
@@ -110,7 +118,7 @@ static int grow(struct gen *g, struct talk *t, uint64_t tokens)
 	return 0;
 }
 
-/* Popular ones come first: of u in [0, 1), the cube. */
+/* Popular ones come first: the cube of u in [0, 1). */
 static uint64_t choose_document(struct gen *g)
 {
 	uint64_t u = roll(g) >> 32;
@@ -118,20 +126,23 @@ static uint64_t choose_document(struct gen *g)
 	return (u * u >> 32) * u / (1ull << 32) * g->o->documents >> 32;
 }
 
-/* A document is whole blocks, whose ids say what stands before them and which document it is. What was not a whole block
- * before is filled up. */
+/* A document is whole blocks, whose ids depend on the document and on what precedes it. A partial
+ * block before it is filled up. */
 static int add_document(struct gen *g, struct talk *t)
 {
 	uint64_t document = choose_document(g), seed = mix(document + 1), blocks;
 
-	blocks = (g->o->document_tokens / 2 + seed % (g->o->document_tokens + 1)) / BLOCK_TOKENS + 1;
-	if (grow(g, t, (t->tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS * BLOCK_TOKENS) != 0 || room_for(t, t->n + blocks) != 0)
+	blocks =
+		(g->o->document_tokens / 2 + seed % (g->o->document_tokens + 1)) / BLOCK_TOKENS + 1;
+	if (grow(g, t, (t->tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS * BLOCK_TOKENS) != 0 ||
+	    room_for(t, t->n + blocks) != 0)
 		return -1;
 	for (uint64_t i = 0; i < blocks && t->n < SKV_MAX_KEYS; i++) {
 		uint64_t before = t->n ? t->ids[t->n - 1] : 0;
 
 		assert(t->n < t->cap);
-		t->ids[t->n++] = DOCUMENT_ID | (mix(3 * mix(before + g->o->seed) + seed + i) & (DOCUMENT_ID - 1));
+		t->ids[t->n++] = DOCUMENT_ID |
+				 (mix(3 * mix(before + g->o->seed) + seed + i) & (DOCUMENT_ID - 1));
 	}
 	t->tokens += blocks * BLOCK_TOKENS;
 	return 0;
@@ -139,7 +150,8 @@ static int add_document(struct gen *g, struct talk *t)
 
 static int add_request(struct gen *g, const struct talk *t, uint64_t at, uint64_t output)
 {
-	struct request q = { .r = { .timestamp_ms = at, .input_length = t->tokens, .output_length = output },
+	struct request q =
+		{ .r = { .timestamp_ms = at, .input_length = t->tokens, .output_length = output },
 			     .number = g->n };
 	bool partial = t->tokens % BLOCK_TOKENS != 0 && t->n < SKV_MAX_KEYS;
 
@@ -196,10 +208,11 @@ static int make_all(struct gen *g)
 	uint64_t at = 0;
 	int rc = systems ? 0 : -1;
 
-	/* A system prompt ends at a block's end, so that all its blocks are shared. */
+	/* A system prompt ends at a block boundary, so that all its blocks are shared. */
 	for (uint32_t i = 0; rc == 0 && i < g->o->systems; i++)
 		rc = grow(g, &systems[i],
-			  (about(g, g->o->system_tokens) + BLOCK_TOKENS - 1) / BLOCK_TOKENS * BLOCK_TOKENS);
+			  (about(g, g->o->system_tokens) + BLOCK_TOKENS - 1) / BLOCK_TOKENS *
+				  BLOCK_TOKENS);
 	for (uint32_t i = 0; rc == 0 && i < g->o->conversations; i++) {
 		rc = converse(g, &systems[roll(g) % g->o->systems], at);
 		at += about(g, g->o->gap_ms);

@@ -1,4 +1,4 @@
-/* read.c - trace files: JSON lines in and out. See skv/trace.h. No state. */
+/* read.c - reads and writes trace files: JSON lines. See skv/trace.h. Stateless. */
 #include <skv/trace.h>
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include <skv/mem.h>
 #include <skv/status.h>
 
-#define MAX_VALUES (4u * SKV_MAX_KEYS) /* of one line: more ids than are allowed, and some fields of others */
+#define MAX_VALUES (4u * SKV_MAX_KEYS) /* per line: more ids than allowed, and some other fields */
 #define MAX_WHY 256u
 
 static const char *read_number(const struct skv_json_node *line, const char *name, uint64_t *out)
@@ -35,7 +35,8 @@ static const char *read_time(const struct skv_json_node *line, const char *name,
 
 	if (!v || v->type != SKV_JSON_REAL)
 		return read_number(line, name, out);
-	snprintf(text, sizeof text, "%.*s", (int)(v->n < sizeof text ? v->n : sizeof text - 1), v->s);
+	snprintf(text, sizeof text, "%.*s", (int)(v->n < sizeof text ? v->n : sizeof text - 1),
+		 v->s);
 	ms = strtod(text, NULL);
 	if (v->n >= sizeof text || !(ms >= 0 && ms <= (double)SKV_MAX_WALL_MS))
 		return "is not a number of milliseconds, 0 to 2^53 - 1";
@@ -63,8 +64,8 @@ static bool has_twins(const uint64_t *ids, uint64_t *sorted, uint32_t n)
 	return false;
 }
 
-static const char *read_ids(const struct skv_json_node *line, struct skv_trace_request *r, struct skv_arena *a,
-			    const char *name)
+static const char *read_ids(const struct skv_json_node *line, struct skv_trace_request *r,
+			    struct skv_arena *a, const char *name)
 {
 	const struct skv_json_node *ids = skv_json_get(line, name, strlen(name)), *e;
 	uint64_t *sorted;
@@ -91,16 +92,18 @@ static const char *read_ids(const struct skv_json_node *line, struct skv_trace_r
 static const char *fault_text(const struct skv_json_doc *doc)
 {
 	static const char *const texts[] = {
-		[SKV_JSON_UTF8] = "not UTF-8",		 [SKV_JSON_NUL] = "a zero character in a string",
-		[SKV_JSON_NUMBER] = "too large a number", [SKV_JSON_TWICE] = "a field is given twice",
+		[SKV_JSON_UTF8] = "not UTF-8",
+		[SKV_JSON_NUL] = "a zero character in a string",
+		[SKV_JSON_NUMBER] = "too large a number",
+		[SKV_JSON_TWICE] = "a field is given twice",
 		[SKV_JSON_LIMIT] = "too many values",	 [SKV_JSON_NOMEM] = "out of memory",
 	};
 
 	return doc->fault == SKV_JSON_SYNTAX ? doc->what : texts[doc->fault];
 }
 
-static int read_request(const char *text, size_t n, size_t number, struct skv_arena *a, struct skv_trace_request *r,
-			char *why)
+static int read_request(const char *text, size_t n, size_t number, struct skv_arena *a,
+			struct skv_trace_request *r, char *why)
 {
 	const struct skv_json_limits limits = { .depth = 16, .values = MAX_VALUES, .wide = true };
 	const char *field = "timestamp", *wrong;
@@ -108,7 +111,8 @@ static int read_request(const char *text, size_t n, size_t number, struct skv_ar
 
 	memset(r, 0, sizeof *r);
 	if (!skv_json_parse(&doc, a, text, n, &limits) || doc.root->type != SKV_JSON_OBJECT) {
-		snprintf(why, MAX_WHY, "line %zu: %s", number, doc.root ? "not a JSON object" : fault_text(&doc));
+		snprintf(why, MAX_WHY, "line %zu: %s", number,
+			 doc.root ? "not a JSON object" : fault_text(&doc));
 		return -1;
 	}
 	wrong = read_time(doc.root, field, &r->timestamp_ms);
@@ -170,8 +174,10 @@ int skv_trace_write(const struct skv_trace *t, FILE *out)
 	for (size_t i = 0; i < t->n && !ferror(out); i++) {
 		const struct skv_trace_request *r = &t->v[i];
 
-		fprintf(out, "{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64 ", \"output_length\": %" PRIu64
-			     ", \"hash_ids\": [", r->timestamp_ms, r->input_length, r->output_length);
+		fprintf(out,
+			"{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64
+			", \"output_length\": %" PRIu64 ", \"hash_ids\": [",
+			r->timestamp_ms, r->input_length, r->output_length);
 		for (uint32_t k = 0; k < r->n_ids; k++)
 			fprintf(out, "%s%" PRIu64, k ? ", " : "", r->ids[k]);
 		fputs("]}\n", out);

@@ -8,7 +8,7 @@
 
 #include <skv/check.h>
 
-/* ---- JSON --------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static void block_specs(struct skv_buf *b, const struct skv_block_view *v)
 {
@@ -44,7 +44,7 @@ void skv_v1_write_block_view(struct skv_buf *out, const struct skv_block_view *v
 	skv_jout_close(out, '}');
 }
 
-/* ---- protobuf ----------------------------------------------------------------------------------- */
+/* ---- protobuf -------------------------------------------------------------------------------- */
 
 enum {
 	BLOCK_KEY = 1,
@@ -57,7 +57,13 @@ enum {
 	BLOCK_FILES = 8,
 };
 enum { SPEC_NAME = 1, SPEC_STATE = 2, SPEC_LOCATION = 3 };
-enum { LOCATION_FILE = 1, LOCATION_OFFSET = 2, LOCATION_LENGTH = 3, LOCATION_GENERATION = 4, LOCATION_CHECKSUM = 5 };
+enum {
+	LOCATION_FILE = 1,
+	LOCATION_OFFSET = 2,
+	LOCATION_LENGTH = 3,
+	LOCATION_GENERATION = 4,
+	LOCATION_CHECKSUM = 5
+};
 
 static void put_key(struct skv_buf *b, uint32_t num, struct skv_key key)
 {

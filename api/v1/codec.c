@@ -1,7 +1,7 @@
 /*
- * codec.c - the tables of skv/v1_codec.h, and which of them a content type means.
+ * codec.c - the tables of skv/v1_codec.h, and their content types.
  *
- * No state; any thread.
+ * Stateless; any thread.
  */
 #include <skv/v1_codec.h>
 
@@ -10,35 +10,32 @@
 
 #include "pb.h"
 
-#define JSON_READ(m, type) .read_##m = skv_v1_read_##m,
-#define JSON_WRITE(m, type) .write_##m = skv_v1_write_##m,
+#define KEYS W
+#define LIST W
+
+#define R(m, type) .read_##m = skv_v1_read_##m,
+#define W(m, type) .write_##m = skv_v1_write_##m,
 
 const struct skv_v1_codec skv_v1_json = {
 	.name = "json",
 	.content_type = "application/json",
 	.no_memory = "{\"error\":{\"code\":\"out_of_memory\",\"message\":\"out of memory\","
 		     "\"detail\":{}},\"request_id\":\"\"}",
-	SKV_V1_READS(JSON_READ)
-	SKV_V1_WRITES(JSON_WRITE)
-	SKV_V1_WRITES_KEYS(JSON_WRITE)
-	SKV_V1_WRITES_LIST(JSON_WRITE)
-	.write_start_req = skv_v1_write_start_req,
+	SKV_V1_MESSAGES
 	.write_error = skv_v1_write_error,
 	.read_error = skv_v1_read_error,
 };
+#undef R
+#undef W
 
-#define PB_READ(m, type) .read_##m = skv_pb_read_##m,
-#define PB_WRITE(m, type) .write_##m = skv_pb_write_##m,
+#define R(m, type) .read_##m = skv_pb_read_##m,
+#define W(m, type) .write_##m = skv_pb_write_##m,
 
 const struct skv_v1_codec skv_v1_pb = {
 	.name = "protobuf",
 	.content_type = "application/x-protobuf",
 	.no_memory = "\x0a\x0d" "out_of_memory" "\x12\x0d" "out of memory",
-	SKV_V1_READS(PB_READ)
-	SKV_V1_WRITES(PB_WRITE)
-	SKV_V1_WRITES_KEYS(PB_WRITE)
-	SKV_V1_WRITES_LIST(PB_WRITE)
-	.write_start_req = skv_pb_write_start_req,
+	SKV_V1_MESSAGES
 	.write_error = skv_pb_write_error,
 	.read_error = skv_pb_read_error,
 };
@@ -53,7 +50,7 @@ static const struct {
 	{ "application/protobuf", &skv_v1_pb },
 };
 
-/* The media type at *s, which moves behind it and its parameters. */
+/* Parses the media type at *s, which moves past it and its parameters. */
 static const struct skv_v1_codec *type_at(const char **s)
 {
 	const char *at = *s + strspn(*s, " \t,");

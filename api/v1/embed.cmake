@@ -5,7 +5,7 @@ file(READ ${IN} hex HEX)
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
 string(REGEX REPLACE "(................................................................................)" "\\1\n\t" bytes "${bytes}")
 file(WRITE ${OUT} "/* Made from a text file by embed.cmake; edit that one. */
-#include <skv/v1_json.h>
+const char *${NAME}(void);
 
 static const char text[] = {
 \t${bytes}0

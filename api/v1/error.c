@@ -1,8 +1,9 @@
 /*
- * error.c - the one error answer, written and read.
+ * error.c - writes and reads the error answer.
  *
- * `code` is for programs (the wire codes of skv/status.h), `message` for people, `detail.field` names
- * the field at fault. Texts may hold what a stranger sent, cut anywhere: they are mended to UTF-8.
+ * `code` is for programs (the wire codes of skv/status.h), `message` for people,
+ * `detail.field` names the field at fault. Texts may hold what a stranger sent, cut anywhere:
+ * they are mended to UTF-8.
  *
  * No state; any thread.
  */
@@ -41,8 +42,9 @@ int skv_v1_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 	int status = skv_jdoc_close(&d);
 
 	if (status != SKV_OK)
-		return skv_fail(out, status, NULL, "the answer is no error object of this API");
+		return skv_fail(out, status, NULL,
+				"the body is not an error object of this API: check the URL");
 	status = skv_status_from_name(c);
-	/* An error whose code says "ok" is a bug of who sent it, never a success. */
+	/* An error whose code says "ok" is a bug of the sender, never a success. */
 	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, f, "%s", m);
 }

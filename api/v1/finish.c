@@ -1,8 +1,8 @@
 /*
- * finish.c - how sessions and blocks end: finish, both ways, and the request of delete.
+ * finish.c - how sessions end: finish, both ways.
  *
- * What succeeded must be said: a finish without `success` is refused, for a forgotten field must not
- * publish blocks. No state; any thread.
+ * What succeeded must be said: a finish without `success` is refused, for a forgotten field must
+ * not publish blocks. No state; any thread.
  */
 #include "parts.h"
 
@@ -10,7 +10,7 @@
 
 static const char *const states[] = { "open", "finished", "aborted", "expired", NULL };
 
-/* ---- finish ------------------------------------------------------------------------------------- */
+/* ---- finish ---------------------------------------------------------------------------------- */
 
 static void read_mask(struct skv_jdoc *d, const struct skv_jat *at, struct skv_finish_req *r)
 {
@@ -73,7 +73,8 @@ int skv_v1_read_finish_req(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_finish_req r = { .tenant = in->tenant };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_FINISH, err);
-	struct skv_jat success = skv_jat_get(&top, "success"), sums = skv_jat_get(&top, "checksums"),
+	struct skv_jat success = skv_jat_get(&top, "success"),
+		       sums = skv_jat_get(&top, "checksums"),
 		       quiesced = skv_jat_get(&top, "quiesced");
 
 	skv_jat_object(&d, &top, fields);
@@ -139,7 +140,8 @@ int skv_v1_read_finish_res(const struct skv_v1_in *in, const char *text, size_t 
 	struct skv_finish_res r;
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
-	struct skv_jat state = skv_jat_get(&top, "state"), committed = skv_jat_get(&top, "committed"),
+	struct skv_jat state = skv_jat_get(&top, "state"),
+		       committed = skv_jat_get(&top, "committed"),
 		       failed = skv_jat_get(&top, "failed");
 
 	r.state = (enum skv_session_state)skv_jat_word(&d, &state, states);
@@ -148,30 +150,4 @@ int skv_v1_read_finish_res(const struct skv_v1_in *in, const char *text, size_t 
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);
-}
-
-/* ---- delete ------------------------------------------------------------------------------------- */
-
-int skv_v1_read_delete_req(const struct skv_v1_in *in, const char *text, size_t n,
-			   struct skv_delete_req *out, struct skv_error *err)
-{
-	static const char *const fields[] = { "keys", "keys_int", "keys_hex", NULL };
-	struct skv_delete_req r = { .tenant = in->tenant };
-	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_KEYS, err);
-
-	skv_jat_object(&d, &top, fields);
-	r.keys = skv_jat_keys(&d, &top, &r.n_keys);
-	if (skv_jdoc_ok(&d))
-		*out = r;
-	return skv_jdoc_close(&d);
-}
-
-void skv_v1_write_delete_req(struct skv_buf *out, const struct skv_delete_req *req,
-			     const struct skv_key_input *keys)
-{
-	(void)req; /* the instance is in the path, the keys in `keys` */
-	skv_jout_begin(out);
-	skv_jout_keys(out, keys);
-	skv_jout_close(out, '}');
 }

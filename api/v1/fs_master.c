@@ -9,6 +9,7 @@
 #include <skv/superblock.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *skv_fs_verb_text(enum skv_fs_verb verb)
@@ -22,10 +23,17 @@ const char *skv_fs_verb_text(enum skv_fs_verb verb)
 	return text[verb];
 }
 
-static bool of_file(enum skv_fs_verb verb) { return (verb >= SKV_FS_CREATE && verb <= SKV_FS_PUNCH) || verb == SKV_FS_MEND; }
-static bool of_owner(enum skv_fs_verb verb) { return verb == SKV_FS_CLAIM || verb == SKV_FS_DISOWN; }
+static bool of_file(enum skv_fs_verb verb)
+{
+	return (verb >= SKV_FS_CREATE && verb <= SKV_FS_PUNCH) || verb == SKV_FS_MEND;
+}
 
-/* ---- owners ------------------------------------------------------------------------------------ */
+static bool of_owner(enum skv_fs_verb verb)
+{
+	return verb == SKV_FS_CLAIM || verb == SKV_FS_DISOWN;
+}
+
+/* ---- owners ---------------------------------------------------------------------------------- */
 
 /* A nonce has the length of a UUID, and so its text. */
 static void write_owner(struct skv_buf *out, const struct skv_fs_owner *o)
@@ -39,7 +47,8 @@ static void write_owner(struct skv_buf *out, const struct skv_fs_owner *o)
 
 static void read_owner(struct skv_jdoc *d, const struct skv_jat *of, struct skv_fs_owner *o)
 {
-	struct skv_jat incarnation = skv_jat_get(of, "incarnation"), nonce = skv_jat_get(of, "nonce");
+	struct skv_jat incarnation = skv_jat_get(of, "incarnation"),
+		       nonce = skv_jat_get(of, "nonce");
 	const char *text;
 
 	o->incarnation = skv_jat_u64(d, &incarnation, 1, UINT64_MAX);
@@ -48,9 +57,10 @@ static void read_owner(struct skv_jdoc *d, const struct skv_jat *of, struct skv_
 		skv_jdoc_fail(d, &nonce, SKV_E_INVALID, "is not a nonce");
 }
 
-/* ---- requests ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb, const struct skv_fs_request *q)
+void skv_fs_write_request(struct skv_buf *out, enum skv_fs_verb verb,
+			  const struct skv_fs_request *q)
 {
 	char uuid[37];
 
@@ -115,7 +125,7 @@ static void read_ranges(struct skv_jdoc *d, const struct skv_jat *top, struct sk
 
 static void read_storage_of(struct skv_jdoc *d, const struct skv_jat *top, struct skv_fs_request *q)
 {
-	static const char *const types[] = { "file", "hf3fs", NULL };
+	static const char *const types[] = { "file", "hf3fs", "memory", NULL };
 	struct skv_jat storage = skv_jat_get(top, "storage"), type = skv_jat_get(top, "type"),
 		       uuid = skv_jat_get(top, "uuid"), unit = skv_jat_get(top, "unit"),
 		       chunk = skv_jat_get(top, "chunk_size"), any = skv_jat_get(top, "any_mount");
@@ -131,16 +141,19 @@ static void read_storage_of(struct skv_jdoc *d, const struct skv_jat *top, struc
 	q->any_mount = any.v && skv_jat_bool(d, &any);
 }
 
-static int read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_request *out,
-			struct skv_error *err)
+static int read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n,
+			struct skv_fs_request *out, struct skv_error *err)
 {
-	static const char *const fields[] = { "storage", "type", "uuid", "unit", "chunk_size", "any_mount", "read_chunk",
-					      "may_create", "file", "length", "ranges", "incarnation", "nonce", NULL };
+	static const char *const fields[] = {
+		"storage",    "type", "uuid",   "unit",   "chunk_size",  "any_mount", "read_chunk",
+		"may_create", "file", "length", "ranges", "incarnation", "nonce",     NULL
+	};
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_fs_request q = { .file = 0 };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err);
-	struct skv_jat read_chunk = skv_jat_get(&top, "read_chunk"), may_create = skv_jat_get(&top, "may_create"),
+	struct skv_jat read_chunk = skv_jat_get(&top, "read_chunk"),
+		       may_create = skv_jat_get(&top, "may_create"),
 		       file = skv_jat_get(&top, "file"), length = skv_jat_get(&top, "length");
 
 	skv_jat_object(&d, &top, fields);
@@ -160,12 +173,14 @@ static int read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 	return skv_jdoc_close(&d);
 }
 
-static int read_look_request(struct skv_arena *a, const char *text, size_t n, struct skv_fs_request *out, struct skv_error *err)
+static int read_look_request(struct skv_arena *a, const char *text, size_t n,
+			     struct skv_fs_request *out, struct skv_error *err)
 {
 	static const char *const fields[] = { "path", NULL };
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err), path = skv_jat_get(&top, "path");
+	struct skv_jat top = skv_jdoc_open(&d, &in, text, n, SKV_JREQUEST, SKV_JMAX_OBJECT, err),
+		       path = skv_jat_get(&top, "path");
 	const char *s;
 
 	skv_jat_object(&d, &top, fields);
@@ -175,13 +190,14 @@ static int read_look_request(struct skv_arena *a, const char *text, size_t n, st
 	return skv_jdoc_close(&d);
 }
 
-int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_request *out,
-			struct skv_error *err)
+int skv_fs_read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n,
+			struct skv_fs_request *out, struct skv_error *err)
 {
-	return verb == SKV_FS_LOOK ? read_look_request(a, text, n, out, err) : read_request(a, verb, text, n, out, err);
+	return verb == SKV_FS_LOOK ? read_look_request(a, text, n, out, err)
+				   : read_request(a, verb, text, n, out, err);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void write_owners(struct skv_buf *out, const struct skv_fs_answer *r)
 {
@@ -216,6 +232,11 @@ void skv_fs_write_answer(struct skv_buf *out, enum skv_fs_verb verb, const struc
 		skv_jout_field_u64(out, "chunk_size", r->chunk);
 		skv_jout_field_u64(out, "free_bytes", r->free_bytes);
 		skv_jout_field_u64(out, "total_bytes", r->total_bytes);
+		if (r->epoch) {
+			skv_jout_name(out, "epoch");
+			skv_jout_hex64(out, r->epoch);
+			skv_jout_field_u64(out, "writing_ms", r->writing_ms);
+		}
 	}
 	skv_jout_close(out, '}');
 }
@@ -232,8 +253,9 @@ static void read_owners(struct skv_jdoc *d, const struct skv_jat *top, struct sk
 
 static void read_look(struct skv_jdoc *d, const struct skv_jat *top, struct skv_file_look *l)
 {
-	struct skv_jat fs = skv_jat_get(top, "fs"), fs_id = skv_jat_get(top, "fs_id"), dir = skv_jat_get(top, "directory"),
-		       inode = skv_jat_get(top, "inode"), born = skv_jat_get(top, "born_ns"), length = skv_jat_get(top, "length");
+	struct skv_jat fs = skv_jat_get(top, "fs"), fs_id = skv_jat_get(top, "fs_id"),
+		       dir = skv_jat_get(top, "directory"), inode = skv_jat_get(top, "inode"),
+		       born = skv_jat_get(top, "born_ns"), length = skv_jat_get(top, "length");
 	const char *text = skv_jat_string(d, &fs, 1, sizeof l->fs - 1);
 
 	l->fs_id = skv_jat_u64(d, &fs_id, 0, UINT64_MAX);
@@ -247,16 +269,22 @@ static void read_look(struct skv_jdoc *d, const struct skv_jat *top, struct skv_
 
 static void read_measure(struct skv_jdoc *d, const struct skv_jat *top, struct skv_fs_answer *r)
 {
-	struct skv_jat chunk = skv_jat_get(top, "chunk_size"), left = skv_jat_get(top, "free_bytes"),
-		       total = skv_jat_get(top, "total_bytes");
+	struct skv_jat chunk = skv_jat_get(top, "chunk_size"),
+		       left = skv_jat_get(top, "free_bytes"),
+		       total = skv_jat_get(top, "total_bytes"),
+		       epoch = skv_jat_get(top, "epoch"), writing = skv_jat_get(top, "writing_ms");
 
 	r->chunk = skv_jat_u64(d, &chunk, 0, UINT64_MAX);
 	r->free_bytes = skv_jat_u64(d, &left, 0, UINT64_MAX);
 	r->total_bytes = skv_jat_u64(d, &total, 0, UINT64_MAX);
+	if (!epoch.v)
+		return;
+	r->epoch = strtoull(skv_jat_string(d, &epoch, 16, 16), NULL, 16);
+	r->writing_ms = skv_jat_u64(d, &writing, 0, UINT64_MAX);
 }
 
-int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n, struct skv_fs_answer *out,
-		       struct skv_error *err)
+int skv_fs_read_answer(struct skv_arena *a, enum skv_fs_verb verb, const char *text, size_t n,
+		       struct skv_fs_answer *out, struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_fs_answer r = { 0 };

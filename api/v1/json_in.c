@@ -1,8 +1,10 @@
 /*
- * json_in.c - typed reading on top of skv/json.h: parse, find, check, convert; the first failure sticks.
+ * json_in.c - typed reading on top of skv/json.h: parse, find, check, convert; the first failure is
+ * kept.
  *
- * Faults of the text come before faults of the fields, and those in the order in which the message's
- * reader asks, whatever order the fields have in the text: that is why the text is read whole first.
+ * Faults of the text come before faults of the fields, and those in the order in which
+ * the message's reader asks, whatever order the fields have in the text: that is why the
+ * text is read whole first.
  *
  * Owns nothing; any thread.
  */
@@ -13,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- failures ----------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static size_t render(const struct skv_jat *at, char out[SKV_FIELD_MAX])
 {
@@ -24,7 +26,8 @@ static size_t render(const struct skv_jat *at, char out[SKV_FIELD_MAX])
 		out[0] = '\0';
 	else if (at->name)
 		more = snprintf(out + n, SKV_FIELD_MAX - n, "%s%.*s", n ? "." : "",
-				(int)(at->name_n < SKV_FIELD_MAX ? at->name_n : SKV_FIELD_MAX), at->name);
+				(int)(at->name_n < SKV_FIELD_MAX ? at->name_n : SKV_FIELD_MAX),
+				at->name);
 	else
 		more = snprintf(out + n, SKV_FIELD_MAX - n, "[%zu]", at->index);
 	SKV_CHECK(n < SKV_FIELD_MAX);
@@ -64,7 +67,7 @@ void *skv_jdoc_alloc(struct skv_jdoc *d, size_t n, size_t size)
 	return p ? p : out_of_memory(d);
 }
 
-/* ---- the document ------------------------------------------------------------------------------- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static void fail_parse(struct skv_jdoc *d, const struct skv_json_doc *j, const char *text, size_t n,
 		       size_t max_values)
@@ -93,8 +96,9 @@ static void fail_parse(struct skv_jdoc *d, const struct skv_json_doc *j, const c
 		out_of_memory(d);
 		break;
 	case SKV_JSON_NUMBER:
-		d->status = skv_fail(d->err, SKV_E_INVALID, field,
-				     "a number over 9223372036854775807 is written as a decimal string");
+		d->status = skv_fail(
+			d->err, SKV_E_INVALID, field,
+			"write a number over 9223372036854775807 as a decimal string");
 		break;
 	case SKV_JSON_TWICE:
 		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the field is given twice");
@@ -103,27 +107,29 @@ static void fail_parse(struct skv_jdoc *d, const struct skv_json_doc *j, const c
 		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the text is not valid UTF-8");
 		break;
 	case SKV_JSON_NUL:
-		d->status = skv_fail(d->err, SKV_E_INVALID, field, "the text holds a NUL character");
+		d->status =
+			skv_fail(d->err, SKV_E_INVALID, field, "the text holds a NUL character");
 		break;
 	case SKV_JSON_LIMIT:
 		d->status = skv_fail(d->err, SKV_E_TOO_LARGE, NULL, "the text is too long");
 		break;
 	default:
 		skv_json_line(text, j->at, &line, &column);
-		d->status = skv_fail(d->err, SKV_E_INVALID, field, "not JSON at line %u, column %u: %s",
-				     line, column, j->what);
+		d->status = skv_fail(d->err, SKV_E_INVALID, field,
+				     "not JSON at line %u, column %u: %s", line, column, j->what);
 	}
 }
 
-struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text, size_t n,
-			     enum skv_jdir dir, size_t max_values, struct skv_error *err)
+struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text,
+			     size_t n, enum skv_jdir dir, size_t max_values, struct skv_error *err)
 {
 	const struct skv_json_limits limits = { .depth = SKV_JSON_DEPTH, .values = max_values };
 	struct skv_json_doc j = { .root = NULL };
 
 	*d = (struct skv_jdoc){ .in = in, .err = err, .lenient = dir == SKV_JANSWER };
 	if (n == 0)
-		d->status = skv_fail(err, SKV_E_INVALID, NULL, "the body is empty, not a JSON object");
+		d->status =
+			skv_fail(err, SKV_E_INVALID, NULL, "the body is empty, not a JSON object");
 	else if (!skv_json_parse(&j, in->arena, text, n, &limits))
 		fail_parse(d, &j, text, n, max_values);
 	else if (j.root->type != SKV_JSON_OBJECT)
@@ -131,7 +137,7 @@ struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, con
 	return (struct skv_jat){ .v = skv_jdoc_ok(d) ? j.root : NULL };
 }
 
-/* ---- structure ---------------------------------------------------------------------------------- */
+/* ---- structure ------------------------------------------------------------------------------- */
 
 static const char *type_name(const struct skv_json_node *v)
 {
@@ -176,7 +182,7 @@ void skv_jat_object(struct skv_jdoc *d, const struct skv_jat *at, const char *co
 		struct skv_jat field = { .up = at, .name = name->s, .name_n = name->n };
 
 		if (!listed(names, name))
-			skv_jdoc_fail(d, &field, SKV_E_INVALID, "there is no such field here");
+			skv_jdoc_fail(d, &field, SKV_E_INVALID, "unknown field");
 		name = skv_json_next(name + 1);
 	}
 }
@@ -190,13 +196,15 @@ uint32_t skv_jat_array(struct skv_jdoc *d, const struct skv_jat *at, uint32_t mi
 		return 0;
 	n = at->v->n;
 	if (n > max)
-		skv_jdoc_fail(d, at, SKV_E_TOO_LARGE, "has %u elements, at most %u may be", n, max);
+		skv_jdoc_fail(d, at, SKV_E_TOO_LARGE, "has %u elements, at most %u are allowed", n,
+			      max);
 	else if (n < min)
-		skv_jdoc_fail(d, at, SKV_E_INVALID, "has %u elements, at least %u are needed", n, min);
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "has %u elements, at least %u are needed", n,
+			      min);
 	return skv_jdoc_ok(d) ? n : 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 bool skv_jat_bool(struct skv_jdoc *d, const struct skv_jat *at)
 {
@@ -260,12 +268,15 @@ static uint64_t number(struct skv_jdoc *d, const struct skv_jat *at, uint64_t mi
 	if (!at->v)
 		skv_jdoc_fail(d, at, SKV_E_INVALID, "the field is required");
 	else if (!parse_number(at->v, suffix, &v))
-		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be %s", suffix ?
-			      "an integer of bytes, or a string like \"64M\" (suffix K, M, G or T)" :
-			      "an integer from 0 to 2^63-1, or a decimal string up to 2^64-1");
+		skv_jdoc_fail(
+			d, at, SKV_E_INVALID, "must be %s",
+			suffix ? "an integer of bytes, or a string like \"64M\" (suffix "
+				 "K, M, G or T)"
+			       : "an integer from 0 to 2^63-1, or a decimal string up to 2^64-1");
 	else if (v < min || v > max)
 		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be from %llu to %llu, not %llu",
-			      (unsigned long long)min, (unsigned long long)max, (unsigned long long)v);
+			      (unsigned long long)min, (unsigned long long)max,
+			      (unsigned long long)v);
 	return skv_jdoc_ok(d) ? v : 0;
 }
 
@@ -293,8 +304,8 @@ const char *skv_jat_string(struct skv_jdoc *d, const struct skv_jat *at, size_t 
 		return "";
 	n = at->v->n;
 	if (n < min || n > max) {
-		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be a string of %zu to %zu bytes, not %zu", min,
-			      max, n);
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be a string of %zu to %zu bytes, not %zu",
+			      min, max, n);
 		return "";
 	}
 	copy = skv_arena_strndup(d->in->arena, at->v->s, n);
@@ -323,8 +334,10 @@ const char *skv_jat_model_name(struct skv_jdoc *d, const struct skv_jat *at)
 	return skv_jat_string(d, at, 1, SKV_MAX_NAME);
 }
 
-static const char *const *read_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max, uint32_t *n,
-				     const char *(*read)(struct skv_jdoc *d, const struct skv_jat *at))
+static const char *const *read_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
+				     uint32_t max, uint32_t *n,
+				     const char *(*read)(struct skv_jdoc *d,
+							 const struct skv_jat *at))
 {
 	uint32_t count = skv_jat_array(d, at, min, max);
 	const char **names = skv_jdoc_alloc(d, count, sizeof *names);
@@ -335,7 +348,8 @@ static const char *const *read_names(struct skv_jdoc *d, const struct skv_jat *a
 		names[i] = read(d, &item);
 		for (uint32_t j = 0; j < i && skv_jdoc_ok(d); j++)
 			if (strcmp(names[i], names[j]) == 0)
-				skv_jdoc_fail(d, &item, SKV_E_INVALID, "'%s' is named twice", names[i]);
+				skv_jdoc_fail(d, &item, SKV_E_INVALID, "'%s' is named twice",
+					      names[i]);
 	}
 	*n = skv_jdoc_ok(d) ? count : 0;
 	return names;
@@ -347,7 +361,8 @@ const char *const *skv_jat_names(struct skv_jdoc *d, const struct skv_jat *at, u
 	return read_names(d, at, min, max, n, skv_jat_name);
 }
 
-const char *const *skv_jat_model_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max, uint32_t *n)
+const char *const *skv_jat_model_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
+				       uint32_t max, uint32_t *n)
 {
 	return read_names(d, at, min, max, n, skv_jat_model_name);
 }

@@ -2,8 +2,8 @@
  * json_in.h - strict, typed reading of one JSON document, internal to api/v1.
  *
  * A `struct skv_jdoc` is the document; the first failure sticks to it, later reads return 0 or NULL
- * and change nothing, so that a message reader is a straight list of fields with one check at its end.
- * A `struct skv_jat` is a value and the place where it stands; places link upwards through the
+ * and change nothing, so that a message reader is a straight list of fields with one check at its
+ * end. A `struct skv_jat` is a value and the place where it stands; places link upwards through the
  * caller's stack frames and are rendered ("specs[0].size") only when something is wrong there.
  *
  * No state; one thread per document.
@@ -43,18 +43,20 @@ struct skv_jat {
 	const struct skv_json_node *v; /* NULL: absent */
 };
 
-/* What is told of a name that is none; for SKV_MAX_NAME. */
-#define SKV_NAME_RULE "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _"
-#define SKV_MODEL_NAME_RULE                                                                                           \
-	"a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin with a letter, "  \
+/* The message for an invalid name; for SKV_MAX_NAME. */
+#define SKV_NAME_RULE \
+	"a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _"
+#define SKV_MODEL_NAME_RULE                                                                     \
+	"a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that " \
+	"begin with a letter, "                                                                 \
 	"digit or _"
 
 enum skv_jdir { SKV_JREQUEST, SKV_JANSWER };
 
 /* Parses the text, which must be one JSON object. Returns the place of that object; after a failure
  * its value is NULL and everything read from it is absent, silently. Pair with skv_jdoc_close. */
-struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text, size_t n,
-			     enum skv_jdir dir, size_t max_values, struct skv_error *err);
+struct skv_jat skv_jdoc_open(struct skv_jdoc *d, const struct skv_v1_in *in, const char *text,
+			     size_t n, enum skv_jdir dir, size_t max_values, struct skv_error *err);
 /* SKV_OK or the first failure. */
 static inline int skv_jdoc_close(const struct skv_jdoc *d) { return d->status; }
 
@@ -66,7 +68,8 @@ static inline bool skv_jdoc_ok(const struct skv_jdoc *d) { return d->status == S
 /* Zeroed memory of the arena; fails the document when there is none. */
 void *skv_jdoc_alloc(struct skv_jdoc *d, size_t n, size_t size);
 
-/* Checks that `at` is an object with no fields but `names` (NULL-terminated); answers may have more. */
+/* Checks that `at` is an object with no fields but `names`
+ * (NULL-terminated); answers may have more. */
 void skv_jat_object(struct skv_jdoc *d, const struct skv_jat *at, const char *const *names);
 /* A field of an object, absent (v NULL) if it is not there. A JSON null is there. */
 static inline struct skv_jat skv_jat_get(const struct skv_jat *object, const char *name)
@@ -79,7 +82,8 @@ static inline struct skv_jat skv_jat_get(const struct skv_jat *object, const cha
 }
 /* Length of an array, which must be min..max; above that SKV_E_TOO_LARGE. */
 uint32_t skv_jat_array(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max);
-/* The first element of an array that has one; skv_jat_next moves on to the next as long as there is one. */
+/* The first element of an array that has one; skv_jat_next moves on to the next
+ * as long as there is one. */
 static inline struct skv_jat skv_jat_first(const struct skv_jat *array)
 {
 	return (struct skv_jat){ .up = array, .v = array->v ? skv_json_first(array->v) : NULL };
@@ -110,7 +114,8 @@ const char *skv_jat_model_name(struct skv_jdoc *d, const struct skv_jat *at);
 /* Array of names, min..max of them, none twice; of the second of model names. */
 const char *const *skv_jat_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
 				 uint32_t max, uint32_t *n);
-const char *const *skv_jat_model_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min, uint32_t max, uint32_t *n);
+const char *const *skv_jat_model_names(struct skv_jdoc *d, const struct skv_jat *at, uint32_t min,
+				       uint32_t max, uint32_t *n);
 /* 32 hex digits. */
 struct skv_key skv_jat_key_hex(struct skv_jdoc *d, const struct skv_jat *at);
 /* 16 hex digits. */
@@ -118,12 +123,12 @@ uint64_t skv_jat_hex64(struct skv_jdoc *d, const struct skv_jat *at);
 /* Index of the text in `words` (NULL-terminated). */
 uint32_t skv_jat_word(struct skv_jdoc *d, const struct skv_jat *at, const char *const *words);
 
-/* ---- scan.c: where a fault is --------------------------------------------------------------------- */
+/* ---- scan.c: where a fault is ---------------------------------------------------------------- */
 
 enum skv_jscan { SKV_JSCAN_END, SKV_JSCAN_DEEP, SKV_JSCAN_MANY };
 /* Walks JSON text without allocating, no further than byte `n`, until deeper than SKV_JSON_DEPTH or
- * over *values values; then *values is how many it saw. `field` gets the JSON path of where it stopped
- * (cut to fit). The text need not be valid: the walk only ever goes forward. */
+ * over *values values; then *values is how many it saw. `field` gets the JSON path of where it
+ * stopped (cut to fit). The text need not be valid: the walk only ever goes forward. */
 enum skv_jscan skv_json_scan(const char *text, size_t n, size_t *values, char field[SKV_FIELD_MAX]);
 
 #endif

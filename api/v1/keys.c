@@ -2,8 +2,8 @@
  * keys.c - the three forms of keys, read and written.
  *
  * Distinct fields, so that the number 1 and the string "1" are never mixed up: `keys` are strings,
- * hashed under the store's secret; `keys_int` numbers, the key {0, n}; `keys_hex` 128 bits as they are.
- * Integers never pass through a double. A key twice in one request is refused by its position.
+ * hashed under the store's secret; `keys_int` numbers, the key {0, n}; `keys_hex` 128 bits as they
+ * are. Integers never pass through a double. A key twice in one request is refused by its position.
  *
  * No state; any thread.
  */
@@ -13,7 +13,7 @@
 
 #include <skv/key_set.h>
 
-static const char *const forms[] = { "keys", "keys_int", "keys_hex" };
+const char *const skv_key_forms[3] = { "keys", "keys_int", "keys_hex" };
 static const char *const parent_forms[] = { "parent", "parent_int", "parent_hex" };
 
 static struct skv_key read_string_key(struct skv_jdoc *d, const struct skv_jat *at)
@@ -22,7 +22,8 @@ static struct skv_key read_string_key(struct skv_jdoc *d, const struct skv_jat *
 	size_t n = at->v->n;
 
 	if (!skv_jat_is(at, SKV_JSON_STRING))
-		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be a string (numbers go into %s)", forms[1]);
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be a string (numbers go into %s)",
+			      skv_key_forms[1]);
 	else if (n == 0 || n > SKV_MAX_KEY_STRING)
 		skv_jdoc_fail(d, at, SKV_E_INVALID, "a key has 1 to %u bytes, not %zu",
 			      SKV_MAX_KEY_STRING, n);
@@ -58,16 +59,17 @@ static struct skv_jat one_of(struct skv_jdoc *d, const struct skv_jat *object,
 		if (!at.v)
 			continue;
 		if (found.v)
-			skv_jdoc_fail(d, &at, SKV_E_INVALID, "only one of %s, %s and %s may be given",
-				      names[0], names[1], names[2]);
+			skv_jdoc_fail(d, &at, SKV_E_INVALID,
+				      "only one of %s, %s and %s may be given", names[0], names[1],
+				      names[2]);
 		found = at;
 		*form = (enum skv_key_form)i;
 	}
 	return found;
 }
 
-static void refuse_twice(struct skv_jdoc *d, const struct skv_jat *array, const struct skv_key *keys,
-			 uint32_t n)
+static void refuse_twice(struct skv_jdoc *d, const struct skv_jat *array,
+			 const struct skv_key *keys, uint32_t n)
 {
 	uint32_t *cells = skv_jdoc_alloc(d, skv_key_set_cells(n), sizeof *cells);
 	struct skv_key_set set;
@@ -81,7 +83,8 @@ static void refuse_twice(struct skv_jdoc *d, const struct skv_jat *array, const 
 		if (*at) {
 			struct skv_jat item = { .up = array, .index = i };
 
-			skv_jdoc_fail(d, &item, SKV_E_INVALID, "the same key as element %u", *at - 1);
+			skv_jdoc_fail(d, &item, SKV_E_INVALID, "the same key as element %u",
+				      *at - 1);
 			return;
 		}
 		*at = i + 1;
@@ -91,15 +94,15 @@ static void refuse_twice(struct skv_jdoc *d, const struct skv_jat *array, const 
 const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *object, uint32_t *n)
 {
 	enum skv_key_form form = SKV_KEYS_STRING;
-	struct skv_jat array = one_of(d, object, forms, &form);
+	struct skv_jat array = one_of(d, object, skv_key_forms, &form);
 	struct skv_jat item = skv_jat_first(&array);
 	struct skv_key *keys;
 	uint32_t count;
 
 	*n = 0;
 	if (!array.v)
-		skv_jdoc_fail(d, &array, SKV_E_INVALID, "one of %s, %s and %s is required", forms[0],
-			      forms[1], forms[2]);
+		skv_jdoc_fail(d, &array, SKV_E_INVALID, "one of %s, %s and %s is required",
+			      skv_key_forms[0], skv_key_forms[1], skv_key_forms[2]);
 	count = skv_jat_array(d, &array, 1, SKV_MAX_KEYS);
 	SKV_CHECK(count <= SKV_MAX_KEYS && (count > 0 || !skv_jdoc_ok(d)));
 	keys = skv_jdoc_alloc(d, count, sizeof *keys);
@@ -110,6 +113,15 @@ const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *obj
 	if (skv_jdoc_ok(d))
 		*n = count;
 	return keys;
+}
+
+void skv_jat_no_keys(struct skv_jdoc *d, const struct skv_jat *object)
+{
+	enum skv_key_form form;
+	struct skv_jat array = one_of(d, object, skv_key_forms, &form);
+
+	if (array.v)
+		skv_jdoc_fail(d, &array, SKV_E_INVALID, "all, or keys: not both");
 }
 
 bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv_key *out)
@@ -141,7 +153,7 @@ static void put_key(struct skv_buf *b, const struct skv_key_input *keys, uint32_
 void skv_jout_keys(struct skv_buf *b, const struct skv_key_input *keys)
 {
 	SKV_CHECK((unsigned)keys->form <= SKV_KEYS_HEX);
-	skv_jout_name(b, forms[keys->form]);
+	skv_jout_name(b, skv_key_forms[keys->form]);
 	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < keys->n; i++)
 		put_key(b, keys, i);

@@ -2,8 +2,8 @@
  * location.c - files and locations of answers, written by the server, read by the client.
  *
  * A location names its file by a number, the index into the answer's `files`, so that thousands of
- * locations do not repeat one path. A client opens what these say, so the reader lets nothing through
- * that could leave the storage's root or pass the end of an address space.
+ * locations do not repeat one path. A client opens what these say, so the reader lets nothing
+ * through that could leave the storage's root or pass the end of an address space.
  *
  * No state; any thread.
  */
@@ -127,13 +127,15 @@ static void read_location(struct skv_jdoc *d, const struct skv_jat *at, uint32_t
 			  struct skv_location *out)
 {
 	struct skv_jat file = skv_jat_get(at, "file"), offset = skv_jat_get(at, "offset"),
-		       length = skv_jat_get(at, "length"), generation = skv_jat_get(at, "generation"),
+		       length = skv_jat_get(at, "length"),
+		       generation = skv_jat_get(at, "generation"),
 		       checksum = skv_jat_get(at, "checksum");
 
 	skv_jat_object(d, at, NULL);
 	out->file = skv_jat_u32(d, &file, 0, UINT32_MAX);
 	if (skv_jdoc_ok(d) && out->file >= n_files)
-		skv_jdoc_fail(d, &file, SKV_E_INVALID, "there are only %u files", n_files);
+		skv_jdoc_fail(d, &file, SKV_E_INVALID, "must be below %u: there are no more files",
+			      n_files);
 	out->length = skv_jat_u64(d, &length, 1, INT64_MAX);
 	/* File offsets are signed, and so must be the end. */
 	out->offset = skv_jat_u64(d, &offset, 0, INT64_MAX - out->length);

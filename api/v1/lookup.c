@@ -1,8 +1,8 @@
 /*
  * lookup.c - match and lookup: requests and answers, both directions.
  *
- * A lookup's answer has one entry for each hit, with its position in the request, so that misses cost
- * nothing. No state; any thread.
+ * A lookup's answer has one entry for each hit, with its position in the request, so that misses
+ * cost nothing. No state; any thread.
  */
 #include "parts.h"
 
@@ -12,7 +12,7 @@
 
 static const char *const modes[] = { "prefix", "batch", "window", "trailing", NULL };
 
-/* ---- match -------------------------------------------------------------------------------------- */
+/* ---- match ----------------------------------------------------------------------------------- */
 
 int skv_v1_read_match_req(const struct skv_v1_in *in, const char *text, size_t n,
 			  struct skv_match_req *out, struct skv_error *err)
@@ -24,7 +24,8 @@ int skv_v1_read_match_req(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_jat instances = skv_jat_get(&top, "instances");
 
 	skv_jat_object(&d, &top, fields);
-	r.instances = skv_jat_model_names(&d, &instances, 1, SKV_MAX_INSTANCES_PER_MATCH, &r.n_instances);
+	r.instances =
+		skv_jat_model_names(&d, &instances, 1, SKV_MAX_INSTANCES_PER_MATCH, &r.n_instances);
 	r.keys = skv_jat_keys(&d, &top, &r.n_keys);
 	if (skv_jdoc_ok(&d))
 		*out = r;
@@ -77,7 +78,7 @@ int skv_v1_read_match_res(const struct skv_v1_in *in, const char *text, size_t n
 	return skv_jdoc_close(&d);
 }
 
-/* ---- lookup ------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 int skv_v1_read_lookup_req(const struct skv_v1_in *in, const char *text, size_t n,
 			   struct skv_lookup_req *out, struct skv_error *err)

@@ -1,40 +1,29 @@
 /*
- * messages.c - the rare messages as tables (table.h): storages, groups, instances, files, lists, numbers, and what
- * ends blocks.
+ * messages.c - the rare messages as tables (table.h): storages, groups, instances, files, lists,
+ * numbers, and what ends blocks.
  *
- * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M". What can be judged
- * from a message alone is judged here; what needs the registry is the core's. `name` and `id` come from the path, never from
- * the body of a PUT. A view is the object's own fields plus what the manager knows of it now.
+ * Written by people, so defaults are kind (type "file", group "default") and sizes may be "64M".
+ * What can be judged from a message alone is judged here; what needs the registry is the core's.
+ * `name` and `id` come from the path, never from the body of a PUT. A view is the object's own
+ * fields plus what the manager knows of it now.
  *
  * Constant data, no state; any thread.
  */
-#include "table.h"
+#include "messages.h"
 
 #include <stdio.h>
 
 #include <skv/json_out.h>
 
-enum {
-	REQUIRED = SKV_FIELD_REQUIRED,
-	SIZE = SKV_FIELD_SIZE | SKV_FIELD_BYTES,
-	SHORT = SKV_FIELD_SHORT,
-	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE, /* a number of an object that need not be told */
-	BYTES = SKV_FIELD_SHORT | SKV_FIELD_SIZE | SKV_FIELD_BYTES, /* the same of bytes */
-	PRESENT = SKV_FIELD_PRESENT,
-	MEND = SKV_FIELD_MEND,
-	UNIQUE = SKV_FIELD_UNIQUE,
-	FIRST = SKV_FIELD_FIRST,
-	LAST = SKV_FIELD_LAST,
-};
-
-/* ---- storages ----------------------------------------------------------------------------------- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
 /* Storages that have no directory of ours. */
 static bool needs_no_root(const void *message)
 {
 	const struct skv_storage_spec *s = message;
 
-	return strcmp(s->type, "null") == 0 || strcmp(s->type, "external") == 0 || s->n_fs_master > 0;
+	return strcmp(s->type, "null") == 0 || strcmp(s->type, "external") == 0 ||
+	       s->n_fs_master > 0;
 }
 
 static const char *check_root(const void *message, char text[SKV_MESSAGE_MAX])
@@ -57,53 +46,58 @@ static const char *check_unit(const void *message, char text[SKV_MESSAGE_MAX])
 	}
 	if (!s->unit || s->capacity % s->unit == 0)
 		return NULL;
-	snprintf(text, SKV_MESSAGE_MAX, "must be a multiple of the unit, %llu", (unsigned long long)s->unit);
+	snprintf(text, SKV_MESSAGE_MAX, "must be a multiple of the unit, %llu",
+		 (unsigned long long)s->unit);
 	return "capacity";
 }
 
 #define T struct skv_storage_spec
 static const struct skv_field storage_rows[] = {
 	SKV_NAME(T, type, 1, .text = "file", .flags = FIRST),
-	SKV_TEXT(T, root, 2, .min = 1, .max = SKV_MAX_ROOT, .may_be_empty = needs_no_root, .check = check_root,
-		   .doc = "Absolute directory on the manager's host. Fixed once made; required but for type "
-			"null."),
+	SKV_TEXT(T, root, 2, .min = 1, .max = SKV_MAX_ROOT, .may_be_empty = needs_no_root,
+		   .check = check_root,
+		   .doc = "Absolute directory on the manager's host. Fixed once made; required but "
+			  "for type null."),
 	SKV_NUMBER(T, capacity, 3, .min = 1, .flags = SIZE | REQUIRED),
 	SKV_NUMBER(T, file_size, 4, .flags = SIZE),
 	SKV_NUMBER(T, unit, 5, .flags = SIZE, .check = check_unit),
 	SKV_BOOL(T, enabled, 6, .otherwise = true, .flags = PRESENT,
 		   .doc = "false: no new blocks go there; those there stay readable."),
 	SKV_BOOL(T, draining, 16, .flags = SHORT,
-		   .doc = "true: no new blocks go there, those there are evicted, and its slab files go one "
-			"by one; the storage can be deleted then. Not of type external."),
+		   .doc = "true: no new blocks go there, those there are evicted, and its slab "
+			  "files go one by one; the storage can be deleted then. Not of "
+			  "type external."),
 	SKV_TEXT(T, client_root, 7, .max = SKV_MAX_ROOT, .flags = SHORT,
-		   .doc = "root as the clients' hosts see it, for APIs that name whole paths; absent: the "
-			"same."),
+		   .doc = "root as the clients' hosts see it, for APIs that name whole paths; "
+			  "absent: the same."),
 	SKV_TEXT(T, client_mount, 8, .max = SKV_MAX_ROOT, .flags = SHORT,
 		   .doc = "Mount point there, which client_root lies below."),
 	SKV_TEXT(T, extra, 9, .max = SKV_MAX_EXTRA, .flags = SHORT,
 		   .doc = "Opaque text of the API that made it."),
 	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL,
-		   .doc = "Watermark of eviction in the background, of the capacity: it begins above; 0 = "
-			"none, 100 = no such eviction."),
+		   .doc = "Watermark of eviction in the background, of the capacity: it begins "
+			  "above; 0 = none, 100 = no such eviction."),
 	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL,
 		   .doc = "Where it ends: 1 to high_percent; 0 with a high_percent of 0 or 100."),
 	SKV_NUMBER(T, chunk_size, 32, .flags = BYTES),
 	SKV_BOOL(T, any_mount, 33, .flags = SHORT,
-		   .doc = "Of type hf3fs: the directory may lie on a mount that is not 3FS; a chunk_size is "
-			"believed then."),
+		   .doc = "Of type hf3fs: the directory may lie on a mount that is not 3FS; a "
+			  "chunk_size is believed then."),
 	SKV_LIST(T, fs_master, TEXTS, 34, .min = 1, .max = SKV_MAX_URL, .most = SKV_MAX_FS_MASTERS,
 		 .flags = SHORT | FIRST,
-		   .doc = "URLs of fs-masters that do the work in the directory, http://host:port/DIR; "
-			"absent: the manager does, in root. May change."),
+		   .doc = "URLs of fs-masters that do the work in the directory, "
+			  "http://host:port/DIR; absent: the manager does, in root. May change."),
 };
 #undef T
-static const struct skv_table storage_table =
-	SKV_TABLE("StorageSpec", struct skv_storage_spec, storage_rows, .strict = true,
-	.doc = "A named place for blocks. Everything but capacity, enabled and draining is fixed once made. A "
-	"capacity below what was made drains the slab files that are worth least, until the others fit (refused for "
-	"type external). type is file (the default), hf3fs, null or external. chunk_size is of hf3fs, a power of "
-	"two, 0 = what the directory says; it is told as it was found. unit is the slab unit, a power of two, 0 = 64 "
-	"MiB; capacity is a multiple of it; file_size 0 = the manager's default.");
+static const struct skv_table storage_table = SKV_TABLE(
+	"StorageSpec", struct skv_storage_spec, storage_rows, .strict = true,
+	.doc = "A named place for blocks. Everything but capacity, enabled and draining is fixed "
+	       "once made. A capacity below what was made drains the slab files that are worth "
+	       "least, until the others fit (refused for type external). type is file (the "
+	       "default), hf3fs, null or external. chunk_size is of hf3fs, a power of two, 0 = "
+	       "what the directory says; it is told as it was found. unit is the slab unit, a "
+	       "power of two, 0 = 64 MiB; capacity is a multiple of it; file_size 0 = the "
+	       "manager's default.");
 
 #define T struct skv_storage_view
 static const struct skv_field storage_view_rows[] = {
@@ -117,7 +111,8 @@ static const struct skv_field storage_view_rows[] = {
 	SKV_NUMBER(T, files, 6, .flags = REQUIRED,
 		   .doc = "Slab files."),
 	SKV_NUMBER(T, draining_files, 16,
-		   .doc = "Of them."), /* managers of before did not tell this, nor what else is not required */
+		   .doc = "Of them."), /* managers of before did not tell this, nor what
+					  else is not required */
 	SKV_NUMBER(T, bad_files, 17,
 		   .doc = "Of them: lost or damaged; their blocks are misses."),
 	SKV_NUMBER(T, file_bytes, 7, .flags = REQUIRED),
@@ -131,7 +126,7 @@ static const struct skv_table storage_view_table =
 	SKV_TABLE("StorageView", struct skv_storage_view, storage_view_rows,
 	.doc = "A storage as it is now.");
 
-/* ---- slab files --------------------------------------------------------------------------------- */
+/* ---- slab files ------------------------------------------------------------------------------ */
 
 static const char *const file_view_state_texts[] = { "used", "draining", "removing", "bad", NULL };
 static const char *const file_view_why_texts[] = { "", "asked", "capacity", "storage", "lost",
@@ -141,12 +136,13 @@ static const struct skv_field file_view_rows[] = {
 	SKV_NUMBER(T, file, 1,
 		   .doc = "Its number."),
 	SKV_TEXT(T, state, 2, .texts = file_view_state_texts,
-		   .doc = "removing: nothing is in it any more. bad: its bytes are not there; its blocks are "
-			"misses, and nothing is placed in it."),
+		   .doc = "removing: nothing is in it any more. bad: its bytes are not there; its "
+			  "blocks are misses, and nothing is placed in it."),
 	SKV_TEXT(T, why, 3, .texts = file_view_why_texts,
-		   .doc = "Why it drains: somebody asked, the capacity has no room for it, its storage "
-			"drains, or it is given up (lost). Why it is bad: there is no such file, neither of its "
-			"superblocks is good or it was cut, or it cannot be read."),
+		   .doc = "Why it drains: somebody asked, the capacity has no room for it, its "
+			  "storage drains, or it is given up (lost). Why it is bad: there is no "
+			  "such file, neither of its superblocks is good or it was cut, or it "
+			  "cannot be read."),
 	SKV_TEXT(T, waits_for, 4,
 		   .doc = "What the drain waits for, a few words; empty: nothing."),
 	SKV_NUMBER(T, length, 5),
@@ -155,8 +151,8 @@ static const struct skv_field file_view_rows[] = {
 	SKV_NUMBER(T, quarantined_bytes, 8),
 };
 #undef T
-static const struct skv_table file_view_table = SKV_TABLE("FileView", struct skv_file_view, file_view_rows,
-	.doc = "One slab file.");
+static const struct skv_table file_view_table =
+	SKV_TABLE("FileView", struct skv_file_view, file_view_rows, .doc = "One slab file.");
 
 #define T struct skv_file_wish
 static const struct skv_field file_wish_rows[] = {
@@ -170,9 +166,12 @@ static const struct skv_field file_wish_rows[] = {
 static const struct skv_table file_wish_table =
 	SKV_TABLE("FileWish", struct skv_file_wish, file_wish_rows, .strict = true);
 
-/* ---- groups ------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
-static bool needs_no_storage(const void *message) { return ((const struct skv_group_spec *)message)->loose_storages; }
+static bool needs_no_storage(const void *message)
+{
+	return ((const struct skv_group_spec *)message)->loose_storages;
+}
 
 #define T struct skv_type_quota
 static const struct skv_field quota_rows[] = {
@@ -187,15 +186,19 @@ static const struct skv_table quota_table =
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
 static const char *const group_policy_texts[] = { "", "reuse", "odds", "lru", "lru-plain", "lfu",
-						      "fifo", "sieve", "s3fifo", "ttl", NULL };
+						      "fifo", "sieve", "s3fifo", "ttl", "selective",
+						      NULL };
 #define T struct skv_group_spec
 static const struct skv_field group_rows[] = {
 	SKV_NUMBER(T, capacity, 1, .flags = SIZE),
-	SKV_LIST(T, storages, NAMES, 2, .least = 1, .most = SKV_JMAX_OBJECT, .may_be_empty = needs_no_storage,
+	SKV_LIST(T, storages, NAMES, 2, .least = 1, .most = SKV_JMAX_OBJECT,
+		 .may_be_empty = needs_no_storage,
 		 .flags = REQUIRED | LAST,
-		   .doc = "Candidates in order of preference; at least one, unless loose_storages."),
+		   .doc = "Candidates in order of preference; at least one, unless "
+			  "loose_storages."),
 	SKV_BOOL(T, loose_storages, 3, .flags = SHORT,
-		   .doc = "Storages that do not exist are passed over until they do, and may be deleted."),
+		   .doc = "Storages that do not exist are passed over until they do, and "
+			  "may be deleted."),
 	SKV_LIST(T, quotas, MESSAGES, 4, .of = &quota_table, .most = SKV_MAX_QUOTAS, .flags = SHORT,
 		   .doc = "What the group may have on all storages of one type."),
 	SKV_NUMBER(T, max_blocks, 5, .flags = OPTIONAL,
@@ -207,26 +210,28 @@ static const struct skv_field group_rows[] = {
 		   .doc = "Evict in the background while the group has more; 0 = no line."),
 	SKV_NUMBER(T, reclaim_step_bytes, 9, .flags = BYTES),
 	SKV_NUMBER(T, reclaim_step_percent, 10, .max = 100, .flags = OPTIONAL,
-		   .doc = "Of what is used, evicted at a time; the larger of the two steps counts."),
+		   .doc = "Of what is used, evicted at a time; the larger of the two "
+			  "steps counts."),
 	SKV_NUMBER(T, reclaim_period_ms, 11, .flags = OPTIONAL,
 		   .doc = "Between two steps."),
 	SKV_NUMBER(T, max_idle_ms, 12, .flags = OPTIONAL,
-		   .doc = "Blocks that nobody has looked up for so long are evicted; 0 = never. Of policies "
-			"reuse, lru, lru-plain, lfu."),
+		   .doc = "Blocks that nobody has looked up for so long are evicted; 0 = never. Of "
+			  "policies reuse, selective, lru, lru-plain, lfu."),
 	SKV_TEXT(T, policy, 15, .texts = group_policy_texts, .max = SKV_MAX_NAME, .flags = SHORT,
 		   .doc = "Which blocks go first when room is needed; absent or empty = reuse."),
 	SKV_NUMBER(T, ttl_ms, 16, .flags = OPTIONAL,
-		   .doc = "Of policy ttl, which needs it, and of no other: blocks that were written longer "
-			"ago go."),
+		   .doc = "Of policy ttl, which needs it, and of no other: blocks that were "
+			  "written longer ago go."),
 	SKV_NUMBER(T, version, 13, .flags = OPTIONAL,
 		   .doc = "The caller's own number."),
 	SKV_NUMBER(T, high_percent, 20, .max = 100, .flags = OPTIONAL,
-		   .doc = "Watermark of eviction in the background, of the capacity: it begins above; 0 = "
-			"none, 100 = no such eviction."),
+		   .doc = "Watermark of eviction in the background, of the capacity: it begins "
+			  "above; 0 = none, 100 = no such eviction."),
 	SKV_NUMBER(T, low_percent, 21, .max = 100, .flags = OPTIONAL,
 		   .doc = "Where it ends: 1 to high_percent; 0 with a high_percent of 0 or 100."),
 	SKV_NUMBER(T, pin_percent, 22, .max = 100, .flags = OPTIONAL,
-		   .doc = "Of its room that may be pinned hard, and of an instance's part; 0 = 50."),
+		   .doc = "Of its room that may be pinned hard, and of an instance's "
+			  "part; 0 = 50."),
 	SKV_WORD(T, share, 23, .words = shares, .flags = SHORT,
 		   .doc = "What its instances may have of it."),
 	SKV_TEXT(T, extra, 14, .max = SKV_MAX_EXTRA, .flags = SHORT,
@@ -252,19 +257,21 @@ static const struct skv_field group_view_rows[] = {
 	SKV_NUMBER(T, hits, 11),
 };
 #undef T
-static const struct skv_table group_view_table = SKV_TABLE("GroupView", struct skv_group_view, group_view_rows,
-	.doc = "A group as it is now.");
+static const struct skv_table group_view_table = SKV_TABLE(
+	"GroupView", struct skv_group_view, group_view_rows, .doc = "A group as it is now.");
 
-/* ---- instances ---------------------------------------------------------------------------------- */
+/* ---- instances ------------------------------------------------------------------------------- */
 
 #define T struct skv_spec
 static const struct skv_field spec_rows[] = {
 	SKV_NAME(T, name, 1, .flags = REQUIRED),
-	SKV_NUMBER(T, size, 2, .min = SKV_MIN_SPEC_SIZE, .max = SKV_MAX_SPEC_SIZE, .flags = SIZE | REQUIRED),
+	SKV_NUMBER(T, size, 2, .min = SKV_MIN_SPEC_SIZE, .max = SKV_MAX_SPEC_SIZE,
+		   .flags = SIZE | REQUIRED),
 };
 #undef T
-static const struct skv_table spec_table = SKV_TABLE("Spec", struct skv_spec, spec_rows, .strict = true,
-	.doc = "One part of a block: 1 byte to 4 GiB, exact.");
+static const struct skv_table spec_table =
+	SKV_TABLE("Spec", struct skv_spec, spec_rows, .strict = true,
+		  .doc = "One part of a block: 1 byte to 4 GiB, exact.");
 
 #define T struct skv_instance_spec
 static const struct skv_field instance_rows[] = {
@@ -285,10 +292,11 @@ static const struct skv_field instance_rows[] = {
 	SKV_NUMBER(T, capacity, 8, .flags = BYTES),
 };
 #undef T
-static const struct skv_table instance_table =
-	SKV_TABLE("InstanceSpec", struct skv_instance_spec, instance_rows, .strict = true,
-	.doc = "One model deployment: the layout of its blocks. Everything but extra, weight and capacity is fixed "
-	"once made; without weight and capacity these two stay as they are.");
+static const struct skv_table instance_table = SKV_TABLE(
+	"InstanceSpec", struct skv_instance_spec, instance_rows, .strict = true,
+	.doc = "One model deployment: the layout of its blocks. Everything but extra, weight and "
+	       "capacity is fixed once made; without weight and capacity these two "
+	       "stay as they are.");
 
 static const char *const placement_fit_texts[] = { "whole", "rounded", "segments", "copied", NULL };
 #define T struct skv_placement
@@ -301,8 +309,9 @@ static const struct skv_field placement_rows[] = {
 	SKV_NUMBER(T, copied_bytes, 6, .flags = REQUIRED),
 };
 #undef T
-static const struct skv_table placement_table = SKV_TABLE("Placement", struct skv_placement, placement_rows,
-	.doc = "How slots for a spec lie on the chunks of a storage of the group.");
+static const struct skv_table placement_table =
+	SKV_TABLE("Placement", struct skv_placement, placement_rows,
+		  .doc = "How slots for a spec lie on the chunks of a storage of the group.");
 
 #define T struct skv_instance_view
 static const struct skv_field instance_view_rows[] = {
@@ -319,7 +328,10 @@ static const struct skv_field instance_view_rows[] = {
 	SKV_NUMBER(T, soft_pinned_bytes, 11),
 	SKV_NUMBER(T, evicted_blocks, 12),
 	SKV_NUMBER(T, hits, 13),
-	SKV_LIST(T, placements, MESSAGES, 32, .of = &placement_table, .most = SKV_MAX_PLACEMENTS, .flags = SHORT,
+	SKV_NUMBER(T, unused_ms, 14,
+		   .doc = "How long no registration, lookup or start has named it."),
+	SKV_LIST(T, placements, MESSAGES, 32, .of = &placement_table, .most = SKV_MAX_PLACEMENTS,
+		   .flags = SHORT,
 		   .doc = "Of each spec on each storage of the group that has chunks."),
 };
 #undef T
@@ -327,24 +339,16 @@ static const struct skv_table instance_view_table =
 	SKV_TABLE("InstanceView", struct skv_instance_view, instance_view_rows,
 	.doc = "An instance as it is now.");
 
-/* ---- lists, and the manager's numbers ----------------------------------------------------------- */
+/* ---- lists, and the manager's numbers -------------------------------------------------------- */
 
-/* Lists are written only: by whoever has the array. */
-#define LIST(title, T, member)                                                                                        \
-	struct T##s {                                                                                                 \
-		const struct skv_##T *member;                                                                         \
-		uint32_t n_##member;                                                                                  \
-	};                                                                                                            \
-	static const struct skv_field T##s_rows[] = {                                                                 \
-		SKV_LIST(struct T##s, member, MESSAGES, 1, .of = &T##_table, .most = UINT32_MAX)                      \
-	};                                                                                                            \
-	static const struct skv_table T##s_table = SKV_TABLE(title, struct T##s, T##s_rows);
+/* Lists are only written: by the owner of the array. */
 LIST("StorageList", storage_view, storages)
 LIST("FileList", file_view, files)
 LIST("GroupList", group_view, groups)
 LIST("InstanceList", instance_view, instances)
 
-static const char *const stats_state_texts[] = { "ready", "standby", "recovering", "stopped", NULL };
+static const char *const stats_state_texts[] = { "ready", "standby", "recovering", "stopped",
+						 NULL };
 #define T struct skv_stats
 static const struct skv_field stats_rows[] = {
 	SKV_CHARS(T, version, 1,
@@ -366,15 +370,22 @@ static const struct skv_field stats_rows[] = {
 #undef T
 static const struct skv_table stats_table = SKV_TABLE("Stats", struct skv_stats, stats_rows);
 
-/* ---- what ends sessions, blocks and pins --------------------------------------------------------- */
+/* ---- what ends sessions, blocks and pins ----------------------------------------------------- */
 
 #define T struct skv_abort_req
 static const struct skv_field abort_rows[] = { SKV_TENANT(T), SKV_BOOL(T, quiesced, 1,
 		   .doc = "All writes of the session have completed: its slots need no grace.") };
 #undef T
 /* `curl -X POST` without a body is the plain abort. */
-static const struct skv_table abort_req_table =
-	SKV_TABLE("AbortRequest", struct skv_abort_req, abort_rows, .no_body = true, .strict = true);
+static const struct skv_table abort_req_table = SKV_TABLE(
+	"AbortRequest", struct skv_abort_req, abort_rows, .no_body = true, .strict = true);
+
+#define T struct skv_delete_req
+static const struct skv_field delete_rows[] = { SKV_TENANT(T), SKV_KEYS(T) };
+#undef T
+static const struct skv_table delete_req_table =
+	SKV_TABLE("DeleteRequest", struct skv_delete_req, delete_rows, .strict = true,
+	.doc = "Exactly one of keys, keys_int and keys_hex; no key twice.");
 
 #define T struct skv_delete_res
 static const struct skv_field delete_res_rows[] = {
@@ -400,18 +411,76 @@ static const struct skv_table trim_req_table =
 	SKV_TABLE("TrimRequest", struct skv_trim_req, trim_rows, .strict = true);
 
 #define T struct skv_trim_res
-static const struct skv_field trim_res_rows[] = { SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS, .flags = REQUIRED,
-		   .doc = "Blocks that were there.") };
+static const struct skv_field trim_res_rows[] = { SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS,
+							     .flags = REQUIRED,
+							     .doc = "Blocks that were there.") };
 #undef T
-static const struct skv_table trim_res_table = SKV_TABLE("TrimResult", struct skv_trim_res, trim_res_rows);
+static const struct skv_table trim_res_table =
+	SKV_TABLE("TrimResult", struct skv_trim_res, trim_res_rows);
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+static const char *const pin_kinds[] = { "soft", "hard", NULL };
+#define T struct skv_pin_req
+static const struct skv_field pin_rows[] = {
+	SKV_TENANT(T),
+	SKV_ROW(T, hard, "kind", WORD, 4, .words = pin_kinds, .otherwise = true, .flags = NOT,
+		.doc = "hard: not evicted; soft: evicted when nothing else may be."),
+	SKV_NUMBER(T, ttl_ms, 5, .max = SKV_MAX_PIN_MS,
+		.doc = "The pin ends by itself after so long; 0 = when it is "
+		       "unpinned (hard only)."),
+	SKV_KEYS(T),
+};
+#undef T
+static const struct skv_table pin_req_table =
+	SKV_TABLE("PinRequest", struct skv_pin_req, pin_rows, .strict = true,
+	.doc = "Exactly one of keys, keys_int and keys_hex; no key twice.");
+
+#define T struct skv_pin_res
+static const struct skv_field pin_res_rows[] = {
+	SKV_NUMBER(T, n_keys, 1, .max = SKV_MAX_KEYS, .flags = REQUIRED,
+		.doc = "Of the request."),
+	SKV_NUMBER(T, pinned, 2, .max = SKV_MAX_KEYS, .flags = REQUIRED,
+		.doc = "Keys that are there: pinned now."),
+	SKV_ROW(T, missing, "missing", MARKS, 3, .count_at = offsetof(T, n_keys),
+		.most = SKV_MAX_KEYS,
+		.flags = REQUIRED, .doc = "Keys that are not there: not pinned."),
+};
+#undef T
+static const struct skv_table pin_res_table =
+	SKV_TABLE("PinResult", struct skv_pin_res, pin_res_rows);
+
+#define T struct skv_unpin_req
+static const struct skv_field unpin_rows[] = {
+	SKV_TENANT(T),
+	SKV_ROW(T, all, "all", ALL, 4, .flags = FIRST | SHORT,
+		.doc = "All pins of the instance."),
+	SKV_KEYS(T),
+};
+#undef T
+static const struct skv_table unpin_req_table =
+	SKV_TABLE("UnpinRequest", struct skv_unpin_req, unpin_rows, .strict = true,
+	.doc = "Exactly one of keys, keys_int, keys_hex and all.");
 
 #define T struct skv_unpin_res
 static const struct skv_field unpin_res_rows[] = { SKV_NUMBER(T, unpinned, 1, .flags = REQUIRED,
 		   .doc = "Blocks that were pinned.") };
 #undef T
-static const struct skv_table unpin_res_table = SKV_TABLE("UnpinResult", struct skv_unpin_res, unpin_res_rows);
+static const struct skv_table unpin_res_table =
+	SKV_TABLE("UnpinResult", struct skv_unpin_res, unpin_res_rows);
 
-/* ---- errors, in protobuf; JSON has another shape (error.c) ----------------------------------------- */
+#define T struct skv_keys_res
+static const struct skv_field keys_res_rows[] = {
+	SKV_ROW(T, key, "keys_hex", KEY_LIST, 1, .count_at = offsetof(T, n), .most = SKV_MAX_KEYS,
+		.flags = REQUIRED),
+	SKV_NUMBER(T, next, 2, .flags = REQUIRED,
+		.doc = "Cursor of the next portion; 0: that was all."),
+};
+#undef T
+static const struct skv_table keys_res_table =
+	SKV_TABLE("KeyList", struct skv_keys_res, keys_res_rows);
+
+/* ---- errors, in protobuf; JSON has another shape (error.c) ----------------------------------- */
 
 struct error {
 	const char *code, *message, *field, *request_id;
@@ -426,10 +495,12 @@ static const struct skv_table error_table = SKV_TABLE("Error", struct error, err
 
 void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id)
 {
-	const struct error e = { .code = skv_status_name(err->status), .field = err->field, .request_id = request_id,
-				 .message = err->message[0] ? err->message : skv_status_text(err->status) };
+	const struct error e = { .code = skv_status_name(err->status), .field = err->field,
+				 .request_id = request_id,
+				 .message = err->message[0] ? err->message
+					 : skv_status_text(err->status) };
 
-	skv_table_write_pb(&error_table, out, &e);
+	skv_table_write_pb(&error_table, out, &e, NULL);
 }
 
 int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out)
@@ -439,105 +510,74 @@ int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 
 	if (!*e.code)
 		return skv_fail(out, status == SKV_OK ? SKV_E_INVALID : status, NULL,
-				"the answer is no error of this API");
+				"the body is not an error of this API: check the URL");
 	status = skv_status_from_name(e.code);
-	/* An error whose code says "ok" is a bug of who sent it, never a success. */
+	/* An error whose code says "ok" is a bug of the sender, never a success. */
 	return skv_fail(out, status == SKV_OK ? SKV_E_INTERNAL : status, e.field, "%s", e.message);
 }
 
-/* ---- the functions of skv/v1_codec.h ------------------------------------------------------------- */
+/* ---- the functions of skv/v1_codec.h --------------------------------------------------------- */
 
-#define READ(m, type, dir)                                                                                            \
-	int skv_v1_read_##m(const struct skv_v1_in *in, const char *text, size_t n, struct type *out,                 \
-			    struct skv_error *err)                                                                    \
-	{                                                                                                             \
-		return skv_table_read_json(&m##_table, dir, in, text, n, out, err);                                   \
-	}                                                                                                             \
-	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n, struct type *out,                 \
-			    struct skv_error *err)                                                                    \
-	{                                                                                                             \
-		return skv_table_read_pb(&m##_table, in, text, n, out, err);                                          \
+#define KEYS(m, type)                                                    \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, \
+			      const struct skv_key_input *keys)          \
+	{                                                                \
+		skv_table_write_json(&m##_table, out, v, keys);          \
+	}                                                                \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, \
+			      const struct skv_key_input *keys)          \
+	{                                                                \
+		skv_table_write_pb(&m##_table, out, v, keys);            \
 	}
-#define WRITE(m, type)                                                                                                \
-	void skv_v1_write_##m(struct skv_buf *out, const struct type *v) { skv_table_write_json(&m##_table, out, v); } \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v) { skv_table_write_pb(&m##_table, out, v); }
-#define WRITE_LIST(m, type, T, member)                                                                                \
-	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)                                  \
-	{                                                                                                             \
-		skv_table_write_json(&T##s_table, out, &(struct T##s){ v, n });                                       \
-	}                                                                                                             \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)                                  \
-	{                                                                                                             \
-		skv_table_write_pb(&T##s_table, out, &(struct T##s){ v, n });                                         \
-	}
-
-READ(storage, skv_storage_spec, SKV_JREQUEST)
-READ(group, skv_group_spec, SKV_JREQUEST)
-READ(instance, skv_instance_spec, SKV_JREQUEST)
-READ(storage_view, skv_storage_view, SKV_JANSWER)
-READ(group_view, skv_group_view, SKV_JANSWER)
-READ(instance_view, skv_instance_view, SKV_JANSWER)
-READ(file_wish, skv_file_wish, SKV_JREQUEST)
-READ(abort_req, skv_abort_req, SKV_JREQUEST)
-READ(trim_req, skv_trim_req, SKV_JREQUEST)
-READ(delete_res, skv_delete_res, SKV_JANSWER)
-READ(trim_res, skv_trim_res, SKV_JANSWER)
-READ(unpin_res, skv_unpin_res, SKV_JANSWER)
-
-WRITE(storage, skv_storage_spec)
-WRITE(group, skv_group_spec)
-WRITE(instance, skv_instance_spec)
-WRITE(storage_view, skv_storage_view)
-WRITE(group_view, skv_group_view)
-WRITE(instance_view, skv_instance_view)
-WRITE(file_wish, skv_file_wish)
-WRITE(abort_req, skv_abort_req)
-WRITE(delete_res, skv_delete_res)
-WRITE(trim_res, skv_trim_res)
-WRITE(unpin_res, skv_unpin_res)
-WRITE(stats, skv_stats)
+SKV_V1_RW(storage, skv_storage_spec)
+SKV_V1_RW(group, skv_group_spec)
+SKV_V1_RW(instance, skv_instance_spec)
+SKV_V1_RW(storage_view, skv_storage_view)
+SKV_V1_RW(group_view, skv_group_view)
+SKV_V1_RW(instance_view, skv_instance_view)
+SKV_V1_RW(file_wish, skv_file_wish)
+SKV_V1_RW(abort_req, skv_abort_req)
+SKV_V1_RW(keys_res, skv_keys_res)
+W(stats, skv_stats)
+SKV_V1_CALL(delete)
+SKV_V1_CALL(trim)
+SKV_V1_CALL(pin)
+SKV_V1_CALL(unpin)
 WRITE_LIST(storage_list, skv_storage_view, storage_view, storages)
 WRITE_LIST(file_list, skv_file_view, file_view, files)
 WRITE_LIST(group_list, skv_group_view, group_view, groups)
 WRITE_LIST(instance_list, skv_instance_view, instance_view, instances)
 
-/* To whom the end does not matter says so by a number beyond all times. */
-static struct skv_trim_req bounded(const struct skv_trim_req *req)
-{
-	struct skv_trim_req q = *req;
+/* ---- the OpenAPI document -------------------------------------------------------------------- */
 
-	if (q.to_ms > SKV_MAX_WALL_MS)
-		q.to_ms = SKV_MAX_WALL_MS;
-	return q;
-}
-
-void skv_v1_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
-{
-	const struct skv_trim_req q = bounded(req);
-
-	skv_table_write_json(&trim_req_table, out, &q);
-}
-
-void skv_pb_write_trim_req(struct skv_buf *out, const struct skv_trim_req *req)
-{
-	const struct skv_trim_req q = bounded(req);
-
-	skv_table_write_pb(&trim_req_table, out, &q);
-}
-
-/* ---- the OpenAPI document -------------------------------------------------------------------------- */
+static const struct skv_table *const tables[] = {
+	&storage_table, &storage_view_table, &storage_views_table, &file_view_table,
+	&file_views_table,
+	&file_wish_table,
+	&group_table, &quota_table, &group_view_table, &group_views_table,
+	&spec_table,
+	&instance_table, &instance_view_table, &instance_views_table, &placement_table,
+	&stats_table, &skv_member_table, &skv_member_partition_table, &skv_cluster_view_table,
+	&skv_drain_table,
+	&abort_req_table, &delete_req_table, &delete_res_table, &trim_req_table, &trim_res_table,
+	&pin_req_table, &pin_res_table, &unpin_req_table, &unpin_res_table, &keys_res_table,
+};
 
 void skv_table_write_schemas(struct skv_buf *out)
 {
-	static const struct skv_table *const all[] = {
-		&storage_table, &storage_view_table, &storage_views_table, &file_view_table, &file_views_table,
-		&file_wish_table, &group_table, &quota_table, &group_view_table, &group_views_table, &spec_table,
-		&instance_table, &instance_view_table, &instance_views_table, &placement_table, &stats_table,
-		&abort_req_table, &delete_res_table, &trim_req_table, &trim_res_table, &unpin_res_table,
-	};
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+		skv_table_write_schema(tables[i], out);
+	for (size_t i = 0; skv_access_tables[i]; i++)
+		skv_table_write_schema(skv_access_tables[i], out);
+}
 
-	skv_jout_begin(out);
-	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-		skv_table_write_schema(all[i], out);
-	skv_jout_close(out, '}');
+const struct skv_table *skv_table_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+		if (strcmp(tables[i]->name, name) == 0)
+			return tables[i];
+	for (size_t i = 0; skv_access_tables[i]; i++)
+		if (strcmp(skv_access_tables[i]->name, name) == 0)
+			return skv_access_tables[i];
+	return NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * parts.h - pieces that several messages share, internal to api/v1: keys, files, locations.
+ * parts.h - parts shared by several messages, internal to api/v1: keys, files, locations.
  */
 #ifndef SKV_V1_PARTS_H
 #define SKV_V1_PARTS_H
@@ -8,26 +8,31 @@
 
 #include "json_in.h"
 
-/* ---- keys.c ------------------------------------------------------------------------------------- */
+extern const char *const skv_key_forms[3]; /* keys, keys_int, keys_hex */
 
-/* Reads exactly one of keys, keys_int, keys_hex of `object`: 1..SKV_MAX_KEYS of them, none twice. */
+/* ---- keys.c ---------------------------------------------------------------------------------- */
+
+/* Reads exactly one of keys, keys_int, keys_hex of `object`: 1..SKV_MAX_KEYS of them, none
+ * twice. */
 const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *object, uint32_t *n);
+/* Fails if one of these is there. */
+void skv_jat_no_keys(struct skv_jdoc *d, const struct skv_jat *object);
 /* Reads parent, parent_int or parent_hex, if one is there. */
 bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv_key *out);
 void skv_jout_keys(struct skv_buf *b, const struct skv_key_input *keys);
 void skv_jout_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
-/* ---- location.c --------------------------------------------------------------------------------- */
+/* ---- location.c ------------------------------------------------------------------------------ */
 
 /* Field "files". */
 void skv_jout_files(struct skv_buf *b, const struct skv_files *files);
 void skv_jat_files(struct skv_jdoc *d, const struct skv_jat *object, struct skv_files *out);
 /* One location as the value of a field; null when its length is 0. */
 void skv_jout_location(struct skv_buf *b, const struct skv_location *loc);
-/* Most bytes of one location, and of what stands round a column of them. */
+/* Largest size of one location, and of the framing of a column. */
 #define SKV_JRAW_LOCATION ((size_t)192)
-/* Field "locations", not the first of its object: `n` columns. `p` has room for them and 64 bytes more,
- * with what the caller writes besides. */
+/* Field "locations", not the first of its object: `n` columns. `p` has room for them and 64 bytes
+ * more, with what the caller writes besides. */
 char *skv_jraw_locations(char *p, const struct skv_location *loc, uint32_t n);
 /* Reads field "locations" of `object` into loc[n]. Its file numbers must be below `n_files`. */
 void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, uint32_t n_files,

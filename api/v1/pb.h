@@ -2,10 +2,10 @@
  * pb.h - reading and writing protobuf by hand, internal to api/v1: what the hot messages of
  * slabkv.proto are made of, and the prototypes of all.
  *
- * A `struct skv_pbdoc` is a message being read; the first failure sticks to it, later reads return 0
- * or "" and change nothing. A message is walked field by field (skv_pb_next); repeated fields are
- * counted on the first walk and stored on a second, so nothing is allocated that the bytes do not hold.
- * No state; one thread per document.
+ * A `struct skv_pbdoc` is a message being read; the first failure sticks to it, later reads return
+ * 0 or "" and change nothing. A message is walked field by field (skv_pb_next); repeated fields are
+ * counted on the first walk and stored on a second, so nothing is allocated that the bytes do not
+ * hold. No state; one thread per document.
  */
 #ifndef SKV_V1_PB_H
 #define SKV_V1_PB_H
@@ -20,7 +20,7 @@
 #include <skv/status.h>
 #include <skv/v1_codec.h>
 
-#define PB_NUMBER_END (1u << 29) /* field numbers lie below */
+#define PB_NUMBER_END (1u << 29) /* field numbers are below this */
 #define PB_NO_INDEX UINT32_MAX
 
 /* A place in the message, for errors: "columns[0].runs[5]". Lives on the reader's stack. */
@@ -37,11 +37,12 @@ struct skv_pbdoc {
 	const struct skv_pbat *at; /* the submessage that is read; NULL: the message itself */
 };
 
-/* ---- pb_in.c ------------------------------------------------------------------------------------ */
+/* ---- pb_in.c --------------------------------------------------------------------------------- */
 
 struct skv_pbdoc skv_pb_open(const struct skv_v1_in *in, struct skv_error *err);
 static inline bool skv_pb_ok(const struct skv_pbdoc *d) { return d->status == SKV_OK; }
-/* Fails the document at field `name` (with PB_NO_INDEX) or element name[index]; NULL: the place d->at. */
+/* Fails the document at field `name` (with PB_NO_INDEX) or element
+ * name[index]; NULL: the place d->at. */
 void skv_pb_fail(struct skv_pbdoc *d, const char *name, uint32_t index, int status, const char *fmt,
 		 ...) __attribute__((format(printf, 5, 6), cold));
 /* Memory of the arena, zeroed; fails the document when there is none. */
@@ -75,22 +76,25 @@ void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min,
 const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 				const char *name, uint32_t n);
 /* The same of names of instances (skv_model_name_valid). */
-const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n);
-/* How many numbers a field of a repeated number holds, packed or not; `wire` PB_VARINT or PB_FIXED64. */
-size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire);
+const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
+				      const char *name, uint32_t n);
+/* How many numbers a field of a repeated number holds, packed or not; `wire`
+ * PB_VARINT or PB_FIXED64. */
+size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
+		      unsigned wire);
 /* All numbers in field `num` of a message, of which skv_pb_numbers counted n, in the arena. */
 uint64_t *skv_pb_all_numbers(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
 			     const char *name, unsigned wire, size_t n);
 /* Is this UTF-8 without NUL? */
 bool skv_pb_utf8(const uint8_t *s, size_t n);
 
-/* ---- numbers ------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static inline uint64_t skv_pb_zigzag(uint64_t v) { return v << 1 ^ (uint64_t)-(v >> 63); }
 static inline uint64_t skv_pb_unzigzag(uint64_t v) { return v >> 1 ^ (uint64_t)-(v & 1); }
 
-/* The next field; false at the end or when the bytes are no message (the document has failed). Short
- * tags of numbers and short submessages, which are nearly all, are taken here. */
+/* The next field; false at the end or when the bytes are no message (the document has failed).
+ * Short tags of numbers and short submessages, which are nearly all, are taken here. */
 static inline bool skv_pb_next(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f)
 {
 	const uint8_t *p = r->p;
@@ -132,7 +136,7 @@ static inline uint64_t skv_pb_load64_be(const uint8_t *p)
 	return __builtin_bswap64(skv_pb_load64(p));
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* Straight into memory that has been reserved: returns behind what was written. */
 static inline uint8_t *skv_pb_raw_varint(uint8_t *p, uint64_t v)
@@ -170,12 +174,12 @@ void skv_pb_put_present(struct skv_buf *b, uint32_t num, uint64_t v);
 void skv_pb_put_bytes(struct skv_buf *b, uint32_t num, const void *p, size_t n);
 void skv_pb_put_text(struct skv_buf *b, uint32_t num, const char *s);
 void skv_pb_put_texts(struct skv_buf *b, uint32_t num, const char *const *v, uint32_t n);
-/* A submessage or packed field of unknown length, up to `max` bytes: room for all of it is reserved.
- * Returns the position for the end, which takes it. */
+/* A submessage or packed field of unknown length, up to `max` bytes: room for all of it is
+ * reserved. Returns the position for the end, which takes it. */
 size_t skv_pb_put_begin(struct skv_buf *b, uint32_t num, size_t max);
 void skv_pb_put_end(struct skv_buf *b, size_t begin);
 
-/* ---- pb_keys.c: fields 1 to 3 of every request with keys ---------------------------------------- */
+/* ---- pb_keys.c: fields 1 to 3 of every request with keys ------------------------------------- */
 
 struct skv_pbkeys {
 	const uint8_t *raw;
@@ -193,7 +197,7 @@ struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f);
 void skv_pb_put_keys(struct skv_buf *b, const struct skv_key_input *keys);
 void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
-/* ---- pb_columns.c: files and locations of answers ----------------------------------------------- */
+/* ---- pb_columns.c: files and locations of answers -------------------------------------------- */
 
 void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files);
 /* Field `num` of a message, `n` of them. */
@@ -211,33 +215,29 @@ struct skv_pbrows {
 /* Field `num`: a column for each spec. */
 void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows *rows,
 			const struct skv_location *loc);
-/* Reads them; `n` is how many columns came, which must be n_specs. A location may be absent (length 0). */
+/* Reads them; `n` is how many columns came, which must be n_specs. A location
+ * may be absent (length 0). */
 void skv_pb_columns(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
 		    const struct skv_pbrows *rows, uint32_t n_files,
 		    struct skv_location *loc);
 
-/* ---- the messages ------------------------------------------------------------------------------- */
+/* ---- the messages ---------------------------------------------------------------------------- */
 
-#define SKV_PB_READ(m, type)                                                                       \
+#define R(m, type)                                                                                 \
 	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n,                \
 			    struct type *out, struct skv_error *err);
-#define SKV_PB_WRITE(m, type) void skv_pb_write_##m(struct skv_buf *out, const struct type *v);
-#define SKV_PB_WRITE_KEYS(m, type)                                                                 \
+#define W(m, type) void skv_pb_write_##m(struct skv_buf *out, const struct type *v);
+#define KEYS(m, type)                                                                              \
 	void skv_pb_write_##m(struct skv_buf *out, const struct type *req,                         \
 			      const struct skv_key_input *keys);
-#define SKV_PB_WRITE_LIST(m, type)                                                                 \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n);
-SKV_V1_READS(SKV_PB_READ)
-SKV_V1_WRITES(SKV_PB_WRITE)
-SKV_V1_WRITES_KEYS(SKV_PB_WRITE_KEYS)
-SKV_V1_WRITES_LIST(SKV_PB_WRITE_LIST)
-#undef SKV_PB_READ
-#undef SKV_PB_WRITE
-#undef SKV_PB_WRITE_KEYS
-#undef SKV_PB_WRITE_LIST
-void skv_pb_write_start_req(struct skv_buf *out, const struct skv_start_req *req,
-			    const struct skv_key_input *keys, const struct skv_key_input *parent);
+#define LIST(m, type) void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n);
+SKV_V1_MESSAGES
+#undef R
+#undef W
+#undef KEYS
+#undef LIST
 void skv_pb_write_error(struct skv_buf *out, const struct skv_error *err, const char *request_id);
-int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, struct skv_error *out);
+int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n,
+		      struct skv_error *out);
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * pb_columns.c - files and columns of locations (File, Column of slabkv.proto), both directions.
  *
- * A column is written in one pass for its runs, one for its generations and one for its checksums,
- * straight into reserved memory. The reader lets nothing through that could leave the storage's root or
- * pass the end of an address space, and nothing that does not cover the located rows exactly.
+ * A column is written in one pass for its runs, one for its generations and one for its
+ * checksums, straight into reserved memory. The reader lets nothing through that could leave
+ * the storage's root or pass the end of an address space, and nothing that does not cover
+ * the located rows exactly.
  *
  * No state; any thread.
  */
@@ -17,15 +18,22 @@
 enum { FILE_TYPE = 1, FILE_STORAGE = 2, FILE_UUID = 3, FILE_PATH = 4 };
 enum { RUN_MORE = 1, RUN_FILE = 2, RUN_OFFSET = 3, RUN_STRIDE = 4, RUN_LENGTH = 5, RUN_ABSENT = 6 };
 enum { SERIES_FIRST = 1, SERIES_STEP = 2, SERIES_MORE = 3 };
-enum { COL_LENGTH = 1, COL_RUNS = 2, COL_GENERATIONS = 3, COL_CHECKSUMS = 4, COL_CHECKSUM_RUNS = 5 };
+enum {
+	COL_LENGTH = 1,
+	COL_RUNS = 2,
+	COL_GENERATIONS = 3,
+	COL_CHECKSUMS = 4,
+	COL_CHECKSUM_RUNS = 5
+};
 
-/* Most that one location adds: a run of 47, a series of 30, a checksum, its part of checksum_runs. */
+/* Most that one location adds: a run of 47, a series of 30, a checksum, its part of
+ * checksum_runs. */
 #define LOCATION_MAX 96u
-#define COLUMN_MAX 64u /* beside its locations */
+#define COLUMN_MAX 64u /* in addition to its locations */
 
 static_assert(sizeof(bool) == 1, "marks are bytes");
 
-/* ---- files -------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files)
 {
@@ -92,8 +100,11 @@ static void read_file(struct skv_pbdoc *d, struct skv_rd r, struct skv_file_ref 
 			read_path(d, &f, out);
 	}
 	if (!out->type || !out->storage || !out->uuid[0])
-		skv_pb_fail(d, !out->type ? "type" : !out->storage ? "storage" : "uuid", PB_NO_INDEX,
-			    SKV_E_INVALID, "the field is required");
+		skv_pb_fail(d,
+			    !out->type      ? "type"
+			    : !out->storage ? "storage"
+					    : "uuid",
+			    PB_NO_INDEX, SKV_E_INVALID, "the field is required");
 }
 
 void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,
@@ -117,7 +128,7 @@ void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint
 		out->n = i;
 }
 
-/* ---- runs, written ------------------------------------------------------------------------------ */
+/* ---- runs, written --------------------------------------------------------------------------- */
 
 struct run {
 	uint32_t more;
@@ -148,7 +159,7 @@ static uint8_t *put_run(uint8_t *p, const struct run *run, uint64_t usual)
 	return p;
 }
 
-/* Does the location lie where the run goes on? */
+/* Does the location continue the run? */
 static inline bool goes_on(struct run *run, const struct skv_location *l)
 {
 	uint64_t step;
@@ -194,7 +205,7 @@ static uint8_t *put_runs(uint8_t *p, const struct skv_pbrows *rows, const struct
 	return begun ? put_run(p, &run, usual) : p;
 }
 
-/* ---- generations and checksums, written --------------------------------------------------------- */
+/* ---- generations and checksums, written ------------------------------------------------------ */
 
 struct series {
 	uint64_t first;
@@ -216,7 +227,7 @@ static uint8_t *put_one_series(uint8_t *p, const struct series *s)
 	return p;
 }
 
-/* Counts what is there, and what of it has a checksum. */
+/* Counts the locations that are present, and those with a checksum. */
 static uint8_t *put_generations(uint8_t *p, const struct skv_pbrows *rows,
 				const struct skv_location *loc, uint32_t *there, uint32_t *sums)
 {
@@ -311,7 +322,7 @@ void skv_pb_put_columns(struct skv_buf *b, uint32_t num, const struct skv_pbrows
 	}
 }
 
-/* ---- read --------------------------------------------------------------------------------------- */
+/* ---- read ------------------------------------------------------------------------------------ */
 
 /* A column being read: `rows` are the positions in loc of the located rows. */
 struct column {
@@ -346,17 +357,19 @@ static bool in_bounds(const struct run *run)
 	       (uint64_t)last <= INT64_MAX - run->length;
 }
 
-static void check_run(struct skv_pbdoc *d, const struct column *c, const struct run *run, bool absent)
+static void check_run(struct skv_pbdoc *d, const struct column *c, const struct run *run,
+		      bool absent)
 {
 	if (absent)
 		return;
 	if (run->length == 0)
 		skv_pb_fail(d, "length", PB_NO_INDEX, SKV_E_INVALID, "the field is required");
 	else if (run->file >= c->n_files)
-		skv_pb_fail(d, "file", PB_NO_INDEX, SKV_E_INVALID, "there are only %u files",
-			    c->n_files);
+		skv_pb_fail(d, "file", PB_NO_INDEX, SKV_E_INVALID,
+			    "must be below %u: there are no more files", c->n_files);
 	else if (!in_bounds(run))
-		skv_pb_fail(d, "offset", PB_NO_INDEX, SKV_E_INVALID, "ends above 2^63-1, or below 0");
+		skv_pb_fail(d, "offset", PB_NO_INDEX, SKV_E_INVALID,
+			    "ends above 2^63-1, or below 0");
 }
 
 /* Reads one run into the locations from c->rows[at] on; returns how many. */
@@ -498,8 +511,8 @@ static void read_checksums(struct skv_pbdoc *d, struct skv_rd message, const str
 {
 	uint64_t *sums = skv_pb_all_numbers(d, message, COL_CHECKSUMS, "checksums", PB_FIXED64,
 					    c->n_sums);
-	uint64_t *runs = skv_pb_all_numbers(d, message, COL_CHECKSUM_RUNS, "checksum_runs", PB_VARINT,
-					    c->n_sum_runs);
+	uint64_t *runs = skv_pb_all_numbers(d, message, COL_CHECKSUM_RUNS, "checksum_runs",
+					    PB_VARINT, c->n_sum_runs);
 	uint64_t there = c->n_there, left = c->n_sums;
 	uint32_t at = 0;
 
@@ -527,8 +540,8 @@ static void read_checksums(struct skv_pbdoc *d, struct skv_rd message, const str
 		left -= has ? runs[i] : 0;
 	}
 	if (left)
-		skv_pb_fail(d, "checksums", PB_NO_INDEX, SKV_E_INVALID, "%llu belong to no location",
-			    (unsigned long long)left);
+		skv_pb_fail(d, "checksums", PB_NO_INDEX, SKV_E_INVALID,
+			    "%llu belong to no location", (unsigned long long)left);
 }
 
 static void read_column(struct skv_pbdoc *d, struct skv_rd message, struct column *c)

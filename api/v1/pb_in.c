@@ -1,5 +1,5 @@
 /*
- * pb_in.c - typed reading of protobuf by hand: fields, checks, conversion; the first failure sticks.
+ * pb_in.c - typed reading of protobuf: fields, checks, conversion; the first failure is kept.
  *
  * Nothing here trusts a length: each is compared with the bytes that are left before it is used.
  * Owns nothing; any thread.
@@ -12,7 +12,7 @@
 
 #include <skv/utf8.h>
 
-/* ---- failures ----------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static size_t render(const struct skv_pbat *at, char out[SKV_FIELD_MAX])
 {
@@ -64,7 +64,7 @@ struct skv_pbdoc skv_pb_open(const struct skv_v1_in *in, struct skv_error *err)
 	return (struct skv_pbdoc){ .in = in, .err = err, .status = SKV_OK };
 }
 
-/* ---- fields ------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static void bad_bytes(struct skv_pbdoc *d, const char *what)
 {
@@ -78,9 +78,11 @@ bool skv_pb_next_slow(struct skv_pbdoc *d, struct skv_rd *r, struct pb_field *f)
 	if (pb_next(r, f))
 		return true;
 	SKV_CHECK(r->failed);
-	bad_bytes(d, f->number == 0 ? "a field without a number" :
-		     f->wire == PB_VARINT || f->wire == PB_FIXED64 || f->wire == PB_BYTES || f->wire == PB_FIXED32 ?
-				      "it ends inside a field" : "a field of a wire type that is not used here");
+	bad_bytes(d, f->number == 0 ? "a field without a number"
+		     : f->wire == PB_VARINT || f->wire == PB_FIXED64 || f->wire == PB_BYTES ||
+				     f->wire == PB_FIXED32
+			     ? "it ends inside a field"
+			     : "a field of a wire type that is not used here");
 	return false;
 }
 
@@ -88,12 +90,12 @@ bool skv_pb_wire(struct skv_pbdoc *d, const struct pb_field *f, const char *name
 {
 	SKV_CHECK(wire == PB_VARINT || wire == PB_BYTES || wire == PB_FIXED64);
 	if (skv_pb_ok(d) && f->wire != wire)
-		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "is of wire type %u, not %u", f->wire,
-			    wire);
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "is of wire type %u, not %u",
+			    f->wire, wire);
 	return skv_pb_ok(d);
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
 			   uint64_t max)
@@ -142,15 +144,20 @@ const char *skv_pb_text(struct skv_pbdoc *d, const struct pb_field *f, const cha
 	return copy ? copy : (out_of_memory(d), "");
 }
 
-static const char *read_name(struct skv_pbdoc *d, const struct pb_field *f, const char *name, uint32_t index,
-			     bool (*valid)(const char *s, size_t n))
+static const char *read_name(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
+			     uint32_t index, bool (*valid)(const char *s, size_t n))
 {
 	if (!skv_pb_wire(d, f, name, PB_BYTES))
 		return "";
 	if (!valid((const char *)f->p, f->n))
-		skv_pb_fail(d, name, index, SKV_E_INVALID,
-			    "a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a letter, digit or _%s",
-			    SKV_MAX_NAME, valid == skv_model_name_valid ? "; parts of that form may have a / between them" : "");
+		skv_pb_fail(
+			d, name, index, SKV_E_INVALID,
+			"a name is 1 to %u of A-Z a-z 0-9 . _ - : = @ + , and begins with a "
+			"letter, digit or _%s",
+			SKV_MAX_NAME,
+			valid == skv_model_name_valid
+				? "; parts of that form may have a / between them"
+				: "");
 	return skv_pb_ok(d) ? skv_pb_text(d, f, name, index, 1, SKV_MAX_NAME) : "";
 }
 
@@ -160,19 +167,20 @@ const char *skv_pb_name(struct skv_pbdoc *d, const struct pb_field *f, const cha
 	return read_name(d, f, name, index, skv_name_valid);
 }
 
-/* ---- repeated fields ---------------------------------------------------------------------------- */
+/* ---- repeated fields ------------------------------------------------------------------------- */
 
 void skv_pb_count(struct skv_pbdoc *d, const char *name, size_t n, uint32_t min, uint32_t max)
 {
 	if (n > max)
 		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_TOO_LARGE,
-			    "has %zu elements, at most %u may be", n, max);
+			    "has %zu elements, at most %u are allowed", n, max);
 	else if (n < min)
 		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID,
 			    "has %zu elements, at least %u are needed", n, min);
 }
 
-static const char *const *read_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n,
+static const char *const *read_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
+				     const char *name, uint32_t n,
 				     bool (*valid)(const char *s, size_t n))
 {
 	const char **names = skv_pb_alloc(d, n, sizeof *names);
@@ -199,12 +207,14 @@ const char *const *skv_pb_names(struct skv_pbdoc *d, struct skv_rd message, uint
 	return read_names(d, message, num, name, n, skv_name_valid);
 }
 
-const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, const char *name, uint32_t n)
+const char *const *skv_pb_model_names(struct skv_pbdoc *d, struct skv_rd message, uint32_t num,
+				      const char *name, uint32_t n)
 {
 	return read_names(d, message, num, name, n, skv_model_name_valid);
 }
 
-size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name, unsigned wire)
+size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
+		      unsigned wire)
 {
 	size_t n = 0;
 
@@ -221,7 +231,7 @@ size_t skv_pb_numbers(struct skv_pbdoc *d, const struct pb_field *f, const char 
 	for (size_t i = 0; i < f->n; i++)
 		n += f->p[i] < 0x80;
 	if (f->n && f->p[f->n - 1] >= 0x80)
-		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "the last number is cut");
+		skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, "the last number is truncated");
 	return n;
 }
 

@@ -13,7 +13,8 @@ enum { KEYS_RAW = 1, KEYS_INT = 2, KEYS_TEXT = 3, PARENT_RAW = 7, PARENT_INT = 8
 
 static const char *const forms[] = { "keys", "keys_int", "keys_raw" };
 
-static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv_key *keys, uint32_t n)
+static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv_key *keys,
+			 uint32_t n)
 {
 	uint32_t *cells = skv_pb_alloc(d, skv_key_set_cells(n), sizeof *cells);
 	struct skv_key_set set;
@@ -25,7 +26,8 @@ static void refuse_twice(struct skv_pbdoc *d, const char *name, const struct skv
 		uint32_t *at = skv_key_set_find(&set, keys, keys[i]);
 
 		if (*at) {
-			skv_pb_fail(d, name, i, SKV_E_INVALID, "the same key as element %u", *at - 1);
+			skv_pb_fail(d, name, i, SKV_E_INVALID, "the same key as element %u",
+				    *at - 1);
 			return;
 		}
 		*at = i + 1;
@@ -94,8 +96,8 @@ static enum skv_key_form form_of(struct skv_pbdoc *d, const struct skv_pbkeys *k
 			    "has %zu bytes, no multiple of 16", k->raw_len);
 	*n = k->raw_len ? k->raw_len / 16 : k->n_ints + k->n_strings;
 	if (*n == 0)
-		skv_pb_fail(d, forms[0], PB_NO_INDEX, SKV_E_INVALID, "one of %s, %s and %s is required",
-			    forms[0], forms[1], forms[2]);
+		skv_pb_fail(d, forms[0], PB_NO_INDEX, SKV_E_INVALID,
+			    "one of %s, %s and %s is required", forms[0], forms[1], forms[2]);
 	skv_pb_count(d, forms[form], *n, 1, SKV_MAX_KEYS);
 	return form;
 }
@@ -135,7 +137,8 @@ struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f)
 	struct skv_key none = { 0, 0 };
 
 	if (f->number == PARENT_INT)
-		return skv_pb_wire(d, f, "parent_int", PB_FIXED64) ? (struct skv_key){ 0, f->v } : none;
+		return skv_pb_wire(d, f, "parent_int", PB_FIXED64) ? (struct skv_key){ 0, f->v }
+								   : none;
 	if (f->number == PARENT_TEXT)
 		return skv_pb_wire(d, f, "parent", PB_BYTES) ? text_key(d, f, "parent", PB_NO_INDEX)
 							     : none;
@@ -147,7 +150,7 @@ struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f)
 	return none;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static uint8_t *put_raw(uint8_t *p, struct skv_key k)
 {

@@ -1,5 +1,5 @@
 /*
- * pb_query.c - match, lookup and delete in protobuf: requests and answers, both directions.
+ * pb_query.c - match and lookup in protobuf: requests and answers, both directions.
  *
  * No state; any thread.
  */
@@ -22,7 +22,7 @@ enum {
 #define MAX_FILES 65536u /* of one answer, for the reader */
 #define HEAD_MAX 4096u   /* room for all but files and columns, to grow the buffer once */
 
-/* ---- match -------------------------------------------------------------------------------------- */
+/* ---- match ----------------------------------------------------------------------------------- */
 
 int skv_pb_read_match_req(const struct skv_v1_in *in, const char *text, size_t n,
 			  struct skv_match_req *out, struct skv_error *err)
@@ -82,7 +82,8 @@ int skv_pb_read_match_res(const struct skv_v1_in *in, const char *text, size_t n
 	}
 	skv_pb_count(&d, "instances", m.n_instances, 0, SKV_MAX_INSTANCES_PER_MATCH);
 	skv_pb_count(&d, "matched", count, m.n_instances, m.n_instances);
-	m.instances = skv_pb_model_names(&d, message, MATCHED_INSTANCES, "instances", m.n_instances);
+	m.instances =
+		skv_pb_model_names(&d, message, MATCHED_INSTANCES, "instances", m.n_instances);
 	counts = skv_pb_all_numbers(&d, message, MATCHED_COUNTS, "matched", PB_VARINT, count);
 	m.matched = skv_pb_alloc(&d, count, sizeof *m.matched);
 	for (uint32_t i = 0; skv_pb_ok(&d) && i < count; i++) {
@@ -96,7 +97,7 @@ int skv_pb_read_match_res(const struct skv_v1_in *in, const char *text, size_t n
 	return d.status;
 }
 
-/* ---- lookup ------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 int skv_pb_read_lookup_req(const struct skv_v1_in *in, const char *text, size_t n,
 			   struct skv_lookup_req *out, struct skv_error *err)
@@ -109,7 +110,8 @@ int skv_pb_read_lookup_req(const struct skv_v1_in *in, const char *text, size_t 
 
 	while (skv_pb_next(&d, &r, &f)) {
 		if (f.number == LOOKUP_MODE)
-			q.mode = (enum skv_lookup_mode)skv_pb_u32(&d, &f, "mode", SKV_LOOKUP_TRAILING);
+			q.mode = (enum skv_lookup_mode)skv_pb_u32(&d, &f, "mode",
+								  SKV_LOOKUP_TRAILING);
 		else if (f.number == LOOKUP_LEASE)
 			q.lease_ms = skv_pb_u32(&d, &f, "lease_ms", SKV_LEASE_DEFAULT - 1);
 		else if (f.number == LOOKUP_PARTIAL)
@@ -212,7 +214,7 @@ static uint32_t read_hits(struct skv_pbdoc *d, struct skv_rd message, struct skv
 	return hits;
 }
 
-/* What the fields of an answer count to, before its arrays are read. */
+/* Array sizes of an answer, counted before the arrays are read. */
 struct found {
 	size_t n_specs, n_files, n_runs, n_columns;
 };
@@ -248,10 +250,12 @@ static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lo
 	rows.mark = (const uint8_t *)r->hit;
 	rows.n_specs = r->n_specs;
 	if (skv_pb_ok(d))
-		skv_pb_columns(d, message, FOUND_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n, r->loc);
+		skv_pb_columns(d, message, FOUND_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n,
+			       r->loc);
 	for (uint32_t i = 0; skv_pb_ok(d) && i < r->n_keys; i++)
 		if (r->hit[i] && !located_anywhere(&r->loc[(size_t)i * r->n_specs], r->n_specs))
-			skv_pb_fail(d, "columns", PB_NO_INDEX, SKV_E_INVALID, "a hit without any location");
+			skv_pb_fail(d, "columns", PB_NO_INDEX, SKV_E_INVALID,
+				    "a hit without any location");
 }
 
 int skv_pb_read_lookup_res(const struct skv_v1_in *in, const char *text, size_t n,
@@ -280,30 +284,4 @@ int skv_pb_read_lookup_res(const struct skv_v1_in *in, const char *text, size_t 
 	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;
-}
-
-/* ---- delete ------------------------------------------------------------------------------------- */
-
-int skv_pb_read_delete_req(const struct skv_v1_in *in, const char *text, size_t n,
-			   struct skv_delete_req *out, struct skv_error *err)
-{
-	struct skv_delete_req q = { .tenant = in->tenant };
-	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd message = skv_rd_make(text, n), r = message;
-	struct skv_pbkeys keys = { 0 };
-	struct pb_field f;
-
-	while (skv_pb_next(&d, &r, &f))
-		skv_pb_keys_field(&d, &keys, &f);
-	q.keys = skv_pb_keys(&d, &keys, message, &q.n_keys);
-	if (skv_pb_ok(&d))
-		*out = q;
-	return d.status;
-}
-
-void skv_pb_write_delete_req(struct skv_buf *out, const struct skv_delete_req *req,
-			     const struct skv_key_input *keys)
-{
-	(void)req; /* the instance is in the path, the keys in `keys` */
-	skv_pb_put_keys(out, keys);
 }

@@ -1,14 +1,22 @@
 /*
  * pb_session.c - start and finish in protobuf: requests and answers, both directions.
  *
- * The same insistence as in JSON: an open session's answer counts all its keys, and a finish says what
- * succeeded. No state; any thread.
+ * The same insistence as in JSON: an open session's answer counts all its keys, and a finish says
+ * what succeeded. No state; any thread.
  */
 #include "pb.h"
 
 #include <skv/check.h>
 
-enum { REQ_ID = 4, REQ_SPECS = 5, REQ_DEADLINE = 6, REQ_PARENT = 7, REQ_PARENT_LAST = 9, REQ_INDEPENDENT = 10 };
+enum {
+	REQ_ID = 4,
+	REQ_SPECS = 5,
+	REQ_DEADLINE = 6,
+	REQ_PARENT = 7,
+	REQ_PARENT_LAST = 9,
+	REQ_INDEPENDENT = 10,
+	REQ_SELECTIVE = 11
+};
 enum {
 	RES_SESSION = 1,
 	RES_STATE = 2,
@@ -26,7 +34,7 @@ enum { ENDED_STATE = 1, ENDED_COMMITTED = 2, ENDED_FAILED = 3 };
 #define MAX_FILES 65536u /* of one answer, for the reader */
 #define HEAD_MAX 4096u   /* room for all but files and columns, to grow the buffer once */
 
-/* ---- start -------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n,
 			  struct skv_start_req *out, struct skv_error *err)
@@ -48,11 +56,14 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 			parent = f;
 		else if (f.number == REQ_INDEPENDENT)
 			q.independent = skv_pb_u64(&d, &f, "independent", UINT64_MAX) != 0;
+		else if (f.number == REQ_SELECTIVE)
+			q.selective = skv_pb_u64(&d, &f, "selective", UINT64_MAX) != 0;
 		else
 			skv_pb_keys_field(&d, &keys, &f);
 	}
 	if (id.number)
-		q.request_id = skv_pb_text(&d, &id, "request_id", PB_NO_INDEX, 0, SKV_MAX_REQUEST_ID);
+		q.request_id =
+			skv_pb_text(&d, &id, "request_id", PB_NO_INDEX, 0, SKV_MAX_REQUEST_ID);
 	q.keys = skv_pb_keys(&d, &keys, message, &q.n_keys);
 	q.has_parent = parent.number != 0;
 	if (q.has_parent)
@@ -66,14 +77,15 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 }
 
 void skv_pb_write_start_req(struct skv_buf *out, const struct skv_start_req *req,
-			    const struct skv_key_input *keys, const struct skv_key_input *parent)
+			    const struct skv_key_input *keys)
 {
 	skv_pb_put_keys(out, keys);
 	skv_pb_put_text(out, REQ_ID, req->request_id);
 	skv_pb_put_texts(out, REQ_SPECS, req->specs, req->n_specs);
 	skv_pb_put_uint(out, REQ_DEADLINE, req->deadline_ms);
-	skv_pb_put_parent(out, parent);
+	skv_pb_put_parent(out, keys->parent);
 	skv_pb_put_uint(out, REQ_INDEPENDENT, req->independent);
+	skv_pb_put_uint(out, REQ_SELECTIVE, req->selective);
 }
 
 static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)
@@ -92,7 +104,8 @@ static void put_outcomes(struct skv_buf *b, const struct skv_start_res *r)
 
 		while (i < r->n_keys && r->outcome[i] == r->outcome[from])
 			i++;
-		SKV_CHECK(r->outcome[from] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
+		/* NO_ROOM cannot be requested over this API */
+		SKV_CHECK(r->outcome[from] < SKV_START_NO_ROOM);
 		p = skv_pb_raw_varint(p, r->outcome[from] + 4ull * (i - from));
 	}
 	SKV_CHECK((size_t)(p - b->data) <= b->cap);
@@ -136,9 +149,9 @@ static uint32_t read_outcomes(struct skv_pbdoc *d, struct skv_rd message, struct
 		uint32_t outcome = runs[i] % 4;
 		uint64_t n = runs[i] / 4;
 
-		if (outcome > SKV_START_BUSY || n > r->n_keys - at) {
+		if (n > r->n_keys - at) {
 			skv_pb_fail(d, "outcome_runs", (uint32_t)i, SKV_E_INVALID,
-				    "no such outcome, or more than %u keys", r->n_keys);
+				    "more than %u keys", r->n_keys);
 			return 0;
 		}
 		SKV_CHECK(n <= r->n_keys - at);
@@ -147,12 +160,12 @@ static uint32_t read_outcomes(struct skv_pbdoc *d, struct skv_rd message, struct
 		writes += outcome == SKV_START_WRITE ? (uint32_t)n : 0;
 	}
 	if (at != r->n_keys)
-		skv_pb_fail(d, "outcome_runs", PB_NO_INDEX, SKV_E_INVALID, "%u outcomes for %u keys", at,
-			    r->n_keys);
+		skv_pb_fail(d, "outcome_runs", PB_NO_INDEX, SKV_E_INVALID,
+			    "%u outcomes for %u keys", at, r->n_keys);
 	return writes;
 }
 
-/* What the fields of an answer count to, before its arrays are read. */
+/* Array sizes of an answer, counted before the arrays are read. */
 struct counts {
 	size_t n_specs, n_files, n_runs, n_columns;
 };
@@ -181,12 +194,13 @@ static void read_blocks(struct skv_pbdoc *d, struct skv_rd message, struct skv_s
 	}
 	rows.n_located = read_outcomes(d, message, r, n->n_runs);
 	if (rows.n_located != r->n_write)
-		skv_pb_fail(d, "n_write", PB_NO_INDEX, SKV_E_INVALID, "there are %u blocks to write",
-			    rows.n_located);
+		skv_pb_fail(d, "n_write", PB_NO_INDEX, SKV_E_INVALID,
+			    "there are %u blocks to write", rows.n_located);
 	rows.mark = r->outcome;
 	rows.n_specs = r->n_specs;
 	if (skv_pb_ok(d))
-		skv_pb_columns(d, message, RES_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n, r->loc);
+		skv_pb_columns(d, message, RES_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n,
+			       r->loc);
 }
 
 static void read_session(struct skv_pbdoc *d, const struct pb_field *f, struct skv_start_res *r)
@@ -195,7 +209,8 @@ static void read_session(struct skv_pbdoc *d, const struct pb_field *f, struct s
 	struct skv_key ignored;
 
 	if (*s && !skv_key_from_hex(s, strlen(s), &ignored))
-		skv_pb_fail(d, "session", PB_NO_INDEX, SKV_E_INVALID, "must be exactly 32 hex digits");
+		skv_pb_fail(d, "session", PB_NO_INDEX, SKV_E_INVALID,
+			    "must be exactly 32 hex digits");
 	else
 		memcpy(r->session, s, strlen(s) + 1);
 }
@@ -233,7 +248,7 @@ int skv_pb_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 	return d.status;
 }
 
-/* ---- finish ------------------------------------------------------------------------------------- */
+/* ---- finish ---------------------------------------------------------------------------------- */
 
 static void read_mask(struct skv_pbdoc *d, const struct pb_field *f, struct skv_finish_req *q)
 {
@@ -245,7 +260,8 @@ static void read_mask(struct skv_pbdoc *d, const struct pb_field *f, struct skv_
 	mask = skv_pb_alloc(d, f->n, sizeof *mask);
 	for (size_t i = 0; mask && i < f->n; i++) {
 		if (f->p[i] > 1)
-			skv_pb_fail(d, "success.mask", (uint32_t)i, SKV_E_INVALID, "must be 0 or 1");
+			skv_pb_fail(d, "success.mask", (uint32_t)i, SKV_E_INVALID,
+				    "must be 0 or 1");
 		mask[i] = f->p[i] == 1;
 	}
 	q->mask_kind = SKV_MASK_BITS;
@@ -289,8 +305,8 @@ int skv_pb_read_finish_req(const struct skv_v1_in *in, const char *text, size_t 
 	read_success(&d, &success, &q);
 	skv_pb_count(&d, "checksums", sums, 0, SKV_MAX_KEYS * SKV_MAX_SPECS);
 	if (skv_pb_ok(&d) && sums) {
-		q.checksums = skv_pb_all_numbers(&d, message, FIN_CHECKSUMS, "checksums", PB_FIXED64,
-						 sums);
+		q.checksums = skv_pb_all_numbers(&d, message, FIN_CHECKSUMS, "checksums",
+						 PB_FIXED64, sums);
 		q.n_checksums = (uint32_t)sums;
 	}
 	if (skv_pb_ok(&d))

@@ -1,8 +1,9 @@
 /*
- * scan.c - one forward walk over JSON text of any quality: limits, and in which field a byte stands.
+ * scan.c - one forward pass over refused JSON text: finds limits exceeded, and the field of a byte.
  *
- * Only for texts that were refused: the parser gives a byte but no field, and stops at the first fault, while
- * a text over the limits is told so wherever its first fault is. The walk judges nothing else.
+ * Only for texts that were refused: the parser gives a byte but no field, and stops at the
+ * first fault, while a text over the limits is told so wherever its first fault is. The
+ * walk judges nothing else.
  *
  * Owns nothing, allocates nothing; any thread.
  */
@@ -16,7 +17,7 @@
 struct level {
 	bool object;
 	bool value;      /* object: past the colon, so that a string is no field name */
-	const char *key; /* object: the newest field name, as it stands in the text */
+	const char *key; /* object: the newest field name, as in the text */
 	size_t key_len;
 	size_t index; /* array: of the current element */
 };
@@ -129,7 +130,8 @@ enum skv_jscan skv_json_scan(const char *text, size_t n, size_t *values, char fi
 
 			if (top && top->object && !top->value) {
 				top->key = text + i + 1;
-				top->key_len = end - i - (end > i + 1 && text[end - 1] == '"' ? 2 : 1);
+				top->key_len =
+					end - i - (end > i + 1 && text[end - 1] == '"' ? 2 : 1);
 			}
 			SKV_CHECK(end > i && end <= n);
 			i = end;

@@ -1,8 +1,8 @@
 /*
  * start.c - start of a session: request and answer, both directions.
  *
- * The answer has one entry for each key, in order: the client's mask and checksums of the finish count
- * by them, so the reader insists on that. No state; any thread.
+ * The answer has one entry for each key, in order: the client's mask and checksums of the finish
+ * count by them, so the reader insists on that. No state; any thread.
  */
 #include "parts.h"
 
@@ -11,7 +11,7 @@
 
 #define LOCATION_BYTES 160 /* room for one location as text, to grow the buffer once */
 
-static const char *const outcomes[] = { "write", "exists", "busy", NULL };
+static const char *const outcomes[] = { "write", "exists", "busy", "not_admitted", NULL };
 static const char *const states[] = { "open", "finished", "aborted", "expired", NULL };
 
 int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n,
@@ -19,13 +19,14 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 {
 	static const char *const fields[] = { "request_id", "keys",	  "keys_int",	"keys_hex",
 					      "parent",	    "parent_int", "parent_hex", "specs",
-					      "deadline_ms", "independent", NULL };
+					      "deadline_ms", "independent", "selective", NULL };
 	struct skv_start_req r = { .tenant = in->tenant, .request_id = "" };
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JREQUEST, SKV_JMAX_KEYS, err);
 	struct skv_jat id = skv_jat_get(&top, "request_id"), specs = skv_jat_get(&top, "specs"),
 		       deadline = skv_jat_get(&top, "deadline_ms"),
-		       independent = skv_jat_get(&top, "independent");
+		       independent = skv_jat_get(&top, "independent"),
+		       selective = skv_jat_get(&top, "selective");
 
 	skv_jat_object(&d, &top, fields);
 	if (id.v)
@@ -38,13 +39,15 @@ int skv_v1_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 		r.deadline_ms = skv_jat_u32(&d, &deadline, 0, UINT32_MAX);
 	if (independent.v)
 		r.independent = skv_jat_bool(&d, &independent);
+	if (selective.v)
+		r.selective = skv_jat_bool(&d, &selective);
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);
 }
 
 void skv_v1_write_start_req(struct skv_buf *out, const struct skv_start_req *req,
-			    const struct skv_key_input *keys, const struct skv_key_input *parent)
+			    const struct skv_key_input *keys)
 {
 	skv_jout_begin(out);
 	if (req->request_id[0])
@@ -55,7 +58,9 @@ void skv_v1_write_start_req(struct skv_buf *out, const struct skv_start_req *req
 		skv_jout_field_u64(out, "deadline_ms", req->deadline_ms);
 	if (req->independent)
 		skv_jout_field_bool(out, "independent", true);
-	skv_jout_parent(out, parent);
+	if (req->selective)
+		skv_jout_field_bool(out, "selective", true);
+	skv_jout_parent(out, keys->parent);
 	skv_jout_keys(out, keys);
 	skv_jout_close(out, '}');
 }
@@ -66,7 +71,8 @@ static void write_outcome(struct skv_buf *b, const struct skv_start_res *r, uint
 	const char *outcome = outcomes[r->outcome[i]];
 	char *p;
 
-	SKV_CHECK(r->outcome[i] <= SKV_START_BUSY); /* NO_ROOM is not asked for over this API */
+	/* NO_ROOM cannot be requested over this API */
+	SKV_CHECK(r->outcome[i] < SKV_START_NO_ROOM);
 	p = skv_jraw_begin(b, 64 + (write ? r->n_specs * SKV_JRAW_LOCATION : 0));
 
 	if (!p)
@@ -119,8 +125,8 @@ static void read_outcome(struct skv_jdoc *d, const struct skv_jat *at, struct sk
 		skv_jat_locations(d, at, r->files.n, r->loc + (size_t)i * r->n_specs, r->n_specs);
 }
 
-/* The entries of an open session. One that has ended has none (its keys may not be counted either): then
- * nothing is to be written. */
+/* The entries of an open session. A session that has ended has none (its keys may not be counted
+ * either): then there is nothing to write. */
 static void read_outcomes(struct skv_jdoc *d, const struct skv_jat *top, struct skv_start_res *r)
 {
 	struct skv_jat blocks = skv_jat_get(top, "blocks"), item = skv_jat_first(&blocks);
@@ -161,8 +167,8 @@ int skv_v1_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_jdoc d;
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_ANSWER, err);
 	struct skv_jat session = skv_jat_get(&top, "session"), state = skv_jat_get(&top, "state"),
-		       deadline = skv_jat_get(&top, "deadline_ms"), n_keys = skv_jat_get(&top, "n_keys"),
-		       specs = skv_jat_get(&top, "specs");
+		       deadline = skv_jat_get(&top, "deadline_ms"),
+		       n_keys = skv_jat_get(&top, "n_keys"), specs = skv_jat_get(&top, "specs");
 
 	read_session(&d, &session, &r);
 	r.state = (enum skv_session_state)skv_jat_word(&d, &state, states);

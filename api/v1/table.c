@@ -1,5 +1,6 @@
 /*
- * table.c - a message as a table of its fields: members by their rows, and whether a table is sound.
+ * table.c - a message as a table of its fields: members by their rows, and
+ * whether a table is sound.
  *
  * No state; any thread.
  */
@@ -9,21 +10,24 @@
 
 static bool is_text(enum skv_kind kind)
 {
-	return kind == SKV_KIND_TEXT || kind == SKV_KIND_NAME || kind == SKV_KIND_MODEL_NAME || kind == SKV_KIND_TENANT;
+	return kind == SKV_KIND_TEXT || kind == SKV_KIND_NAME || kind == SKV_KIND_MODEL_NAME ||
+	       kind == SKV_KIND_TENANT;
 }
 
 static bool is_chars(enum skv_kind kind) { return kind == SKV_KIND_CHARS || kind == SKV_KIND_UUID; }
 
-/* ---- soundness ---------------------------------------------------------------------------------- */
+/* ---- soundness ------------------------------------------------------------------------------- */
 
 static bool sound_width(const struct skv_field *f)
 {
 	if (f->kind == SKV_KIND_BOOL)
 		return f->width == sizeof(bool);
+	if (f->kind == SKV_KIND_ALL)
+		return f->width == sizeof(bool);
 	if (f->kind == SKV_KIND_NUMBER)
 		return f->width == 4 || f->width == 8;
 	if (f->kind == SKV_KIND_WORD)
-		return f->width == 4 && f->words;
+		return (f->width == 4 || f->width == sizeof(bool)) && f->words;
 	if (f->kind == SKV_KIND_UUID)
 		return f->width == 37;
 	if (f->kind == SKV_KIND_PART)
@@ -37,9 +41,14 @@ static bool sound_row(const struct skv_table *t, const struct skv_field *f)
 		return false;
 	if ((f->number == 0) != (f->kind == SKV_KIND_TENANT) || f->min > skv_field_max(f))
 		return false;
-	if (skv_field_repeated(f) && (f->count_at + sizeof(uint32_t) > t->size || f->count_at == f->at || f->most == 0))
+	if (skv_field_counted(f) &&
+	    (f->count_at + sizeof(uint32_t) > t->size || f->count_at == f->at || f->most == 0))
 		return false;
 	if (f->kind == SKV_KIND_MESSAGES && !f->of)
+		return false;
+	if (f->flags & SKV_FIELD_NOT && (f->width != sizeof(bool) || !skv_field_numeric(f)))
+		return false;
+	if ((f->kind == SKV_KIND_KEYS || f->kind == SKV_KIND_KEY_LIST) && f->number != 1)
 		return false;
 	return sound_width(f);
 }
@@ -52,14 +61,31 @@ bool skv_table_sound(const struct skv_table *t)
 		if (!sound_row(t, &t->fields[i]))
 			return false;
 		for (uint32_t j = 0; j < i; j++)
-			if (t->fields[i].number && (t->fields[i].number == t->fields[j].number ||
-						    strcmp(t->fields[i].name, t->fields[j].name) == 0))
+			if (t->fields[i].number &&
+			    (t->fields[i].number == t->fields[j].number ||
+			     strcmp(t->fields[i].name, t->fields[j].name) == 0))
 				return false;
 	}
 	return true;
 }
 
-/* ---- members ------------------------------------------------------------------------------------ */
+bool skv_table_all(const struct skv_table *t, const void *message)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->fields[i].kind == SKV_KIND_ALL)
+			return skv_field_number(&t->fields[i], message);
+	return false;
+}
+
+size_t skv_table_values(const struct skv_table *t)
+{
+	for (uint32_t i = 0; i < t->n; i++)
+		if (skv_field_counted(&t->fields[i]) && !skv_field_repeated(&t->fields[i]))
+			return SKV_JMAX_KEYS;
+	return SKV_JMAX_OBJECT;
+}
+
+/* ---- members --------------------------------------------------------------------------------- */
 
 uint64_t skv_field_max(const struct skv_field *f)
 {
@@ -98,6 +124,13 @@ uint64_t skv_field_number(const struct skv_field *f, const void *message)
 	}
 	memcpy(&narrow, skv_field_in(f, message), sizeof narrow);
 	return narrow;
+}
+
+uint64_t skv_field_told(const struct skv_field *f, const void *message)
+{
+	const uint64_t v = skv_field_number(f, message);
+
+	return f->kind == SKV_KIND_NUMBER && v > skv_field_max(f) ? skv_field_max(f) : v;
 }
 
 void skv_field_set_number(const struct skv_field *f, void *message, uint64_t v)
@@ -144,14 +177,14 @@ uint32_t skv_field_count(const struct skv_field *f, const void *message)
 {
 	uint32_t n;
 
-	SKV_CHECK(skv_field_repeated(f));
+	SKV_CHECK(skv_field_counted(f));
 	memcpy(&n, (const char *)message + f->count_at, sizeof n);
 	return n;
 }
 
 void skv_field_set_count(const struct skv_field *f, void *message, uint32_t n)
 {
-	SKV_CHECK(skv_field_repeated(f));
+	SKV_CHECK(skv_field_counted(f));
 	memcpy((char *)message + f->count_at, &n, sizeof n);
 }
 
@@ -168,7 +201,8 @@ const char *skv_field_item(const struct skv_field *f, const void *message, uint3
 {
 	const char *const *all;
 
-	if (!SKV_CHECK((f->kind == SKV_KIND_TEXTS || f->kind == SKV_KIND_NAMES) && i < skv_field_count(f, message)))
+	if (!SKV_CHECK((f->kind == SKV_KIND_TEXTS || f->kind == SKV_KIND_NAMES) &&
+		       i < skv_field_count(f, message)))
 		return "";
 	memcpy(&all, skv_field_in(f, message), sizeof all);
 	return all[i] ? all[i] : "";
@@ -195,7 +229,7 @@ bool skv_field_twice(const struct skv_field *f, const void *message, uint32_t i)
 void skv_table_defaults(const struct skv_table *t, const struct skv_v1_in *in, void *message)
 {
 	memset(message, 0, t->size);
-	for (uint32_t i = 0; i < t->n; i++) /* before rows that lie inside a part: its name, say */
+	for (uint32_t i = 0; i < t->n; i++) /* before rows that belong to a part: its name, say */
 		if (t->fields[i].kind == SKV_KIND_PART)
 			skv_table_defaults(t->fields[i].of, in, (char *)message + t->fields[i].at);
 	for (uint32_t i = 0; i < t->n; i++) {

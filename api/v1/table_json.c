@@ -10,12 +10,16 @@
 #include <skv/json_out.h>
 #include <skv/superblock.h>
 
-/* ---- reading ------------------------------------------------------------------------------------ */
+#include "parts.h"
 
-static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at, void *message);
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at,
+			void *message);
 
 /* Elements that were read count; the array is made first. */
-static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at, void *message)
+static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
+			  void *message)
 {
 	uint32_t n = skv_jat_array(d, at, skv_field_lax(f, message) ? 0 : f->least, f->most);
 	size_t size = f->kind == SKV_KIND_MESSAGES ? f->of->size : sizeof(char *);
@@ -29,8 +33,9 @@ static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const s
 		if (f->kind == SKV_KIND_MESSAGES)
 			read_object(d, f->of, &item, all + i * size);
 		else
-			text = f->kind == SKV_KIND_NAMES ? skv_jat_name(d, &item) :
-							   skv_jat_string(d, &item, f->min, skv_field_max(f));
+			text = f->kind == SKV_KIND_NAMES
+				       ? skv_jat_name(d, &item)
+				       : skv_jat_string(d, &item, f->min, skv_field_max(f));
 		if (f->kind != SKV_KIND_MESSAGES)
 			memcpy(all + i * size, &text, sizeof text);
 		skv_field_set_count(f, message, i + 1);
@@ -39,7 +44,8 @@ static void read_elements(struct skv_jdoc *d, const struct skv_field *f, const s
 
 			if (f->kind == SKV_KIND_MESSAGES) {
 				name = skv_jat_get(&item, f->of->fields[0].name);
-				text = skv_field_text(&f->of->fields[0], skv_field_element(f, message, i));
+				text = skv_field_text(&f->of->fields[0],
+						      skv_field_element(f, message, i));
 			}
 			skv_jdoc_fail(d, &name, SKV_E_INVALID, "'%s' is named twice", text);
 		}
@@ -56,7 +62,61 @@ static const char *read_uuid(struct skv_jdoc *d, const struct skv_jat *at)
 	return skv_jdoc_ok(d) ? text : "";
 }
 
-static void read_value(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at, void *message)
+static void read_keys(struct skv_jdoc *d, const struct skv_table *t, const struct skv_field *f,
+		      const struct skv_jat *object, void *message)
+{
+	const struct skv_key *keys = NULL;
+	uint32_t n = 0;
+
+	if (skv_table_all(t, message))
+		skv_jat_no_keys(d, object);
+	else
+		keys = skv_jat_keys(d, object, &n);
+	memcpy((char *)message + f->at, &keys, sizeof keys);
+	skv_field_set_count(f, message, n);
+}
+
+static void read_key_list(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
+			  void *message)
+{
+	const uint32_t n = skv_jat_array(d, at, f->least, f->most);
+	struct skv_key *keys = skv_jdoc_alloc(d, (size_t)n + 1, sizeof *keys);
+	struct skv_jat item = skv_jat_first(at);
+
+	for (uint32_t i = 0; skv_jdoc_ok(d) && i < n; i++, skv_jat_next(&item))
+		keys[i] = skv_jat_key_hex(d, &item);
+	memcpy((char *)message + f->at, &keys, sizeof keys);
+	skv_field_set_count(f, message, n);
+}
+
+static void read_marks(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
+		       void *message)
+{
+	const uint32_t all = skv_field_count(f, message), n = skv_jat_array(d, at, 0, all);
+	bool *marks = skv_jdoc_alloc(d, (size_t)all + 1, sizeof *marks);
+	struct skv_jat item = skv_jat_first(at);
+
+	for (uint32_t i = 0; skv_jdoc_ok(d) && i < n; i++, skv_jat_next(&item)) {
+		uint32_t k = skv_jat_u32(d, &item, 0, all - 1);
+
+		if (skv_jdoc_ok(d))
+			marks[k] = true;
+	}
+	memcpy((char *)message + f->at, &marks, sizeof marks);
+}
+
+static void read_all(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
+		     void *message)
+{
+	const bool all = skv_jat_bool(d, at);
+
+	if (!all)
+		skv_jdoc_fail(d, at, SKV_E_INVALID, "must be true, or absent");
+	skv_field_set_number(f, message, all);
+}
+
+static void read_value(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *at,
+		       void *message)
 {
 	const uint64_t min = skv_field_lax(f, message) ? 0 : f->min, max = skv_field_max(f);
 
@@ -65,8 +125,9 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 		skv_field_set_number(f, message, skv_jat_bool(d, at));
 		break;
 	case SKV_KIND_NUMBER:
-		skv_field_set_number(f, message, f->flags & SKV_FIELD_SIZE ? skv_jat_size(d, at, min, max) :
-									     skv_jat_u64(d, at, min, max));
+		skv_field_set_number(f, message,
+				     f->flags & SKV_FIELD_SIZE ? skv_jat_size(d, at, min, max)
+							       : skv_jat_u64(d, at, min, max));
 		break;
 	case SKV_KIND_WORD:
 		skv_field_set_number(f, message, skv_jat_word(d, at, f->words));
@@ -88,15 +149,26 @@ static void read_value(struct skv_jdoc *d, const struct skv_field *f, const stru
 	case SKV_KIND_MESSAGES:
 		read_elements(d, f, at, message);
 		break;
+	case SKV_KIND_ALL:
+		read_all(d, f, at, message);
+		break;
+	case SKV_KIND_KEY_LIST:
+		read_key_list(d, f, at, message);
+		break;
+	case SKV_KIND_MARKS:
+		read_marks(d, f, at, message);
+		break;
 	default:
 		SKV_CHECK(!"a kind that is not read");
 	}
 }
 
-static void read_field(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *object, void *message)
+static void read_field(struct skv_jdoc *d, const struct skv_field *f, const struct skv_jat *object,
+		       void *message)
 {
 	struct skv_jat at = { .up = object, .name = f->name, .name_n = strlen(f->name) };
-	bool needed = f->flags & SKV_FIELD_REQUIRED || (f->may_be_empty && !f->may_be_empty(message));
+	bool needed =
+		f->flags & SKV_FIELD_REQUIRED || (f->may_be_empty && !f->may_be_empty(message));
 	char why[SKV_MESSAGE_MAX];
 	const char *wrong;
 
@@ -111,7 +183,8 @@ static void read_field(struct skv_jdoc *d, const struct skv_field *f, const stru
 }
 
 /* The message has its defaults. */
-static void read_fields(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at, void *message)
+static void read_fields(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at,
+			void *message)
 {
 	for (unsigned turn = 0; turn < SKV_TABLE_TURNS; turn++)
 		for (uint32_t i = 0; i < t->n && skv_jdoc_ok(d); i++) {
@@ -121,19 +194,25 @@ static void read_fields(struct skv_jdoc *d, const struct skv_table *t, const str
 				continue;
 			if (f->kind == SKV_KIND_PART)
 				read_fields(d, f->of, at, (char *)message + f->at);
+			else if (f->kind == SKV_KIND_KEYS)
+				read_keys(d, t, f, at, message);
 			else
 				read_field(d, f, at, message);
 		}
 }
 
-static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at, void *message)
+static void read_object(struct skv_jdoc *d, const struct skv_table *t, const struct skv_jat *at,
+			void *message)
 {
-	const char *names[SKV_TABLE_FIELDS + 1];
+	const char *names[SKV_TABLE_FIELDS + 3];
 	uint32_t n = 0;
 
 	SKV_CHECK(t->n <= SKV_TABLE_FIELDS);
 	for (uint32_t i = 0; i < t->n; i++) {
 		SKV_CHECK(d->lenient || t->fields[i].kind != SKV_KIND_PART);
+		if (t->fields[i].kind == SKV_KIND_KEYS)
+			for (int form = 1; form < 3; form++)
+				names[n++] = skv_key_forms[form];
 		if (t->fields[i].kind != SKV_KIND_TENANT)
 			names[n++] = t->fields[i].name;
 	}
@@ -143,7 +222,7 @@ static void read_object(struct skv_jdoc *d, const struct skv_table *t, const str
 	read_fields(d, t, at, message);
 }
 
-int skv_table_read_json(const struct skv_table *t, enum skv_jdir dir, const struct skv_v1_in *in, const char *text,
+int skv_table_read_json(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
 			size_t n, void *out, struct skv_error *err)
 {
 	struct skv_jdoc d;
@@ -155,7 +234,8 @@ int skv_table_read_json(const struct skv_table *t, enum skv_jdir dir, const stru
 		text = "{}";
 		n = 2;
 	}
-	top = skv_jdoc_open(&d, in, text, n, dir, SKV_JMAX_OBJECT, err);
+	top = skv_jdoc_open(&d, in, text, n, t->strict ? SKV_JREQUEST : SKV_JANSWER,
+			    skv_table_values(t), err);
 	message = skv_jdoc_alloc(&d, 1, t->size);
 	if (message)
 		read_object(&d, t, &top, message);
@@ -164,15 +244,16 @@ int skv_table_read_json(const struct skv_table *t, enum skv_jdir dir, const stru
 	return skv_jdoc_close(&d);
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message);
+static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message,
+			 const struct skv_key_input *keys);
 
 static void write_number(struct skv_buf *b, const struct skv_field *f, uint64_t v)
 {
 	if (v == 0 && f->flags & SKV_FIELD_SHORT)
 		return;
-	if (f->kind == SKV_KIND_BOOL)
+	if (f->kind == SKV_KIND_BOOL || f->kind == SKV_KIND_ALL)
 		skv_jout_field_bool(b, f->name, v);
 	else if (f->kind == SKV_KIND_NUMBER)
 		skv_jout_field_u64(b, f->name, v);
@@ -194,7 +275,7 @@ static void write_elements(struct skv_buf *b, const struct skv_field *f, const v
 			continue;
 		}
 		skv_jout_open(b, '{');
-		write_fields(b, f->of, skv_field_element(f, message, i));
+		write_fields(b, f->of, skv_field_element(f, message, i), NULL);
 		skv_jout_close(b, '}');
 	}
 	skv_jout_close(b, ']');
@@ -207,26 +288,57 @@ static void write_text(struct skv_buf *b, const struct skv_field *f, const char 
 	(f->flags & SKV_FIELD_MEND ? skv_jout_field_text : skv_jout_field_string)(b, f->name, s);
 }
 
-static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message)
+static void write_marks(struct skv_buf *b, const struct skv_field *f, const void *message)
+{
+	const bool *marks;
+
+	memcpy(&marks, skv_field_in(f, message), sizeof marks);
+	skv_jout_name(b, f->name);
+	skv_jout_open(b, '[');
+	for (uint32_t i = 0; i < skv_field_count(f, message); i++)
+		if (marks[i])
+			skv_jout_u64(b, i);
+	skv_jout_close(b, ']');
+}
+
+static void write_key_list(struct skv_buf *b, const struct skv_field *f, const void *message)
+{
+	struct skv_key_input keys = { .form = SKV_KEYS_HEX, .n = skv_field_count(f, message) };
+
+	memcpy(&keys.keys, skv_field_in(f, message), sizeof keys.keys);
+	SKV_CHECK(keys.n <= f->most);
+	skv_buf_reserve(b, 64 + (size_t)keys.n * 36);
+	skv_jout_keys(b, &keys);
+}
+
+static void write_fields(struct skv_buf *b, const struct skv_table *t, const void *message,
+			 const struct skv_key_input *keys)
 {
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct skv_field *f = &t->fields[i];
 
 		if (f->kind == SKV_KIND_PART)
-			write_fields(b, f->of, skv_field_in(f, message));
+			write_fields(b, f->of, skv_field_in(f, message), NULL);
 		else if (skv_field_repeated(f))
 			write_elements(b, f, message);
 		else if (skv_field_numeric(f))
-			write_number(b, f, skv_field_number(f, message));
-		else if (f->kind != SKV_KIND_TENANT)
+			write_number(b, f, skv_field_told(f, message));
+		else if (f->kind == SKV_KIND_MARKS)
+			write_marks(b, f, message);
+		else if (f->kind == SKV_KIND_KEY_LIST)
+			write_key_list(b, f, message);
+		else if (f->kind == SKV_KIND_KEYS && keys->n)
+			skv_jout_keys(b, keys);
+		else if (f->kind != SKV_KIND_TENANT && f->kind != SKV_KIND_KEYS)
 			write_text(b, f, skv_field_text(f, message));
 	}
 }
 
-void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message)
+void skv_table_write_json(const struct skv_table *t, struct skv_buf *out, const void *message,
+			  const struct skv_key_input *keys)
 {
 	SKV_CHECK(skv_table_sound(t));
 	skv_jout_begin(out);
-	write_fields(out, t, message);
+	write_fields(out, t, message, keys);
 	skv_jout_close(out, '}');
 }

@@ -1,10 +1,10 @@
 /*
  * table_pb.c - messages that are tables of fields (table.h) as protobuf.
  *
- * A message is walked three times. First its form is judged, with all that is inside: wire types, UTF-8, numbers of 32
- * bits, how many fields. Then it is stored, as protobuf wants it: the last of a scalar counts, elements follow each
- * other, pieces of a part are one. Then its values are judged, in the order in which JSON's are.
- * No state; any thread.
+ * A message is walked three times. First its form is judged, with all that is inside: wire types,
+ * UTF-8, numbers of 32 bits, how many fields. Then it is stored, as protobuf wants it: the last of
+ * a scalar counts, elements follow each other, pieces of a part are one. Then its values are
+ * judged, in the order in which JSON's are. No state; any thread.
  */
 #include "table.h"
 
@@ -14,23 +14,48 @@
 #include <skv/utf8.h>
 
 #define DEPTH 8u /* of our own messages, with room */
+#define FAIL(d, name, ...) skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, __VA_ARGS__)
 
 static unsigned wire_of(const struct skv_field *f)
 {
 	return skv_field_numeric(f) ? PB_VARINT : PB_BYTES;
 }
 
+static uint32_t numbers_of(const struct skv_field *f) { return f->kind == SKV_KIND_KEYS ? 3 : 1; }
+
 static const struct skv_field *field_of(const struct skv_table *t, uint32_t number)
 {
 	for (uint32_t i = 0; i < t->n; i++)
-		if (t->fields[i].number == number && number > 0)
+		if (number - t->fields[i].number < numbers_of(&t->fields[i]) && number > 0)
 			return &t->fields[i];
 	return NULL;
 }
 
-/* ---- form --------------------------------------------------------------------------------------- */
+/* ---- form ------------------------------------------------------------------------------------ */
 
-static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, unsigned depth, size_t *fields)
+/* Of a row whose form is not that of its wire type alone: keys and marks, of which
+ * there may be many, and flags. */
+static bool judge_special(struct skv_pbdoc *d, const struct skv_field *row,
+			  const struct pb_field *f)
+{
+	struct skv_pbkeys keys = { 0 };
+
+	if (row->kind == SKV_KIND_KEYS)
+		skv_pb_keys_field(d, &keys, f);
+	else if (row->kind == SKV_KIND_MARKS)
+		skv_pb_numbers(d, f, row->name, PB_VARINT);
+	else if (row->kind == SKV_KIND_KEY_LIST)
+		skv_pb_wire(d, f, "keys_raw", PB_BYTES);
+	else if (row->kind == SKV_KIND_ALL ||
+		 (row->kind == SKV_KIND_WORD && row->width == sizeof(bool)))
+		skv_pb_u64(d, f, row->name, 1);
+	else
+		return false;
+	return true;
+}
+
+static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r,
+		       unsigned depth, size_t *fields)
 {
 	uint32_t seen[SKV_TABLE_FIELDS] = { 0 };
 	struct pb_field f;
@@ -40,18 +65,21 @@ static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct sk
 		const struct skv_field *row = field_of(t, f.number);
 		struct skv_pbat here = { d->at, row ? row->name : "", PB_NO_INDEX };
 
+		if (row && judge_special(d, row, &f))
+			continue;
 		if (++*fields > SKV_TABLE_PB_FIELDS)
-			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE, "more than %u fields in one message",
-				    SKV_TABLE_PB_FIELDS);
+			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE,
+				    "more than %u fields in one message", SKV_TABLE_PB_FIELDS);
 		if (!row || !skv_pb_wire(d, &f, row->name, wire_of(row)))
 			continue;
 		if (skv_field_repeated(row))
 			here.index = seen[row - t->fields]++;
 		if (row->kind == SKV_KIND_NUMBER && row->width == sizeof(uint32_t))
-			skv_pb_u32(d, &f, row->name, UINT32_MAX); /* says so */
+			skv_pb_u32(d, &f, row->name, UINT32_MAX); /* reports the error itself */
 		if (row->kind != SKV_KIND_MESSAGES && row->kind != SKV_KIND_PART) {
 			if (f.wire == PB_BYTES && !skv_pb_utf8(f.p, f.n))
-				skv_pb_fail(d, row->name, here.index, SKV_E_INVALID, "is not UTF-8 without NUL");
+				skv_pb_fail(d, row->name, here.index, SKV_E_INVALID,
+					    "is not UTF-8 without NUL");
 			continue;
 		}
 		d->at = &here;
@@ -60,12 +88,14 @@ static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct sk
 	}
 }
 
-/* ---- storing ------------------------------------------------------------------------------------ */
+/* ---- storing --------------------------------------------------------------------------------- */
 
-static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message, uint64_t *seen);
+static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message,
+		  uint64_t *seen);
 
-/* Room for what comes of the repeated fields, behind what they have. */
-static void make_room(struct skv_pbdoc *d, const struct skv_field *row, struct skv_rd r, void *message)
+/* Room for the elements that follow in the repeated fields, after those already read. */
+static void make_room(struct skv_pbdoc *d, const struct skv_field *row, struct skv_rd r,
+		      void *message)
 {
 	const size_t size = row->kind == SKV_KIND_MESSAGES ? row->of->size : sizeof(char *);
 	const uint32_t have = skv_field_count(row, message);
@@ -94,7 +124,8 @@ static const char *copy(struct skv_pbdoc *d, const struct pb_field *f)
 	return s;
 }
 
-static void store_element(struct skv_pbdoc *d, const struct skv_field *row, const struct pb_field *f, void *message)
+static void store_element(struct skv_pbdoc *d, const struct skv_field *row,
+			  const struct pb_field *f, void *message)
 {
 	const uint32_t i = skv_field_count(row, message);
 	const char *text;
@@ -114,15 +145,84 @@ static void store_element(struct skv_pbdoc *d, const struct skv_field *row, cons
 	skv_field_set_count(row, message, i + 1);
 }
 
-static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const struct pb_field *f, void *message,
-			uint64_t *seen)
+/* When all else is stored. */
+static void store_keys(struct skv_pbdoc *d, const struct skv_table *t, const struct skv_field *row,
+		       struct skv_rd r, void *message)
+{
+	const bool all = skv_table_all(t, message);
+	const struct skv_key *keys = NULL;
+	struct skv_rd walk = r;
+	struct skv_pbkeys k = { 0 };
+	struct pb_field f;
+	uint32_t n = 0;
+
+	while (skv_pb_next(d, &walk, &f))
+		skv_pb_keys_field(d, &k, &f);
+	if (!all)
+		keys = skv_pb_keys(d, &k, r, &n);
+	else if (k.raw_len || k.n_ints || k.n_strings)
+		FAIL(d, "all", "all, or keys: not both");
+	SKV_CHECK(row->number == 1 && n <= SKV_MAX_KEYS && (n == 0 || !all));
+	memcpy((char *)message + row->at, &keys, sizeof keys);
+	skv_field_set_count(row, message, n);
+}
+
+static void store_key_list(struct skv_pbdoc *d, const struct skv_field *row,
+			   const struct pb_field *f, void *message)
+{
+	const size_t n = f->n / 16;
+	struct skv_key *keys;
+
+	if (f->n % 16)
+		FAIL(d, "keys_raw", "must be 16 bytes for each key");
+	skv_pb_count(d, "keys_raw", n, row->least, row->most);
+	keys = skv_pb_alloc(d, n + 1, sizeof *keys);
+	for (size_t i = 0; skv_pb_ok(d) && i < n; i++)
+		keys[i] = (struct skv_key){ skv_pb_load64_be(f->p + 16 * i),
+					    skv_pb_load64_be(f->p + 16 * i + 8) };
+	memcpy((char *)message + row->at, &keys, sizeof keys);
+	skv_field_set_count(row, message, skv_pb_ok(d) ? (uint32_t)n : 0);
+}
+
+/* When their count is stored. */
+static void store_marks(struct skv_pbdoc *d, const struct skv_field *row, struct skv_rd r,
+			void *message)
+{
+	const uint32_t all = skv_field_count(row, message);
+	struct skv_rd walk = r;
+	struct pb_field f;
+	uint64_t *numbers;
+	size_t n = 0;
+	bool *marks;
+
+	while (skv_pb_next(d, &walk, &f))
+		if (f.number == row->number)
+			n += skv_pb_numbers(d, &f, row->name, PB_VARINT);
+	skv_pb_count(d, row->name, all, 0, row->most); /* there is a mark for each */
+	skv_pb_count(d, row->name, n, 0, all);
+	numbers = skv_pb_all_numbers(d, r, row->number, row->name, PB_VARINT, n);
+	marks = skv_pb_ok(d) ? skv_pb_alloc(d, (size_t)all + 1, sizeof *marks) : NULL;
+	for (uint32_t i = 0; skv_pb_ok(d) && i < n; i++)
+		if (numbers[i] >= all)
+			skv_pb_fail(d, row->name, i, SKV_E_INVALID, "must be below %u", all);
+		else
+			marks[numbers[i]] = true;
+	memcpy((char *)message + row->at, &marks, sizeof marks);
+}
+
+static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const struct pb_field *f,
+			void *message, uint64_t *seen)
 {
 	const char *text;
 
 	if (skv_field_repeated(row))
 		store_element(d, row, f, message);
+	else if (row->kind == SKV_KIND_KEY_LIST)
+		store_key_list(d, row, f, message);
 	else if (row->kind == SKV_KIND_PART)
 		store(d, row->of, skv_rd_make(f->p, f->n), (char *)message + row->at, seen);
+	else if (row->flags & SKV_FIELD_NOT)
+		skv_field_set_number(row, message, !f->v);
 	else if (row->kind == SKV_KIND_WORD) /* enums have 32 bits */
 		skv_field_set_number(row, message, (uint32_t)f->v);
 	else if (f->wire == PB_VARINT)
@@ -134,8 +234,10 @@ static void store_field(struct skv_pbdoc *d, const struct skv_field *row, const 
 }
 
 /* `seen` gets a bit for each row that came. */
-static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message, uint64_t *seen)
+static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r, void *message,
+		  uint64_t *seen)
 {
+	const struct skv_rd whole = r;
 	uint64_t inside = 0;
 	struct pb_field f;
 
@@ -145,33 +247,38 @@ static void store(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd 
 	while (skv_pb_ok(d) && skv_pb_next(d, &r, &f)) {
 		const struct skv_field *row = field_of(t, f.number);
 
-		if (!row)
+		if (!row || row->kind == SKV_KIND_KEYS || row->kind == SKV_KIND_MARKS)
 			continue;
 		SKV_CHECK(f.wire == wire_of(row));
 		*seen |= UINT64_C(1) << (row - t->fields);
 		store_field(d, row, &f, message, &inside);
 	}
+	for (uint32_t i = 0; i < t->n && skv_pb_ok(d); i++)
+		if (t->fields[i].kind == SKV_KIND_KEYS)
+			store_keys(d, t, &t->fields[i], whole, message);
+		else if (t->fields[i].kind == SKV_KIND_MARKS)
+			store_marks(d, &t->fields[i], whole, message);
 }
 
-/* ---- values ------------------------------------------------------------------------------------- */
-
-#define FAIL(d, name, ...) skv_pb_fail(d, name, PB_NO_INDEX, SKV_E_INVALID, __VA_ARGS__)
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message, uint64_t seen);
 
-static void judge_name(struct skv_pbdoc *d, enum skv_kind kind, const char *s, const char *name, uint32_t index)
+static void judge_name(struct skv_pbdoc *d, enum skv_kind kind, const char *s, const char *name,
+		       uint32_t index)
 {
 	const bool model = kind == SKV_KIND_MODEL_NAME;
 
 	if (!(model ? skv_model_name_valid : skv_name_valid)(s, strlen(s)))
-		skv_pb_fail(d, name, index, SKV_E_INVALID, model ? SKV_MODEL_NAME_RULE : SKV_NAME_RULE, SKV_MAX_NAME);
+		skv_pb_fail(d, name, index, SKV_E_INVALID,
+			    model ? SKV_MODEL_NAME_RULE : SKV_NAME_RULE, SKV_MAX_NAME);
 }
 
 static void judge_length(struct skv_pbdoc *d, const struct skv_field *row, const char *s)
 {
 	if (strlen(s) > skv_field_max(row))
-		FAIL(d, row->name, "must be a string of 0 to %llu bytes, not %zu", (unsigned long long)row->max,
-		     strlen(s));
+		FAIL(d, row->name, "must be a string of 0 to %llu bytes, not %zu",
+		     (unsigned long long)row->max, strlen(s));
 }
 
 static void judge_number(struct skv_pbdoc *d, const struct skv_field *row, uint64_t v)
@@ -181,7 +288,8 @@ static void judge_number(struct skv_pbdoc *d, const struct skv_field *row, uint6
 	if (min > 0 && max == UINT64_MAX && v < min)
 		FAIL(d, row->name, "the field is required");
 	else if (min > 0 && (v < min || v > max))
-		FAIL(d, row->name, "must be from %llu to %llu, not %llu", min, max, (unsigned long long)v);
+		FAIL(d, row->name, "must be from %llu to %llu, not %llu", min, max,
+		     (unsigned long long)v);
 	else if (v > max)
 		FAIL(d, row->name, "must be at most %llu, not %llu", max, (unsigned long long)v);
 }
@@ -215,7 +323,8 @@ static void judge_elements(struct skv_pbdoc *d, const struct skv_field *row, voi
 			judge(d, row->of, (void *)(uintptr_t)skv_field_element(row, message, i), 0);
 			if (skv_pb_ok(d) && skv_field_twice(row, message, i))
 				FAIL(d, row->of->fields[0].name, "'%s' is named twice",
-				     skv_field_text(&row->of->fields[0], skv_field_element(row, message, i)));
+				     skv_field_text(&row->of->fields[0],
+						    skv_field_element(row, message, i)));
 			d->at = here.up;
 			continue;
 		}
@@ -281,7 +390,8 @@ static void judge_field(struct skv_pbdoc *d, const struct skv_field *row, void *
 	}
 }
 
-/* `seen`: the rows that came; of an element of an array, whose tables have no PRESENT rows and no parts, 0. */
+/* `seen`: the rows that came; of an element of an array, whose tables have no
+ * PRESENT rows and no parts, 0. */
 static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message, uint64_t seen)
 {
 	char why[SKV_MESSAGE_MAX];
@@ -300,8 +410,8 @@ static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message,
 		}
 }
 
-int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, const char *text, size_t n, void *out,
-		      struct skv_error *err)
+int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, const char *text,
+		      size_t n, void *out, struct skv_error *err)
 {
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd r = skv_rd_make(text, n);
@@ -322,7 +432,7 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 	return d.status;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /* A text as it may travel: bytes that are not UTF-8 become '?'. */
 static void put_text(struct skv_buf *b, uint32_t number, const char *s)
@@ -344,11 +454,12 @@ static void put_text(struct skv_buf *b, uint32_t number, const char *s)
 	}
 }
 
-static void write_message(struct skv_buf *b, uint32_t number, const struct skv_table *t, const void *message)
+static void write_message(struct skv_buf *b, uint32_t number, const struct skv_table *t,
+			  const void *message)
 {
 	size_t begin = skv_pb_put_begin(b, number, 0);
 
-	skv_table_write_pb(t, b, message);
+	skv_table_write_pb(t, b, message, NULL);
 	skv_pb_put_end(b, begin);
 }
 
@@ -361,7 +472,35 @@ static void write_elements(struct skv_buf *b, const struct skv_field *row, const
 			put_text(b, row->number, skv_field_item(row, message, i));
 }
 
-static void write_field(struct skv_buf *b, const struct skv_field *row, const void *message)
+static void write_key_list(struct skv_buf *b, const struct skv_field *row, const void *message)
+{
+	struct skv_key_input keys = { .form = SKV_KEYS_HEX, .n = skv_field_count(row, message) };
+
+	memcpy(&keys.keys, skv_field_in(row, message), sizeof keys.keys);
+	SKV_CHECK(row->number == 1 && keys.n <= row->most);
+	if (keys.n)
+		skv_pb_put_keys(b, &keys); /* field 1, as in requests */
+}
+
+static void write_marks(struct skv_buf *b, const struct skv_field *row, const void *message)
+{
+	const uint32_t n = skv_field_count(row, message);
+	const size_t before = b->len, begin = skv_pb_put_begin(b, row->number, 3 * (size_t)n),
+		     empty = b->len;
+	const bool *marks;
+
+	memcpy(&marks, skv_field_in(row, message), sizeof marks);
+	for (uint32_t i = 0; i < n; i++)
+		if (marks[i])
+			skv_put_varint(b, i);
+	if (b->len > empty)
+		skv_pb_put_end(b, begin);
+	else if (!b->failed)
+		b->len = before; /* an empty packed field is left out */
+}
+
+static void write_field(struct skv_buf *b, const struct skv_field *row, const void *message,
+			const struct skv_key_input *keys)
 {
 	const char *s;
 
@@ -369,20 +508,31 @@ static void write_field(struct skv_buf *b, const struct skv_field *row, const vo
 		write_elements(b, row, message);
 	else if (row->kind == SKV_KIND_PART)
 		write_message(b, row->number, row->of, skv_field_in(row, message));
+	else if (row->kind == SKV_KIND_MARKS)
+		write_marks(b, row, message);
+	else if (row->kind == SKV_KIND_KEY_LIST)
+		write_key_list(b, row, message);
+	else if (row->flags & SKV_FIELD_NOT)
+		skv_pb_put_uint(b, row->number, !skv_field_number(row, message));
+	else if (row->kind == SKV_KIND_KEYS && keys->n)
+		skv_pb_put_keys(b, keys);
+	else if (row->kind == SKV_KIND_KEYS)
+		return;
 	else if (wire_of(row) == PB_VARINT)
-		(row->flags & SKV_FIELD_PRESENT ? skv_pb_put_present : skv_pb_put_uint)(b, row->number,
-											skv_field_number(row, message));
+		(row->flags & SKV_FIELD_PRESENT ? skv_pb_put_present : skv_pb_put_uint)(
+			b, row->number, skv_field_told(row, message));
 	else if (s = skv_field_text(row, message), *s)
 		put_text(b, row->number, s);
 }
 
-void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message)
+void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const void *message,
+			const struct skv_key_input *keys)
 {
 	SKV_CHECK(skv_table_sound(t));
 	for (uint32_t number = 1; number < SKV_TABLE_NUMBERS; number++) {
 		const struct skv_field *row = field_of(t, number);
 
-		if (row)
-			write_field(out, row, message);
+		if (row && row->number == number)
+			write_field(out, row, message, keys);
 	}
 }

@@ -10,6 +10,8 @@
 
 #include <skv/json_out.h>
 
+#include "parts.h"
+
 #define SCHEMAS "#/components/schemas/"
 
 static void put_ref(struct skv_buf *b, const char *name)
@@ -21,7 +23,8 @@ static void put_ref(struct skv_buf *b, const char *name)
 	skv_jout_field_string(b, "$ref", ref);
 }
 
-/* A schema that stands elsewhere. Beside a reference nothing counts, so what is said besides is around it. */
+/* A reference to a schema elsewhere. Anything next to a reference is ignored, so additions are put
+ * around it. */
 static void put_shared(struct skv_buf *b, const struct skv_field *f, const char *name)
 {
 	if (!f->doc && !f->text) {
@@ -102,8 +105,106 @@ static void put_array(struct skv_buf *b, const struct skv_field *f)
 		skv_jout_field_bool(b, "uniqueItems", true);
 }
 
+static void put_items(struct skv_buf *b, const char *name)
+{
+	skv_jout_field_string(b, "type", "array");
+	skv_jout_name(b, "items");
+	skv_jout_open(b, '{');
+	put_ref(b, name);
+	skv_jout_close(b, '}');
+}
+
+static void put_all(struct skv_buf *b)
+{
+	skv_jout_field_string(b, "type", "boolean");
+	skv_jout_name(b, "enum");
+	skv_jout_open(b, '[');
+	skv_jout_bool(b, true);
+	skv_jout_close(b, ']');
+}
+
+static void put_marks(struct skv_buf *b, const struct skv_field *f)
+{
+	skv_jout_field_string(b, "type", "array");
+	skv_jout_name(b, "items");
+	skv_jout_open(b, '{');
+	skv_jout_field_string(b, "type", "integer");
+	skv_jout_field_string(b, "format", "int64");
+	skv_jout_field_u64(b, "minimum", 0);
+	skv_jout_field_u64(b, "maximum", f->most - 1);
+	skv_jout_field_string(b, "description", "Index of a key.");
+	skv_jout_close(b, '}');
+}
+
+/* ---- keys: three fields, of which one is there ----------------------------------------------- */
+
+static const struct {
+	const char *schema, *doc;
+} key_forms[3] = {
+	{ "KeyString", "Any text." },
+	{ "KeyInt", "64-bit numbers; n is the 128-bit key {0, n}." },
+	{ "KeyHex", "128-bit keys." },
+};
+
+static void put_keys(struct skv_buf *b, const struct skv_field *f)
+{
+	for (int i = 0; i < 3; i++) {
+		skv_jout_name(b, skv_key_forms[i]);
+		skv_jout_open(b, '{');
+		put_items(b, key_forms[i].schema);
+		skv_jout_field_u64(b, "minItems", 1);
+		skv_jout_field_u64(b, "maxItems", f->most);
+		skv_jout_field_string(b, "description", key_forms[i].doc);
+		skv_jout_close(b, '}');
+	}
+}
+
+/* One of the alternatives: the form of the keys, or (NULL) `all`. */
+static void put_alternative(struct skv_buf *b, const char *name, const char *schema)
+{
+	skv_jout_open(b, '{');
+	skv_jout_field_string(b, "type", "object");
+	skv_jout_field_strings(b, "required", &name, 1);
+	skv_jout_name(b, "properties");
+	skv_jout_open(b, '{');
+	skv_jout_name(b, name);
+	skv_jout_open(b, '{');
+	if (schema)
+		put_items(b, schema);
+	else
+		put_all(b);
+	skv_jout_close(b, '}');
+	skv_jout_close(b, '}');
+	skv_jout_close(b, '}');
+}
+
+static void put_alternatives(struct skv_buf *b, const struct skv_table *t)
+{
+	const struct skv_field *keys = NULL, *all = NULL;
+
+	for (uint32_t i = 0; i < t->n; i++) {
+		keys = t->fields[i].kind == SKV_KIND_KEYS ? &t->fields[i] : keys;
+		all = t->fields[i].kind == SKV_KIND_ALL ? &t->fields[i] : all;
+	}
+	if (!keys)
+		return;
+	skv_jout_name(b, "oneOf");
+	skv_jout_open(b, '[');
+	for (int i = 0; i < 3; i++)
+		put_alternative(b, skv_key_forms[i], key_forms[i].schema);
+	if (all)
+		put_alternative(b, all->name, NULL);
+	skv_jout_close(b, ']');
+}
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
 static void put_row(struct skv_buf *b, const struct skv_field *f)
 {
+	if (f->kind == SKV_KIND_KEYS) {
+		put_keys(b, f);
+		return;
+	}
 	skv_jout_name(b, f->name);
 	skv_jout_open(b, '{');
 	if (f->kind == SKV_KIND_BOOL) {
@@ -116,6 +217,12 @@ static void put_row(struct skv_buf *b, const struct skv_field *f)
 		put_word(b, f);
 	} else if (skv_field_repeated(f)) {
 		put_array(b, f);
+	} else if (f->kind == SKV_KIND_ALL) {
+		put_all(b);
+	} else if (f->kind == SKV_KIND_KEY_LIST) {
+		put_items(b, "KeyHex");
+	} else if (f->kind == SKV_KIND_MARKS) {
+		put_marks(b, f);
 	} else if (f->kind == SKV_KIND_NAME || f->kind == SKV_KIND_MODEL_NAME) {
 		put_shared(b, f, f->kind == SKV_KIND_NAME ? "Name" : "ModelName");
 	} else {
@@ -126,7 +233,10 @@ static void put_row(struct skv_buf *b, const struct skv_field *f)
 	skv_jout_close(b, '}');
 }
 
-static bool told(const struct skv_field *f) { return f->kind != SKV_KIND_TENANT && f->kind != SKV_KIND_PART; }
+static bool told(const struct skv_field *f)
+{
+	return f->kind != SKV_KIND_TENANT && f->kind != SKV_KIND_PART;
+}
 
 /* Of a request what must be there, of an answer what always is. */
 static bool needed(const struct skv_table *t, const struct skv_field *f)
@@ -186,5 +296,6 @@ void skv_table_write_schema(const struct skv_table *t, struct skv_buf *out)
 		skv_jout_field_string(out, "description", t->doc);
 	if (t->strict)
 		skv_jout_field_bool(out, "additionalProperties", false);
+	put_alternatives(out, t);
 	skv_jout_close(out, '}');
 }

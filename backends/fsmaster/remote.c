@@ -1,13 +1,14 @@
 /*
- * remote.c - a storage that fs-masters look after.
+ * remote.c - a storage managed by fs-masters.
  *
- * Each step is one call (skv/fs_master.h) to any of the fs-masters: they keep no state, and every call may be repeated. The
- * one that answered last is asked first; one that is not there, is not allowed in, or cannot get at its own mount is passed
- * over for the next, within a time that all of them share. Who answers with a reason that would be any other's, too (no room,
- * somebody else's file), has the last word.
+ * Each step is one call (skv/fs_master.h) to any of the fs-masters: they keep no state, and every
+ * call may be repeated. The one that answered last is asked first; one that is not there, is not
+ * allowed in, or cannot get at its own mount is passed over for the next, within a time that all of
+ * them share. Who answers with a reason that would be any other's, too (no room, somebody else's
+ * file), has the last word.
  *
- * Owns the addresses and the number of the one that answered last. Any thread; no lock; blocks for BRIEF_MS or, where
- * files are made, LONG_MS at most.
+ * Owns the addresses and the number of the one that answered last. Any thread; no lock; blocks for
+ * BRIEF_MS or, where files are made, LONG_MS at most.
  */
 #include "remote.h"
 
@@ -47,15 +48,18 @@ struct remote {
 	atomic_uint last; /* who answered */
 };
 
-/* ---- addresses --------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* Where the name of the directory begins; NULL: the URL has not the form. */
 static const char *directory_in(const char *url)
 {
-	const char *host = strncmp(url, "http://", 7) == 0 ? url + 7 : strncmp(url, "https://", 8) == 0 ? url + 8 : NULL;
+	const char *host = strncmp(url, "http://", 7) == 0    ? url + 7
+			   : strncmp(url, "https://", 8) == 0 ? url + 8
+							      : NULL;
 	const char *slash = host ? strrchr(host, '/') : NULL;
 
-	if (!slash || slash == host || strpbrk(host, "@?#% \t\r\n\"<>\\") || strlen(url) > SKV_MAX_URL)
+	if (!slash || slash == host || strpbrk(host, "@?#% \t\r\n\"<>\\") ||
+	    strlen(url) > SKV_MAX_URL)
 		return NULL;
 	return skv_name_valid(slash + 1, strlen(slash + 1)) ? slash + 1 : NULL;
 }
@@ -64,10 +68,11 @@ int skv_storage_check_master(const char *url, struct skv_error *err)
 {
 	if (directory_in(url))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, "fs_master",
-			"'%.120s' is not the form http://host:port/DIR, where DIR is the directory below the fs-master's root "
-			"(no user, no query; a token goes into fs_master_token_file)",
-			url);
+	return skv_fail(
+		err, SKV_E_INVALID, "fs_master",
+		"'%.120s' is not the form http://host:port/DIR, where DIR is the directory below "
+		"the fs-master's root (no user, no query; a token goes into fs_master_token_file)",
+		url);
 }
 
 static int take_urls(struct remote *r, const struct skv_storage_config *c, struct skv_error *err)
@@ -79,7 +84,8 @@ static int take_urls(struct remote *r, const struct skv_storage_config *c, struc
 
 		if (!dir)
 			return skv_storage_check_master(url, err);
-		snprintf(text, sizeof text, "%.*s%s%s", (int)(dir - 1 - url), url, SKV_FS_PREFIX, dir);
+		snprintf(text, sizeof text, "%.*s%s%s", (int)(dir - 1 - url), url, SKV_FS_PREFIX,
+			 dir);
 		r->urls[i] = skv_arena_strndup(&r->arena, text, strlen(text));
 		if (!r->urls[i])
 			return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -88,7 +94,7 @@ static int take_urls(struct remote *r, const struct skv_storage_config *c, struc
 	return SKV_OK;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* Read for each call, so that a new token counts at once. */
 static int read_token(const struct remote *r, char token[TOKEN_MAX + 2], struct skv_error *err)
@@ -106,39 +112,49 @@ static int read_token(const struct remote *r, char token[TOKEN_MAX + 2], struct 
 	token[strcspn(token, " \t\r\n")] = '\0';
 	if (read && *token)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_UNAUTHENTICATED, "fs_master_token_file",
-			"cannot read a token for the fs-masters of storage '%s' from the first line of %.120s", r->name,
-			r->token_file);
+	return skv_fail(
+		err, SKV_E_UNAUTHENTICATED, "fs_master_token_file",
+		"cannot read a token for the fs-masters of storage '%s' from the first "
+		"line of %.120s",
+		r->name, r->token_file);
 }
 
 /* The answer of one fs-master as a status; `text` is its body. */
-static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enum skv_fs_verb verb, const char *url,
-		 struct skv_fs_answer *out, struct skv_error *err)
+static int judge(struct skv_arena *a, long http, const struct skv_buf *text, enum skv_fs_verb verb,
+		 const char *url, struct skv_fs_answer *out, struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_error why = { 0 };
 	int rc;
 
-	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE && verb != SKV_FS_OWNERS && verb != SKV_FS_LOOK)
+	if (http == 200 && verb != SKV_FS_OPEN && verb != SKV_FS_PROBE && verb != SKV_FS_OWNERS &&
+	    verb != SKV_FS_LOOK)
 		return SKV_OK;
 	if (http == 200) {
 		rc = skv_fs_read_answer(a, verb, (const char *)text->data, text->len, out, &why);
-		return rc == SKV_OK ? rc : skv_fail(err, SKV_E_NETWORK, NULL, "%s: its answer is not an fs-master's",
-						    url);
+		return rc == SKV_OK
+			       ? rc
+			       : skv_fail(err, SKV_E_NETWORK, NULL,
+					  "%s: the response is not an fs-master's: check the URL",
+					  url);
 	}
-	rc = text->len ? skv_v1_read_error(&in, (const char *)text->data, text->len, &why) : SKV_E_NETWORK;
+	rc = text->len ? skv_v1_read_error(&in, (const char *)text->data, text->len, &why)
+		       : SKV_E_NETWORK;
 	if (rc == SKV_E_UNAUTHENTICATED || rc == SKV_E_FORBIDDEN)
-		return skv_fail(err, rc, "fs_master_token_file",
-				"%s: it does not know the token, or only with another role than admin: give the manager one in "
-				"fs_master_token_file",
-				url);
-	/* A directory that is missing is "unavailable"; whoever does not know the path is somebody else. */
-	if (rc == SKV_E_METHOD || (rc == SKV_E_NOT_FOUND && (verb == SKV_FS_OPEN || verb == SKV_FS_PROBE)))
+		return skv_fail(
+			err, rc, "fs_master_token_file",
+			"%s: it rejects the token: put one of role admin into fs_master_token_file",
+			url);
+	/* A directory that is missing is "unavailable"; whoever does not know
+	 * the path is somebody else. */
+	if (rc == SKV_E_METHOD ||
+	    (rc == SKV_E_NOT_FOUND && (verb == SKV_FS_OPEN || verb == SKV_FS_PROBE)))
 		rc = SKV_E_NETWORK;
 	if (http >= 400 && why.status == rc && why.message[0])
-		return skv_fail(err, rc, why.field[0] ? why.field : NULL, "%s: %s", url, why.message);
-	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: HTTP status %ld, and not from an fs-master: check the URL",
-			url, http);
+		return skv_fail(err, rc, why.field[0] ? why.field : NULL, "%s: %s", url,
+				why.message);
+	return skv_fail(err, SKV_E_NETWORK, NULL,
+			"%s: HTTP status %ld, and not from an fs-master: check the URL", url, http);
 }
 
 /* May another fs-master know better? */
@@ -161,20 +177,22 @@ static bool passes_over(int rc)
 	}
 }
 
-/* A connection for each call: calls are rare, and nothing that was learned of an fs-master (its address, say) shall
- * outlive it. SKV_E_NETWORK: there is no answer that can be used, for whatever reason. */
-static int post(const char *url, const char *token, const struct skv_buf *body, uint32_t timeout_ms, long *http,
-		struct skv_buf *answer, struct skv_error *err)
+/* A connection for each call: calls are rare, and nothing that was learned of an
+ * fs-master (its address, say) shall outlive it. SKV_E_NETWORK: there is no answer that
+ * can be used, for whatever reason. */
+static int post(const char *url, const char *token, const struct skv_buf *body, uint32_t timeout_ms,
+		long *http, struct skv_buf *answer, struct skv_error *err)
 {
 	const struct skv_http_request request = {
-		.method = "POST", .url = url, .body = body->data, .body_len = body->len, .form = SKV_HTTP_JSON,
+		.method = "POST", .url = url, .body = body->data, .body_len = body->len,
+		.form = SKV_HTTP_JSON,
 		.timeout_ms = timeout_ms, .connect_ms = CONNECT_MS, .answer_max = ANSWER_MAX,
 	};
 	struct skv_http *connection;
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	rc = skv_http_create(*token ? token : NULL, &connection, err);
+	rc = skv_http_create(*token ? token : NULL, NULL, &connection, err);
 	if (rc != SKV_OK)
 		return rc;
 	rc = skv_http_do(connection, &request, answer, http, err);
@@ -184,8 +202,9 @@ static int post(const char *url, const char *token, const struct skv_buf *body, 
 	return rc;
 }
 
-static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_verb verb, const char *token,
-	       const struct skv_buf *body, uint32_t timeout_ms, struct skv_fs_answer *out, struct skv_error *err)
+static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_verb verb,
+	       const char *token, const struct skv_buf *body, uint32_t timeout_ms,
+	       struct skv_fs_answer *out, struct skv_error *err)
 {
 	char url[SKV_MAX_URL + 32];
 	struct skv_buf text = { 0 };
@@ -201,11 +220,13 @@ static int ask(struct remote *r, struct skv_arena *a, uint32_t i, enum skv_fs_ve
 	return rc;
 }
 
-/* Asks one after the other; of those that failed, who answered at all counts for more than who did not. */
-static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token, const struct skv_buf *body,
-		   struct skv_fs_answer *out, struct skv_error *err)
+/* Asks one after the other; of those that failed, who answered at all counts
+ * for more than who did not. */
+static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token,
+		   const struct skv_buf *body, struct skv_fs_answer *out, struct skv_error *err)
 {
-	const bool brief = verb != SKV_FS_CREATE || r->identity.chunk; /* files with chunks get their length only */
+	/* files with chunks get their length only */
+	const bool brief = verb != SKV_FS_CREATE || r->identity.chunk;
 	const uint64_t end = skv_now_ms(&skv_clock_system) + (brief ? BRIEF_MS : LONG_MS);
 	const uint32_t first = atomic_load(&r->last) % r->n;
 	struct skv_error why = { 0 };
@@ -219,7 +240,8 @@ static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token, c
 		int got;
 
 		skv_arena_init(&a);
-		got = ask(r, &a, i, verb, token, body, part > LEAST_MS ? (uint32_t)part : LEAST_MS, out, &why);
+		got = ask(r, &a, i, verb, token, body, part > LEAST_MS ? (uint32_t)part : LEAST_MS,
+			  out, &why);
 		skv_arena_destroy(&a);
 		if (got == SKV_OK || !passes_over(got)) {
 			atomic_store(&r->last, i);
@@ -238,8 +260,8 @@ static int ask_all(struct remote *r, enum skv_fs_verb verb, const char *token, c
 	return rc;
 }
 
-static int call(struct remote *r, enum skv_fs_verb verb, const struct skv_fs_request *q, struct skv_fs_answer *out,
-		struct skv_error *err)
+static int call(struct remote *r, enum skv_fs_verb verb, const struct skv_fs_request *q,
+		struct skv_fs_answer *out, struct skv_error *err)
 {
 	char token[TOKEN_MAX + 2];
 	struct skv_buf body = { 0 };
@@ -248,13 +270,14 @@ static int call(struct remote *r, enum skv_fs_verb verb, const struct skv_fs_req
 	if (rc != SKV_OK)
 		return rc;
 	skv_fs_write_request(&body, verb, q);
-	rc = body.failed ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory") : ask_all(r, verb, token, &body, out, err);
+	rc = body.failed ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory")
+			 : ask_all(r, verb, token, &body, out, err);
 	skv_buf_destroy(&body);
 	memset(token, 0, sizeof token);
 	return rc;
 }
 
-/* ---- the members ------------------------------------------------------------------------------- */
+/* ---- the members ----------------------------------------------------------------------------- */
 
 static void remote_close(void *self)
 {
@@ -266,7 +289,8 @@ static void remote_close(void *self)
 	skv_free(r);
 }
 
-int skv_remote_make(const char *type, const struct skv_storage_config *c, void **self, struct skv_error *err)
+int skv_remote_make(const char *type, const struct skv_storage_config *c, void **self,
+		    struct skv_error *err)
 {
 	struct remote *r = skv_calloc(1, sizeof *r);
 	int rc;
@@ -276,9 +300,12 @@ int skv_remote_make(const char *type, const struct skv_storage_config *c, void *
 	skv_arena_init(&r->arena);
 	r->name = skv_strdup(c->name);
 	r->token_file = skv_strdup(c->token_file ? c->token_file : "");
-	rc = r->name && r->token_file ? take_urls(r, c, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	r->identity = (struct skv_fs_request){ .storage = r->name, .type = type, .unit = c->unit, .chunk = c->chunk,
-					       .any_mount = c->any_mount, .read_chunk = c->read_chunk,
+	rc = r->name && r->token_file ? take_urls(r, c, err)
+				      : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	r->identity = (struct skv_fs_request){ .storage = r->name, .type = type, .unit = c->unit,
+					       .chunk = c->chunk,
+					       .any_mount = c->any_mount,
+					       .read_chunk = c->read_chunk,
 					       .may_create = c->may_create };
 	memcpy(r->identity.uuid, c->uuid, 16);
 	if (rc == SKV_OK)
@@ -288,7 +315,8 @@ int skv_remote_make(const char *type, const struct skv_storage_config *c, void *
 	return rc;
 }
 
-int skv_remote_open(const char *type, const struct skv_storage_config *c, void **self, struct skv_error *err)
+int skv_remote_open(const char *type, const struct skv_storage_config *c, void **self,
+		    struct skv_error *err)
 {
 	struct skv_fs_answer answer = { 0 };
 	struct remote *r;
@@ -308,7 +336,8 @@ int skv_remote_open(const char *type, const struct skv_storage_config *c, void *
 	return SKV_OK;
 }
 
-static int of_file(void *self, enum skv_fs_verb verb, uint32_t file, uint64_t length, struct skv_error *err)
+static int of_file(void *self, enum skv_fs_verb verb, uint32_t file, uint64_t length,
+		   struct skv_error *err)
 {
 	struct remote *r = self;
 	struct skv_fs_request q = r->identity;
@@ -338,8 +367,8 @@ static int remote_remove(void *self, uint32_t file, struct skv_error *err)
 	return of_file(self, SKV_FS_DELETE, file, 0, err);
 }
 
-static int remote_punch(void *self, uint32_t file, uint64_t length, const struct skv_storage_range *v, uint32_t n,
-			struct skv_error *err)
+static int remote_punch(void *self, uint32_t file, uint64_t length,
+			const struct skv_storage_range *v, uint32_t n, struct skv_error *err)
 {
 	struct remote *r = self;
 	struct skv_fs_request q = r->identity;
@@ -364,11 +393,13 @@ static int remote_probe(void *self, struct skv_storage_health *out, struct skv_e
 	int rc = call(r, SKV_FS_PROBE, &r->identity, &answer, err);
 
 	if (rc == SKV_OK)
-		*out = (struct skv_storage_health){ answer.free_bytes, answer.total_bytes };
+		*out = (struct skv_storage_health){ answer.free_bytes, answer.total_bytes,
+						    answer.epoch, answer.writing_ms };
 	return rc;
 }
 
-static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n, struct skv_error *err)
+static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+			 struct skv_error *err)
 {
 	struct remote *r = self;
 	struct skv_fs_answer answer = { 0 };
@@ -385,7 +416,8 @@ static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNE
 	return SKV_OK;
 }
 
-static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_storage_owner *o, struct skv_error *err)
+static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_storage_owner *o,
+		    struct skv_error *err)
 {
 	struct skv_fs_request q = r->identity;
 

@@ -1,8 +1,9 @@
 /*
- * external.c - the `external` storage: slots that are merely counted, in a file that clients make themselves.
+ * external.c - the `external` storage: slots that are merely counted, in a file that
+ * clients make themselves.
  *
- * The manager knows how many slots there are, and neither their size nor where the file lies; nothing here is made,
- * checked or removed. No state, no locks, any thread, never blocks.
+ * The manager knows how many slots there are, and neither their size nor where the file lies;
+ * nothing here is made, checked or removed. No state, no locks, any thread, never blocks.
  */
 #include <skv/storage.h>
 

@@ -1,16 +1,17 @@
 /*
- * file.c - the `file` storage: slab files in one directory of any POSIX mount; and `hf3fs`: the same on a mount of
- * 3FS, whose files have chunks and no space in advance. A slab file is synced when it is made, there too: that settles
- * its length.
+ * file.c - the `file` storage: slab files in one directory of any POSIX mount; and `hf3fs`: the
+ * same on a mount of 3FS, whose files have chunks and no space in advance. A slab file is synced
+ * when it is made, there too: that settles its length.
  *
  * Owns the opened storage (struct file_storage); the directory is root.c's subject, the files in it
  * slab.c's. Every member enters the root anew, so that each answer is about the file system that is
  * mounted now. Called from any thread, blocks with the file system; takes the storage's lock only
  * inside root.c, never across I/O. It never reads or writes block bytes.
  *
- * A full file system is not a failure here: slab files of `file` are allocated in advance, so blocks in them
- * stay good and writable. The probe then reports no free bytes, and no new file is made. On 3FS any write may fail for
- * want of room, and each needs a free block: so a sixteenth of it is left.
+ * A full file system is not a failure here: slab files of `file` are allocated in advance, so
+ * blocks in them stay good and writable. The probe then reports no free bytes, and no new file
+ * is made. On 3FS any write may fail for want of room, and each needs a free block: so a
+ * sixteenth of it is left.
  */
 #include "file.h"
 
@@ -65,7 +66,8 @@ static int prove(struct file_storage *s, const struct skv_storage_config *c, str
 	if (s->chunked && !s->chunk && c->read_chunk)
 		rc = skv_root_measure(s, err);
 	if (rc == SKV_OK && s->chunk > s->unit)
-		rc = skv_fail(err, SKV_E_INVALID, "unit", "the slab unit must be a chunk at least: %llu bytes",
+		rc = skv_fail(err, SKV_E_INVALID, "unit",
+			      "the slab unit must be at least one chunk (%llu bytes)",
 			      (unsigned long long)s->chunk);
 	assert(rc != SKV_OK || (s->edge >= FILE_EDGE && s->chunk <= s->unit));
 	if (rc == SKV_OK && c->may_create)
@@ -83,13 +85,16 @@ static int prove(struct file_storage *s, const struct skv_storage_config *c, str
 	return rc;
 }
 
-static int open_root(const struct skv_storage_config *c, bool chunked, void **self, struct skv_error *err)
+static int open_root(const struct skv_storage_config *c, bool chunked, void **self,
+		     struct skv_error *err)
 {
 	struct file_storage *s;
 	int rc;
 
-	if (!c->root || (!c->below && c->root[0] != '/') || (c->below && !skv_fs_is_component(c->root)))
-		return skv_fail(err, SKV_E_INVALID, "root", "the root must be %s", c->below ? "one component" : "an absolute path");
+	if (!c->root || (!c->below && c->root[0] != '/') ||
+	    (c->below && !skv_fs_is_component(c->root)))
+		return skv_fail(err, SKV_E_INVALID, "root", "the root must be %s",
+				c->below ? "one component" : "an absolute path");
 	s = make(c);
 	if (!s)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -162,8 +167,8 @@ static int file_remove(void *self, uint32_t file, struct skv_error *err)
 	return rc;
 }
 
-static int file_punch(void *self, uint32_t file, uint64_t length, const struct skv_storage_range *v, uint32_t n,
-		      struct skv_error *err)
+static int file_punch(void *self, uint32_t file, uint64_t length, const struct skv_storage_range *v,
+		      uint32_t n, struct skv_error *err)
 {
 	int dir;
 	int rc = skv_root_enter(self, &dir, err);
@@ -175,7 +180,8 @@ static int file_punch(void *self, uint32_t file, uint64_t length, const struct s
 	return rc;
 }
 
-static int file_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n, struct skv_error *err)
+static int file_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+		       struct skv_error *err)
 {
 	int dir;
 	int rc = skv_root_enter(self, &dir, err);
@@ -248,9 +254,11 @@ static int measure(const struct file_storage *s, int dir, bool full, struct skv_
 	uint64_t free_bytes, slack;
 
 	if (fstatvfs(dir, &v) != 0)
-		return skv_fs_fail(err, errno, "cannot ask for the free space of the file system", s->root);
+		return skv_fs_fail(err, errno, "cannot read the free space of the file system",
+				   s->root);
 	if (v.f_blocks == 0) { /* file systems without a bound, such as ramfs */
-		*out = (struct skv_storage_health){ full ? 0 : UINT64_MAX, UINT64_MAX };
+		*out = (struct skv_storage_health){ .free_bytes = full ? 0 : UINT64_MAX,
+						    .total_bytes = UINT64_MAX };
 		return SKV_OK;
 	}
 	out->total_bytes = blocks_to_bytes(v.f_blocks, v.f_frsize);
@@ -280,12 +288,15 @@ static int file_probe(void *self, struct skv_storage_health *out, struct skv_err
 	return SKV_OK;
 }
 
-#define STORAGE(name, open_fn)                                                                       \
-	.size = sizeof(struct skv_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn,    \
-	.close = file_close, .create_file = file_create, .check_file = file_check,                   \
-	.remove_file = file_remove, .probe = file_probe, .owners = file_owners, .claim = file_claim, \
+#define STORAGE(name, open_fn)                                                                    \
+	.size = sizeof(struct skv_storage_ops), .type = name, .edge = FILE_EDGE, .open = open_fn, \
+	.close = file_close, .create_file = file_create, .check_file = file_check,                \
+	.remove_file = file_remove, .probe = file_probe, .owners = file_owners,                   \
+	.claim = file_claim,                                                                      \
 	.disown = file_disown, .mend_file = file_mend, .leave = file_leave
 
 const struct skv_storage_ops skv_storage_file = { STORAGE("file", file_open) };
-const struct skv_storage_ops skv_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true, .chunk = file_chunk,
-						  .least_grace_ms = GRACE_3FS_MS, .punch_file = file_punch };
+const struct skv_storage_ops skv_storage_hf3fs = { STORAGE("hf3fs", hf3fs_open), .chunked = true,
+						   .chunk = file_chunk,
+						   .least_grace_ms = GRACE_3FS_MS,
+						   .punch_file = file_punch };

@@ -1,6 +1,6 @@
 /*
- * file.h - what the parts of the `file` storage share: root.c (the directory), slab.c (the files in
- * it), owner.c (who goes on in it), file.c (the table of functions). Private to the component.
+ * file.h - shared by the parts of the `file` storage: root.c (the directory), slab.c (its files),
+ * owner.c (owner files), file.c (the table of functions). Private to the component.
  */
 #ifndef SKV_STORAGE_FILE_H
 #define SKV_STORAGE_FILE_H
@@ -14,25 +14,29 @@
 #include <skv/superblock.h>
 
 /* Memory that a superblock is read into, also past the page cache. */
-#define SUPERBLOCK_BYTES(name) uint8_t name[SKV_SUPERBLOCK_SIZE] __attribute__((aligned(SKV_SUPERBLOCK_SIZE)))
+#define SUPERBLOCK_BYTES(name) \
+	uint8_t name[SKV_SUPERBLOCK_SIZE] __attribute__((aligned(SKV_SUPERBLOCK_SIZE)))
 
 #define FILE_EDGE SKV_SUPERBLOCK_SIZE /* the superblock, and at the end its bytes again */
 
-/* One opened storage. Nothing of the file system is kept open between calls: each call opens the
- * root by its path and proves it by the marker. So an unmounted or replaced root is noticed by every
- * call, a mount that comes back is used again by itself, and unmounting is not blocked by us. */
+/* One opened storage. Nothing of the file system is kept open between calls: each call
+ * opens the root by its path and proves it by the marker. So an unmounted or replaced root
+ * is noticed by every call, a mount that comes back is used again by itself, and
+ * unmounting is not blocked by us. */
 struct file_storage {
 	char *name;
 	char *root;
 	int below; /* the directory that root is one component of; -1 = root is a whole path */
 	uint8_t uuid[16];
 	uint64_t unit;
-	bool chunked;   /* type hf3fs: files are given their length only, there is no allocation in advance */
+	bool chunked;   /* type hf3fs: files are given their length only, there is
+			   no allocation in advance */
 	bool any_mount; /* one that is not 3FS will do */
 	uint64_t chunk; /* 0 = none, or (chunked, until the root is claimed) to be read */
 	uint64_t edge;  /* header and trailer of a slab file, each: the chunk, or FILE_EDGE */
 	struct skv_mutex lock; /* protects dev and ino; no I/O under it */
-	dev_t dev;             /* where the root was last seen, to tell of a change; ino 0 = never */
+	dev_t dev;             /* where the root was last seen, to tell of a change; ino 0 =
+				  never */
 	ino_t ino;
 };
 
@@ -41,8 +45,8 @@ struct file_storage {
 /* Makes the root and its marker where they are missing. SKV_E_FOREIGN: the directory holds other
  * things and no marker. A marker that is there already is left to skv_root_enter to judge. */
 int skv_root_claim(struct file_storage *s, struct skv_error *err);
-/* Opens the root and finds its chunk size out, where it has none yet: before it is claimed. SKV_E_UNAVAILABLE,
- * SKV_E_INVALID (one that no slab file can have). */
+/* Opens the root and finds its chunk size out, where it has none yet: before it is claimed.
+ * SKV_E_UNAVAILABLE, SKV_E_INVALID (one that no slab file can have). */
 int skv_root_measure(struct file_storage *s, struct skv_error *err);
 /* Opens the root and checks its marker. The caller closes *dir. */
 int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err);
@@ -52,8 +56,8 @@ int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err)
 int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err);
 /* Opens a file in the entered root for reading. 0 or an errno, as skv_fs_open. */
 int skv_root_open(const struct file_storage *s, int dir, const char *name, int *fd);
-/* Reads and decodes the superblock at `at`; texts name `name`. *raw (SUPERBLOCK_BYTES) gets the bytes. SKV_E_CORRUPT
- * when the file ends before it. */
+/* Reads and decodes the superblock at `at`; texts name `name`. *raw (SUPERBLOCK_BYTES) gets the
+ * bytes. SKV_E_CORRUPT when the file ends before it. */
 int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_SUPERBLOCK_SIZE],
 			struct skv_superblock *out, struct skv_error *err);
 
@@ -63,7 +67,8 @@ int skv_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64
 		    struct skv_error *err);
 int skv_slab_check(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   struct skv_error *err);
-int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t length, struct skv_error *err);
+int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		  struct skv_error *err);
 /* Every range lies on chunks between header and trailer. */
 int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   const struct skv_storage_range *v, uint32_t n, struct skv_error *err);
@@ -71,9 +76,12 @@ int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct
 
 /* owner.c: the members of skv_storage_file with the same names; `dir` is the entered root */
 
-int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+int skv_owner_list(const struct file_storage *s, int dir,
+		   struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		   struct skv_error *err);
-int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err);
-int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err);
+int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o,
+		    struct skv_error *err);
+int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_storage_owner *o,
+		     struct skv_error *err);
 
 #endif

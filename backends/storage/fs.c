@@ -6,8 +6,8 @@
  * can block for as long as the file system does.
  *
  * Never here: a name with a slash, a followed symbolic link, posix_fallocate. Its emulation writes
- * a byte per block where fallocate(2) is missing, which on file systems with large chunks means a read
- * and a rewrite of a chunk each time; plain zeros, written in order, are honest and faster.
+ * a byte per block where fallocate(2) is missing, which on file systems with large chunks means a
+ * read and a rewrite of a chunk each time; plain zeros, written in order, are honest and faster.
  */
 #include "fs.h"
 
@@ -134,7 +134,8 @@ static int write_zeros(int fd, uint64_t length)
 	int error = zeros ? 0 : ENOMEM;
 
 	for (uint64_t at = 0; error == 0 && at < length; at += ZEROS)
-		error = skv_fs_write(fd, at, zeros, length - at < ZEROS ? (size_t)(length - at) : ZEROS);
+		error = skv_fs_write(fd, at, zeros,
+				     length - at < ZEROS ? (size_t)(length - at) : ZEROS);
 	skv_free(zeros);
 	return error;
 }
@@ -166,7 +167,7 @@ bool skv_fs_is_temp(const char *name)
 	return strncmp(name, TEMP_PREFIX, sizeof TEMP_PREFIX - 1) == 0;
 }
 
-/* File systems without flock(2) answer with other errors than this one: there we go on without. */
+/* File systems without flock(2) return other errors than this one: then we continue without. */
 static bool held_by_another(int fd)
 {
 	return flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -176,22 +177,25 @@ static bool still_has_its_name(int dir, const struct skv_fs_temp *t)
 {
 	struct stat there, ours;
 
-	return fstatat(dir, t->name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(t->fd, &ours) == 0 &&
-	       there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
+	return fstatat(dir, t->name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstat(t->fd, &ours) == 0 && there.st_dev == ours.st_dev &&
+	       there.st_ino == ours.st_ino;
 }
 
-/* Between making and locking a file, a sweep may take it for a leftover. Then we make another one: waiting
- * for the sweeper instead could be for ever, should it have been stopped.
- * The umask decides whether the group may use the file: clients often run as another user. */
+/* Between making and locking a file, a sweep may take it for a leftover. Then we make another one:
+ * waiting for the sweeper instead could be for ever, should it have been stopped. The umask decides
+ * whether the group may use the file: clients often run as another user. */
 int skv_fs_temp_open(int dir, struct skv_fs_temp *t)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
 		uint64_t number;
 
 		skv_random(&number, sizeof number);
-		snprintf(t->name, sizeof t->name, "%s%016llx", TEMP_PREFIX, (unsigned long long)number);
+		snprintf(t->name, sizeof t->name, "%s%016llx", TEMP_PREFIX,
+			 (unsigned long long)number);
 		assert(skv_fs_is_temp(t->name) && skv_fs_is_component(t->name));
-		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, SKV_FILE_MODE);
+		t->fd = openat(dir, t->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			       SKV_FILE_MODE);
 		if (t->fd < 0 && errno != EEXIST)
 			return errno;
 		if (t->fd >= 0 && !held_by_another(t->fd) && still_has_its_name(dir, t))

@@ -1,11 +1,11 @@
 /*
- * fs.h - the few file system steps that the `file` storage is made of.
+ * fs.h - file-system primitives of the `file` storage.
  *
  * Every name is one component, relative to an open directory, and never a symbolic link that is
  * followed: nothing here can leave the directory. Private to the component. Any thread.
  *
- * A file is made under a temporary name, locked with flock(2) while its maker lives, and moved to its
- * real name when it is complete and synced. The kernel drops the lock with the process, so an
+ * A file is made under a temporary name, locked with flock(2) while its maker lives, and moved to
+ * its real name when it is complete and synced. The kernel drops the lock with the process, so an
  * unlocked temporary file is the leftover of a crash and may be swept away.
  */
 #ifndef SKV_STORAGE_FS_H
@@ -18,8 +18,8 @@
 #include <skv/status.h>
 #include <skv/storage.h>
 
-/* Of files that are made here, less what the umask takes: clients often run as another user of the same group; nobody else
- * may read a prompt's bytes, or write them. */
+/* Of files that are made here, less what the umask takes: clients often run as another user of the
+ * same group; nobody else may read a prompt's bytes, or write them. */
 #define SKV_FILE_MODE 0660
 
 /* Status for an errno: no space, not reachable, foreign (a link where a file belongs), else I/O. */
@@ -29,15 +29,18 @@ int skv_fs_fail(struct skv_error *err, int error, const char *what, const char *
 
 /* Can this name lie in a directory, and nowhere else? */
 bool skv_fs_is_component(const char *name);
-/* Opens the directory `name` in `below`, whatever the links that lead to it; below -1: `name` is a path. 0 or an errno. */
+/* Opens the directory `name` in `below`, whatever the links that lead to it; below -1: `name`
+ * is a path. 0 or an errno. */
 int skv_fs_open_dir(int below, const char *name, int *dir);
 /* Opens an existing file for reading. 0 or an errno (ELOOP: it is a symbolic link). Never waits for
  * the other end of a FIFO. */
 int skv_fs_open(int dir, const char *name, int *fd);
-/* The same past the page cache, where the file system can: on 3FS a read through it that comes to a hole makes the kernel
- * believe for a while that the file ends there. Reads are then of whole pages into aligned memory. */
+/* The same past the page cache, where the file system can: on 3FS a read through it that comes to
+ * a hole makes the kernel believe for a while that the file ends there. Reads are then of whole
+ * pages into aligned memory. */
 int skv_fs_open_direct(int dir, const char *name, int *fd);
-/* Reads up to `n` bytes at `at`; *got is less than `n` only at the end of the file. 0 or an errno. */
+/* Reads up to `n` bytes at `at`; *got is less than `n` only at the end of
+ * the file. 0 or an errno. */
 int skv_fs_read(int fd, uint64_t at, void *out, size_t n, size_t *got);
 /* Writes all `n` bytes at `at`. 0 or an errno. */
 int skv_fs_write(int fd, uint64_t at, const void *p, size_t n);
@@ -67,12 +70,13 @@ struct skv_fs_temp {
 bool skv_fs_is_temp(const char *name);
 /* Makes an unfinished file. 0 or an errno. */
 int skv_fs_temp_open(int dir, struct skv_fs_temp *t);
-/* Syncs the file, moves it to `name` and syncs the directory. EEXIST when `name` is taken: it stays as
- * it is. On any failure before the move the file is removed. Closes t->fd in every case. */
+/* Syncs the file, moves it to `name` and syncs the directory. EEXIST when `name` is taken: it stays
+ * as it is. On any failure before the move the file is removed. Closes t->fd in every case. */
 int skv_fs_temp_publish(int dir, struct skv_fs_temp *t, const char *name);
 /* Removes the file and closes t->fd. */
 void skv_fs_temp_drop(int dir, struct skv_fs_temp *t);
-/* Removes temporary files whose makers are dead. What cannot be removed stays for the next sweep. */
+/* Removes temporary files whose makers are dead. What cannot be removed
+ * stays for the next sweep. */
 void skv_fs_sweep(int dir);
 
 #endif

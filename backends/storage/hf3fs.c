@@ -1,8 +1,8 @@
 /*
- * hf3fs.c - what is special about a mount of 3FS: how it is told from others, its chunk size, and its hole punching.
+ * hf3fs.c - 3FS specifics: detecting its mounts, chunk size, hole punching.
  *
- * Numbers and layouts are those of 3FS's src/lib/api/fuse.h, which any mount answers whatever client made it. No state, no
- * locks; blocks with the file system.
+ * Numbers and layouts are those of 3FS's src/lib/api/fuse.h, which any mount answers whatever
+ * client made it. No state, no locks; blocks with the file system.
  */
 #include "fs.h"
 
@@ -38,14 +38,16 @@ static bool answers_magic(int fd)
 	return ioctl(fd, IOC_MAGIC, &magic) == 0 && magic == IS_3FS;
 }
 
-/* A line of mountinfo (proc(5)): its device is the third field, its type the first one after " - ". */
+/* A line of mountinfo (proc(5)): its device is the third field, its type the first one after " -
+ * ". */
 static bool line_is_of(const char *line, dev_t dev, char type[32])
 {
 	const char *dash = strstr(line, " - ");
 	unsigned number, parent, major, minor;
 
-	return sscanf(line, "%u %u %u:%u", &number, &parent, &major, &minor) == 4 && major == major(dev) &&
-	       minor == minor(dev) && dash && sscanf(dash, " - %31s", type) == 1;
+	return sscanf(line, "%u %u %u:%u", &number, &parent, &major, &minor) == 4 &&
+	       major == major(dev) && minor == minor(dev) && dash &&
+	       sscanf(dash, " - %31s", type) == 1;
 }
 
 static void find_type(dev_t dev, char type[32])

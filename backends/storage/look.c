@@ -1,7 +1,8 @@
 /*
- * look.c - looks at files that clients make themselves, on a mount here or through fs-masters.
+ * look.c - stats files of clients, on a mount here or through fs-masters.
  *
- * A looker owns what it needs to ask fs-masters; without them it holds nothing. No locks; blocks with the file system.
+ * A looker owns what it needs to ask fs-masters; without them it holds nothing. No locks;
+ * blocks with the file system.
  */
 #include "fs.h"
 
@@ -22,7 +23,7 @@ struct skv_file_looker {
 	void *remote; /* NULL: mounts here */
 };
 
-/* Cuts the next component off; NULL: the path has none that may be. */
+/* Cuts the next component off; NULL: the path has none that is allowed. */
 static char *next_component(char **rest)
 {
 	char *name = *rest, *slash = strchr(name, '/');
@@ -35,10 +36,11 @@ static char *next_component(char **rest)
 
 static int no_path(const char *path, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, "path", "'%.120s' is not a path of names below a directory", path);
+	return skv_fail(err, SKV_E_INVALID, "path",
+			"'%.120s' is not a path of names below a directory", path);
 }
 
-/* Opens the directory that the file lies in; *dir is replaced, or closed. *name lies in `text`. */
+/* Opens the directory of the file; *dir is replaced, or closed. *name points into `text`. */
 static int walk(int *dir, char *text, const char *path, const char **name, struct skv_error *err)
 {
 	char *rest = text;
@@ -56,7 +58,8 @@ static int walk(int *dir, char *text, const char *path, const char **name, struc
 		if (!part)
 			return no_path(path, err);
 		if (error != 0)
-			return skv_fs_fail(err, error, "cannot open the directory of the file", path);
+			return skv_fs_fail(err, error, "cannot open the directory of the file",
+					   path);
 		*dir = next;
 	}
 }
@@ -72,7 +75,8 @@ static int look_at_directory(int dir, struct skv_file_look *out)
 		error = skv_fs_look(dir, &m);
 	if (error != 0)
 		return error;
-	_Static_assert(sizeof v.f_fsid == sizeof out->fs_id && sizeof m.type == sizeof out->fs, "copied as they are");
+	_Static_assert(sizeof v.f_fsid == sizeof out->fs_id && sizeof m.type == sizeof out->fs,
+		       "copied as they are");
 	memcpy(out->fs, m.type, sizeof out->fs);
 	memcpy(&out->fs_id, &v.f_fsid, sizeof out->fs_id);
 	out->dir = st.st_ino;
@@ -85,7 +89,8 @@ static int look_at_file(int dir, const char *name, struct skv_file_look *out, bo
 	struct statx st;
 
 	*regular = true;
-	if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC,
+		  STATX_BASIC_STATS | STATX_BTIME, &st) != 0)
 		return errno == ENOENT ? 0 : errno;
 	*regular = S_ISREG(st.stx_mode);
 	out->inode = st.stx_ino;
@@ -95,7 +100,8 @@ static int look_at_file(int dir, const char *name, struct skv_file_look *out, bo
 	return 0;
 }
 
-static int look(int dir, const char *name, const char *path, struct skv_file_look *out, struct skv_error *err)
+static int look(int dir, const char *name, const char *path, struct skv_file_look *out,
+		struct skv_error *err)
 {
 	struct skv_file_look l = { .inode = 0 };
 	bool regular = true;
@@ -104,14 +110,15 @@ static int look(int dir, const char *name, const char *path, struct skv_file_loo
 	if (error == 0)
 		error = look_at_file(dir, name, &l, &regular);
 	if (error != 0)
-		return skv_fs_fail(err, error, "cannot look at the file", path);
+		return skv_fs_fail(err, error, "cannot stat the file", path);
 	if (!regular)
 		return skv_fail(err, SKV_E_FOREIGN, NULL, "%s is not a regular file", path);
 	*out = l;
 	return SKV_OK;
 }
 
-int skv_file_look(int below, const char *dir, const char *path, struct skv_file_look *out, struct skv_error *err)
+int skv_file_look(int below, const char *dir, const char *path, struct skv_file_look *out,
+		  struct skv_error *err)
 {
 	char text[SKV_FILE_PATH_MAX + 1];
 	const char *name = NULL;
@@ -132,10 +139,11 @@ int skv_file_look(int below, const char *dir, const char *path, struct skv_file_
 	return rc;
 }
 
-int skv_file_looker_open(const char *const *masters, uint32_t n_masters, const char *token_file, struct skv_file_looker **out,
-			 struct skv_error *err)
+int skv_file_looker_open(const char *const *masters, uint32_t n_masters, const char *token_file,
+			 struct skv_file_looker **out, struct skv_error *err)
 {
-	const struct skv_storage_config c = { .name = "page files", .masters = masters, .n_masters = n_masters,
+	const struct skv_storage_config c = { .name = "page files", .masters = masters,
+					      .n_masters = n_masters,
 					      .token_file = token_file };
 	struct skv_file_looker *l;
 	int rc = SKV_OK;
@@ -161,8 +169,9 @@ void skv_file_looker_close(struct skv_file_looker *l)
 	skv_free(l);
 }
 
-int skv_file_looker_look(struct skv_file_looker *l, const char *dir, const char *path, struct skv_file_look *out,
-			 struct skv_error *err)
+int skv_file_looker_look(struct skv_file_looker *l, const char *dir, const char *path,
+			 struct skv_file_look *out, struct skv_error *err)
 {
-	return l->remote ? skv_remote_look(l->remote, path, out, err) : skv_file_look(-1, dir, path, out, err);
+	return l->remote ? skv_remote_look(l->remote, path, out, err)
+			 : skv_file_look(-1, dir, path, out, err);
 }

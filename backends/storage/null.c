@@ -1,9 +1,9 @@
 /*
  * null.c - the `null` storage: addresses without a directory and without bytes.
  *
- * For metadata benchmarks and tests of everything above a storage. Every file exists already and has
- * any length; space has no bound. Header and trailer are those of `file`, so that the same requests
- * get the same offsets on both. No state, no locks, any thread, never blocks.
+ * For metadata benchmarks and tests of everything above a storage. Every file exists already and
+ * has any length; space has no bound. Header and trailer are those of `file`, so that the same
+ * requests get the same offsets on both. No state, no locks, any thread, never blocks.
  */
 #include <skv/storage.h>
 #include <skv/superblock.h>

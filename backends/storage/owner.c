@@ -1,12 +1,14 @@
 /*
- * owner.c - files `owner.<incarnation>` in the root: who goes on there, and from which state of its store.
+ * owner.c - owner files `owner.<incarnation>` in the root: who uses the directory, and from which
+ * state of its store.
  *
- * Each is created exclusively and written once: nothing but O_EXCL is asked of the file system, which every one of them
- * has, also across hosts. A file that is shorter than its record was not written to its end, and counts for nobody; so
- * whoever creates one looks at all of them again once it is durable. Of two that do so, the later look sees the other's.
+ * Each is created exclusively and written once: nothing but O_EXCL is asked of the file system,
+ * which every one of them has, also across hosts. A file that is shorter than its record was not
+ * written to its end, and counts for nobody; so whoever creates one looks at all of them again once
+ * it is durable. Of two that do so, the later look sees the other's.
  *
- * Record, little-endian: 0 magic, 8 uuid of the storage, 24 incarnation, 32 nonce, 48 wall time ms, 56 XXH3-64 of the 56
- * bytes before. No state, no locks; blocks with the file system.
+ * Record, little-endian: 0 magic, 8 uuid of the storage, 24 incarnation, 32 nonce, 48 wall time ms,
+ * 56 XXH3-64 of the 56 bytes before. No state, no locks; blocks with the file system.
  */
 #include "file.h"
 #include "fs.h"
@@ -55,7 +57,8 @@ static void put_le(uint8_t *p, uint64_t v)
 		p[i] = (uint8_t)(v >> (8 * i));
 }
 
-static void encode(const struct file_storage *s, const struct skv_storage_owner *o, uint8_t out[RECORD])
+static void encode(const struct file_storage *s, const struct skv_storage_owner *o,
+		   uint8_t out[RECORD])
 {
 	_Static_assert(SUM_AT + 8 == RECORD, "the sum ends the record");
 	assert(o->incarnation != 0);
@@ -68,7 +71,8 @@ static void encode(const struct file_storage *s, const struct skv_storage_owner 
 }
 
 /* Another's, if it is not what it should be. */
-static void decode(const struct file_storage *s, const uint8_t in[RECORD], struct skv_storage_owner *o)
+static void decode(const struct file_storage *s, const uint8_t in[RECORD],
+		   struct skv_storage_owner *o)
 {
 	struct skv_rd sum = skv_rd_make(in + SUM_AT, 8), number = skv_rd_make(in + 24, 8);
 
@@ -78,9 +82,10 @@ static void decode(const struct file_storage *s, const uint8_t in[RECORD], struc
 		memcpy(o->nonce, in + 32, sizeof o->nonce);
 }
 
-/* SKV_E_NOT_FOUND; SKV_E_IN_USE: not written to its end. Reads past the page cache where that is stale. */
-static int read_owner(const struct file_storage *s, int dir, const char *name, struct skv_storage_owner *o,
-		      struct skv_error *err)
+/* SKV_E_NOT_FOUND; SKV_E_IN_USE: not written to its end. Reads past the page
+ * cache where that is stale. */
+static int read_owner(const struct file_storage *s, int dir, const char *name,
+		      struct skv_storage_owner *o, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
 	size_t got;
@@ -95,13 +100,15 @@ static int read_owner(const struct file_storage *s, int dir, const char *name, s
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot read the owner file", name);
 	if (got < RECORD)
-		return skv_fail(err, SKV_E_IN_USE, NULL, "the owner file was not written to its end (%s)", name);
+		return skv_fail(err, SKV_E_IN_USE, NULL,
+				"the owner file is incomplete (%s)", name);
 	decode(s, raw, o);
 	return SKV_OK;
 }
 
 /* One name of the directory. SKV_E_NOT_FOUND: none that counts. */
-static int take_name(const struct file_storage *s, int dir, const char *name, struct skv_storage_owner *o, struct skv_error *err)
+static int take_name(const struct file_storage *s, int dir, const char *name,
+		     struct skv_storage_owner *o, struct skv_error *err)
 {
 	int rc;
 
@@ -111,7 +118,8 @@ static int take_name(const struct file_storage *s, int dir, const char *name, st
 	return rc == SKV_E_IN_USE ? SKV_E_NOT_FOUND : rc;
 }
 
-int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
+int skv_owner_list(const struct file_storage *s, int dir,
+		   struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
 		   struct skv_error *err)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -132,7 +140,8 @@ int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_own
 
 		rc = take_name(s, dir, e->d_name, &o, err);
 		if (rc == SKV_OK && *n == SKV_STORAGE_OWNERS)
-			rc = skv_fail(err, SKV_E_TOO_MANY, "root", "the directory holds more than %u owner files (%s)",
+			rc = skv_fail(err, SKV_E_TOO_MANY, "root",
+				      "the directory holds more than %u owner files (%s)",
 				      SKV_STORAGE_OWNERS, s->root);
 		else if (rc == SKV_OK)
 			v[(*n)++] = o;
@@ -147,15 +156,18 @@ int skv_owner_list(const struct file_storage *s, int dir, struct skv_storage_own
 }
 
 /* The name is there: what we wrote before, or another's? */
-static int judge_taken(const struct file_storage *s, int dir, const char *name, const struct skv_storage_owner *o,
-		       struct skv_error *err)
+static int judge_taken(const struct file_storage *s, int dir, const char *name,
+		       const struct skv_storage_owner *o, struct skv_error *err)
 {
 	struct skv_storage_owner have = { .incarnation = o->incarnation };
 	int rc = read_owner(s, dir, name, &have, err);
 
 	if (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)
-		return skv_fail(err, SKV_E_CONFLICT, NULL, "%s exists and belongs to another (%s)", name, s->root);
-	return rc == SKV_E_NOT_FOUND ? skv_fail(err, SKV_E_IN_USE, NULL, "%s goes (%s)", name, s->root) : rc;
+		return skv_fail(err, SKV_E_CONFLICT, NULL,
+				"%s exists and belongs to another manager (%s)", name, s->root);
+	return rc == SKV_E_NOT_FOUND
+		       ? skv_fail(err, SKV_E_IN_USE, NULL, "removing %s (%s)", name, s->root)
+		       : rc;
 }
 
 static int write_record(const struct file_storage *s, int fd, const struct skv_storage_owner *o)
@@ -169,7 +181,8 @@ static int write_record(const struct file_storage *s, int fd, const struct skv_s
 	return error == 0 && fsync(fd) != 0 ? errno : error;
 }
 
-int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err)
+int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_storage_owner *o,
+		    struct skv_error *err)
 {
 	char name[NAME_MAX_BYTES];
 	int fd, error = 0, rc = SKV_OK;
@@ -191,7 +204,8 @@ int skv_owner_claim(const struct file_storage *s, int dir, const struct skv_stor
 	return error != 0 ? skv_fs_fail(err, error, "cannot make the owner file", name) : rc;
 }
 
-int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_storage_owner *o, struct skv_error *err)
+int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_storage_owner *o,
+		     struct skv_error *err)
 {
 	struct skv_storage_owner have = { .incarnation = o->incarnation };
 	char name[NAME_MAX_BYTES];
@@ -199,7 +213,8 @@ int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_sto
 
 	name_of(o->incarnation, name);
 	rc = read_owner(s, dir, name, &have, err);
-	if (rc == SKV_E_NOT_FOUND || rc == SKV_E_IN_USE || (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)) {
+	if (rc == SKV_E_NOT_FOUND || rc == SKV_E_IN_USE ||
+	    (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)) {
 		skv_error_clear(err);
 		return SKV_OK;
 	}

@@ -2,12 +2,13 @@
  * root.c - the root directory of a `file` storage and its marker.
  *
  * The marker `slabkv-storage` is what separates our directory from everybody else's. A directory
- * that holds anything without it is never touched; a directory whose marker names another storage is
- * refused; a directory that the registry knows but that has no marker is most likely an empty mount
- * point, and is refused too rather than formatted under blocks that exist elsewhere.
+ * that holds anything without it is never touched; a directory whose marker names another storage
+ * is refused; a directory that the registry knows but that has no marker is most likely an empty
+ * mount point, and is refused too rather than formatted under blocks that exist elsewhere.
  *
- * Owns no state but dev and ino of the storage (under its lock). Called from any thread, blocks with
- * the file system. It never removes anything but leftovers of its own crashes, and at the storage's end what it made.
+ * Owns no state but dev and ino of the storage (under its lock). Called from any thread, blocks
+ * with the file system. It never removes anything but leftovers of its own crashes, and at the
+ * storage's end what it made.
  */
 #include "file.h"
 #include "fs.h"
@@ -29,7 +30,10 @@
 #define PROBE_TRIES 8
 #define ROOT_MODE 0770 /* less what the umask takes */
 
-static int open_root(const struct file_storage *s, int *dir) { return skv_fs_open_dir(s->below, s->root, dir); }
+static int open_root(const struct file_storage *s, int *dir)
+{
+	return skv_fs_open_dir(s->below, s->root, dir);
+}
 
 static int fail_root(const struct file_storage *s, int error, struct skv_error *err)
 {
@@ -45,46 +49,52 @@ static int fail_root(const struct file_storage *s, int error, struct skv_error *
 				s->below >= 0 ? ", or a symbolic link: refused" : "", s->root);
 	case ENOTCONN:
 	case ESTALE:
-		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
-				"the mount of storage '%s' is stale, its daemon or server is gone: unmount it (umount -l) "
-				"and mount it again (%s)",
-				s->name, s->root);
+		return skv_fail(
+			err, SKV_E_UNAVAILABLE, "root",
+			"the mount of storage '%s' is stale, its daemon or server is gone: unmount "
+			"it (umount -l) and mount it again (%s)",
+			s->name, s->root);
 	default:
 		return skv_fs_fail(err, error, "cannot open the root directory", s->root);
 	}
 }
 
-/* ---- the mount of a chunked storage ------------------------------------------------------------ */
+/* ---- the mount of a chunked storage ---------------------------------------------------------- */
 
 static bool chunk_is_good(uint64_t chunk, bool is_3fs)
 {
-	return (chunk & (chunk - 1)) == 0 && chunk <= SKV_CHUNK_MAX && chunk >= (is_3fs ? SKV_CHUNK_MIN : FILE_EDGE);
+	return (chunk & (chunk - 1)) == 0 && chunk <= SKV_CHUNK_MAX &&
+	       chunk >= (is_3fs ? SKV_CHUNK_MIN : FILE_EDGE);
 }
 
 /* SKV_OK for a mount that will do. */
-static int look_at_mount(const struct file_storage *s, int dir, struct skv_fs_mount *m, struct skv_error *err)
+static int look_at_mount(const struct file_storage *s, int dir, struct skv_fs_mount *m,
+			 struct skv_error *err)
 {
 	int error = skv_fs_look(dir, m);
 
 	if (error != 0)
 		return fail_root(s, error, err);
 	if (!m->is_3fs && !s->any_mount)
-		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
-				"storage '%s' was promised 3FS, but its directory lies on a mount of type %s: mount 3FS there, "
-				"or register it as type file (%s)",
-				s->name, m->type, s->root);
+		return skv_fail(
+			err, SKV_E_UNAVAILABLE, "root",
+			"storage '%s' is of type hf3fs, but its directory is on a mount of type "
+			"%s: mount 3FS there, or register it as type file (%s)",
+			s->name, m->type, s->root);
 	return SKV_OK;
 }
 
-static int judge_chunk(const struct file_storage *s, const struct skv_fs_mount *m, struct skv_error *err)
+static int judge_chunk(const struct file_storage *s, const struct skv_fs_mount *m,
+		       struct skv_error *err)
 {
 	assert(s->chunk > 0);
 	if (!m->is_3fs || m->chunk == s->chunk)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_CONFLICT, "chunk_size",
-			"the directory of storage '%s' has chunks of %llu bytes, not of %llu: name the right directory, or make "
-			"one with this layout (%s)",
-			s->name, (unsigned long long)m->chunk, (unsigned long long)s->chunk, s->root);
+	return skv_fail(
+		err, SKV_E_CONFLICT, "chunk_size",
+		"the directory of storage '%s' has chunks of %llu bytes, not of %llu: name the "
+		"right directory, or make one with this layout (%s)",
+		s->name, (unsigned long long)m->chunk, (unsigned long long)s->chunk, s->root);
 }
 
 static int judge_mount(const struct file_storage *s, int dir, struct skv_error *err)
@@ -97,7 +107,8 @@ static int judge_mount(const struct file_storage *s, int dir, struct skv_error *
 
 int skv_root_open(const struct file_storage *s, int dir, const char *name, int *fd)
 {
-	return s->chunked && !s->any_mount ? skv_fs_open_direct(dir, name, fd) : skv_fs_open(dir, name, fd);
+	return s->chunked && !s->any_mount ? skv_fs_open_direct(dir, name, fd)
+					   : skv_fs_open(dir, name, fd);
 }
 
 int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_SUPERBLOCK_SIZE],
@@ -114,13 +125,13 @@ int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_S
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot read the superblock", name);
 	if (got != SKV_SUPERBLOCK_SIZE)
-		return skv_fail(err, SKV_E_CORRUPT, NULL, "too short for a superblock: it was cut off (%s)",
-				name);
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
+				"too short for a superblock: it was cut off (%s)", name);
 	rc = skv_superblock_decode(raw, out, &why);
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "%s (%s)", why.message, name);
 }
 
-/* ---- making a root ---------------------------------------------------------------------------- */
+/* ---- making a root --------------------------------------------------------------------------- */
 
 static int open_parent(const struct file_storage *s, int *dir)
 {
@@ -147,14 +158,16 @@ static int make_root(const struct file_storage *s, bool *made, struct skv_error 
 	int fd, error;
 
 	*made = false;
-	if ((s->below < 0 ? mkdir(s->root, ROOT_MODE) : mkdirat(s->below, s->root, ROOT_MODE)) != 0) {
+	if ((s->below < 0 ? mkdir(s->root, ROOT_MODE) : mkdirat(s->below, s->root, ROOT_MODE)) !=
+	    0) {
 		if (errno == EEXIST)
 			return SKV_OK;
 		if (errno == ENOENT)
-			return skv_fail(err, SKV_E_UNAVAILABLE, "root",
-					"the parent of the root directory does not exist: is the file "
-					"system mounted? (%s)",
-					s->root);
+			return skv_fail(
+				err, SKV_E_UNAVAILABLE, "root",
+				"the parent of the root directory does not exist: is the file "
+				"system mounted? (%s)",
+				s->root);
 		return skv_fs_fail(err, errno, "cannot make the root directory", s->root);
 	}
 	*made = true;
@@ -164,24 +177,29 @@ static int make_root(const struct file_storage *s, bool *made, struct skv_error 
 		close(fd);
 	}
 	if (error != 0)
-		return skv_fs_fail(err, error, "cannot sync the parent of the root directory", s->root);
+		return skv_fs_fail(err, error, "cannot sync the parent of the root directory",
+				   s->root);
 	return SKV_OK;
 }
 
 static bool may_be_there(const char *name)
 {
-	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || strcmp(name, "lost+found") == 0 ||
-	       skv_fs_is_temp(name);
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+	       strcmp(name, "lost+found") == 0 || skv_fs_is_temp(name);
 }
 
-static bool is_root_file(const char *name) { return strcmp(name, SKV_STORAGE_MARKER) == 0 || strcmp(name, PROBE_FILE) == 0; }
+static bool is_root_file(const char *name)
+{
+	return strcmp(name, SKV_STORAGE_MARKER) == 0 || strcmp(name, PROBE_FILE) == 0;
+}
 
 /* Whether `name` is a file of the product before it was named slabkv. */
 static bool is_former(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	uint8_t magic[8];
-	bool former = fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic && skv_superblock_is_former(magic);
+	bool former = fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic &&
+		      skv_superblock_is_former(magic);
 
 	if (fd >= 0)
 		close(fd);
@@ -190,22 +208,27 @@ static bool is_former(int dir, const char *name)
 
 static int in_use(const struct file_storage *s, const char *name, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_IN_USE, "root", "the directory still holds '%.64s': its marker stays (%s)", name, s->root);
+	return skv_fail(err, SKV_E_IN_USE, "root",
+			"the directory still holds '%.64s': its marker stays (%s)", name, s->root);
 }
 
 static int not_empty(const struct file_storage *s, int dir, const char *name, struct skv_error *err)
 {
 	if (is_former(dir, name))
-		return skv_fail(err, SKV_E_FOREIGN, "root",
-				"the directory holds '%.64s', written before the product was named slabkv, in a format "
-				"that is no longer read: choose an empty one (%s)",
-				name, s->root);
-	return skv_fail(err, SKV_E_FOREIGN, "root",
-			"the directory is not empty (it holds '%.64s') and has no marker of slabkv: choose an empty one (%s)",
+		return skv_fail(
+			err, SKV_E_FOREIGN, "root",
+			"the directory holds '%.64s', written before the product was named slabkv, "
+			"in a format that is no longer read: choose an empty one (%s)",
 			name, s->root);
+	return skv_fail(
+		err, SKV_E_FOREIGN, "root",
+		"the directory is not empty (it holds '%.64s') and has no marker of slabkv: choose "
+		"an empty one (%s)",
+		name, s->root);
 }
 
-/* With a marker (`leaving`), that and the probe file may be there. SKV_E_IN_USE, or without one SKV_E_FOREIGN: there is more. */
+/* With a marker (`leaving`), that and the probe file may be there. SKV_E_IN_USE, or without one
+ * SKV_E_FOREIGN: there is more. */
 static int check_empty(const struct file_storage *s, int dir, bool leaving, struct skv_error *err)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -222,7 +245,8 @@ static int check_empty(const struct file_storage *s, int dir, bool leaving, stru
 	errno = 0;
 	while (rc == SKV_OK && (e = readdir(d)) != NULL)
 		if (!may_be_there(e->d_name) && !(leaving && is_root_file(e->d_name)))
-			rc = leaving ? in_use(s, e->d_name, err) : not_empty(s, dir, e->d_name, err);
+			rc = leaving ? in_use(s, e->d_name, err)
+				     : not_empty(s, dir, e->d_name, err);
 	if (rc == SKV_OK && errno != 0)
 		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
 	closedir(d);
@@ -254,13 +278,15 @@ static int write_marker(const struct file_storage *s, int dir, struct skv_error 
 	}
 	/* EEXIST: another manager was faster; whose marker it is, skv_root_enter tells. */
 	if (error != 0 && error != EEXIST)
-		return skv_fs_fail(err, error, "cannot write the marker into the root directory", s->root);
+		return skv_fs_fail(err, error, "cannot write the marker into the root directory",
+				   s->root);
 	return SKV_OK;
 }
 
-/* Opens the root, which is made where it is missing. With `m`, if its mount will do; nothing is left behind of one that
- * will not. */
-static int open_new_root(const struct file_storage *s, int *dir, struct skv_fs_mount *m, struct skv_error *err)
+/* Opens the root, which is made where it is missing. With `m`, if its mount will do; nothing is
+ * left behind of one that will not. */
+static int open_new_root(const struct file_storage *s, int *dir, struct skv_fs_mount *m,
+			 struct skv_error *err)
 {
 	bool made = false;
 	int error = open_root(s, dir);
@@ -293,10 +319,11 @@ int skv_root_measure(struct file_storage *s, struct skv_error *err)
 		return rc;
 	close(dir);
 	if (!chunk_is_good(m.chunk, m.is_3fs))
-		return skv_fail(err, SKV_E_INVALID, "chunk_size",
-				"the directory's chunk size (st_blksize) is %llu bytes; it must be a power of two from 64 KiB to "
-				"64 MiB: make a directory with such a layout (%s)",
-				(unsigned long long)m.chunk, s->root);
+		return skv_fail(
+			err, SKV_E_INVALID, "chunk_size",
+			"the directory's chunk size (st_blksize) is %llu bytes; it must be a power "
+			"of two from 64 KiB to 64 MiB: make a directory with such a layout (%s)",
+			(unsigned long long)m.chunk, s->root);
 	s->chunk = s->edge = m.chunk;
 	return SKV_OK;
 }
@@ -312,7 +339,8 @@ int skv_root_claim(struct file_storage *s, struct skv_error *err)
 	if (fstatat(dir, SKV_STORAGE_MARKER, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		rc = SKV_OK;
 	} else if (errno != ENOENT) {
-		rc = skv_fs_fail(err, errno, "cannot look for the marker in the root directory", s->root);
+		rc = skv_fs_fail(err, errno, "cannot stat the marker in the root directory",
+				 s->root);
 	} else {
 		rc = s->chunk ? judge_chunk(s, &m, err) : SKV_OK;
 		if (rc == SKV_OK)
@@ -324,7 +352,7 @@ int skv_root_claim(struct file_storage *s, struct skv_error *err)
 	return rc;
 }
 
-/* ---- entering it ------------------------------------------------------------------------------ */
+/* ---- entering it ----------------------------------------------------------------------------- */
 
 static int judge_marker(const struct file_storage *s, const struct skv_superblock *sb,
 			struct skv_error *err)
@@ -332,10 +360,11 @@ static int judge_marker(const struct file_storage *s, const struct skv_superbloc
 	char theirs[37], ours[37];
 
 	if (sb->file != SKV_NO_FILE)
-		return skv_fail(err, SKV_E_FOREIGN, "root",
-				"the marker of the root is the superblock of slab file %u: somebody copied "
-				"it there (%s)",
-				sb->file, s->root);
+		return skv_fail(
+			err, SKV_E_FOREIGN, "root",
+			"the marker of the root is the superblock of slab file %u: somebody copied "
+			"it there (%s)",
+			sb->file, s->root);
 	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
 		skv_uuid_to_text(sb->uuid, theirs);
 		skv_uuid_to_text(s->uuid, ours);
@@ -345,15 +374,17 @@ static int judge_marker(const struct file_storage *s, const struct skv_superbloc
 				theirs, ours, s->root);
 	}
 	if (sb->header != s->edge || sb->trailer != s->edge)
-		return skv_fail(err, SKV_E_CONFLICT, "chunk_size",
-				"the marker of the root tells a chunk size of %llu bytes, this storage has %llu: name the right "
-				"directory (%s)",
-				(unsigned long long)sb->header, (unsigned long long)s->edge, s->root);
+		return skv_fail(
+			err, SKV_E_CONFLICT, "chunk_size",
+			"the root's marker says a chunk size of %llu bytes, this storage "
+			"has %llu: name the right directory (%s)",
+			(unsigned long long)sb->header, (unsigned long long)s->edge, s->root);
 	if (sb->unit != s->unit)
-		return skv_fail(err, SKV_E_CORRUPT, "root",
-				"the marker tells another geometry (unit %llu) than the registry (unit "
-				"%llu) (%s)",
-				(unsigned long long)sb->unit, (unsigned long long)s->unit, s->root);
+		return skv_fail(
+			err, SKV_E_CORRUPT, "root",
+			"the marker's geometry (unit %llu) differs from the registry's "
+			"(unit %llu) (%s)",
+			(unsigned long long)sb->unit, (unsigned long long)s->unit, s->root);
 	return SKV_OK;
 }
 
@@ -366,29 +397,34 @@ static int check_marker(const struct file_storage *s, int dir, struct skv_error 
 	int error = skv_root_open(s, dir, SKV_STORAGE_MARKER, &fd);
 
 	if (error == ENOENT)
-		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
-				"the directory of storage '%s' has lost its marker '%s': is the file "
-				"system mounted? (%s)",
-				s->name, SKV_STORAGE_MARKER, s->root);
+		return skv_fail(
+			err, SKV_E_UNAVAILABLE, "root",
+			"the directory of storage '%s' has lost its marker '%s': is the file "
+			"system mounted? (%s)",
+			s->name, SKV_STORAGE_MARKER, s->root);
 	if (error == ELOOP)
 		return skv_fail(err, SKV_E_FOREIGN, "root",
-				"the marker '%s' is a symbolic link: refused (%s)", SKV_STORAGE_MARKER, s->root);
+				"the marker '%s' is a symbolic link: refused (%s)",
+				SKV_STORAGE_MARKER, s->root);
 	if (error != 0)
-		return skv_fs_fail(err, error, "cannot open the marker of the root directory", s->root);
+		return skv_fs_fail(err, error, "cannot open the marker of the root directory",
+				   s->root);
 	if (fstat(fd, &st) != 0)
-		rc = skv_fs_fail(err, errno, "cannot stat the marker of the root directory", s->root);
+		rc = skv_fs_fail(err, errno, "cannot stat the marker of the root directory",
+				 s->root);
 	else if (!S_ISREG(st.st_mode))
-		rc = skv_fail(err, SKV_E_FOREIGN, "root", "the marker '%s' is not a regular file (%s)",
-			      SKV_STORAGE_MARKER, s->root);
+		rc = skv_fail(err, SKV_E_FOREIGN, "root",
+			      "the marker '%s' is not a regular file (%s)", SKV_STORAGE_MARKER,
+			      s->root);
 	else
 		rc = skv_superblock_read(fd, 0, SKV_STORAGE_MARKER, raw, &sb, err);
 	close(fd);
 	return rc == SKV_OK ? judge_marker(s, &sb, err) : rc;
 }
 
-/* A root with the right marker in another place is a new mount of the same file system, or a copy of
- * it. We cannot tell which, so we go on (a remounted FUSE file system must come back by itself) and
- * tell the operator. A stale copy costs misses, not wrong bytes: checksums decide. */
+/* A root with the right marker in another place is a new mount of the same file system, or a copy
+ * of it. We cannot tell which, so we continue (a remounted FUSE file system must recover without an
+ * operator) and log it. A stale copy costs misses, not wrong bytes: checksums decide. */
 static int note_identity(struct file_storage *s, int dir, struct skv_error *err)
 {
 	struct stat st;
@@ -403,8 +439,8 @@ static int note_identity(struct file_storage *s, int dir, struct skv_error *err)
 	skv_mutex_unlock(&s->lock);
 	if (moved)
 		skv_log(SKV_LOG_WARN, "storage",
-			"%s: the root was mounted anew or replaced; its marker is the right one, so it is "
-			"used (%s)",
+			"%s: the root was mounted anew or replaced; its marker is the right one, "
+			"so it is used (%s)",
 			s->name, s->root);
 	return SKV_OK;
 }
@@ -426,14 +462,17 @@ int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err)
 	return rc;
 }
 
-/* Only a regular file that has no other name is written: a hard link would carry the write to another's file. One that is
- * not so is replaced (but a symbolic link is refused); somebody else may do the same meanwhile. 0 or an errno. */
+/* Only a regular file that has no other name is written: a hard link would carry the write to
+ * another's file. One that is not so is replaced (but a symbolic link is refused); somebody else
+ * may do the same meanwhile. 0 or an errno. */
 static int open_probe(int dir, int *fd)
 {
 	for (int i = 0; i < PROBE_TRIES; i++) {
 		struct stat st;
 
-		*fd = openat(dir, PROBE_FILE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, SKV_FILE_MODE);
+		*fd = openat(dir, PROBE_FILE,
+			     O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+			     SKV_FILE_MODE);
 		if (*fd >= 0 && fstat(*fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1)
 			return 0;
 		if (*fd < 0)
@@ -462,8 +501,11 @@ int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *
 	if (fd >= 0)
 		close(fd);
 	if (error == EROFS)
-		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
-				"the file system of storage '%s' is mounted read-only: mount it writable (%s)", s->name, s->root);
+		return skv_fail(
+			err, SKV_E_UNAVAILABLE, "root",
+			"the file system of storage '%s' is mounted read-only: mount it "
+			"writable (%s)",
+			s->name, s->root);
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot write into the root directory", s->root);
 	return SKV_OK;
@@ -475,7 +517,9 @@ int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err)
 
 	if (rc != SKV_OK)
 		return rc;
-	if ((unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT) || unlinkat(dir, SKV_STORAGE_MARKER, 0) != 0 || fsync(dir) != 0)
-		return skv_fs_fail(err, errno, "cannot take the marker out of the root directory", s->root);
+	if ((unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT) ||
+	    unlinkat(dir, SKV_STORAGE_MARKER, 0) != 0 || fsync(dir) != 0)
+		return skv_fs_fail(err, errno, "cannot take the marker out of the root directory",
+				   s->root);
 	return SKV_OK;
 }

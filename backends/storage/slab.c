@@ -1,14 +1,16 @@
 /*
- * slab.c - slab files of a `file` storage: make, verify, remove.
+ * slab.c - slab files of a `file` storage: create, verify, remove.
  *
- * A slab file is a superblock (first 4096 bytes of the header), room for slots, and a trailer that begins with the
- * superblock's bytes again. On 3FS, which allocates nothing in advance, it has its length only: the trailer, which is
- * its last chunk, keeps it. It appears under its name only when all of its space is allocated and
- * both records are on stable media: a crash at any point leaves a temporary file at most.
+ * A slab file is a superblock (first 4096 bytes of the header), room for slots, and a trailer that
+ * begins with the superblock's bytes again. On 3FS, which allocates nothing in advance, it has its
+ * length only: the trailer, which is its last chunk, keeps it. It appears under its name only when
+ * all of its space is allocated and both records are on stable media: a crash at any point leaves
+ * a temporary file at most.
  *
- * No state, no locks. Called from any thread with the entered root; blocks with the file system, for
- * long where space must be written instead of reserved. It never opens a slab file for writing
- * once it has its name, but to punch holes and to mend a damaged superblock; and never touches a file whose superblock is not ours.
+ * No state, no locks. Called from any thread with the entered root; blocks with the file system,
+ * for long where space must be written instead of reserved. It never opens a slab file for writing
+ * once it has its name, but to punch holes and to mend a damaged superblock; and never touches a
+ * file whose superblock is not ours.
  */
 #include "file.h"
 #include "fs.h"
@@ -24,12 +26,14 @@
 
 static int fail_not_a_file(struct skv_error *err, const char *what, const char *name)
 {
-	return skv_fail(err, SKV_E_FOREIGN, NULL, "%s in place of a slab file: refused (%s)", what, name);
+	return skv_fail(err, SKV_E_FOREIGN, NULL, "%s in place of a slab file: refused (%s)", what,
+			name);
 }
 
 /* Opens an existing slab file and reads its superblock. SKV_E_NOT_FOUND. The caller closes *fd. */
-static int open_slab(const struct file_storage *s, int dir, const char *name, int *fd, struct stat *st,
-		     uint8_t raw[SKV_SUPERBLOCK_SIZE], struct skv_superblock *sb, struct skv_error *err)
+static int open_slab(const struct file_storage *s, int dir, const char *name, int *fd,
+		     struct stat *st, uint8_t raw[SKV_SUPERBLOCK_SIZE], struct skv_superblock *sb,
+		     struct skv_error *err)
 {
 	int error = skv_root_open(s, dir, name, fd);
 	int rc;
@@ -43,7 +47,7 @@ static int open_slab(const struct file_storage *s, int dir, const char *name, in
 	if (fstat(*fd, st) != 0)
 		rc = skv_fs_fail(err, errno, "cannot stat the slab file", name);
 	else if (!S_ISREG(st->st_mode))
-		rc = fail_not_a_file(err, "something else than a regular file", name);
+		rc = fail_not_a_file(err, "not a regular file", name);
 	else
 		rc = skv_superblock_read(*fd, 0, name, raw, sb, err);
 	if (rc != SKV_OK)
@@ -60,35 +64,39 @@ static int judge_owner(const struct file_storage *s, const struct skv_superblock
 	assert(file != SKV_NO_FILE);
 	if (memcmp(sb->uuid, s->uuid, sizeof sb->uuid) != 0) {
 		skv_uuid_to_text(sb->uuid, theirs);
-		return skv_fail(err, SKV_E_FOREIGN, NULL, "the slab file belongs to storage %s (%s)", theirs,
-				name);
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
+				"the slab file belongs to storage %s (%s)", theirs, name);
 	}
 	if (sb->file != file)
-		return skv_fail(err, SKV_E_FOREIGN, NULL,
-				"its superblock says that it is slab file %u: renamed or swapped (%s)",
-				sb->file, name);
+		return skv_fail(
+			err, SKV_E_FOREIGN, NULL,
+			"its superblock says that it is slab file %u: renamed or swapped (%s)",
+			sb->file, name);
 	return SKV_OK;
 }
 
-static int judge_geometry(const struct file_storage *s, const struct skv_superblock *sb, uint64_t length,
-			  uint64_t size, const char *name, struct skv_error *err)
+static int judge_geometry(const struct file_storage *s, const struct skv_superblock *sb,
+			  uint64_t length, uint64_t size, const char *name, struct skv_error *err)
 {
 	if (sb->length != length)
 		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"its superblock says %llu bytes, the registry %llu (%s)",
 				(unsigned long long)sb->length, (unsigned long long)length, name);
 	if (size != length)
-		return skv_fail(err, SKV_E_CORRUPT, NULL, "it has %llu bytes instead of %llu: %s (%s)",
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
+				"it has %llu bytes instead of %llu: %s (%s)",
 				(unsigned long long)size, (unsigned long long)length,
 				size < length ? "it was cut off" : "something was appended", name);
 	if (sb->unit != s->unit || sb->header != s->edge || sb->trailer != s->edge)
 		return skv_fail(err, SKV_E_CORRUPT, NULL,
-				"its superblock tells another geometry than the registry (%s)", name);
+				"its superblock's geometry differs from the registry's (%s)",
+				name);
 	return SKV_OK;
 }
 
 /* A file keeps the chunk size that its directory had when it was made. */
-static int judge_chunk(const struct file_storage *s, int fd, const char *name, struct skv_error *err)
+static int judge_chunk(const struct file_storage *s, int fd, const char *name,
+		       struct skv_error *err)
 {
 	struct skv_fs_mount m;
 	int error = s->chunk ? skv_fs_look(fd, &m) : 0;
@@ -96,14 +104,17 @@ static int judge_chunk(const struct file_storage *s, int fd, const char *name, s
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot stat the slab file", name);
 	if (s->chunk && m.is_3fs && m.chunk != s->chunk)
-		return skv_fail(err, SKV_E_CORRUPT, NULL,
-				"it has chunks of %llu bytes, its storage %llu: it was made in another directory or layout (%s)",
-				(unsigned long long)m.chunk, (unsigned long long)s->chunk, name);
+		return skv_fail(
+			err, SKV_E_CORRUPT, NULL,
+			"it has chunks of %llu bytes, its storage %llu: it was made in another "
+			"directory or layout (%s)",
+			(unsigned long long)m.chunk, (unsigned long long)s->chunk, name);
 	return SKV_OK;
 }
 
-static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, const uint8_t head[SKV_SUPERBLOCK_SIZE],
-			 const char *name, struct skv_error *err)
+static int judge_trailer(const struct file_storage *s, int fd, uint64_t length,
+			 const uint8_t head[SKV_SUPERBLOCK_SIZE], const char *name,
+			 struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(tail);
 	size_t got;
@@ -114,8 +125,10 @@ static int judge_trailer(const struct file_storage *s, int fd, uint64_t length, 
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot read the slab file's trailer", name);
 	if (got != sizeof tail || memcmp(head, tail, sizeof tail) != 0)
-		return skv_fail(err, SKV_E_CORRUPT, NULL,
-				"its trailer does not repeat its superblock: cut off or overwritten (%s)", name);
+		return skv_fail(
+			err, SKV_E_CORRUPT, NULL,
+			"its trailer does not repeat its superblock: cut off or overwritten (%s)",
+			name);
 	return SKV_OK;
 }
 
@@ -181,9 +194,11 @@ static int make_slab(const struct file_storage *s, int dir, uint32_t file, uint6
 			skv_fs_temp_drop(dir, &temp);
 	}
 	if (error == EEXIST)
-		return skv_fail(err, SKV_E_IN_USE, NULL, "another process created this file meanwhile (%s)", name);
+		return skv_fail(err, SKV_E_IN_USE, NULL,
+				"another process created this file meanwhile (%s)", name);
 	if (skv_fs_status(error) == SKV_E_NO_SPACE)
-		return skv_fail(err, SKV_E_NO_SPACE, NULL, "no room for a slab file of %llu bytes (%s)",
+		return skv_fail(err, SKV_E_NO_SPACE, NULL,
+				"no room for a slab file of %llu bytes (%s)",
 				(unsigned long long)length, s->root);
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot make the slab file", name);
@@ -208,8 +223,8 @@ int skv_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64
 	case SKV_E_FOREIGN:
 	case SKV_E_CORRUPT:
 	case SKV_E_UNSUPPORTED:
-		return skv_fail(err, SKV_E_FOREIGN, NULL, "another file has this name and stays as it is: %s",
-				why.message);
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
+				"another file has this name; it was left alone: %s", why.message);
 	default:
 		return skv_fail(err, why.status, NULL, "%s", why.message);
 	}
@@ -239,7 +254,8 @@ int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct
 	return SKV_OK;
 }
 
-/* The file is proved by one descriptor and opened again for writing: it must still be the same one. */
+/* The file is proved by one descriptor and opened again for writing: it must still be the same
+ * one. */
 static int open_to_write(int dir, const char *name, const struct stat *proved, int *fd)
 {
 	struct stat st;
@@ -253,9 +269,11 @@ static int open_to_write(int dir, const char *name, const struct stat *proved, i
 	return ESTALE;
 }
 
-/* The superblock at `at`: SKV_OK if it is this file's; SKV_E_FOREIGN if it is whole and another's. */
-static int read_copy(const struct file_storage *s, int fd, uint64_t at, uint32_t file, uint64_t length, const char *name,
-		     uint8_t raw[SKV_SUPERBLOCK_SIZE], struct skv_error *err)
+/* The superblock at `at`: SKV_OK if it is this file's; SKV_E_FOREIGN if it is whole and
+ * another's. */
+static int read_copy(const struct file_storage *s, int fd, uint64_t at, uint32_t file,
+		     uint64_t length, const char *name, uint8_t raw[SKV_SUPERBLOCK_SIZE],
+		     struct skv_error *err)
 {
 	struct skv_superblock sb;
 	struct skv_error why = { 0 };
@@ -271,7 +289,8 @@ static int read_copy(const struct file_storage *s, int fd, uint64_t at, uint32_t
 	return rc;
 }
 
-static int write_copy(int dir, const char *name, const struct stat *proved, uint64_t at, const uint8_t *raw, struct skv_error *err)
+static int write_copy(int dir, const char *name, const struct stat *proved, uint64_t at,
+		      const uint8_t *raw, struct skv_error *err)
 {
 	int fd, error;
 
@@ -284,12 +303,12 @@ static int write_copy(int dir, const char *name, const struct stat *proved, uint
 			error = errno;
 		close(fd);
 	}
-	return error == 0 ? SKV_OK : skv_fs_fail(err, error, "cannot mend the slab file", name);
+	return error == 0 ? SKV_OK : skv_fs_fail(err, error, "cannot repair the slab file", name);
 }
 
 /* Which of the two copies is good, and to be written over the other? */
-static int mend_open(const struct file_storage *s, int dir, int fd, const struct stat *st, uint32_t file, uint64_t length,
-		     const char *name, struct skv_error *err)
+static int mend_open(const struct file_storage *s, int dir, int fd, const struct stat *st,
+		     uint32_t file, uint64_t length, const char *name, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(head);
 	SUPERBLOCK_BYTES(tail);
@@ -298,8 +317,8 @@ static int mend_open(const struct file_storage *s, int dir, int fd, const struct
 	int front, back;
 
 	if ((uint64_t)st->st_size != length)
-		return skv_fail(err, SKV_E_FOREIGN, NULL, "it has %llu bytes instead of %llu (%s)", (unsigned long long)st->st_size,
-				(unsigned long long)length, name);
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "it has %llu bytes instead of %llu (%s)",
+				(unsigned long long)st->st_size, (unsigned long long)length, name);
 	front = read_copy(s, fd, 0, file, length, name, head, err);
 	back = read_copy(s, fd, end, file, length, name, tail, &why);
 	if (front == SKV_OK && back == SKV_OK && memcmp(head, tail, sizeof head) == 0)
@@ -311,7 +330,8 @@ static int mend_open(const struct file_storage *s, int dir, int fd, const struct
 	return front != SKV_OK ? front : skv_fail(err, back, NULL, "%s", why.message);
 }
 
-int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t length, struct skv_error *err)
+int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
+		  struct skv_error *err)
 {
 	char name[SKV_SLAB_PATH_MAX];
 	struct stat st;
@@ -326,7 +346,7 @@ int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t
 	if (fstat(fd, &st) != 0)
 		rc = skv_fs_fail(err, errno, "cannot stat the slab file", name);
 	else if (!S_ISREG(st.st_mode))
-		rc = fail_not_a_file(err, "something else than a regular file", name);
+		rc = fail_not_a_file(err, "not a regular file", name);
 	else
 		rc = mend_open(s, dir, fd, &st, file, length, name, err);
 	close(fd);
@@ -361,5 +381,6 @@ int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_
 	if (error == 0)
 		error = skv_fs_punch(fd, m.is_3fs, v, n);
 	close(fd);
-	return error == 0 ? SKV_OK : skv_fs_fail(err, error, "cannot punch holes into the slab file", name);
+	return error == 0 ? SKV_OK
+			  : skv_fs_fail(err, error, "cannot punch holes into the slab file", name);
 }

@@ -1,5 +1,5 @@
 /*
- * stat.c - what lies in a directory of slab files, for people: nothing is expected of it, nothing changed.
+ * stat.c - inspects any directory of slab files, for display: expects nothing, changes nothing.
  *
  * No state, no locks; blocks with the file system.
  */
@@ -26,18 +26,24 @@ static int open_dir(int below, const char *dir, int *fd, struct skv_error *err)
 	case 0:
 		return SKV_OK;
 	case EINVAL:
-		return skv_fail(err, SKV_E_INVALID, "dir", "'%.64s' is not one component of a path", dir);
+		return skv_fail(err, SKV_E_INVALID, "dir", "'%.64s' is not one component of a path",
+				dir);
 	case ENOENT:
-		return skv_fail(err, SKV_E_NOT_FOUND, "dir", "there is no directory %.64s: is the file system mounted?", dir);
+		return skv_fail(err, SKV_E_NOT_FOUND, "dir",
+				"there is no directory %.64s: is the file system mounted?", dir);
 	case ENOTDIR:
 	case ELOOP:
-		return skv_fail(err, SKV_E_FOREIGN, "dir", "%.64s is not a directory, or a symbolic link: refused", dir);
+		return skv_fail(err, SKV_E_FOREIGN, "dir",
+				"%.64s is not a directory, or a symbolic link: refused", dir);
 	default:
 		return skv_fs_fail(err, error, "cannot open the directory", dir);
 	}
 }
 
-static uint64_t bytes(uint64_t blocks, uint64_t size) { return size && blocks > UINT64_MAX / size ? UINT64_MAX : blocks * size; }
+static uint64_t bytes(uint64_t blocks, uint64_t size)
+{
+	return size && blocks > UINT64_MAX / size ? UINT64_MAX : blocks * size;
+}
 
 /* `fd` is open, of the name `name`. */
 static int stat_file(int fd, const char *name, struct skv_storage_stat *out, struct skv_error *err)
@@ -62,7 +68,8 @@ static int stat_file(int fd, const char *name, struct skv_storage_stat *out, str
 	return skv_superblock_read(fd, 0, name, raw, &out->superblock, err);
 }
 
-int skv_storage_stat(int below, const char *dir, uint32_t file, struct skv_storage_stat *out, struct skv_error *err)
+int skv_storage_stat(int below, const char *dir, uint32_t file, struct skv_storage_stat *out,
+		     struct skv_error *err)
 {
 	struct skv_storage_stat s = { .length = 0 };
 	char name[SKV_SLAB_PATH_MAX] = SKV_STORAGE_MARKER;

@@ -2,11 +2,11 @@
  * storage.c - the guarded wrapper around a storage backend, and the list of backends.
  *
  * Owns the opened handle and its counters. Every call of every backend passes here: arguments are
- * checked once, the call is counted and timed, a failure always comes with a sentence, and one debug
- * line tells what was asked and answered. Backends stay small for it.
+ * checked once, the call is counted and timed, a failure always comes with a sentence, and one
+ * debug line tells what was asked and answered. Backends stay small for it.
  *
- * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as the
- * backend does. Nothing is retried here: the caller knows what a repetition would mean.
+ * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as
+ * the backend does. Nothing is retried here: the caller knows what a repetition would mean.
  */
 #include <skv/storage.h>
 
@@ -35,8 +35,9 @@ struct skv_storage {
 	_Atomic uint64_t max_us;
 };
 
-static const struct skv_storage_ops *const known[] = { &skv_storage_file, &skv_storage_hf3fs, &skv_storage_null,
-						      &skv_storage_external };
+static const struct skv_storage_ops *const known[] = { &skv_storage_file, &skv_storage_hf3fs,
+						       &skv_storage_null, &skv_storage_external,
+						       &skv_storage_memory };
 
 const struct skv_storage_ops *skv_storage_find(const char *type)
 {
@@ -48,9 +49,10 @@ const struct skv_storage_ops *skv_storage_find(const char *type)
 
 static bool is_complete(const struct skv_storage_ops *ops)
 {
-	return ops->size >= sizeof *ops && ops->type && ops->open && ops->close && ops->create_file &&
-	       ops->check_file && ops->remove_file && ops->probe && !ops->chunked == !ops->chunk &&
-	       !ops->owners == !ops->claim && !ops->owners == !ops->disown;
+	return ops->size >= sizeof *ops && ops->type && ops->open && ops->close &&
+	       ops->create_file && ops->check_file && ops->remove_file && ops->probe &&
+	       !ops->chunked == !ops->chunk && !ops->owners == !ops->claim &&
+	       !ops->owners == !ops->disown;
 }
 
 /* One call in progress. `err` is never NULL inside: the backend may always explain itself. */
@@ -77,11 +79,13 @@ static int call_end(struct call *c, int rc, uint64_t *us)
 {
 	*us = skv_now_us() - c->begin_us;
 	if (rc > 0 || (rc < 0 && skv_status_from_name(skv_status_name(rc)) != rc))
-		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what, rc);
+		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
+			      rc);
 	else if (rc != SKV_OK && c->err->message[0] == '\0')
 		skv_fail(c->err, rc, NULL, "%s: %s", c->what, skv_status_text(rc));
-	skv_log(SKV_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what, skv_status_name(rc),
-		(unsigned long long)*us, rc == SKV_OK ? "" : ": ", rc == SKV_OK ? "" : c->err->message);
+	skv_log(SKV_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what,
+		skv_status_name(rc), (unsigned long long)*us, rc == SKV_OK ? "" : ": ",
+		rc == SKV_OK ? "" : c->err->message);
 	assert(rc <= SKV_OK && (rc == SKV_OK || c->err->message[0]));
 	return rc;
 }
@@ -96,8 +100,9 @@ static int finish(struct skv_storage *s, struct call *c, int rc)
 		atomic_fetch_add_explicit(&s->errors, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&s->busy_us, us, memory_order_relaxed);
 	max = atomic_load_explicit(&s->max_us, memory_order_relaxed);
-	while (us > max && !atomic_compare_exchange_weak_explicit(&s->max_us, &max, us, memory_order_relaxed,
-								   memory_order_relaxed))
+	while (us > max &&
+	       !atomic_compare_exchange_weak_explicit(&s->max_us, &max, us, memory_order_relaxed,
+						      memory_order_relaxed))
 		;
 	return rc;
 }
@@ -108,7 +113,8 @@ static int check_config(const struct skv_storage_ops *ops, const struct skv_stor
 	static const uint8_t zero[sizeof c->uuid];
 
 	if (!is_complete(ops))
-		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "the storage backend lacks a function");
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
+				"the storage backend lacks a function");
 	if (!c->name || c->name[0] == '\0')
 		return skv_fail(err, SKV_E_INVALID, "name", "a storage needs a name");
 	if (memcmp(c->uuid, zero, sizeof zero) == 0)
@@ -116,10 +122,13 @@ static int check_config(const struct skv_storage_ops *ops, const struct skv_stor
 	if (c->unit == 0 || (c->unit & (c->unit - 1)) != 0)
 		return skv_fail(err, SKV_E_INVALID, "unit", "the unit must be a power of two");
 	if (c->n_masters && (c->n_masters > SKV_MAX_FS_MASTERS || !ops->edge))
-		return skv_fail(err, SKV_E_INVALID, "fs_master", "%u at most, of types file and hf3fs", SKV_MAX_FS_MASTERS);
+		return skv_fail(err, SKV_E_INVALID, "fs_master",
+				"%u at most, of types file, hf3fs and memory", SKV_MAX_FS_MASTERS);
 	if (c->chunk && !ops->chunked)
-		return skv_fail(err, SKV_E_INVALID, "chunk_size", "a storage of type '%s' has no chunks", ops->type);
-	if ((c->chunk & (c->chunk - 1)) != 0 || c->chunk > SKV_CHUNK_MAX || (c->chunk && c->chunk < SKV_SUPERBLOCK_SIZE))
+		return skv_fail(err, SKV_E_INVALID, "chunk_size",
+				"a storage of type '%s' has no chunks", ops->type);
+	if ((c->chunk & (c->chunk - 1)) != 0 || c->chunk > SKV_CHUNK_MAX ||
+	    (c->chunk && c->chunk < SKV_SUPERBLOCK_SIZE))
 		return skv_fail(err, SKV_E_INVALID, "chunk_size", "a power of two, 64 MiB at most");
 	return SKV_OK;
 }
@@ -144,7 +153,8 @@ int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage
 	if (rc == SKV_OK) {
 		s->type = ops;
 		s->ops = c->n_masters ? &skv_remote : ops;
-		rc = c->n_masters ? skv_remote_open(ops->type, c, &s->self, call.err) : ops->open(c, &s->self, call.err);
+		rc = c->n_masters ? skv_remote_open(ops->type, c, &s->self, call.err)
+				  : ops->open(c, &s->self, call.err);
 	}
 	rc = call_end(&call, rc, &us);
 	if (rc == SKV_OK) {
@@ -176,17 +186,20 @@ uint64_t skv_storage_chunk(const struct skv_storage *s)
 	return chunk;
 }
 
-static int check_file(const struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+static int check_file(const struct skv_storage *s, uint32_t file, uint64_t length,
+		      struct skv_error *err)
 {
 	if (file == SKV_NO_FILE)
-		return skv_fail(err, SKV_E_INVALID, NULL, "%u is not the number of a slab file", file);
+		return skv_fail(err, SKV_E_INVALID, NULL, "%u is not the number of a slab file",
+				file);
 	if (length <= 2 * skv_storage_edge(s->type, skv_storage_chunk(s)) || length > INT64_MAX)
-		return skv_fail(err, SKV_E_INVALID, "file_size", "a slab file cannot have %llu bytes",
-				(unsigned long long)length);
+		return skv_fail(err, SKV_E_INVALID, "file_size",
+				"a slab file cannot have %llu bytes", (unsigned long long)length);
 	return SKV_OK;
 }
 
-int skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+int skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length,
+			    struct skv_error *err)
 {
 	struct call call;
 	int rc;
@@ -198,7 +211,8 @@ int skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t lengt
 	return finish(s, &call, rc);
 }
 
-int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length,
+			   struct skv_error *err)
 {
 	struct call call;
 	int rc;
@@ -210,7 +224,8 @@ int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length
 	return finish(s, &call, rc);
 }
 
-int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length,
+			  struct skv_error *err)
 {
 	struct call call;
 	int rc;
@@ -218,8 +233,8 @@ int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length,
 	call_begin(&call, s->name, "mend_file", err);
 	rc = check_file(s, file, length, call.err);
 	if (rc == SKV_OK && !s->ops->mend_file)
-		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has nothing to repair",
-			      s->type->type);
+		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
+			      "a storage of type '%s' has nothing to repair", s->type->type);
 	if (rc == SKV_OK)
 		rc = s->ops->mend_file(s->self, file, length, call.err);
 	return finish(s, &call, rc);
@@ -237,25 +252,27 @@ int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_err
 	return finish(s, &call, rc);
 }
 
-static int check_ranges(const struct skv_storage *s, uint64_t length, const struct skv_storage_range *v, uint32_t n,
-			struct skv_error *err)
+static int check_ranges(const struct skv_storage *s, uint64_t length,
+			const struct skv_storage_range *v, uint32_t n, struct skv_error *err)
 {
 	const uint64_t edge = skv_storage_edge(s->type, skv_storage_chunk(s));
 
 	if (n == 0 || n > SKV_PUNCH_MAX)
 		return skv_fail(err, SKV_E_INVALID, "ranges", "1..%u of them", SKV_PUNCH_MAX);
 	for (uint32_t i = 0; i < n; i++)
-		if (v[i].begin >= v[i].end || v[i].begin % edge || v[i].end % edge || v[i].begin < edge ||
-		    v[i].end > length - edge)
-			return skv_fail(err, SKV_E_INVALID, "ranges",
-					"range %u (%llu to %llu) is not whole chunks of %llu bytes between header and trailer",
-					i, (unsigned long long)v[i].begin, (unsigned long long)v[i].end,
-					(unsigned long long)edge);
+		if (v[i].begin >= v[i].end || v[i].begin % edge || v[i].end % edge ||
+		    v[i].begin < edge || v[i].end > length - edge)
+			return skv_fail(
+				err, SKV_E_INVALID, "ranges",
+				"range %u (%llu to %llu) is not whole chunks of %llu bytes between "
+				"header and trailer",
+				i, (unsigned long long)v[i].begin, (unsigned long long)v[i].end,
+				(unsigned long long)edge);
 	return SKV_OK;
 }
 
-int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length, const struct skv_storage_range *v,
-			   uint32_t n, struct skv_error *err)
+int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length,
+			   const struct skv_storage_range *v, uint32_t n, struct skv_error *err)
 {
 	struct call call;
 	int rc;
@@ -264,7 +281,8 @@ int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length
 	rc = check_file(s, file, length, call.err);
 	if (rc == SKV_OK && !s->type->punch_file)
 		rc = skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
-			      "slab files of type '%s' keep their space: remove files instead", s->type->type);
+			      "slab files of type '%s' keep their space: remove files instead",
+			      s->type->type);
 	if (rc == SKV_OK)
 		rc = check_ranges(s, length, v, n, call.err);
 	if (rc == SKV_OK)
@@ -272,18 +290,20 @@ int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length
 	return finish(s, &call, rc);
 }
 
-/* ---- owner files ------------------------------------------------------------------------------- */
+/* ---- owner files ----------------------------------------------------------------------------- */
 
-static int check_owner(const struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err)
+static int check_owner(const struct skv_storage *s, const struct skv_storage_owner *o,
+		       struct skv_error *err)
 {
 	static const uint8_t zero[SKV_STORAGE_NONCE];
 
 	if (!s->type->owners)
-		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has no owner files", s->type->type);
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
+				"a storage of type '%s' has no owner files", s->type->type);
 	if (o->incarnation == 0)
 		return skv_fail(err, SKV_E_INVALID, "incarnation", "incarnations begin at 1");
 	if (memcmp(o->nonce, zero, sizeof zero) == 0)
-		return skv_fail(err, SKV_E_INVALID, "nonce", "a nonce of zeros is nobody's");
+		return skv_fail(err, SKV_E_INVALID, "nonce", "a nonce must not be all zeros");
 	return SKV_OK;
 }
 
@@ -294,8 +314,8 @@ static int by_incarnation(const void *a, const void *b)
 	return x->incarnation < y->incarnation ? 1 : x->incarnation > y->incarnation ? -1 : 0;
 }
 
-int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS], uint32_t *n,
-		       struct skv_error *err)
+int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS],
+		       uint32_t *n, struct skv_error *err)
 {
 	struct call call;
 	uint32_t found = 0;
@@ -303,7 +323,8 @@ int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 
 	call_begin(&call, s->name, "owners", err);
 	rc = s->type->owners ? s->ops->owners(s->self, v, &found, call.err)
-			     : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has no owner files", s->type->type);
+			     : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
+					"a storage of type '%s' has no owner files", s->type->type);
 	rc = finish(s, &call, rc);
 	if (rc != SKV_OK)
 		return rc;
@@ -313,7 +334,8 @@ int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 	return SKV_OK;
 }
 
-int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err)
+int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o,
+		      struct skv_error *err)
 {
 	struct call call;
 	int rc;
@@ -325,7 +347,8 @@ int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o, 
 	return finish(s, &call, rc);
 }
 
-int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o, struct skv_error *err)
+int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o,
+		       struct skv_error *err)
 {
 	struct call call;
 	int rc;
@@ -344,7 +367,8 @@ int skv_storage_leave(struct skv_storage *s, struct skv_error *err)
 
 	call_begin(&call, s->name, "leave", err);
 	rc = s->type->leave ? s->ops->leave(s->self, call.err)
-			    : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL, "a storage of type '%s' has no directory", s->type->type);
+			    : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
+				       "a storage of type '%s' has no directory", s->type->type);
 	return finish(s, &call, rc);
 }
 

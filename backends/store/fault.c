@@ -1,9 +1,9 @@
 /*
- * fault.c - a store that stands on another one and fails as told.
+ * fault.c - a store stacked on another one that fails on demand.
  *
- * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, call back, or pretend
- * that the outcome is not known (before or after the store below was asked). For tests, and for
- * operators who rehearse failures.
+ * Owns the store below and one rule. Every call asks the rule first: go on, fail, wait, call back,
+ * or pretend that the outcome is not known (before or after the store below was asked). For tests,
+ * and for operators who rehearse failures.
  *
  * Any thread; `lock` guards the rule and its count and is never held while the store below works.
  * Nothing is invented here: what comes back is the store's below or the rule's.
@@ -285,6 +285,23 @@ static int fault_stats(void *self, uint32_t partition, struct skv_store_stats *o
 	return result(&p, "stats", skv_store_stats_get(f->below, partition, out, err), err);
 }
 
+static int fault_follow(void *self, uint32_t partition, struct skv_position *at,
+			const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct fault *f = self;
+	struct plan p = plan_for(f, "follow");
+	int rc;
+
+	if (stops(&p, "follow", &rc, err))
+		return rc;
+	return result(&p, "follow", skv_store_follow(f->below, partition, at, sink, err), err);
+}
+
+static uint64_t fault_renewed(void *self, uint32_t partition)
+{
+	return skv_store_renewed_ms(((struct fault *)self)->below, partition);
+}
+
 static const struct skv_store_ops fault_ops = {
 	.size = sizeof fault_ops,
 	.name = "fault",
@@ -305,6 +322,8 @@ static const struct skv_store_ops fault_ops = {
 	.checkpoint_abort = fault_abort,
 	.load = fault_load,
 	.stats = fault_stats,
+	.follow = fault_follow,
+	.renewed = fault_renewed,
 };
 
 int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err)

@@ -1,4 +1,4 @@
-/* internal.h - what the files of the metadata store share, whatever the backend. */
+/* internal.h - shared by all backends of the metadata store. */
 #ifndef SKV_STORE_INTERNAL_H
 #define SKV_STORE_INTERNAL_H
 

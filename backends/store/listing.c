@@ -1,5 +1,5 @@
 /*
- * listing.c - a registry listing on its way from a backend to the caller's function.
+ * listing.c - a registry listing between a backend and the caller's function.
  *
  * A backend collects the entries into a buffer while it holds its lock, and delivers them after it
  * has let go: the function may then call the store itself, and a slow one holds nobody up. The

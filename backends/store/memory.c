@@ -250,11 +250,13 @@ static int insert_locked(struct memory *m, size_t at, const char *key, struct bl
 	return SKV_OK;
 }
 
-static int check_writer_locked(struct memory *m, const struct skv_fence *fence, struct skv_error *err)
+static int check_writer_locked(struct memory *m, const struct skv_fence *fence,
+			       struct skv_error *err)
 {
 	struct part *ignored;
 
-	return fence ? part_fenced_locked(m, fence->partition, fence->number, &ignored, err) : SKV_OK;
+	return fence ? part_fenced_locked(m, fence->partition, fence->number, &ignored, err)
+		     : SKV_OK;
 }
 
 static int memory_registry_put(void *self, const struct skv_fence *fence, const char *key,
@@ -456,5 +458,6 @@ const struct skv_store_ops skv_store_memory = {
 	.checkpoint_commit = memory_checkpoint_commit,
 	.checkpoint_abort = memory_checkpoint_abort,
 	.load = memory_load,
+	.follow = memory_follow,
 	.stats = memory_stats,
 };

@@ -1,4 +1,4 @@
-/* memory.h - inside of the memory store: shared by memory.c and memory_journal.c. */
+/* memory.h - internals of the memory store, shared by memory.c and memory_journal.c. */
 #ifndef SKV_STORE_MEMORY_H
 #define SKV_STORE_MEMORY_H
 
@@ -35,7 +35,7 @@ void blobs_clear(struct blobs *b);
 
 struct part {
 	uint32_t number;
-	char owner[192]; /* "" = nobody */
+	char owner[192]; /* "" = no owner */
 	uint64_t fence;
 	uint64_t expires_ms;
 	uint64_t last_id;  /* of checkpoints */
@@ -82,6 +82,8 @@ int memory_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uin
 int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
 int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
 		const struct skv_load_sink *sink, struct skv_error *err);
+int memory_follow(void *self, uint32_t partition, struct skv_position *at,
+		  const struct skv_load_sink *sink, struct skv_error *err);
 int memory_stats(void *self, uint32_t partition, struct skv_store_stats *out,
 		 struct skv_error *err);
 

@@ -125,7 +125,7 @@ static int check_draft(const struct part *p, uint32_t slices, uint64_t upto_seq,
 					i, slices);
 	if (upto_seq < p->base_seq || upto_seq > last_seq(p))
 		return skv_fail(err, SKV_E_CONFLICT, "upto_seq",
-				"the journal does not reach from %llu to %llu",
+				"the journal does not cover %llu to %llu",
 				(unsigned long long)p->base_seq, (unsigned long long)upto_seq);
 	return SKV_OK;
 }
@@ -192,12 +192,13 @@ int memory_checkpoint_abort(void *self, uint32_t partition, uint64_t id)
 /* ---- load
  * ------------------------------------------------------------------------------------------- */
 
-static bool copy_refs(const struct blobs *from, struct blobs *to)
+/* Those from the first-th on. */
+static bool copy_refs(const struct blobs *from, size_t first, struct blobs *to)
 {
 	if (skv_grow((void **)&to->at, &to->cap, from->n, sizeof to->at[0]) != SKV_OK)
 		return false;
-	assert(to->n == 0);
-	for (size_t i = 0; i < from->n; i++)
+	assert(to->n == 0 && first <= from->n);
+	for (size_t i = first; i < from->n; i++)
 		to->at[to->n++] = blob_ref(from->at[i]);
 	return true;
 }
@@ -227,7 +228,7 @@ int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
 
 	skv_mutex_lock(&m->lock);
 	p = part_find_locked(m, partition);
-	good = p && copy_refs(&p->slices, &slices) && copy_refs(&p->journal, &journal);
+	good = p && copy_refs(&p->slices, 0, &slices) && copy_refs(&p->journal, 0, &journal);
 	if (p)
 		base = p->base_seq;
 	skv_mutex_unlock(&m->lock);
@@ -236,6 +237,50 @@ int memory_load(void *self, uint32_t partition, uint64_t *base_seq,
 		rc = deliver(&slices, &journal, base, sink);
 	} else {
 		rc = no_memory(err);
+	}
+	blobs_clear(&slices);
+	blobs_clear(&journal);
+	return rc;
+}
+
+/* Under the lock: is what comes after *at still there? */
+static int look_locked(const struct part *p, struct skv_position *at, struct skv_error *err)
+{
+	if (at->known && (at->seq < p->base_seq || at->seq > last_seq(p)))
+		return skv_fail(err, SKV_E_CONFLICT, "seq", "record %llu is gone",
+				(unsigned long long)at->seq + 1);
+	at->newest = last_seq(p);
+	at->base = p->base_seq;
+	return SKV_OK;
+}
+
+int memory_follow(void *self, uint32_t partition, struct skv_position *at,
+		  const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct memory *m = ((struct handle *)self)->memory;
+	struct blobs slices = { 0 }, journal = { 0 };
+	int rc = SKV_OK;
+	struct part *p;
+
+	skv_mutex_lock(&m->lock);
+	p = part_find_locked(m, partition);
+	if (!p)
+		rc = no_memory(err);
+	if (rc == SKV_OK)
+		rc = look_locked(p, at, err);
+	if (rc == SKV_OK &&
+	    (!copy_refs(&p->journal, at->known ? at->seq - at->base : 0, &journal) ||
+	     (!at->known && !copy_refs(&p->slices, 0, &slices))))
+		rc = no_memory(err);
+	skv_mutex_unlock(&m->lock);
+	if (rc == SKV_OK && !at->known) {
+		rc = deliver(&slices, &(struct blobs){ 0 }, 0, sink);
+		at->known = rc == SKV_OK;
+		at->seq = at->known ? at->base : 0;
+	}
+	for (size_t i = 0; rc == SKV_OK && i < journal.n; i++) {
+		rc = sink->record(sink->ctx, at->seq + 1, journal.at[i]->bytes, journal.at[i]->n);
+		at->seq += rc == SKV_OK;
 	}
 	blobs_clear(&slices);
 	blobs_clear(&journal);

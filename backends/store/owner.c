@@ -105,8 +105,8 @@ void skv_owner_name(char out[192])
 	skv_random(&random, sizeof random);
 	if (read_process((long)getpid(), &state, &start_time) != 0)
 		start_time = 0;
-	n = snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host, (long)getpid(),
-		 start_time, boot_id, pid_space(), random);
+	n = snprintf(out, 192, "%s:%ld:%" PRIu64 ":%s:%" PRIu64 ".%016" PRIx64, host,
+		     (long)getpid(), start_time, boot_id, pid_space(), random);
 	assert(n > 0 && n < 192);
 }
 

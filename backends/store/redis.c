@@ -1,8 +1,8 @@
 /*
- * redis.c - the store on Redis or Valkey: opened, looked over, closed.
+ * redis.c - the store on Redis or Valkey: open, check the server, close.
  *
- * What it finds at opening must be able to keep what it is given: an engine that evicts keys, saves nothing at all, or is too
- * old is refused; a command that a managed service does not allow is passed over, with a warning.
+ * Opening refuses a server that cannot keep data: one that evicts keys, persists nothing, or is too
+ * old. Commands that a managed service forbids are skipped with a warning.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 
 #include "redis_store.h"
 
-/* ---- what it is -------------------------------------------------------------------------------- */
+/* ---- what it is ------------------------------------------------------------------------------ */
 
-/* Of "\nname:" in INFO. */
+/* The value after "\nname:" in INFO. */
 static bool info_text(const char *info, const char *name, char *out, size_t size)
 {
 	const char *at = strstr(info, name);
@@ -37,32 +37,36 @@ static int check_version(const char *info, struct skv_error *err)
 		return SKV_OK; /* it does not say */
 	if (atoi(version) >= (valkey ? 8 : 7))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_UNSUPPORTED, "store", "%s %s is too old: Redis 7.0 or Valkey 8 is needed",
+	return skv_fail(err, SKV_E_UNSUPPORTED, "store",
+			"%s %s is too old: Redis 7.0 or Valkey 8 is needed",
 			valkey ? "Valkey" : "Redis", version);
 }
 
 static int look_at_info(struct redis_link *l, struct skv_error *err)
 {
-	redisReply *r = redisCommand(l->c, "INFO");
+	redisReply *r = redis_command(l->c, "INFO");
 	int rc = SKV_OK;
 
 	if (!r) {
-		rc = skv_fail(err, SKV_E_STORE_IO, "store", "no answer to INFO: %s", l->c->errstr);
+		rc = skv_fail(err, SKV_E_STORE_IO, "store", "no answer to INFO: %s",
+			      redis_conn_error(l->c));
 		redis_link_drop(l);
 	} else if (r->type == REDIS_REPLY_STRING) {
 		rc = check_version(r->str, err);
 		l->store->cluster = strstr(r->str, "\ncluster_enabled:1") != NULL;
 	} else {
-		skv_log(SKV_LOG_WARN, "store", "%s:%u does not allow INFO: its version is not known", l->at.host, l->at.port);
+		skv_log(SKV_LOG_WARN, "store",
+			"%s:%u does not allow INFO: its version is not known", l->at.host,
+			l->at.port);
 	}
 	freeReplyObject(r);
 	return rc;
 }
 
-/* The value of a setting; false: not to be had. */
+/* The value of a setting; false: not available. */
 static bool setting(struct redis_link *l, const char *name, char *out, size_t size)
 {
-	redisReply *r = l->c ? redisCommand(l->c, "CONFIG GET %s", name) : NULL;
+	redisReply *r = l->c ? redis_command(l->c, "CONFIG GET %s", name) : NULL;
 	bool well = r && r->type == REDIS_REPLY_ARRAY && r->elements == 2;
 
 	if (well)
@@ -77,22 +81,29 @@ static int look_at_settings(struct redis_link *l, struct skv_error *err)
 {
 	char policy[64], max[32], append_only[16], save[256];
 
-	if (!setting(l, "maxmemory-policy", policy, sizeof policy) || !setting(l, "maxmemory", max, sizeof max)) {
-		skv_log(SKV_LOG_WARN, "store", "%s:%u does not tell its settings: see that maxmemory-policy is noeviction",
+	if (!setting(l, "maxmemory-policy", policy, sizeof policy) ||
+	    !setting(l, "maxmemory", max, sizeof max)) {
+		skv_log(SKV_LOG_WARN, "store",
+			"%s:%u does not tell its settings: see that maxmemory-policy is noeviction",
 			l->at.host, l->at.port);
 		return SKV_OK;
 	}
 	if (strcmp(max, "0") != 0 && strcmp(policy, "noeviction") != 0)
-		return skv_fail(err, SKV_E_UNSUPPORTED, "store",
-				"maxmemory-policy is %s: it must be noeviction, or blocks are lost when memory is short", policy);
-	if (setting(l, "appendonly", append_only, sizeof append_only) && setting(l, "save", save, sizeof save) &&
-	    strcmp(append_only, "no") == 0)
-		skv_log(SKV_LOG_WARN, "store", "%s:%u has appendonly no%s: what it holds is lost when all of its processes end",
+		return skv_fail(
+			err, SKV_E_UNSUPPORTED, "store",
+			"maxmemory-policy is %s: it must be noeviction, or blocks are lost when "
+			"memory is short",
+			policy);
+	if (setting(l, "appendonly", append_only, sizeof append_only) &&
+	    setting(l, "save", save, sizeof save) && strcmp(append_only, "no") == 0)
+		skv_log(SKV_LOG_WARN, "store",
+			"%s:%u has appendonly no%s: what it holds is lost when all of its "
+			"processes end",
 			l->at.host, l->at.port, save[0] ? "" : " and saves nothing");
 	return SKV_OK;
 }
 
-/* The prefix is ours, or nobody's yet. */
+/* The prefix must be ours, or unused. */
 static int claim_prefix(struct redis_link *l, struct skv_error *err)
 {
 	struct redis_args a = { .n = 0 };
@@ -105,7 +116,8 @@ static int claim_prefix(struct redis_link *l, struct skv_error *err)
 	if (rc == SKV_E_UNKNOWN_OUTCOME)
 		rc = skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers");
 	if (rc == SKV_OK && strcmp(redis_text(r, 1), REDIS_FORMAT) != 0)
-		rc = skv_fail(err, SKV_E_UNSUPPORTED, "store", "prefix '%s' holds '%.60s', not '%s': name another prefix in the URL",
+		rc = skv_fail(err, SKV_E_UNSUPPORTED, "store",
+			      "prefix '%s' holds '%.60s', not '%s': name another prefix in the URL",
 			      l->store->url.prefix, redis_text(r, 1), REDIS_FORMAT);
 	freeReplyObject(r);
 	return rc;
@@ -129,7 +141,8 @@ static int look_over(struct redis_store *s, struct skv_error *err)
 	return rc;
 }
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- open and close
+ * ------------------------------------------------------------------------------- */
 
 static void redis_close(void *self)
 {
@@ -197,5 +210,7 @@ const struct skv_store_ops skv_store_redis = {
 	.checkpoint_commit = redis_checkpoint_commit,
 	.checkpoint_abort = redis_checkpoint_abort,
 	.load = redis_load,
+	.follow = redis_follow,
+	.renewed = redis_renewed,
 	.stats = redis_stats,
 };

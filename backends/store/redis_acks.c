@@ -1,14 +1,16 @@
 /*
- * redis_acks.c - when a write counts: every replica that may be elected has it, and at least `replicas` of them.
+ * redis_acks.c - acknowledgement of writes: every replica that could be elected has them, and at
+ * least `replicas` of them.
  *
- * Electable are the replicas of the link's primary that any voting master of the cluster lists (they vote), and those that
- * the primary sends to; without a cluster the latter. WAIT counts replicas, whichever they are, so a count proves it only if
- * all that the primary sends to have answered; else each one's offset is compared with the primary's after the write. One
- * that is silent holds everything up: going on without it would lose what was told, once it is elected.
+ * Electable are the replicas of the link's primary that any voting master of the cluster lists, and
+ * those that the primary sends to; without a cluster only the latter. WAIT counts any replicas, so
+ * a count proves it only if all that the primary sends to have answered; otherwise each replica's
+ * offset is compared with the primary's after the write. A silent replica blocks everything: going
+ * on without it could lose acknowledged writes when it is elected.
  *
- * What masters list is looked at every LOOK_MS; one that was added since and was sent to is in the primary's own list.
+ * The masters' lists are read every LOOK_MS; a replica added since is in the primary's own list.
  *
- * On the caller's thread, which has the link; masters are asked over connections of their own.
+ * On the caller's thread, which holds the link; masters are asked over separate connections.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -21,46 +23,48 @@
 #include "redis_store.h"
 
 #define LOOK_MS 500u
-#define WAIT_MS 50u /* of one WAIT: then the list of replicas is looked at again */
+#define WAIT_MS 50u /* of one WAIT; then the list of replicas is read again */
 
-/* ---- what masters list ------------------------------------------------------------------------- */
+/* ---- lists of the masters
+ * ------------------------------------------------------------------------- */
 
 struct listing {
 	struct redis_replica v[REDIS_NODES];
 	struct redis_node master[REDIS_NODES];
 	uint32_t n, n_masters;
+	bool silent; /* a master that others do not reach is not asked: it may hang */
 };
 
-struct line {
-	char id[64], of[64];
-	struct redis_node at;
-	bool master, replica, gone;
-};
-
-/* ID HOST:PORT@BUSPORT[,NAME] FLAGS PRIMARY ... */
-static bool parse_line(const char *text, struct line *out)
+/* ID HOST:PORT@BUSPORT[,NAME] FLAGS PRIMARY PING PONG EPOCH STATE [SLOTS...] */
+bool redis_member_parse(const char *text, struct redis_member *out)
 {
 	char at[REDIS_HOST_MAX + 16], flags[128];
+	int slots = 0;
 
-	if (sscanf(text, "%63s %270s %127s %63s", out->id, at, flags, out->of) != 4)
+	if (sscanf(text, "%63s %270s %127s %63s %*s %*s %*s %*s%n", out->id, at, flags, out->of,
+		   &slots) != 4)
 		return false;
 	at[strcspn(at, "@")] = '\0';
 	out->master = strstr(flags, "master") != NULL;
 	out->replica = strstr(flags, "slave") != NULL;
 	out->gone = strstr(flags, "noaddr") || strstr(flags, "handshake");
+	out->suspect = strstr(flags, "fail") && !strstr(flags, "nofailover");
+	out->votes = out->master && slots > 0 && text[slots] == ' ';
 	return strrchr(at, ':') && at[0] != ':' && redis_node_parse(at, strlen(at), &out->at);
 }
 
 /* Calls `each` for the lines of CLUSTER NODES. */
-static void each_line(char *text, void (*each)(struct listing *l, const struct line *at, const char *all), const char *all,
-		      struct listing *l)
+static void each_line(char *text,
+		      void (*each)(struct listing *l, const struct redis_member *at,
+				   const char *all),
+		      const char *all, struct listing *l)
 {
 	char *save = NULL;
 
 	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		struct line at;
+		struct redis_member at;
 
-		if (parse_line(line, &at) && !at.gone)
+		if (redis_member_parse(line, &at) && !at.gone)
 			each(l, &at, all);
 	}
 }
@@ -82,33 +86,36 @@ static bool find_id(const char *all, const char *id, struct redis_node *out)
 		at = strstr(at + 1, id);
 	if (!at)
 		return false;
-	struct line line;
+	struct redis_member line;
 
-	if (!parse_line(at, &line))
+	if (!redis_member_parse(at, &line))
 		return false;
 	*out = line.at;
 	return true;
 }
 
-static void note_line(struct listing *l, const struct line *at, const char *all)
+static void note_line(struct listing *l, const struct redis_member *at, const char *all)
 {
 	struct redis_node primary;
 
-	if (at->master && l->n_masters < REDIS_NODES && !has_node(l->master, l->n_masters, &at->at))
+	l->silent |= at->master && at->suspect;
+	if (at->master && !at->suspect && l->n_masters < REDIS_NODES &&
+	    !has_node(l->master, l->n_masters, &at->at))
 		l->master[l->n_masters++] = at->at;
 	if (!at->replica || !find_id(all, at->of, &primary))
 		return;
 	for (uint32_t i = 0; i < l->n; i++)
-		if (redis_node_equal(&l->v[i].at, &at->at) && redis_node_equal(&l->v[i].primary, &primary))
+		if (redis_node_equal(&l->v[i].at, &at->at) &&
+		    redis_node_equal(&l->v[i].primary, &primary))
 			return;
 	if (l->n < REDIS_NODES)
 		l->v[l->n++] = (struct redis_replica){ at->at, primary };
 }
 
-/* Adds what this node lists. False: it did not answer. */
-static bool ask_node(redisContext *c, struct listing *l)
+/* Adds this node's list. False: no answer. */
+static bool ask_node(struct redis_conn *c, struct listing *l)
 {
-	redisReply *r = redisCommand(c, "CLUSTER NODES");
+	redisReply *r = redis_command(c, "CLUSTER NODES");
 	bool well = r && r->type == REDIS_REPLY_STRING;
 	char *copy = well ? skv_strdup(r->str) : NULL;
 
@@ -119,7 +126,7 @@ static bool ask_node(redisContext *c, struct listing *l)
 	return well;
 }
 
-/* A master that does not answer keeps what was known of its list: it may vote again. */
+/* A master that does not answer keeps its previous list: it may vote again. */
 static void look_at_cluster(struct redis_link *l)
 {
 	struct redis_store *s = l->store;
@@ -129,15 +136,15 @@ static void look_at_cluster(struct redis_link *l)
 
 	for (; asked < found.n_masters; asked++) {
 		struct skv_error ignored = { 0 };
-		redisContext *c;
+		struct redis_conn *c;
 
 		if (redis_node_equal(&found.master[asked], &l->at))
 			continue;
 		c = redis_connect_to(s, &found.master[asked], &ignored);
 		all &= c && ask_node(c, &found);
-		if (c)
-			redisFree(c);
+		redis_conn_close(c);
 	}
+	all &= !found.silent;
 	for (uint32_t i = 0; i < found.n; i++)
 		redis_learn(s, &found.v[i].at);
 	for (uint32_t i = 0; i < found.n_masters; i++)
@@ -158,7 +165,7 @@ static void look_at_cluster(struct redis_link *l)
 	skv_mutex_unlock(&s->lock);
 }
 
-/* Those of this link's primary, by the newest look. */
+/* The replicas of this link's primary, by the newest lists. */
 static uint32_t electable(struct redis_link *l, struct redis_node out[REDIS_NODES])
 {
 	struct redis_store *s = l->store;
@@ -181,7 +188,7 @@ static uint32_t electable(struct redis_link *l, struct redis_node out[REDIS_NODE
 	return n;
 }
 
-/* ---- ROLE -------------------------------------------------------------------------------------- */
+/* ---- ROLE ------------------------------------------------------------------------------------ */
 
 struct role {
 	bool primary;
@@ -194,7 +201,8 @@ struct role {
 static bool read_role(const redisReply *r, struct role *out)
 {
 	*out = (struct role){ .n = 0 };
-	if (!r || r->type != REDIS_REPLY_ARRAY || r->elements < 3 || r->element[0]->type != REDIS_REPLY_STRING)
+	if (!r || r->type != REDIS_REPLY_ARRAY || r->elements < 3 ||
+	    r->element[0]->type != REDIS_REPLY_STRING)
 		return false;
 	out->primary = strcmp(r->element[0]->str, "master") == 0;
 	if (!out->primary)
@@ -215,8 +223,10 @@ static bool read_role(const redisReply *r, struct role *out)
 	return true;
 }
 
-/* Has every one of `must` what the primary had at `offset`? `counted`: how many have what this connection wrote. */
-static bool all_have(const struct role *role, uint64_t counted, uint64_t offset, const struct redis_node *must, uint32_t n)
+/* Has every replica in `must` reached the primary's `offset`? `counted`: how many have what this
+ * connection wrote. */
+static bool all_have(const struct role *role, uint64_t counted, uint64_t offset,
+		     const struct redis_node *must, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = 0;
@@ -232,15 +242,15 @@ static bool all_have(const struct role *role, uint64_t counted, uint64_t offset,
 	return true;
 }
 
-/* WAIT for so many, then ROLE, in one turn. False: the connection is broken. */
-static bool wait_and_look(struct redis_link *l, uint32_t replicas, uint64_t *counted, struct role *role)
+/* WAIT for so many replicas, then ROLE, pipelined. False: the connection is broken. */
+static bool wait_and_look(struct redis_link *l, uint32_t replicas, uint64_t *counted,
+			  struct role *role)
 {
-	redisReply *waited = NULL, *told = NULL;
-	bool well = redisAppendCommand(l->c, "WAIT %u %u", replicas, WAIT_MS) == REDIS_OK &&
-		    redisAppendCommand(l->c, "ROLE") == REDIS_OK && redisGetReply(l->c, (void **)&waited) == REDIS_OK &&
-		    redisGetReply(l->c, (void **)&told) == REDIS_OK;
+	bool sent = redis_send(l->c, "WAIT %u %u", replicas, WAIT_MS) && redis_send(l->c, "ROLE");
+	redisReply *waited = sent ? redis_receive(l->c) : NULL;
+	redisReply *told = waited ? redis_receive(l->c) : NULL;
+	bool well = told && waited->type == REDIS_REPLY_INTEGER && read_role(told, role);
 
-	well = well && waited->type == REDIS_REPLY_INTEGER && read_role(told, role);
 	if (well)
 		*counted = (uint64_t)waited->integer;
 	freeReplyObject(waited);
@@ -252,25 +262,31 @@ static int say_who(const struct role *role, uint32_t need, uint64_t offset, stru
 {
 	for (uint32_t i = 0; i < role->n; i++)
 		if (role->has[i] < offset)
-			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store", "replica %.120s:%u does not acknowledge",
-					role->at[i].host, role->at[i].port);
-	return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
-			"%u replicas are connected and %u must acknowledge (?replicas= of the URL, and all that may be elected)",
-			role->n, need);
+			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
+					"replica %.120s:%u does not acknowledge", role->at[i].host,
+					role->at[i].port);
+	return skv_fail(
+		err, SKV_E_UNKNOWN_OUTCOME, "store",
+		"%u replicas are connected and %u must acknowledge (?replicas= of the URL, and all "
+		"that may be elected)",
+		role->n, need);
 }
 
 int redis_acknowledge(struct redis_link *l, uint64_t deadline, struct skv_error *err)
 {
 	struct redis_node must[REDIS_NODES];
-	uint32_t n = electable(l, must), need = n > l->store->url.replicas ? n : l->store->url.replicas;
+	uint32_t n = electable(l, must),
+		 need = n > l->store->url.replicas ? n : l->store->url.replicas;
 	struct role role = { .n = 0 };
 	uint64_t counted = 0, offset = 0;
 
 	assert(skv_mutex_held(&l->lock) && l->c);
 	do {
-		if (!wait_and_look(l, need > role.n ? need : role.n, &counted, &role) || !role.primary) {
+		if (!wait_and_look(l, need > role.n ? need : role.n, &counted, &role) ||
+		    !role.primary) {
 			redis_link_drop(l);
-			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store", "the primary went before its replicas had it");
+			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
+					"the primary failed before its replicas had the record");
 		}
 		assert(need >= n && need >= l->store->url.replicas);
 		if (!offset)

@@ -1,8 +1,10 @@
 /*
- * redis_checkpoint.c - checkpoints of the store on Redis: slices in chunks of 256 KiB, each a script of its own and answered
- * before the next is sent, so that appends on their own connection come in between.
+ * redis_checkpoint.c - checkpoints of the store on Redis: slices in chunks of 256 KiB, each written
+ * by a script that is answered before the next is sent, so that appends on their own connection get
+ * in between.
  *
- * What a commit made superfluous goes in small portions afterwards, unless a load still reads it.
+ * What a commit made obsolete is removed in small portions afterwards, unless a load still reads
+ * it.
  *
  * Any thread.
  */
@@ -24,16 +26,21 @@ static int told(const redisReply *r, uint32_t partition, uint64_t id, struct skv
 	if (redis_says(r, "FENCED"))
 		return redis_fenced(partition, err);
 	if (redis_says(r, "CONFLICT"))
-		return skv_fail(err, SKV_E_CONFLICT, "id", "checkpoint %llu is not the one begun last", (unsigned long long)id);
+		return skv_fail(err, SKV_E_CONFLICT, "id",
+				"checkpoint %llu is not the one begun last",
+				(unsigned long long)id);
 	if (redis_says(r, "MISSING"))
-		return skv_fail(err, SKV_E_CONFLICT, "slices", "slice %s is missing", redis_text(r, 1));
+		return skv_fail(err, SKV_E_CONFLICT, "slices", "slice %s is missing",
+				redis_text(r, 1));
 	if (redis_says(r, "RANGE"))
-		return skv_fail(err, SKV_E_CONFLICT, "upto_seq", "the journal reaches from %s to %s only", redis_text(r, 1),
+		return skv_fail(err, SKV_E_CONFLICT, "upto_seq",
+				"the journal reaches from %s to %s only", redis_text(r, 1),
 				redis_text(r, 2));
 	return redis_odd(r, err);
 }
 
-/* ---- what nobody needs any more ---------------------------------------------------------------- */
+/* ---- removal of old checkpoints
+ * -------------------------------------------------------------------- */
 
 static bool drop_slices(struct redis_link *l, uint64_t id, struct skv_error *err)
 {
@@ -66,7 +73,7 @@ static bool drop_slices(struct redis_link *l, uint64_t id, struct skv_error *err
 	return more;
 }
 
-/* Not essential: what fails here is tried after the next commit. */
+/* Not essential: failures are retried after the next commit. */
 static void sweep(struct redis_link *l)
 {
 	struct skv_error ignored = { 0 };
@@ -94,7 +101,7 @@ static void sweep(struct redis_link *l)
 	}
 }
 
-/* ---- operations -------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void arg_fence(struct redis_args *a, uint64_t fence, const char *nonce)
 {
@@ -102,7 +109,8 @@ static void arg_fence(struct redis_args *a, uint64_t fence, const char *nonce)
 	redis_arg_text(a, nonce);
 }
 
-int redis_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id, struct skv_error *err)
+int redis_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
+			   struct skv_error *err)
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
@@ -171,8 +179,8 @@ static int send_chunk(struct redis_link *l, const struct chunk *c, struct skv_er
 	return rc;
 }
 
-int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number, const void *bytes,
-			   size_t n, struct skv_error *err)
+int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			   uint32_t number, const void *bytes, size_t n, struct skv_error *err)
 {
 	struct redis_store *s = self;
 	char nonce[REDIS_OP + 1];
@@ -187,7 +195,7 @@ int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint6
 		return redis_no_memory(err);
 	c.sum = skv_checksum(bytes, n);
 	c.of = (uint32_t)((n + REDIS_CHUNK_BYTES - 1) / REDIS_CHUNK_BYTES);
-	c.of += c.of == 0; /* an empty slice is one, too */
+	c.of += c.of == 0; /* an empty slice still has one chunk */
 	for (; rc == SKV_OK && c.at < c.of; c.at++) {
 		size_t off = c.at * REDIS_CHUNK_BYTES;
 
@@ -200,8 +208,8 @@ int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint6
 	return rc;
 }
 
-int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices, uint64_t upto_seq,
-			    struct skv_error *err)
+int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			    uint32_t slices, uint64_t upto_seq, struct skv_error *err)
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };

@@ -1,9 +1,9 @@
 /*
  * redis_journal.c - appends to the journal stream of a partition.
  *
- * A link remembers the chain that its next record follows. It learns it from the primary when it does not know, and again
- * when somebody else has appended; a chain that is not what this handle wrote itself means that the history went back:
- * nothing is appended to it.
+ * A link remembers the chain hash that its next record follows. It asks the primary if it does not
+ * know it, and again if another manager has appended. If the primary's chain is not the one that
+ * this handle wrote, history was rolled back: nothing is appended.
  *
  * Any thread; one append at a time on a partition.
  */
@@ -18,19 +18,21 @@
 
 #define MEMORY_MS 1000u
 
-void redis_chain(char out[SKV_KEY_HEX + 1], const char *before, uint64_t fence, uint64_t seq, const void *bytes, size_t n)
+void redis_chain(char out[SKV_KEY_HEX + 1], const char *before, uint64_t fence, uint64_t seq,
+		 const void *bytes, size_t n)
 {
 	char text[SKV_KEY_HEX + 64 + SKV_KEY_HEX];
 	char sum[SKV_KEY_HEX + 1];
 	int len;
 
 	skv_key_to_hex(skv_hash128(bytes, n), sum);
-	len = snprintf(text, sizeof text, "%s %llu %llu %s", before, (unsigned long long)fence, (unsigned long long)seq, sum);
+	len = snprintf(text, sizeof text, "%s %llu %llu %s", before, (unsigned long long)fence,
+		       (unsigned long long)seq, sum);
 	assert(len > 0 && (size_t)len < sizeof text);
 	skv_key_to_hex(skv_hash128(text, (size_t)len), out);
 }
 
-/* What the newest record is, and its chain. */
+/* Reads the newest record's number and chain. */
 static int learn(struct redis_link *l, struct skv_error *err)
 {
 	struct redis_args a = { .n = 0 };
@@ -41,14 +43,16 @@ static int learn(struct redis_link *l, struct skv_error *err)
 	redis_arg_key(&a, l->store, l->tag, "head");
 	rc = redis_run(l, RUN_HEAD, &a, 0, &r, err);
 	if (rc != SKV_OK)
-		return rc == SKV_E_UNKNOWN_OUTCOME ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers") : rc;
+		return rc == SKV_E_UNKNOWN_OUTCOME
+			       ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers")
+			       : rc;
 	l->chain_seq = redis_u64(r, 1);
 	snprintf(l->chain, sizeof l->chain, "%s", redis_text(r, 2));
 	freeReplyObject(r);
 	return SKV_OK;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static uint64_t info_number(const char *text, const char *name)
 {
@@ -71,7 +75,7 @@ static void look_at_memory(struct redis_link *l)
 	skv_mutex_unlock(&s->lock);
 	if (!look || redis_link_connect(l, skv_now_us(), &ignored) != SKV_OK)
 		return;
-	r = redisCommand(l->c, "INFO memory");
+	r = redis_command(l->c, "INFO memory");
 	if (!r)
 		redis_link_drop(l);
 	skv_mutex_lock(&s->lock);
@@ -84,7 +88,7 @@ static void look_at_memory(struct redis_link *l)
 	freeReplyObject(r);
 }
 
-/* What urgent appends need is kept aside. */
+/* Memory for urgent appends is reserved. */
 static bool is_full(struct redis_link *l)
 {
 	struct redis_store *s = l->store;
@@ -99,7 +103,7 @@ static bool is_full(struct redis_link *l)
 	return full;
 }
 
-/* ---- append ------------------------------------------------------------------------------------ */
+/* ---- append ---------------------------------------------------------------------------------- */
 
 struct record {
 	uint64_t fence, seq;
@@ -109,7 +113,8 @@ struct record {
 	unsigned flags;
 };
 
-static int send_record(struct redis_link *l, const struct record *rec, redisReply **r, struct skv_error *err)
+static int send_record(struct redis_link *l, const struct record *rec, redisReply **r,
+		       struct skv_error *err)
 {
 	struct redis_args a = { .n = 0 };
 	char op[REDIS_OP + 1], chain[SKV_KEY_HEX + 1];
@@ -128,7 +133,8 @@ static int send_record(struct redis_link *l, const struct record *rec, redisRepl
 	redis_arg_text(&a, l->chain);
 	redis_arg_text(&a, chain);
 	redis_arg_bytes(&a, rec->bytes, rec->n);
-	rc = redis_run(l, RUN_APPEND, &a, rec->flags & SKV_APPEND_LATER ? 0 : REDIS_ACKNOWLEDGED, r, err);
+	rc = redis_run(l, RUN_APPEND, &a, rec->flags & SKV_APPEND_LATER ? 0 : REDIS_ACKNOWLEDGED, r,
+		       err);
 	if (rc != SKV_OK || !redis_says(*r, "OK")) {
 		l->chain_seq = UINT64_MAX; /* learned anew */
 		return rc;
@@ -152,20 +158,23 @@ static int append_locked(struct redis_link *l, const struct record *rec, struct 
 	if (redis_says(r, "FENCED"))
 		rc = redis_fenced(l->tag, err);
 	else if (redis_says(r, "CONFLICT"))
-		rc = skv_fail(err, SKV_E_CONFLICT, "seq", "the newest record is %s, not the one before %llu", redis_text(r, 1),
+		rc = skv_fail(err, SKV_E_CONFLICT, "seq",
+			      "the newest record is %s, not the one before %llu", redis_text(r, 1),
 			      (unsigned long long)rec->seq);
 	else if (redis_says(r, "CHAIN"))
-		rc = skv_fail(err, mine ? SKV_E_CORRUPT : SKV_E_CONFLICT, "seq",
-			      "record %llu is not the one that this manager wrote: the store went back in time",
-			      (unsigned long long)rec->seq - 1);
+		rc = skv_fail(
+			err, mine ? SKV_E_CORRUPT : SKV_E_CONFLICT, "seq",
+			"record %llu is not the one that this manager wrote: the store "
+			"went back in time",
+			(unsigned long long)rec->seq - 1);
 	else if (!redis_says(r, "OK"))
 		rc = redis_odd(r, err);
 	freeReplyObject(r);
 	return rc;
 }
 
-int redis_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n, unsigned flags,
-		 struct skv_error *err)
+int redis_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		 size_t n, unsigned flags, struct skv_error *err)
 {
 	struct redis_store *s = self;
 	char nonce[REDIS_OP + 1];
@@ -179,15 +188,18 @@ int redis_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, c
 	if (!l)
 		return redis_no_memory(err);
 	if (!(flags & SKV_APPEND_URGENT) && is_full(l))
-		rc = skv_fail(err, SKV_E_STORE_FULL, "store", "what is left below maxmemory is kept for deletions");
+		rc = skv_fail(
+			err, SKV_E_STORE_FULL, "store",
+			"memory is nearly full and the rest is kept for deletions: "
+			"raise maxmemory");
 	else
 		rc = append_locked(l, &rec, err);
 	redis_link_give(l);
 	return rc;
 }
 
-/* What nobody waited for must still be the newest record, on whichever connection: WAIT on one that has written nothing is
- * content at once. */
+/* Records appended without waiting must still be the newest, on any connection: WAIT on a
+ * connection that has written nothing returns at once. */
 static int sync_link(struct redis_link *l, struct skv_error *err)
 {
 	struct redis_args a = { .n = 0 };
@@ -198,13 +210,15 @@ static int sync_link(struct redis_link *l, struct skv_error *err)
 	if (!l->behind)
 		return SKV_OK;
 	if (l->chain_seq == UINT64_MAX)
-		return skv_fail(err, SKV_E_STORE_IO, "store", "what was appended last is not known");
+		return skv_fail(err, SKV_E_STORE_IO, "store",
+				"the outcome of the last append is unknown");
 	redis_arg_key(&a, l->store, l->tag, "owner");
 	redis_arg_key(&a, l->store, l->tag, "head");
 	redis_arg_text(&a, l->chain);
 	rc = redis_run(l, RUN_CONFIRM, &a, REDIS_ACKNOWLEDGED, &r, err);
 	if (rc == SKV_OK && !redis_says(r, "OK"))
-		rc = skv_fail(err, SKV_E_STORE_IO, "store", "record %llu is gone: the store went back in time",
+		rc = skv_fail(err, SKV_E_STORE_IO, "store",
+			      "record %llu is gone: the store went back in time",
 			      (unsigned long long)l->chain_seq);
 	freeReplyObject(r);
 	l->behind = rc != SKV_OK;
@@ -220,14 +234,16 @@ int redis_sync(void *self, struct skv_error *err)
 	skv_mutex_lock(&s->lock);
 	l = s->links;
 	skv_mutex_unlock(&s->lock);
-	for (; l && rc == SKV_OK; l = l->next) { /* links are put in front, and stay */
+	for (; l && rc == SKV_OK; l = l->next) { /* links are added in front and never removed */
 		if (l->use != REDIS_JOURNAL)
 			continue;
 		skv_mutex_lock(&l->lock);
 		rc = sync_link(l, err);
 		skv_mutex_unlock(&l->lock);
 	}
-	return rc == SKV_E_UNKNOWN_OUTCOME ? skv_fail(err, SKV_E_STORE_IO, "store", "not all replicas have it") : rc;
+	return rc == SKV_E_UNKNOWN_OUTCOME
+		       ? skv_fail(err, SKV_E_STORE_IO, "store", "not all replicas have it")
+		       : rc;
 }
 
 int redis_stats(void *self, uint32_t partition, struct skv_store_stats *out, struct skv_error *err)
@@ -246,13 +262,17 @@ int redis_stats(void *self, uint32_t partition, struct skv_store_stats *out, str
 		look_at_memory(l);
 	redis_link_give(l);
 	if (rc != SKV_OK)
-		return rc == SKV_E_UNKNOWN_OUTCOME ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers") : rc;
-	*out = (struct skv_store_stats){ .journal_bytes = redis_u64(r, 3) - redis_u64(r, 5), .last_seq = redis_u64(r, 1),
+		return rc == SKV_E_UNKNOWN_OUTCOME
+			       ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers")
+			       : rc;
+	*out = (struct skv_store_stats){ .journal_bytes = redis_u64(r, 3) - redis_u64(r, 5),
+					 .last_seq = redis_u64(r, 1),
 					 .free_bytes = UINT64_MAX };
 	freeReplyObject(r);
 	skv_mutex_lock(&s->lock);
 	if (s->memory_max)
-		out->free_bytes = s->memory_max > s->memory_used ? s->memory_max - s->memory_used : 0;
+		out->free_bytes =
+			s->memory_max > s->memory_used ? s->memory_max - s->memory_used : 0;
 	skv_mutex_unlock(&s->lock);
 	return SKV_OK;
 }

@@ -1,15 +1,17 @@
 /*
  * redis_owner.c - ownership leases of the store on Redis.
  *
- * A lease has ended when
- *   - it was given up, or
- *   - it is of this boot of this host, and its time has passed on the clock that both processes read, or its process is
- *     provably dead, or
- *   - it is of another host, and its renewals stood still for its whole length on this handle's own clock.
- * The engine's clock is never asked: that of the next primary may be another.
+ * A lease has ended if
+ *	- it was given up, or
+ *	- it is from this boot of this host, and its time has passed on the shared clock, or its
+ *	  process is provably dead, or
+ *	- it is from another host, and this handle has seen no renewal for its full length, on
+ *	  its own clock.
+ * The server's clock is never used: the next primary may have another.
  *
- * A fence is taken in the partition's keys first, then written beside the registry, where its documents are checked
- * (redis_store.h): both are acknowledged before it is told. A release takes them back in the other order.
+ * A fence is taken in the partition's keys first, then copied to the registry, where writes of
+ * documents check it (redis_store.h); both are acknowledged before it is returned. A release
+ * removes them in the reverse order.
  *
  * Any thread.
  */
@@ -26,9 +28,10 @@ int redis_fenced(uint32_t partition, struct skv_error *err)
 	return skv_fail(err, SKV_E_FENCED, NULL, "partition %u has a newer owner", partition);
 }
 
-/* ---- nonces ------------------------------------------------------------------------------------ */
+/* ---- nonces ---------------------------------------------------------------------------------- */
 
-static void remember(struct redis_store *s, uint32_t partition, uint64_t fence, const char nonce[REDIS_OP + 1])
+static void remember(struct redis_store *s, uint32_t partition, uint64_t fence,
+		     const char nonce[REDIS_OP + 1])
 {
 	struct redis_fence *f;
 
@@ -48,7 +51,8 @@ static void remember(struct redis_store *s, uint32_t partition, uint64_t fence, 
 	skv_mutex_unlock(&s->lock);
 }
 
-static bool recall(struct redis_store *s, uint32_t partition, uint64_t fence, char out[REDIS_OP + 1])
+static bool recall(struct redis_store *s, uint32_t partition, uint64_t fence,
+		   char out[REDIS_OP + 1])
 {
 	const struct redis_fence *f;
 
@@ -61,7 +65,7 @@ static bool recall(struct redis_store *s, uint32_t partition, uint64_t fence, ch
 	return f != NULL;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 struct lease {
 	uint64_t fence, beats, ttl_ms, expires_ms;
@@ -79,8 +83,11 @@ static int look(struct redis_link *l, struct lease *out, struct skv_error *err)
 	redis_arg_key(&a, l->store, l->tag, "owner");
 	rc = redis_run(l, RUN_LOOK, &a, 0, &r, err);
 	if (rc != SKV_OK)
-		return rc == SKV_E_UNKNOWN_OUTCOME ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers") : rc;
-	*out = (struct lease){ .fence = redis_u64(r, 1), .beats = redis_u64(r, 3), .ttl_ms = redis_u64(r, 5),
+		return rc == SKV_E_UNKNOWN_OUTCOME
+			       ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers")
+			       : rc;
+	*out = (struct lease){ .fence = redis_u64(r, 1), .beats = redis_u64(r, 3),
+			       .ttl_ms = redis_u64(r, 5),
 			       .expires_ms = redis_u64(r, 7) };
 	snprintf(out->nonce, sizeof out->nonce, "%s", redis_text(r, 2));
 	snprintf(out->owner, sizeof out->owner, "%s", redis_text(r, 4));
@@ -89,7 +96,8 @@ static int look(struct redis_link *l, struct lease *out, struct skv_error *err)
 	return SKV_OK;
 }
 
-int redis_nonce(struct redis_store *s, uint32_t partition, uint64_t fence, char out[REDIS_OP + 1], struct skv_error *err)
+int redis_nonce(struct redis_store *s, uint32_t partition, uint64_t fence, char out[REDIS_OP + 1],
+		struct skv_error *err)
 {
 	struct redis_link *l;
 	struct lease now;
@@ -111,10 +119,12 @@ int redis_nonce(struct redis_store *s, uint32_t partition, uint64_t fence, char 
 	return SKV_OK;
 }
 
-/* ---- whose it is ------------------------------------------------------------------------------- */
+/* ---- expiry
+ * -------------------------------------------------------------------------------------- */
 
-/* Has it stood still for its whole length, under this handle's eyes? */
-static bool waited_out(struct redis_store *s, uint32_t partition, const struct lease *l, uint64_t now)
+/* Has this handle seen it unchanged for its full length? */
+static bool waited_out(struct redis_store *s, uint32_t partition, const struct lease *l,
+		       uint64_t now)
 {
 	struct redis_sighting *at;
 	bool over = false;
@@ -142,19 +152,38 @@ static bool waited_out(struct redis_store *s, uint32_t partition, const struct l
 	return over;
 }
 
-static bool may_take(struct redis_store *s, uint32_t partition, const char *owner, const struct lease *l, uint64_t now)
+uint64_t redis_renewed(void *self, uint32_t partition)
 {
-	if (l->owner[0] == '\0' || strcmp(l->owner, owner) == 0)
-		return true;
-	if (strcmp(l->boot_id, s->boot_id) == 0)
-		return now >= l->expires_ms || skv_owner_is_dead(l->owner);
-	return waited_out(s, partition, l, now);
+	struct redis_store *s = self;
+	const struct redis_sighting *at;
+	uint64_t seen;
+
+	skv_mutex_lock(&s->lock);
+	for (at = s->sightings; at && at->partition != partition; at = at->next)
+		;
+	seen = at ? at->seen_ms : 0;
+	skv_mutex_unlock(&s->lock);
+	return seen;
 }
 
-/* ---- changes ----------------------------------------------------------------------------------- */
+static bool may_take(struct redis_store *s, uint32_t partition, const char *owner,
+		     const struct lease *l, uint64_t now)
+{
+	bool over;
 
-/* From here on only documents in the name of this fence are written. */
-static int mirror(struct redis_store *s, uint32_t partition, uint64_t fence, const char *nonce, struct skv_error *err)
+	if (l->owner[0] == '\0' || strcmp(l->owner, owner) == 0)
+		return true;
+	over = waited_out(s, partition, l, now); /* always, so that it sees each renewal */
+	if (strcmp(l->boot_id, s->boot_id) == 0)
+		return now >= l->expires_ms || skv_owner_is_dead(l->owner);
+	return over;
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* From here on only documents written with this fence are accepted. */
+static int mirror(struct redis_store *s, uint32_t partition, uint64_t fence, const char *nonce,
+		  struct skv_error *err)
 {
 	struct redis_link *l = redis_link_take(s, REDIS_REGISTRY, REDIS_OWNER);
 	struct redis_args a = { .n = 0 };
@@ -173,7 +202,8 @@ static int mirror(struct redis_store *s, uint32_t partition, uint64_t fence, con
 	return rc;
 }
 
-static void arg_lease(struct redis_args *a, const struct redis_store *s, uint64_t now, uint32_t ttl_ms)
+static void arg_lease(struct redis_args *a, const struct redis_store *s, uint64_t now,
+		      uint32_t ttl_ms)
 {
 	assert(s->boot_id[0]);
 	redis_arg_u64(a, ttl_ms);
@@ -181,9 +211,10 @@ static void arg_lease(struct redis_args *a, const struct redis_store *s, uint64_
 	redis_arg_u64(a, now + ttl_ms);
 }
 
-/* SKV_E_CONFLICT: it is not what was looked at any more. */
-static int take(struct redis_link *l, const struct lease *seen, const char *owner, uint32_t ttl_ms, uint64_t now,
-		const char nonce[REDIS_OP + 1], uint64_t *fence, struct skv_error *err)
+/* SKV_E_CONFLICT: it has changed since it was read. */
+static int take(struct redis_link *l, const struct lease *seen, const char *owner, uint32_t ttl_ms,
+		uint64_t now, const char nonce[REDIS_OP + 1], uint64_t *fence,
+		struct skv_error *err)
 {
 	struct redis_args a = { .n = 0 };
 	redisReply *r;
@@ -211,8 +242,8 @@ static int take(struct redis_link *l, const struct lease *seen, const char *owne
 	return rc;
 }
 
-int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms, uint64_t *fence, char *holder,
-		  size_t holder_size, struct skv_error *err)
+int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
+		  uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err)
 {
 	struct redis_store *s = self;
 	uint64_t now = skv_now_ms(s->clock), taken = 0;
@@ -228,7 +259,8 @@ int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t tt
 		rc = look(l, &seen, err);
 		if (rc == SKV_OK && !may_take(s, partition, owner, &seen, now)) {
 			snprintf(holder, holder_size, "%s", seen.owner);
-			rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "partition %u belongs to %s", partition, seen.owner);
+			rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "partition %u belongs to %s",
+				      partition, seen.owner);
 		} else if (rc == SKV_OK && ttl_ms > 0) {
 			rc = take(l, &seen, owner, ttl_ms, now, nonce, &taken, err);
 		}
@@ -245,7 +277,8 @@ int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t tt
 	return SKV_OK;
 }
 
-int redis_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms, struct skv_error *err)
+int redis_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		struct skv_error *err)
 {
 	struct redis_store *s = self;
 	uint64_t now = skv_now_ms(s->clock);

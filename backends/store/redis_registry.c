@@ -1,5 +1,6 @@
 /*
- * redis_registry.c - the documents of the store on Redis: compare and set by version, fenced where they are written.
+ * redis_registry.c - registry documents of the store on Redis: compare-and-set by version, fenced
+ * in the same script.
  *
  * Any thread.
  */
@@ -12,7 +13,7 @@
 #include "redis_store.h"
 
 #define LIST_KEYS 256u /* of one answer */
-#define LIST_TRIES 100 /* how often a listing begins anew because something was written meanwhile */
+#define LIST_TRIES 100 /* restarts of a listing because of concurrent writes */
 
 static void arg_registry(struct redis_args *a, const struct redis_store *s)
 {
@@ -27,9 +28,9 @@ static int no_entry(struct skv_error *err)
 	return skv_fail(err, SKV_E_NOT_FOUND, NULL, "there is no such entry");
 }
 
-/* One script on the registry; a read has no unknown outcome. */
-static int run(struct redis_store *s, enum redis_script script, const struct redis_args *a, unsigned flags, redisReply **r,
-	       struct skv_error *err)
+/* Runs a script on the registry; a read has no unknown outcome. */
+static int run(struct redis_store *s, enum redis_script script, const struct redis_args *a,
+	       unsigned flags, redisReply **r, struct skv_error *err)
 {
 	struct redis_link *l = redis_link_take(s, REDIS_REGISTRY, REDIS_OWNER);
 	int rc;
@@ -39,10 +40,13 @@ static int run(struct redis_store *s, enum redis_script script, const struct red
 		return redis_no_memory(err);
 	rc = redis_run(l, script, a, flags, r, err);
 	redis_link_give(l);
-	return rc == SKV_E_UNKNOWN_OUTCOME && !flags ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers") : rc;
+	return rc == SKV_E_UNKNOWN_OUTCOME && !flags
+		       ? skv_fail(err, SKV_E_STORE_IO, "store", "no primary answers")
+		       : rc;
 }
 
-int redis_get(void *self, const char *key, struct skv_buf *value, uint64_t *version, struct skv_error *err)
+int redis_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
+	      struct skv_error *err)
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
@@ -56,7 +60,8 @@ int redis_get(void *self, const char *key, struct skv_buf *value, uint64_t *vers
 		return rc;
 	if (redis_says(r, "NOT_FOUND")) {
 		rc = no_entry(err);
-	} else if (!redis_says(r, "OK") || r->elements < 3 || r->element[2]->type != REDIS_REPLY_STRING) {
+	} else if (!redis_says(r, "OK") || r->elements < 3 ||
+		   r->element[2]->type != REDIS_REPLY_STRING) {
 		rc = redis_odd(r, err);
 	} else {
 		skv_put_bytes(value, r->element[2]->str, r->element[2]->len);
@@ -67,9 +72,9 @@ int redis_get(void *self, const char *key, struct skv_buf *value, uint64_t *vers
 	return rc;
 }
 
-/* In whose name. */
-static int arg_fence(struct redis_args *a, struct redis_store *s, const struct skv_fence *fence, char text[64],
-		     struct skv_error *err)
+/* Adds the writer's fence. */
+static int arg_fence(struct redis_args *a, struct redis_store *s, const struct skv_fence *fence,
+		     char text[64], struct skv_error *err)
 {
 	char nonce[REDIS_OP + 1];
 	int rc;
@@ -98,12 +103,13 @@ static int told(const redisReply *r, const struct skv_fence *fence, struct skv_e
 		return no_entry(err);
 	if (!redis_says(r, "CONFLICT"))
 		return redis_odd(r, err);
-	return redis_u64(r, 1) ? skv_fail(err, SKV_E_CONFLICT, NULL, "the entry has version %s", redis_text(r, 1))
+	return redis_u64(r, 1) ? skv_fail(err, SKV_E_CONFLICT, NULL, "the entry has version %s",
+					  redis_text(r, 1))
 			       : skv_fail(err, SKV_E_CONFLICT, NULL, "there is no such entry");
 }
 
-int redis_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes, size_t n,
-	      uint64_t *version, struct skv_error *err)
+int redis_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+	      const void *bytes, size_t n, uint64_t *version, struct skv_error *err)
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
@@ -129,7 +135,8 @@ int redis_put(void *self, const struct skv_fence *fence, const char *key, uint64
 	return rc;
 }
 
-int redis_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err)
+int redis_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+	      struct skv_error *err)
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
@@ -152,7 +159,7 @@ int redis_del(void *self, const struct skv_fence *fence, const char *key, uint64
 	return rc;
 }
 
-/* ---- listing ----------------------------------------------------------------------------------- */
+/* ---- listing --------------------------------------------------------------------------------- */
 
 /* Adds the entries of one answer; *last is the key of the last one. */
 static bool add_entries(const redisReply *r, struct skv_buf *b, char last[SKV_STORE_KEY_MAX + 2])
@@ -160,8 +167,8 @@ static bool add_entries(const redisReply *r, struct skv_buf *b, char last[SKV_ST
 	for (size_t i = 2; i + 2 < r->elements; i += 3) {
 		const redisReply *value = r->element[i + 2];
 
-		if (r->element[i]->type != REDIS_REPLY_STRING || r->element[i]->len > SKV_STORE_KEY_MAX ||
-		    value->type != REDIS_REPLY_STRING)
+		if (r->element[i]->type != REDIS_REPLY_STRING ||
+		    r->element[i]->len > SKV_STORE_KEY_MAX || value->type != REDIS_REPLY_STRING)
 			return false;
 		listing_add(b, r->element[i]->str, value->str, value->len, redis_u64(r, i + 1));
 		snprintf(last, SKV_STORE_KEY_MAX + 2, "(%s", r->element[i]->str);
@@ -169,8 +176,9 @@ static bool add_entries(const redisReply *r, struct skv_buf *b, char last[SKV_ST
 	return true;
 }
 
-/* One moment's state: SKV_E_CONFLICT when it has changed between two answers. */
-static int collect(struct redis_store *s, const char *prefix, struct skv_buf *b, struct skv_error *err)
+/* A consistent listing: SKV_E_CONFLICT if it changed between two answers. */
+static int collect(struct redis_store *s, const char *prefix, struct skv_buf *b,
+		   struct skv_error *err)
 {
 	char least[SKV_STORE_KEY_MAX + 2], most[SKV_STORE_KEY_MAX + 3];
 	uint64_t changes = UINT64_MAX;
@@ -217,5 +225,8 @@ int redis_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, st
 	if (rc == SKV_OK)
 		return listing_deliver(&b, fn, ctx, err);
 	skv_buf_destroy(&b);
-	return rc == SKV_E_CONFLICT ? skv_fail(err, SKV_E_STORE_IO, "store", "the registry changes all the time") : rc;
+	return rc == SKV_E_CONFLICT
+		       ? skv_fail(err, SKV_E_STORE_IO, "store",
+				  "the registry kept changing while it was read: try again")
+		       : rc;
 }

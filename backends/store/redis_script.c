@@ -1,11 +1,11 @@
 /*
- * redis_script.c - runs a script on the primary, again on another one if need be.
+ * redis_script.c - runs a script on the primary, and again on another one if need be.
  *
- * A script may be sent more than once for one call: it answers a repetition as it did the first time (redis_store.h). So a
- * connection that breaks, a primary that has become a replica and a cluster that is electing one only cost time. When that
- * is over, what was sent without an answer has an unknown outcome.
+ * A script may be sent more than once per call: repeated, it gives the first answer again
+ * (redis_store.h). So broken connections, a primary that became a replica and an election cost only
+ * time. When the time is over, a script sent without an answer has an unknown outcome.
  *
- * On the caller's thread, which has the link.
+ * On the caller's thread, which holds the link.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -26,11 +26,12 @@ static const char *const texts[] = {
 };
 #define N_SCRIPTS (sizeof texts / sizeof texts[0])
 
-#define ANSWER_MS 1000u
-#define BYTES_PER_MS 20000u /* slower than this is taken for dead */
+#define ANSWER_MS 500u
+#define LOAD_MS 2000u      /* of a load: a record may be SKV_STORE_BATCH_MAX */
+#define BYTES_PER_MS 5000u /* anything slower counts as dead */
 #define PAUSE_MS 10
 
-/* ---- arguments --------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void add(struct redis_args *a, const void *v, size_t n)
 {
@@ -39,7 +40,8 @@ static void add(struct redis_args *a, const void *v, size_t n)
 	a->len[a->n++] = n;
 }
 
-void redis_arg_key(struct redis_args *a, const struct redis_store *s, uint32_t tag, const char *name)
+void redis_arg_key(struct redis_args *a, const struct redis_store *s, uint32_t tag,
+		   const char *name)
 {
 	assert(a->keys == a->n && a->keys < 6); /* keys first */
 	redis_key(s, tag, a->key[a->keys], "%s", name);
@@ -48,7 +50,11 @@ void redis_arg_key(struct redis_args *a, const struct redis_store *s, uint32_t t
 }
 
 void redis_arg_text(struct redis_args *a, const char *text) { add(a, text, strlen(text)); }
-void redis_arg_bytes(struct redis_args *a, const void *bytes, size_t n) { add(a, n ? bytes : "", n); }
+
+void redis_arg_bytes(struct redis_args *a, const void *bytes, size_t n)
+{
+	add(a, n ? bytes : "", n);
+}
 
 void redis_arg_u64(struct redis_args *a, uint64_t v)
 {
@@ -59,28 +65,35 @@ void redis_arg_u64(struct redis_args *a, uint64_t v)
 	add(a, text, strlen(text));
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 const char *redis_text(const redisReply *r, size_t i)
 {
-	return i < r->elements && r->element[i]->type == REDIS_REPLY_STRING ? r->element[i]->str : "";
+	return i < r->elements && r->element[i]->type == REDIS_REPLY_STRING ? r->element[i]->str
+									    : "";
 }
 
 uint64_t redis_u64(const redisReply *r, size_t i) { return strtoull(redis_text(r, i), NULL, 10); }
 
-bool redis_says(const redisReply *r, const char *word) { return strcmp(redis_text(r, 0), word) == 0; }
+bool redis_says(const redisReply *r, const char *word)
+{
+	return strcmp(redis_text(r, 0), word) == 0;
+}
 
 int redis_odd(const redisReply *r, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_CORRUPT, "store", "the store holds what no slabkv has written there ('%.60s')",
+	return skv_fail(err, SKV_E_CORRUPT, "store",
+			"the store holds data that slabkv did not write ('%.60s')",
 			redis_text(r, 0));
 }
 
-/* ---- one try ----------------------------------------------------------------------------------- */
+/* ---- one try --------------------------------------------------------------------------------- */
 
 /* EVALSHA, or EVAL where the script is not known yet. NULL: the connection is broken. */
-static redisReply *ask(struct redis_link *l, enum redis_script script, const struct redis_args *a, bool whole)
+static redisReply *ask(struct redis_link *l, enum redis_script script, const struct redis_args *a,
+		       bool whole)
 {
+	const bool loads = l->use == REDIS_LOAD;
 	const char *v[3 + 24];
 	size_t len[3 + 24], bytes = 0;
 	char keys[8];
@@ -97,34 +110,41 @@ static redisReply *ask(struct redis_link *l, enum redis_script script, const str
 		len[3 + i] = a->len[i];
 		bytes += a->len[i];
 	}
-	bytes = ANSWER_MS + bytes / BYTES_PER_MS;
-	if (redisSetTimeout(l->c, (struct timeval){ (time_t)(bytes / 1000), (suseconds_t)(bytes % 1000) * 1000 }) != REDIS_OK)
-		return NULL;
-	return redisCommandArgv(l->c, (int)(3 + a->n), v, len);
+	redis_conn_limit(l->c, (uint32_t)(loads ? LOAD_MS : ANSWER_MS + bytes / BYTES_PER_MS));
+	return redis_command_argv(l->c, (int)(3 + a->n), v, len);
 }
 
-static bool begins(const char *text, const char *word) { return strncmp(text, word, strlen(word)) == 0; }
+static bool begins(const char *text, const char *word)
+{
+	return strncmp(text, word, strlen(word)) == 0;
+}
 
-/* The script's name on the wire, once for each store handle: any node tells it. */
+/* The script's SHA, once per store handle: any node gives it. Links of several partitions may be at
+ * it at once: the first one's stays, all are the same. */
 static int learn_sha(struct redis_link *l, enum redis_script script, struct skv_error *err)
 {
-	redisReply *r = redisCommand(l->c, "SCRIPT LOAD %s", texts[script]);
+	redisReply *r = redis_command(l->c, "SCRIPT LOAD %s", texts[script]);
 	int rc = SKV_E_STORE_IO;
 
-	assert(skv_mutex_held(&l->lock) && !l->store->sha[script][0]);
+	assert(skv_mutex_held(&l->lock));
 	if (r && r->type == REDIS_REPLY_STRING && r->len == 40) {
 		skv_mutex_lock(&l->store->lock);
-		memcpy(l->store->sha[script], r->str, 41);
+		if (!atomic_load(&l->store->has_sha[script]))
+			memcpy(l->store->sha[script], r->str, 41);
+		assert(memcmp(l->store->sha[script], r->str, 41) == 0);
+		atomic_store(&l->store->has_sha[script], true);
 		skv_mutex_unlock(&l->store->lock);
 		rc = SKV_OK;
 	} else {
-		skv_fail(err, rc, "store", "SCRIPT LOAD: %.160s", r && r->type == REDIS_REPLY_ERROR ? r->str : l->c->errstr);
+		skv_fail(err, rc, "store", "SCRIPT LOAD: %.160s",
+			 r && r->type == REDIS_REPLY_ERROR ? r->str : redis_conn_error(l->c));
 	}
 	freeReplyObject(r);
 	return rc;
 }
 
-/* MOVED SLOT HOST:PORT. A node that does not know its own name leaves the host out: it is the one that was asked. */
+/* MOVED SLOT HOST:PORT. A node that does not know its own name omits the host: then it is the node
+ * that was asked. */
 static void note_moved(struct redis_link *l, const char *text)
 {
 	const char *at = strrchr(text, ' ');
@@ -139,13 +159,24 @@ static void note_moved(struct redis_link *l, const char *text)
 	l->store->cluster = true;
 }
 
+int redis_refused(const struct redis_link *l, const char *text, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_FORBIDDEN, "store", "%.120s:%u %s: %.150s", l->at.host,
+			l->at.port,
+			begins(text, "NOAUTH")
+				? "wants a password (redis://user:password@host:port)"
+				: "does not let this user do what a manager must",
+			text);
+}
+
 enum verdict { DONE, AGAIN, AGAIN_WHOLE, OVER };
 
-/* What an error says: try again here or elsewhere, or not at all. */
+/* Classifies an error: retry here, retry elsewhere, or fail. */
 static enum verdict judge(struct redis_link *l, const char *text, struct skv_error *err)
 {
-	static const char *const passing[] = { "LOADING", "READONLY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "ASK",
-					       "NOREPLICAS", "BUSY ", "UNBLOCKED" };
+	static const char *const passing[] = { "LOADING",    "READONLY", "CLUSTERDOWN",
+					       "MASTERDOWN", "TRYAGAIN", "ASK",
+					       "NOREPLICAS", "BUSY ",    "UNBLOCKED" };
 
 	assert(skv_mutex_held(&l->lock));
 	if (begins(text, "NOSCRIPT"))
@@ -160,45 +191,58 @@ static enum verdict judge(struct redis_link *l, const char *text, struct skv_err
 		if (!begins(text, passing[i]))
 			continue;
 		redis_link_drop(l);
-		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u: %.100s", l->at.host, l->at.port, text);
+		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u%s: %.100s", l->at.host,
+			 l->at.port,
+			 begins(text, "CLUSTERDOWN")
+				 ? ": a part of the cluster has no primary (see CLUSTER INFO)"
+				 : "",
+			 text);
 		return AGAIN;
 	}
 	if (begins(text, "OOM") || strstr(text, "OOM command not allowed"))
-		skv_fail(err, SKV_E_STORE_FULL, "store", "%.120s:%u is out of memory: raise maxmemory", l->at.host, l->at.port);
+		skv_fail(err, SKV_E_STORE_FULL, "store",
+			 "%.120s:%u is out of memory: raise maxmemory", l->at.host, l->at.port);
 	else if (begins(text, "NOAUTH") || begins(text, "NOPERM") || begins(text, "WRONGPASS"))
-		skv_fail(err, SKV_E_FORBIDDEN, "store", "%.120s:%u: %.150s", l->at.host, l->at.port, text);
+		redis_refused(l, text, err);
 	else if (strstr(text, "WRONGTYPE"))
-		skv_fail(err, SKV_E_CORRUPT, "store", "prefix '%s' is used by something else: name another one in the URL",
+		skv_fail(err, SKV_E_CORRUPT, "store",
+			 "prefix '%s' is used by something else: name another one in the URL",
 			 l->store->url.prefix);
 	else if (begins(text, "MISCONF"))
-		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u cannot save: %.120s", l->at.host, l->at.port, text);
+		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u cannot save: %.120s", l->at.host,
+			 l->at.port, text);
 	else
-		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u: %.160s", l->at.host, l->at.port, text);
+		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u: %.160s", l->at.host, l->at.port,
+			 text);
 	return OVER;
 }
 
-static enum verdict try_once(struct redis_link *l, enum redis_script script, const struct redis_args *a, bool whole,
-			     bool *sent, redisReply **out, struct skv_error *err)
+static enum verdict try_once(struct redis_link *l, enum redis_script script,
+			     const struct redis_args *a, bool whole, bool *sent, redisReply **out,
+			     struct skv_error *err)
 {
 	enum verdict v;
 	redisReply *r;
 
-	if (!l->store->sha[script][0] && learn_sha(l, script, err) != SKV_OK) {
+	if (!atomic_load(&l->store->has_sha[script]) && learn_sha(l, script, err) != SKV_OK) {
 		redis_link_drop(l);
 		return AGAIN;
 	}
 	*sent = true;
 	r = ask(l, script, a, whole);
 	if (!r) {
-		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u: %.100s", l->at.host, l->at.port, l->c->errstr);
+		skv_fail(err, SKV_E_STORE_IO, "store", "%.120s:%u: %.100s", l->at.host, l->at.port,
+			 redis_conn_error(l->c));
+		redis_link_mute(l);
 		redis_link_drop(l);
 		return AGAIN;
 	}
 	if (r->type == REDIS_REPLY_ARRAY && r->elements > 0) {
 		*out = r;
+		l->home = l->at;
 		return DONE;
 	}
-	*sent = false; /* it said that it did not do it */
+	*sent = false; /* it said that it did not run it */
 	v = r->type == REDIS_REPLY_ERROR ? judge(l, r->str, err) : OVER;
 	if (r->type != REDIS_REPLY_ERROR)
 		redis_odd(r, err);
@@ -206,8 +250,8 @@ static enum verdict try_once(struct redis_link *l, enum redis_script script, con
 	return v;
 }
 
-int redis_run(struct redis_link *l, enum redis_script script, const struct redis_args *a, unsigned flags,
-	      redisReply **out, struct skv_error *err)
+int redis_run(struct redis_link *l, enum redis_script script, const struct redis_args *a,
+	      unsigned flags, redisReply **out, struct skv_error *err)
 {
 	const uint64_t deadline = redis_deadline(l->store);
 	bool whole = false, sent = false, ever = false;
@@ -219,7 +263,8 @@ int redis_run(struct redis_link *l, enum redis_script script, const struct redis
 	do {
 		rc = redis_link_connect(l, deadline, err);
 		if (rc == SKV_E_STORE_IO && ever)
-			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store", "no primary answers any more");
+			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
+					"no primary answers any more");
 		if (rc != SKV_OK)
 			return rc;
 		v = try_once(l, script, a, whole, &sent, out, err);
@@ -231,14 +276,17 @@ int redis_run(struct redis_link *l, enum redis_script script, const struct redis
 			*out = NULL;
 			v = AGAIN;
 		}
+		if (v == AGAIN && !l->c)
+			redis_failover(l); /* it may be stopped, and still take connections */
 		if (v == AGAIN && !l->moved.port)
 			nanosleep(&(struct timespec){ .tv_nsec = PAUSE_MS * 1000000l }, NULL);
 	} while ((v == AGAIN || v == AGAIN_WHOLE) && skv_now_us() < deadline);
 	assert((v == DONE) == (*out != NULL));
 	if (v == DONE)
 		return SKV_OK;
-	if (v != OVER || ever) /* the newest problem is the reason */
-		return skv_fail(err, ever ? SKV_E_UNKNOWN_OUTCOME : SKV_E_STORE_IO, "store", "within %u ms: %.200s",
-				l->store->url.timeout_ms, strdupa(err->message));
+	if (v != OVER || ever) /* the newest problem is reported */
+		return skv_fail(err, ever ? SKV_E_UNKNOWN_OUTCOME : SKV_E_STORE_IO, "store",
+				"within %u ms: %.200s", l->store->url.timeout_ms,
+				strdupa(err->message));
 	return err->status;
 }

@@ -1,7 +1,7 @@
 /*
- * redis_url.c - what --store redis://... says.
+ * redis_url.c - parses --store redis://... and rediss://... URLs.
  *
- * No state; any thread.
+ * Stateless; any thread.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -10,18 +10,23 @@
 
 #include "redis_store.h"
 
-#define SCHEME "redis://"
 #define DEFAULT_PORT 6379u
 
 static int refuse(struct skv_error *err, const char *what)
 {
-	return skv_fail(err, SKV_E_INVALID, "store",
-			"%s (redis://[user:password@]host:port[,host:port...][/prefix][?replicas=N&timeout_ms=N])", what);
+	return skv_fail(
+		err, SKV_E_INVALID, "store",
+		"%s (redis://[user:password@]host:port[,host:port...][/prefix][?replicas=N&"
+		"timeout_ms=N&force=1], or rediss:// for TLS, with ca_file=PATH&cert_file=PATH&"
+		"key_file=PATH&server_name=NAME too)",
+		what);
 }
 
 static int hex_digit(char c)
 {
-	return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower(c) - 'a' + 10 : -1;
+	return isdigit((unsigned char)c)    ? c - '0'
+	       : isxdigit((unsigned char)c) ? tolower(c) - 'a' + 10
+					    : -1;
 }
 
 /* %XX, for passwords with '@' and '/'. False: malformed, or too long. */
@@ -86,7 +91,9 @@ bool redis_node_parse(const char *text, size_t n, struct redis_node *out)
 	if (host_n == 0 || host_n > REDIS_HOST_MAX)
 		return false;
 	port = after + 1;
-	if (after < end && (*after != ':' || !parse_number(port, (size_t)(end - port), 65535, &number) || number == 0))
+	if (after < end &&
+	    (*after != ':' || !parse_number(port, (size_t)(end - port), 65535, &number) ||
+	     number == 0))
 		return false;
 	memcpy(out->host, host, host_n);
 	out->host[host_n] = '\0';
@@ -103,7 +110,7 @@ static int parse_nodes(const char *text, size_t n, struct redis_url *out, struct
 		const char *stop = comma ? comma : end;
 
 		if (out->n == REDIS_NODES)
-			return refuse(err, "more addresses than are remembered");
+			return refuse(err, "too many addresses");
 		if (!redis_node_parse(text, (size_t)(stop - text), &out->node[out->n]))
 			return refuse(err, "an address is not host:port");
 		out->n++;
@@ -123,28 +130,115 @@ static int parse_login(const char *text, size_t n, struct redis_url *out, struct
 	return SKV_OK;
 }
 
+/* An option's text, between '=' and '&'. */
+struct value {
+	const char *text;
+	size_t n;
+};
+
+static int parse_replicas(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	uint64_t n;
+
+	if (!parse_number(v.text, v.n, REDIS_NODES, &n))
+		return refuse(err, "replicas is not a number from 0 to 64");
+	out->replicas = (uint32_t)n;
+	return SKV_OK;
+}
+
+static int parse_timeout(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	uint64_t n;
+
+	if (!parse_number(v.text, v.n, 600000, &n) || n < 10)
+		return refuse(err, "timeout_ms is not a number from 10 to 600000");
+	out->timeout_ms = (uint32_t)n;
+	return SKV_OK;
+}
+
+static int parse_force(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	uint64_t n;
+
+	if (!parse_number(v.text, v.n, 1, &n))
+		return refuse(err, "force is not 0 or 1");
+	out->force = n;
+	return SKV_OK;
+}
+
+static int parse_tls_text(struct value v, char *out, size_t size, struct skv_error *err)
+{
+	if (v.n == 0 || !decode(v.text, v.n, out, size))
+		return refuse(err, "a file or server_name is empty, malformed or too long "
+				   "('%' must be %25, '&' %26)");
+	return SKV_OK;
+}
+
+static int parse_ca(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	return parse_tls_text(v, out->tls.ca_file, sizeof out->tls.ca_file, err);
+}
+
+static int parse_cert(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	return parse_tls_text(v, out->tls.cert_file, sizeof out->tls.cert_file, err);
+}
+
+static int parse_key(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	return parse_tls_text(v, out->tls.key_file, sizeof out->tls.key_file, err);
+}
+
+static int parse_name(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	return parse_tls_text(v, out->tls.server_name, sizeof out->tls.server_name, err);
+}
+
+static const struct option {
+	const char *name;
+	int (*parse)(struct value v, struct redis_url *out, struct skv_error *err);
+	bool tls; /* of rediss:// only */
+} known[] = {
+	{ "replicas", parse_replicas, false },
+	{ "timeout_ms", parse_timeout, false },
+	{ "force", parse_force, false },
+	{ "ca_file", parse_ca, true },
+	{ "cert_file", parse_cert, true },
+	{ "key_file", parse_key, true },
+	{ "server_name", parse_name, true },
+};
+
+static int parse_option(const char *text, size_t n, struct redis_url *out, struct skv_error *err)
+{
+	const char *is = memchr(text, '=', n);
+	const size_t name_n = is ? (size_t)(is - text) : n;
+	const struct value v = { is ? is + 1 : "", is ? n - name_n - 1 : 0 };
+
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		const struct option *o = &known[i];
+
+		if (strlen(o->name) == name_n && memcmp(o->name, text, name_n) == 0)
+			return o->tls && !out->tls.on
+				       ? refuse(err, "files and server_name are for rediss://")
+				       : o->parse(v, out, err);
+	}
+	return refuse(err, "the only options are replicas, timeout_ms and force, and of rediss:// "
+			   "ca_file, cert_file, key_file and server_name");
+}
+
 static int parse_options(const char *text, struct redis_url *out, struct skv_error *err)
 {
-	while (*text) {
-		size_t n = strcspn(text, "&");
-		const char *is = memchr(text, '=', n);
-		size_t name_n = is ? (size_t)(is - text) : n, value_n = is ? n - name_n - 1 : 0;
-		uint64_t v;
+	int rc = SKV_OK;
 
-		if (name_n == 8 && memcmp(text, "replicas", 8) == 0) {
-			if (!is || !parse_number(is + 1, value_n, REDIS_NODES, &v))
-				return refuse(err, "replicas is not a number from 0 to 64");
-			out->replicas = (uint32_t)v;
-		} else if (name_n == 10 && memcmp(text, "timeout_ms", 10) == 0) {
-			if (!is || !parse_number(is + 1, value_n, 600000, &v) || v < 10)
-				return refuse(err, "timeout_ms is not a number from 10 to 600000");
-			out->timeout_ms = (uint32_t)v;
-		} else {
-			return refuse(err, "there are no options but replicas and timeout_ms");
-		}
+	while (rc == SKV_OK && *text) {
+		size_t n = strcspn(text, "&");
+
+		rc = parse_option(text, n, out, err);
 		text += n + (text[n] == '&');
 	}
-	return SKV_OK;
+	if (rc == SKV_OK && !*out->tls.cert_file != !*out->tls.key_file)
+		rc = refuse(err, "cert_file and key_file go together");
+	return rc;
 }
 
 static int parse_prefix(const char *text, size_t n, struct redis_url *out, struct skv_error *err)
@@ -155,7 +249,7 @@ static int parse_prefix(const char *text, size_t n, struct redis_url *out, struc
 		return refuse(err, "the prefix is longer than 64 characters");
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
-			return refuse(err, "the prefix is of A-Z a-z 0-9 . _ -");
+			return refuse(err, "the prefix may hold only A-Z a-z 0-9 . _ -");
 	memcpy(out->prefix, text, n);
 	out->prefix[n] = '\0';
 	return SKV_OK;
@@ -163,18 +257,22 @@ static int parse_prefix(const char *text, size_t n, struct redis_url *out, struc
 
 int redis_url_parse(const char *text, struct redis_url *out, struct skv_error *err)
 {
-	const char *rest = text + strlen(SCHEME), *slash, *at;
+	const bool tls = strncmp(text, "rediss://", 9) == 0;
+	const char *rest, *slash, *at;
 	size_t authority, path;
 	int rc;
 
 	*out = (struct redis_url){ .prefix = "slabkv", .replicas = 1, .timeout_ms = 3000 };
-	if (strncmp(text, SCHEME, strlen(SCHEME)) != 0)
-		return refuse(err, "the store is not redis://...");
+	out->tls.on = tls;
+	if (!tls && strncmp(text, "redis://", 8) != 0)
+		return refuse(err, "a store is a file or redis://... (with TLS rediss://...)");
+	rest = text + (tls ? 9 : 8);
 	authority = strcspn(rest, "/?");
 	at = memrchr(rest, '@', authority);
 	rc = at ? parse_login(rest, (size_t)(at - rest), out, err) : SKV_OK;
 	if (rc == SKV_OK)
-		rc = parse_nodes(at ? at + 1 : rest, authority - (at ? (size_t)(at + 1 - rest) : 0), out, err);
+		rc = parse_nodes(at ? at + 1 : rest, authority - (at ? (size_t)(at + 1 - rest) : 0),
+				 out, err);
 	slash = rest + authority;
 	if (rc == SKV_OK && *slash == '/') {
 		slash++;

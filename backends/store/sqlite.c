@@ -14,11 +14,12 @@
  * a checkpoint's id is never used twice, so a late writer that lost its partition can only write
  * waste.
  *
- * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL, and with SKV_APPEND_LATER: appends are
- * written to the WAL without a sync (they survive kill -9), and skv_store_sync, or a commit with one, syncs the WAL. All else but
- * housekeeping commits with a sync in both modes. A WAL is only reused after its pages are synced in
- * the database file, so the journal that power loss leaves is always a prefix; after a sync that
- * failed it is not reused at all by that process.
+ * FULL: a commit syncs the WAL before it is seen or acknowledged. NORMAL, and with
+ * SKV_APPEND_LATER: appends are written to the WAL without a sync (they survive kill -9), and
+ * skv_store_sync, or a commit with one, syncs the WAL. All else but housekeeping commits with a
+ * sync in both modes. A WAL is only reused after its pages are synced in the database file, so
+ * the journal that power loss leaves is always a prefix; after a sync that failed it is not
+ * reused at all by that process.
  *
  * What it cannot do: a process that is stopped inside a commit keeps SQLite's write lock until it
  * goes on or dies; others open and read meanwhile, and their writes fail after BUSY_MS with nothing
@@ -47,5 +48,7 @@ const struct skv_store_ops skv_store_sqlite = {
 	.checkpoint_commit = sqlite_checkpoint_commit,
 	.checkpoint_abort = sqlite_checkpoint_abort,
 	.load = sqlite_load,
+	.follow = sqlite_follow,
+	.renewed = sqlite_renewed,
 	.stats = sqlite_stats,
 };

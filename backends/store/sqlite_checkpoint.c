@@ -186,7 +186,7 @@ static int read_total(struct db *d, uint32_t partition, const struct head *h, ui
 		*total = (uint64_t)sqlite3_column_int64(st, 0);
 	else if (code == SQLITE_DONE)
 		rc = skv_fail(err, SKV_E_CONFLICT, "upto_seq",
-			      "the journal does not reach from %llu to %llu",
+			      "the journal does not cover %llu to %llu",
 			      (unsigned long long)h->upto_seq, (unsigned long long)seq);
 	else
 		rc = db_fail(d, err, "journal");

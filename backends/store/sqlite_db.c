@@ -218,15 +218,16 @@ static int commit(struct db *d, struct skv_error *err)
 	return SKV_E_UNKNOWN_OUTCOME;
 }
 
-/* Outside of a transaction. SQLite takes this pragma in when it is prepared, so it has no statement to keep; it
- * changes only where calls of both kinds alternate. */
+/* Outside of a transaction. SQLite takes this pragma in when it is prepared, so it has no statement
+ * to keep; it changes only where calls of both kinds alternate. */
 static int set_later(struct db *d, bool later, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
 	assert(sqlite3_get_autocommit(d->handle)); /* it does not change inside of a transaction */
 	if (d->full && d->later != later)
-		rc = db_exec(d, later ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", err);
+		rc = db_exec(d, later ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL",
+			     err);
 	if (rc == SKV_OK)
 		d->later = d->full && later;
 	return rc;
@@ -241,7 +242,8 @@ static int settle_once(struct db *d, struct skv_error *err)
 	ASSERT_IN_TX(d);
 	rc = db_ready(d, err);
 	if (rc == SKV_OK)
-		rc = d->full ? set_later(d, false, err) : db_exec(d, "PRAGMA synchronous = FULL", err);
+		rc = d->full ? set_later(d, false, err)
+			     : db_exec(d, "PRAGMA synchronous = FULL", err);
 	if (rc != SKV_OK)
 		return rc;
 	if (db_run(d, SQL_BEGIN_WRITE) != SQLITE_DONE)
@@ -256,7 +258,7 @@ static int settle_once(struct db *d, struct skv_error *err)
 		atomic_store(&d->file->unsettled, false);
 	if (rc == SKV_OK && !d->full)
 		db_drop(d); /* opens again as it was */
-	/* What was asked for has not begun, so nothing of it was changed. */
+	/* The requested transaction has not begun, so it changed nothing. */
 	if (rc == SKV_E_UNKNOWN_OUTCOME)
 		rc = skv_fail(err, SKV_E_STORE_IO, NULL, "the database cannot be written");
 	return rc;
@@ -274,9 +276,9 @@ static int settle(struct db *d, struct skv_error *err)
 	return rc;
 }
 
-/* A commit that syncs does so in its turn, and finds whatever was appended without one since the
- * last sync. What is there already is synced before the turn; a failure is remembered by the sync
- * itself. */
+/* A commit that syncs does so in its turn, together with everything appended without a sync since
+ * the last one. The part already written is synced before the turn; the sync itself records a
+ * failure. */
 static void sync_ahead(const struct db *d)
 {
 	struct sqlite_store *s = d->file->store;

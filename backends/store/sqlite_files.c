@@ -1,6 +1,6 @@
 /*
- * sqlite_files.c - what lies around the databases: the file system under them, their creation, and
- * the reserved space.
+ * sqlite_files.c - files around the databases: the file system, their creation, and the reserved
+ * space.
  *
  * Owns the file <path>-reserve. Any thread; no locks: truncating or filling the reserve twice does
  * no harm. Never opens a database file that exists: closing any descriptor of it would drop the
@@ -174,12 +174,13 @@ void reserve_make(struct sqlite_store *s)
 		return;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size < s->reserve_bytes) {
 		missing = s->reserve_bytes - (uint64_t)st.st_size;
-		/* Half of what is free at most: the space was given up for somebody who needs it.
-		 */
+		/* At most half of the free space: other writers needed what was released. */
 		if (files_free_bytes(s->main.path) / 2 >= missing && !fill(fd, s->reserve_bytes) &&
 		    ftruncate(fd, 0) != 0)
 			skv_log(SKV_LOG_WARN, "store", "cannot reserve space for urgent writes");
 	}
+	if (fstat(fd, &st) == 0)
+		atomic_store(&s->reserve_gone, (uint64_t)st.st_size < s->reserve_bytes);
 	close(fd);
 }
 
@@ -189,5 +190,11 @@ bool reserve_release(struct sqlite_store *s)
 
 	if (s->reserve_bytes == 0 || stat(s->reserve_path, &st) != 0 || st.st_size == 0)
 		return false;
+	atomic_store(&s->reserve_gone, true);
 	return truncate(s->reserve_path, 0) == 0;
+}
+
+bool reserve_only(struct sqlite_store *s)
+{
+	return atomic_load(&s->reserve_gone) && files_free_bytes(s->main.path) < s->reserve_bytes;
 }

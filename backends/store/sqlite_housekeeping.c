@@ -63,9 +63,9 @@ static int frames_of(const struct file *f)
 	return atomic_load_explicit(&f->wal_frames, memory_order_relaxed);
 }
 
-/* A sync that failed may have lost pages of the database file for good, and a later one would not
- * tell. The log still has them all: from here on it only grows, and the next recovery copies it from
- * its begin. */
+/* A failed sync may have lost pages of the database file, and a later sync would not report it. The
+ * log still has them all: from here on it only grows, and the next recovery copies it from its
+ * beginning. */
 static int copy_lost(struct db *d, struct skv_error *err)
 {
 	atomic_store(&d->file->copy_lost, true);
@@ -74,7 +74,7 @@ static int copy_lost(struct db *d, struct skv_error *err)
 			d->file->path);
 }
 
-/* Copies what is in the log into the database file; *copied gets the frames that are there now. */
+/* Copies the log into the database file; *copied is the number of frames that are there now. */
 static int copy_log(struct db *d, int *copied, struct skv_error *err)
 {
 	struct file *f = d->file;
@@ -82,7 +82,8 @@ static int copy_log(struct db *d, int *copied, struct skv_error *err)
 	int code;
 
 	assert(skv_mutex_held(&d->lock));
-	code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log, copied);
+	code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, &in_log,
+					 copied);
 	if (code == SQLITE_IOERR_FSYNC)
 		return copy_lost(d, err);
 	/* Busy: another process is at it. */
@@ -181,12 +182,13 @@ static int housekeeping_log(struct db *d, struct skv_error *err)
 void housekeeping_pace(const struct file *f)
 {
 	int frames = frames_of(f);
-	int ahead = frames - atomic_load_explicit(&f->wal_copied, memory_order_relaxed) - AHEAD_FRAMES;
+	int ahead =
+		frames - atomic_load_explicit(&f->wal_copied, memory_order_relaxed) - AHEAD_FRAMES;
 	int ms;
 
 	if (frames - LONG_FRAMES > ahead)
 		ahead = frames - LONG_FRAMES;
-	/* Whoever waits for housekeeping must see it get on. */
+	/* A commit that waits for housekeeping must see progress. */
 	if (ahead <= 0 || atomic_load_explicit(&f->wal_held, memory_order_relaxed) ||
 	    atomic_load(&f->copy_lost))
 		return;
@@ -319,7 +321,8 @@ static int drop_slice(struct db *d, uint32_t partition, const struct head *h, bo
 static int take_partition(int64_t said, uint32_t from, uint32_t *found, struct skv_error *err)
 {
 	if (said < from || said > SKV_STORE_PARTITION_MAX)
-		return skv_fail(err, SKV_E_CORRUPT, NULL, "checkpoint of a partition %lld", (long long)said);
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "checkpoint of a partition %lld",
+				(long long)said);
 	*found = (uint32_t)said;
 	return SKV_OK;
 }

@@ -147,8 +147,14 @@ int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 	if (b.later)
 		atomic_store(&s->later, true);
 
-	if ((flags & SKV_APPEND_URGENT) == 0)
+	if ((flags & SKV_APPEND_URGENT) == 0) {
 		housekeeping_pace(&s->main);
+		if (reserve_only(s)) {
+			housekeeping_kick(s);
+			return skv_fail(err, SKV_E_STORE_FULL, NULL,
+					"the disk is full: what is left is for deletes");
+		}
+	}
 	rc = append_once(s, &b, err);
 	if (rc == SKV_OK && !synced)
 		atomic_fetch_add_explicit(&s->main.unsynced, n, memory_order_relaxed);
@@ -161,8 +167,8 @@ int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 	return append_once(s, &b, err);
 }
 
-/* SQLite gives out its handle of the log, so this goes through the VFS like every sync of its own.
- * Frames that a checkpoint has moved into the database file meanwhile were synced by it on both
+/* SQLite exposes its handle of the log, so this goes through the VFS like SQLite's own syncs.
+ * Frames that a checkpoint has meanwhile moved into the database file were synced by it on both
  * sides. */
 static int sync_log(struct db *d, struct skv_error *err)
 {
@@ -189,9 +195,8 @@ int sqlite_sync(void *self, struct skv_error *err)
 	skv_mutex_lock(&s->sync.lock);
 	if (atomic_load(&s->sync_lost)) {
 		rc = skv_fail(err, SKV_E_STORE_IO, NULL,
-			      "an earlier sync of the database failed: what it should have saved "
-			      "cannot be told; "
-			      "restart the manager");
+			      "an earlier sync of the database failed, so its last changes "
+			      "may be lost: restart the manager");
 	} else {
 		atomic_store_explicit(&s->main.unsynced, 0, memory_order_relaxed);
 		rc = sync_log(&s->sync, err);

@@ -1,5 +1,5 @@
 /*
- * sqlite_load.c - reading a partition back: load, and the journal's size.
+ * sqlite_load.c - loads a partition, and computes the journal's size.
  *
  * Load opens connections of its own and gives them back at its end, so it waits for nobody, keeps
  * no cache, and its sink may call the store. It trusts nothing: every slice and row must carry the
@@ -8,6 +8,8 @@
  * Any thread. Holds only the locks of its own connections.
  */
 #include "sqlite_store.h"
+
+#define FOLLOW_BYTES (1u << 20) /* of one call */
 
 struct load {
 	uint32_t partition;
@@ -152,58 +154,64 @@ static int deliver_slices(struct load *l)
 	return rc;
 }
 
-static int deliver_record(struct load *l, sqlite3_stmt *st, struct tail *last)
+static int deliver_record(struct db *d, sqlite3_stmt *st, struct tail *last,
+			  const struct skv_load_sink *sink, struct skv_error *err)
 {
 	int64_t id = sqlite3_column_int64(st, 0);
 	uint64_t total = (uint64_t)sqlite3_column_int64(st, 1);
 	const void *bytes;
 	size_t n;
-	int rc = row_bytes(&l->main, st, 3, &bytes, &n, l->err);
+	int rc = row_bytes(d, st, 3, &bytes, &n, err);
 
 	if (rc != SKV_OK)
 		return rc;
 	if (journal_seq(id) != last->seq + 1)
-		return skv_fail(l->err, SKV_E_CORRUPT, NULL, "journal: record %llu is missing",
+		return skv_fail(err, SKV_E_CORRUPT, NULL, "journal: record %llu is missing",
 				(unsigned long long)last->seq + 1);
 	if ((uint64_t)sqlite3_column_int64(st, 2) != journal_sum(id, total, bytes, n) ||
 	    total != last->total + n)
-		return skv_fail(l->err, SKV_E_CORRUPT, NULL,
+		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"journal: record %llu does not match its checksum",
 				(unsigned long long)journal_seq(id));
-	*last = (struct tail){ journal_seq(id), total };
-	return l->sink->record(l->sink->ctx, last->seq, bytes, n);
+	rc = sink->record(sink->ctx, last->seq + 1, bytes, n);
+	if (rc == SKV_OK)
+		*last = (struct tail){ last->seq + 1, total };
+	return rc;
 }
 
-static int deliver_records(struct load *l)
+/* Those after *last, which it moves; the last of them takes what was delivered to `most` bytes. */
+static int deliver_records(struct db *d, uint32_t partition, struct tail *last, uint64_t most,
+			   const struct skv_load_sink *sink, struct skv_error *err)
 {
-	struct tail last = { l->head.upto_seq, l->head.upto_total };
-	sqlite3_stmt *st = db_stmt(&l->main, SQL_RECORDS);
-	bool at_end;
+	uint64_t begin = last->total;
+	sqlite3_stmt *st = db_stmt(d, SQL_RECORDS);
+	bool at_end = false;
 	int rc;
 
 	if (!st)
-		return db_fail(&l->main, l->err, "load");
-	sqlite3_bind_int64(st, 1, journal_id(l->partition, last.seq + 1));
-	sqlite3_bind_int64(st, 2, journal_id(l->partition, SKV_STORE_SEQ_MAX));
+		return db_fail(d, err, "load");
+	sqlite3_bind_int64(st, 1, journal_id(partition, last->seq + 1));
+	sqlite3_bind_int64(st, 2, journal_id(partition, SKV_STORE_SEQ_MAX));
 	do {
-		rc = next_row(&l->main, st, l->err);
+		rc = next_row(d, st, err);
 		at_end = rc == SKV_E_NOT_FOUND;
 		if (rc == SKV_OK)
-			rc = deliver_record(l, st, &last);
-	} while (rc == SKV_OK);
+			rc = deliver_record(d, st, last, sink, err);
+	} while (rc == SKV_OK && last->total - begin < most);
 	sqlite3_reset(st);
 	return at_end ? SKV_OK : rc;
 }
 
-int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
-		const struct skv_load_sink *sink, struct skv_error *err)
+/* *last gets the newest record that was delivered. */
+static int load_all(struct sqlite_store *s, uint32_t partition, uint64_t *base_seq,
+		    struct tail *last, const struct skv_load_sink *sink, struct skv_error *err)
 {
-	struct sqlite_store *s = self;
 	struct load l = { .partition = partition, .sink = sink, .err = err };
 	int rc;
 
 	skv_mutex_lock(&s->admin.lock);
-	rc = s->damage[0] ? skv_fail(err, SKV_E_CORRUPT, NULL, "%s (%s)", s->damage, s->main.path) : SKV_OK;
+	rc = s->damage[0] ? skv_fail(err, SKV_E_CORRUPT, NULL, "%s (%s)", s->damage, s->main.path)
+			  : SKV_OK;
 	skv_mutex_unlock(&s->admin.lock);
 	if (rc != SKV_OK)
 		return rc;
@@ -215,12 +223,76 @@ int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
 		rc = copies_check_pages(&l.main, err);
 		if (rc == SKV_OK)
 			rc = deliver_slices(&l);
+		*last = (struct tail){ l.head.upto_seq, l.head.upto_total };
 		if (rc == SKV_OK)
-			rc = deliver_records(&l);
+			rc = deliver_records(&l.main, partition, last, UINT64_MAX, sink, err);
 		views_end(&l);
 	}
 	db_destroy(&l.main);
 	db_destroy(&l.slices);
+	return rc;
+}
+
+int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
+		const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct tail last;
+
+	return load_all(self, partition, base_seq, &last, sink, err);
+}
+
+static int follow_from_nowhere(struct sqlite_store *s, uint32_t partition, struct skv_position *at,
+			       const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct tail last = { 0 };
+	uint64_t base = 0;
+	int rc = load_all(s, partition, &base, &last, sink, err);
+
+	if (rc == SKV_OK)
+		*at = (struct skv_position){ .known = true, .seq = last.seq, .newest = last.seq,
+					     .base = base, .total = last.total };
+	return rc;
+}
+
+/* On this host the journal only goes forward, but rows that a checkpoint has replaced go. */
+static int follow_in_view(struct db *d, uint32_t partition, struct skv_position *at,
+			  const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct tail newest, last = { at->seq, at->total };
+	struct head h;
+	int rc = read_head(d, partition, &h, err);
+
+	ASSERT_IN_READ(d);
+	if (rc == SKV_OK)
+		rc = read_tail(d, partition, &h, &newest, err);
+	if (rc != SKV_OK)
+		return rc;
+	if (newest.seq < at->seq || h.upto_seq > at->seq ||
+	    (newest.seq == at->seq && newest.total != at->total))
+		return skv_fail(err, SKV_E_CONFLICT, "seq", "record %llu is gone",
+				(unsigned long long)at->seq + 1);
+	at->newest = newest.seq;
+	at->base = h.upto_seq;
+	if (newest.seq > at->seq)
+		rc = deliver_records(d, partition, &last, FOLLOW_BYTES, sink, err);
+	at->seq = last.seq;
+	at->total = last.total;
+	return rc;
+}
+
+int sqlite_follow(void *self, uint32_t partition, struct skv_position *at,
+		  const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct sqlite_store *s = self;
+	int rc;
+
+	if (!at->known)
+		return follow_from_nowhere(s, partition, at, sink, err);
+	rc = read_begin(&s->admin, err);
+	if (rc != SKV_OK)
+		return rc;
+	rc = follow_in_view(&s->admin, partition, at, sink, err);
+	read_end(&s->admin);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /*
- * sqlite_open.c - opening and closing the SQLite store: whose file is it, which schema, make it
- * new.
+ * sqlite_open.c - opens and closes the SQLite store: checks the file and its schema, creates a new
+ * one.
  *
  * Owns the schema. A file is ours by SQLite's application id; one that is not ours is never
  * written, and neither is one of a newer schema. A new store is made in one transaction, so a crash
@@ -64,17 +64,19 @@ static const struct kind checkpoint_kind = { CHECKPOINT_APPLICATION_ID, checkpoi
 static int foreign(const struct file *f, struct skv_error *err)
 {
 	return skv_fail(err, SKV_E_FOREIGN, NULL,
-			"%s is not a store of slabkv; it stays untouched", f->path);
+			"%s is not a store of slabkv; it was left alone", f->path);
 }
 
 static int check_id(const struct file *f, uint32_t is, uint32_t version, uint32_t wanted,
 		    struct skv_error *err)
 {
 	if (is == FORMER_MAIN_APPLICATION_ID || is == FORMER_CHECKPOINT_APPLICATION_ID)
-		return skv_fail(err, SKV_E_FOREIGN, NULL,
-				"%s was written before the product was named slabkv, in a format that is no longer read; "
-				"it stays untouched: name another file with --store, and an empty storage directory",
-				f->path);
+		return skv_fail(
+			err, SKV_E_FOREIGN, NULL,
+			"%s was written before the product was named slabkv, in a format "
+			"that is no longer read; it was left alone: name another file with "
+			"--store, and an empty storage directory",
+			f->path);
 	if (is != wanted)
 		return foreign(f, err);
 	if (version > SCHEMA_VERSION)
@@ -105,9 +107,9 @@ static int64_t ask_number(sqlite3 *handle, const char *text)
 	return n;
 }
 
-/* The header has no application id: a new file of ours whose log holds it, an empty one, or
- * somebody's database. When it cannot be read without writing (a crash left it half made), the
- * caller goes on: make_or_check asks again, inside its transaction. */
+/* The header has no application id: a new file of ours whose log holds it, an empty file, or a
+ * foreign database. If it cannot be read without writing (after a crash halfway), the caller
+ * continues: make_or_check checks again, inside its transaction. */
 static int look_inside(sqlite3 *handle, const struct file *f, uint32_t wanted,
 		       struct skv_error *err)
 {
@@ -180,14 +182,16 @@ static int use_wal_once(struct db *d, bool *busy, struct skv_error *err)
 		mode = (const char *)sqlite3_column_text(st, 0);
 	}
 	if (rc == SKV_OK && (!mode || strcmp(mode, "wal") != 0))
-		rc = skv_fail(err, SKV_E_UNSUPPORTED, NULL,
-			      "%s: a write-ahead log is not possible here", d->file->path);
+		rc = skv_fail(
+			err, SKV_E_UNSUPPORTED, NULL,
+			"%s: no write-ahead log is possible here: put the store on a local disk",
+			d->file->path);
 	sqlite3_finalize(st);
 	return rc;
 }
 
-/* Of several that turn a new file's log on at once, SQLite sends all but one away without waiting.
- */
+/* When several connections enable a new file's log together, SQLite refuses all but one without
+ * waiting. */
 static int use_wal(struct db *d, struct skv_error *err)
 {
 	const struct timespec moment = { 0, 5000000 };
@@ -238,8 +242,8 @@ static int check_schema(struct db *d, const struct kind *kind, bool *empty, stru
 			kind->application_id, err);
 }
 
-/* Asks again inside the transaction: of two that open a new file at once, the second finds the
- * first one's schema. */
+/* Checks again inside the transaction: if two open a new file together, the second finds the schema
+ * of the first. */
 static int make_or_check(struct db *d, const struct kind *kind, uint64_t id, struct skv_error *err)
 {
 	bool empty = false;

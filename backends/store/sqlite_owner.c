@@ -19,7 +19,7 @@
 #include "sqlite_store.h"
 
 struct lease {
-	char owner[192]; /* "" = nobody */
+	char owner[192]; /* "" = no owner */
 	char boot_id[37];
 	uint64_t fence;
 	uint64_t expires_ms;
@@ -79,14 +79,25 @@ int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_err
 static bool waited_out(struct sqlite_store *s, uint32_t partition, const struct lease *l,
 		       uint64_t now)
 {
-	const size_t n = sizeof s->sightings / sizeof s->sightings[0];
-	struct sighting *at = &s->sightings[partition % n];
+	struct sighting *at = &s->sightings[partition % SIGHTINGS];
 
 	assert(skv_mutex_held(&s->admin.lock));
 	if (!at->used || at->partition != partition || at->fence != l->fence ||
 	    at->expires_ms != l->expires_ms)
 		*at = (struct sighting){ partition, l->fence, l->expires_ms, now, true };
 	return now - at->seen_ms >= l->ttl_ms;
+}
+
+uint64_t sqlite_renewed(void *self, uint32_t partition)
+{
+	struct sqlite_store *s = self;
+	const struct sighting *at = &s->sightings[partition % SIGHTINGS];
+	uint64_t seen;
+
+	skv_mutex_lock(&s->admin.lock);
+	seen = at->used && at->partition == partition ? at->seen_ms : 0;
+	skv_mutex_unlock(&s->admin.lock);
+	return seen;
 }
 
 static bool same_host(const char *a, const char *b)
@@ -99,11 +110,14 @@ static bool same_host(const char *a, const char *b)
 static bool may_take(struct sqlite_store *s, uint32_t partition, const char *owner,
 		     const struct lease *l, uint64_t now)
 {
+	bool over;
+
 	if (l->owner[0] == '\0' || strcmp(l->owner, owner) == 0)
 		return true;
+	over = waited_out(s, partition, l, now); /* always, so that it sees each renewal */
 	if (strcmp(l->boot_id, s->boot_id) == 0)
 		return now >= l->expires_ms || skv_owner_is_dead(l->owner);
-	return same_host(l->owner, owner) || waited_out(s, partition, l, now);
+	return same_host(l->owner, owner) || over;
 }
 
 struct wish {
@@ -144,7 +158,7 @@ static int write_lease(struct sqlite_store *s, const struct wish *w, uint64_t fe
 	if (db_done(st) != SQLITE_DONE)
 		return db_fail(&s->admin, err, "owner");
 	if (s->damage[0])
-		return SKV_OK; /* nobody writes over it: the next one finds it, too */
+		return SKV_OK; /* not overwritten: the next owner finds it, too */
 	st = db_stmt(&s->admin, SQL_UNBUILD);
 	if (!st)
 		return db_fail(&s->admin, err, "checkpoint");
@@ -204,10 +218,9 @@ static int change_lease(struct db *d, sqlite3_stmt *st, uint32_t partition, stru
 	return SKV_OK;
 }
 
-int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
-		 struct skv_error *err)
+static int renew_once(struct sqlite_store *s, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		      struct skv_error *err)
 {
-	struct sqlite_store *s = self;
 	uint64_t now = skv_now_ms(s->clock);
 	sqlite3_stmt *st;
 	int rc = tx_begin(&s->admin, err);
@@ -225,6 +238,18 @@ int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms
 		rc = db_fail(&s->admin, err, "owner");
 	}
 	return tx_end(&s->admin, rc, err);
+}
+
+int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
+		 struct skv_error *err)
+{
+	struct sqlite_store *s = self;
+	int rc = renew_once(s, partition, fence, ttl_ms, err);
+
+	if (rc != SKV_E_STORE_FULL || !reserve_release(s))
+		return rc;
+	skv_error_clear(err); /* lookups go on where the disk is full */
+	return renew_once(s, partition, fence, ttl_ms, err);
 }
 
 int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)

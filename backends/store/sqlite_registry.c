@@ -2,8 +2,8 @@
  * sqlite_registry.c - the registry of the SQLite store: small documents by key, with versions.
  *
  * Owns nothing; works through the admin connection, whose commits sync in both modes. Any thread. A
- * compare-and-set is one write transaction, which looks at the fence first, so it holds against other
- * processes as well.
+ * compare-and-set is one write transaction, which looks at the fence first, so it holds against
+ * other processes as well.
  */
 #include <assert.h>
 #include <string.h>

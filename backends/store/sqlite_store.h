@@ -1,5 +1,5 @@
 /*
- * sqlite_store.h - inside of the SQLite store: its two files, its connections, its transactions.
+ * sqlite_store.h - internals of the SQLite store: its two files, connections, transactions.
  *
  * Locks, in the order in which they may be taken:
  *   db.lock    one thread at a time on a connection (they are opened without SQLite's own mutex)
@@ -98,8 +98,8 @@ struct file {
 	struct sqlite_store *store;
 	char *path;
 	struct skv_mutex turn;
-	/* A commit failed in a way that may have left its frames in the log: dead for whoever has
-	 * the database open, but a recovery would find them. The next transaction writes over them
+	/* A commit failed in a way that may have left its frames in the log: invisible to open
+	 * connections, but a recovery would find them. The next transaction overwrites them
 	 * first. */
 	_Atomic bool unsettled;
 	_Atomic int wal_frames; /* in the log at the newest commit of this process */
@@ -113,7 +113,7 @@ struct file {
 /* One connection. */
 struct db {
 	struct file *file;
-	bool full; /* a commit syncs the log, unless tx_begin_later was asked not to */
+	bool full; /* a commit syncs the log, except after tx_begin_later without sync */
 	struct skv_mutex lock;
 	bool later; /* lock; of a full one: it is set not to sync now */
 	sqlite3 *handle;               /* lock; NULL until used, and after an unknown outcome */
@@ -121,6 +121,7 @@ struct db {
 };
 
 /* Another host's lease as this store saw it first; guarded by admin.lock. */
+#define SIGHTINGS 8
 struct sighting {
 	uint32_t partition;
 	uint64_t fence, expires_ms;
@@ -153,10 +154,11 @@ struct sqlite_store {
 	char boot_id[37];
 	char *reserve_path;
 	uint64_t reserve_bytes;
+	_Atomic bool reserve_gone; /* it was given back to the disk, and not made again yet */
 	_Atomic bool later;     /* FULL: something was appended without a sync */
 	_Atomic bool sync_lost; /* a sync failed: what it should have covered may be gone */
 	_Atomic bool owned;     /* this object acquired a partition: it keeps the house */
-	struct sighting sightings[8];
+	struct sighting sightings[SIGHTINGS];
 	char damage[COPIES_DAMAGE]; /* admin.lock: what the newest acquire found; "" = nothing */
 	struct keep keep;
 };
@@ -168,7 +170,7 @@ void db_init(struct db *d, struct file *f, bool full);
 /* Closes the connection if it is open; it opens again when it is next used. */
 void db_drop(struct db *d);
 void db_destroy(struct db *d);
-/* Opens when it is not open. Caller holds d->lock, or nobody else knows `d` yet. */
+/* Opens `d` if it is closed. Caller holds d->lock, or `d` is not shared yet. */
 int db_ready(struct db *d, struct skv_error *err);
 /* Runs SQL text (schema, pragmas). */
 int db_exec(struct db *d, const char *text, struct skv_error *err);
@@ -200,10 +202,9 @@ void read_end(struct db *d);
 int sqlite_store_open(const struct skv_store_options *o, void **self, struct skv_error *err);
 void sqlite_store_close(void *self);
 
-/* ---- sqlite_files.c: what lies around the databases
- * -------------------------------------------------- */
+/* ---- sqlite_files.c: the files around the databases ------------------------------------------ */
 
-/* SKV_E_UNSUPPORTED when the path lies on a file system that several machines share. */
+/* SKV_E_UNSUPPORTED if the path is on a file system that several machines share. */
 int files_check_local(const char *path, struct skv_error *err);
 bool files_type_is_shared(unsigned long type); /* statfs(2) f_type */
 /* Makes the file, empty, mode 0600, if there is none. */
@@ -213,6 +214,8 @@ uint64_t files_free_bytes(const char *path); /* UINT64_MAX if unknown */
 void reserve_make(struct sqlite_store *s);
 /* Gives the space back to the disk. False when there was none. */
 bool reserve_release(struct sqlite_store *s);
+/* What is left on the disk is for urgent writes: deletes, and the ownership. */
+bool reserve_only(struct sqlite_store *s);
 
 /* ---- the calls, by subject
  * ---------------------------------------------------------------------------- */
@@ -230,6 +233,7 @@ int sqlite_acquire(void *self, uint32_t partition, const char *owner, uint32_t t
 		   uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err);
 int sqlite_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
 		 struct skv_error *err);
+uint64_t sqlite_renewed(void *self, uint32_t partition);
 int sqlite_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
 /* Inside a transaction or a read: SKV_E_FENCED unless `fence` is the newest. */
 int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_error *err);
@@ -237,8 +241,8 @@ int check_fence(struct db *d, uint32_t partition, uint64_t fence, struct skv_err
 /* ---- sqlite_copies.c
  * ----------------------------------------------------------------------------------- */
 
-/* Inside a transaction, before it writes: makes the copies where there are none; `damage` tells of rows that differ from
- * theirs, "" if none do. */
+/* Inside a transaction, before it writes: makes the copies where there are none; `damage` tells of
+ * rows that differ from theirs, "" if none do. */
 int copies_keep(struct db *d, char damage[COPIES_DAMAGE], struct skv_error *err);
 /* Inside a read: SKV_E_CORRUPT when pages do not hold together. */
 int copies_check_pages(struct db *d, struct skv_error *err);
@@ -279,6 +283,8 @@ int sqlite_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
 
 int sqlite_load(void *self, uint32_t partition, uint64_t *base_seq,
 		const struct skv_load_sink *sink, struct skv_error *err);
+int sqlite_follow(void *self, uint32_t partition, struct skv_position *at,
+		  const struct skv_load_sink *sink, struct skv_error *err);
 int sqlite_stats(void *self, uint32_t partition, struct skv_store_stats *out,
 		 struct skv_error *err);
 
@@ -290,7 +296,8 @@ void housekeeping_stop(struct sqlite_store *s);
 void housekeeping_kick(struct sqlite_store *s);
 /* Frames in a log from which the thread is woken. */
 #define KEEP_WAL_FRAMES 1024 /* 4 MiB */
-#define KEEP_COPY_FRAMES 256 /* and so many of them not copied: SQLite sorts up to 4096 frames for each copy */
+#define KEEP_COPY_FRAMES \
+	256 /* and so many of them not copied: SQLite sorts up to 4096 frames for each copy */
 /* Waits a few milliseconds when appends run away from the thread. */
 void housekeeping_pace(const struct file *f);
 

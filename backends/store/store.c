@@ -86,9 +86,16 @@ static int finish(struct skv_store *s, const struct call *c, int rc)
 	return finish_any(s, c, rc);
 }
 
-/* ---- which one it is --------------------------------------------------------------------------- */
+/* ---- which one it is ------------------------------------------------------------------------- */
 
-static bool is_url(const char *text) { return strncmp(text, "redis:", 6) == 0; }
+/* Whatever has a scheme is no file, be it only to be refused, without its password. */
+static bool is_url(const char *text)
+{
+	const size_t n = strcspn(text, ":/.");
+
+	return strncmp(text, "redis:", 6) == 0 || strncmp(text, "rediss:", 7) == 0 ||
+	       (n > 0 && strncmp(text + n, "://", 3) == 0);
+}
 
 const struct skv_store_ops *skv_store_backend(const char *text, const char **path)
 {
@@ -101,7 +108,8 @@ const struct skv_store_ops *skv_store_backend(const char *text, const char **pat
 void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX])
 {
 	const char *after = strstr(text, "//");
-	const char *at = is_url(text) && after ? memrchr(after, '@', strcspn(after + 2, "/?") + 2) : NULL;
+	const char *at =
+		is_url(text) && after ? memrchr(after, '@', strcspn(after + 2, "/?") + 2) : NULL;
 
 	if (at)
 		snprintf(out, SKV_STORE_SHOWN_MAX, "%.*s%s", (int)(after + 2 - text), text, at + 1);
@@ -450,6 +458,28 @@ int skv_store_load(struct skv_store *s, uint32_t partition, uint64_t *base_seq,
 	if (rc == SKV_OK)
 		rc = s->ops->load(s->self, partition, base_seq, sink, c.err);
 	return finish_any(s, &c, rc);
+}
+
+int skv_store_follow(struct skv_store *s, uint32_t partition, struct skv_position *at,
+		     const struct skv_load_sink *sink, struct skv_error *err)
+{
+	struct call c;
+	int rc;
+
+	assert(at && sink && sink->slice && sink->record);
+	assert(at->known || at->seq == 0);
+	call_begin(&c, "follow", err);
+	rc = check_partition(partition, c.err);
+	if (rc == SKV_OK)
+		rc = s->ops->follow ? s->ops->follow(s->self, partition, at, sink, c.err)
+				    : SKV_E_UNSUPPORTED;
+	assert(rc != SKV_OK || (at->known && at->seq <= at->newest));
+	return finish_any(s, &c, rc);
+}
+
+uint64_t skv_store_renewed_ms(struct skv_store *s, uint32_t partition)
+{
+	return s->ops->renewed ? s->ops->renewed(s->self, partition) : 0;
 }
 
 int skv_store_stats_get(struct skv_store *s, uint32_t partition, struct skv_store_stats *out,

@@ -1,4 +1,4 @@
-/* args.c - parses values of options. Strict: a value is taken whole or refused. No state. */
+/* args.c - parses option values strictly: the whole text is valid or refused. Stateless. */
 #include "args.h"
 
 #include <assert.h>
@@ -46,6 +46,29 @@ bool skv_args_size(const char *text, uint64_t *out)
 	return true;
 }
 
+bool skv_args_duration(const char *text, uint64_t *s)
+{
+	static const struct {
+		char unit;
+		uint64_t s;
+	} units[] = { { 'd', 86400 }, { 'h', 3600 }, { 'm', 60 }, { 's', 1 } };
+	char digits[16];
+	const size_t n = strspn(text, "0123456789");
+	uint64_t value;
+
+	if (n == 0 || n >= sizeof digits || !text[n] || text[n + 1])
+		return false;
+	memcpy(digits, text, n);
+	digits[n] = '\0';
+	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+		if (units[i].unit != text[n] || !skv_args_number(digits, 1, 36500, &value))
+			continue;
+		*s = value * units[i].s;
+		return true;
+	}
+	return false;
+}
+
 bool skv_args_factor(const char *text, double *out)
 {
 	char *end;
@@ -64,7 +87,8 @@ bool skv_args_key_form(const char *text, enum slabkv_key_form *out)
 {
 	static const char *const names[] = { "string", "int", "hex" };
 
-	_Static_assert(SLABKV_KEYS_STRING == 0 && SLABKV_KEYS_INT == 1 && SLABKV_KEYS_WIDE == 2, "the order of names");
+	_Static_assert(SLABKV_KEYS_STRING == 0 && SLABKV_KEYS_INT == 1 && SLABKV_KEYS_WIDE == 2,
+		       "the order of names");
 	for (int i = 0; i < 3; i++) {
 		if (strcmp(text, names[i]) == 0) {
 			*out = (enum slabkv_key_form)i;
@@ -120,7 +144,8 @@ void skv_args_keys_free(struct skv_args_keys *k)
 
 struct slabkv_keys skv_args_keys_of(const struct skv_args_keys *k)
 {
-	assert(k->n <= SLABKV_MAX_KEYS && (k->n == 0 || k->strings)); /* parsed, or never begun */
+	assert(k->n <= SLABKV_MAX_KEYS && (k->n == 0 || k->strings)); /* parsed, or never
+								       * initialised */
 	if (k->form == SLABKV_KEYS_INT)
 		return slabkv_keys_ints(k->ints, k->n);
 	if (k->form == SLABKV_KEYS_WIDE)

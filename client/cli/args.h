@@ -11,6 +11,8 @@
 bool skv_args_size(const char *text, uint64_t *out);
 /* A decimal number in [min, max]. */
 bool skv_args_number(const char *text, uint64_t min, uint64_t max, uint64_t *out);
+/* "90d", "12h", "30m", "45s", in seconds. */
+bool skv_args_duration(const char *text, uint64_t *s);
 /* A positive decimal fraction, e.g. "0.5". */
 bool skv_args_factor(const char *text, double *out);
 

@@ -1,4 +1,4 @@
-/* ask.c - what a person is asked, and what a mistyped word may have meant. No state. */
+/* ask.c - confirmation prompts, and suggestions for mistyped words. Stateless. */
 #include "cli.h"
 
 #include <assert.h>
@@ -46,7 +46,8 @@ static unsigned distance(const char *a, const char *b)
 				least = d[i - 1][k] + 1;
 			if (d[i][k - 1] + 1 < least)
 				least = d[i][k - 1] + 1;
-			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] && d[i - 2][k - 2] + 1 < least)
+			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1] &&
+			    d[i - 2][k - 2] + 1 < least)
 				least = d[i - 2][k - 2] + 1;
 			d[i][k] = least;
 		}
@@ -59,12 +60,13 @@ void skv_cli_nearest(const char *word, const char *candidate, struct skv_nearest
 {
 	unsigned d = distance(word, candidate), most = strlen(word) < 4 ? 1 : 2;
 
-	assert(!best->word || best->distance <= most); /* the same word all the time */
+	assert(!best->word || best->distance <= most); /* the same input word every time */
 	if (d <= most && (!best->word || d < best->distance))
 		*best = (struct skv_nearest){ candidate, d };
 }
 
-int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *word, const char *const *known)
+int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *word,
+		    const char *const *known)
 {
 	struct skv_nearest best = { 0 };
 	char list[256] = "";
@@ -75,6 +77,7 @@ int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *wor
 		assert(n < sizeof list); /* our own tables are short */
 	}
 	if (best.word)
-		return skv_cli_usage(cli, "there is no %s '%s'; did you mean %s?", what, word, best.word);
+		return skv_cli_usage(cli, "there is no %s '%s'; did you mean %s?", what, word,
+				     best.word);
 	return skv_cli_usage(cli, "there is no %s '%s': %s", what, word, list);
 }

@@ -1,10 +1,11 @@
 /*
- * bench.c - slabkv bench: how many calls a manager answers, how fast, at what CPU cost.
+ * bench.c - slabkv bench: calls per second, latency and CPU cost of a manager.
  *
- * Threads share one handle and repeat one operation for some seconds; each has its own histogram.
- * The manager's CPU time is read from /proc when its process is named and on this machine; the
- * client's own work competes with it there, which the printed number of cores puts into proportion.
- * A call that the manager refuses for lack of room is counted, not fatal: it lowers the success ratio.
+ * Threads share one handle and repeat one operation for some seconds; each has its own
+ * histogram. The manager's CPU time is read from /proc when its process is named and on this
+ * machine; the client's own work competes with it there, which the printed number of cores puts
+ * into proportion. A call that the manager refuses for lack of room is counted, not fatal: it
+ * lowers the success ratio.
  */
 #include "bench.h"
 
@@ -46,13 +47,14 @@ static void add_call(struct skv_bench_outcome *o, const struct skv_bench_call *c
 	}
 }
 
-/* With --rate: until this thread's part of it may go on. */
+/* With --rate: when this thread may send its next call. */
 static uint64_t pace(const struct worker *w, uint64_t now)
 {
 	const struct skv_bench *b = w->call.b;
 	uint64_t due = w->begin_us + (b->rate ? w->o.asked * b->n_clients * 1000000 / b->rate : 0);
 
-	for (due = due < w->end_us ? due : w->end_us; now < due && !atomic_load(&b->stop); now = skv_now_us()) {
+	for (due = due < w->end_us ? due : w->end_us; now < due && !atomic_load(&b->stop);
+	     now = skv_now_us()) {
 		uint64_t left = due - now < 10000 ? due - now : 10000;
 
 		nanosleep(&(struct timespec){ .tv_nsec = (long)left * 1000 }, NULL);
@@ -185,7 +187,8 @@ static int bench_block_size(struct skv_bench *b, struct worker *w, json_t *rows)
 	while (opened < b->n_clients && skv_bench_data_open(&w[opened].call))
 		opened++;
 	if (opened < b->n_clients)
-		rc = skv_cli_usage(b->cli, "out of memory for %u x %u blocks", b->n_clients, b->keys);
+		rc = skv_cli_usage(b->cli, "out of memory for %u x %u blocks", b->n_clients,
+				   b->keys);
 	else
 		rc = bench_one(b, &skv_bench_put, w, rows);
 	if (rc == SKV_EXIT_OK)

@@ -1,4 +1,4 @@
-/* bench.h - what the files of `slabkv bench` share: the run, an operation, a worker's call. */
+/* bench.h - shared by the files of `slabkv bench`: the run, an operation, a worker's call. */
 #ifndef SKV_CLI_BENCH_H
 #define SKV_CLI_BENCH_H
 
@@ -30,7 +30,8 @@ struct skv_bench {
 	uint32_t n_data;
 	uint32_t n_clients;
 	double seconds;
-	uint64_t rate; /* blocks a second that all threads ask for together; 0 = as many as they can */
+	uint64_t rate; /* blocks a second that all threads ask for together; 0 = as many as they
+			  can */
 	double hits; /* part of the keys of a lookup that are there */
 	enum slabkv_mode mode;
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */
@@ -60,7 +61,8 @@ struct skv_bench {
 struct skv_bench_call {
 	struct skv_bench *b;
 	const struct skv_bench_op *op;
-	struct skv_wire *wire[2]; /* of an API that the library does not speak: over JSON, over gRPC */
+	struct skv_wire *wire[2]; /* of an API that the library does not
+				     speak: over JSON, over gRPC */
 	uint64_t *ids; /* room for the largest --keys */
 	uint8_t *buffers; /* data: room for b->keys blocks; of `pool` */
 	struct slabkv_pool *pool;
@@ -98,8 +100,8 @@ struct skv_bench_outcome {
 
 /* ---- bench_ops.c: metadata ------------------------------------------------------------------- */
 
-/* Adds the operations of b->api with this name to b->ops; all of them if NULL. With --codec only those over that
- * codec. False when there is none, or no room. */
+/* Adds the operations of b->api with this name to b->ops; all of them if NULL. With --codec only
+ * those over that codec. False when there is none, or no room. */
 bool skv_bench_op_add(struct skv_bench *b, const char *option);
 /* Fills c->ids with b->keys blocks that a lookup asks for; how many of them are there. */
 uint32_t skv_bench_name_hits(struct skv_bench_call *c);
@@ -122,7 +124,7 @@ void skv_bench_data_remove(struct skv_bench *b);
 bool skv_bench_data_open(struct skv_bench_call *c);
 void skv_bench_data_close(struct skv_bench_call *c);
 
-/* ---- bench_kvcm.c: the calls of KVCM's clients ------------------------------------------------- */
+/* ---- bench_kvcm.c: the calls of KVCM's clients ----------------------------------------------- */
 
 int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err);
 int skv_bench_kvcm_get(struct skv_bench_call *c);

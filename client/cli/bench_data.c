@@ -43,7 +43,8 @@ static bool check_block(const struct skv_bench *b, const uint8_t *data, uint64_t
 	return true;
 }
 
-/* One buffer for all blocks of a call. What "usrbio" may use without a copy is shared memory with a name. */
+/* One buffer for all blocks of a call. What "usrbio" may use without a copy is
+ * shared memory with a name. */
 static bool make_buffers(struct skv_bench_call *c)
 {
 	static atomic_uint serial;
@@ -77,7 +78,8 @@ bool skv_bench_data_open(struct skv_bench_call *c)
 		return false;
 	}
 	for (uint32_t i = 0; i < c->b->keys; i++) {
-		c->bufs[i] = (struct slabkv_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
+		c->bufs[i] =
+			(struct slabkv_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
 		c->blocks[i] = (struct slabkv_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
 	}
 	return true;
@@ -113,12 +115,14 @@ static int call_put(struct skv_bench_call *c)
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
-	assert(c->bufs[0].data == c->buffers && c->bufs[0].size == c->b->block_bytes); /* opened for this size */
+	/* opened for this size */
+	assert(c->bufs[0].data == c->buffers && c->bufs[0].size == c->b->block_bytes);
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		fill_block(c->b, c->bufs[i].data, first + i);
 	}
-	rc = slabkv_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, sizeof(struct slabkv_block), &io, &c->err);
+	rc = slabkv_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, sizeof(struct slabkv_block),
+			&io, &c->err);
 	c->asked = c->b->keys;
 	c->done = io.done;
 	c->bytes = io.bytes;
@@ -140,7 +144,8 @@ static int prepare_get(struct skv_bench *b, struct slabkv_error *err)
 
 static int call_get(struct skv_bench_call *c)
 {
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH,
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+						 .mode = SLABKV_BATCH,
 						  .lease_ms = SLABKV_LEASE_DEFAULT };
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t ranges = (c->b->put_to - c->b->put_from) / c->b->keys;
@@ -148,13 +153,15 @@ static int call_get(struct skv_bench_call *c)
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc;
 
-	assert((c->b->put_to - c->b->put_from) % c->b->keys == 0); /* put went by whole calls of as many keys */
+	/* put went by whole calls of as many keys */
+	assert((c->b->put_to - c->b->put_from) % c->b->keys == 0);
 	assert(first >= c->b->put_from && first + c->b->keys <= c->b->put_to);
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		memset(c->bufs[i].data, 0, sizeof(uint64_t)); /* the last call's bytes are no hit */
 	}
-	rc = slabkv_get(c->b->kv, c->b->name, &keys, &o, c->blocks, sizeof(struct slabkv_block), &io, &c->err);
+	rc = slabkv_get(c->b->kv, c->b->name, &keys, &o, c->blocks, sizeof(struct slabkv_block),
+			&io, &c->err);
 	c->asked = c->b->keys;
 	c->bytes = io.bytes;
 	c->ios = io.ios;
@@ -178,7 +185,8 @@ int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 					     .n_storages = 1 };
 	const struct slabkv_spec spec = { "kv", b->block_bytes };
 	const struct slabkv_instance instance = {
-		.size = sizeof(struct slabkv_instance), .id = b->name, .group = b->name, .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = b->name, .group = b->name,
+		.specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	int rc;
 

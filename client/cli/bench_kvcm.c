@@ -1,10 +1,11 @@
 /*
- * bench_kvcm.c - the calls of KVCM's clients that `slabkv bench --api kvcm` measures, over JSON and over gRPC.
+ * bench_kvcm.c - KVCM's calls for `slabkv bench --api kvcm`, over JSON and gRPC.
  *
- * Requests and answers are made and read here by hand, as a client of that API does; nothing is shared with
- * the manager's codecs. An answer is read only as far as the measurement needs it: is it OK, how many blocks
- * does it place. Storage and group are those of the native bench (type null), and what is to be found is
- * filled in over the native API: only the instance is registered here, for its layout is the API's own.
+ * Requests and answers are made and read here by hand, as a client of that API does; nothing is
+ * shared with the manager's codecs. An answer is read only as far as the measurement needs it: is
+ * it OK, how many blocks does it place. Storage and group are those of the native bench (type
+ * null), and what is to be found is filled in over the native API: only the instance is registered
+ * here, for its layout is the API's own.
  */
 #include "bench.h"
 
@@ -26,17 +27,18 @@ static int connect_wire(struct skv_bench_call *c, bool grpc)
 	struct skv_bench *b = c->b;
 	const char *url = b->cli->n_urls ? b->cli->urls[0] : b->cli->url;
 	char base[512];
-	size_t n = strlen(url);
+	size_t n = strcspn(url, ","); /* the first of several */
 
 	if (c->wire[grpc])
 		return SLABKV_OK;
 	while (n > 0 && url[n - 1] == '/')
 		n--;
 	if (grpc)
-		snprintf(base, sizeof base, "http://%s/kv_cache_manager.proto.meta.MetaService/", b->grpc);
+		snprintf(base, sizeof base, "http://%s/kv_cache_manager.proto.meta.MetaService/",
+			 b->grpc);
 	else
 		snprintf(base, sizeof base, "%.*s/api/", (int)n, url);
-	c->wire[grpc] = skv_wire_open(base, grpc, b->cli->token, b->cli->timeout_ms);
+	c->wire[grpc] = skv_wire_open(base, grpc, b->cli);
 	if (c->wire[grpc])
 		return SLABKV_OK;
 	snprintf(c->err.message, sizeof c->err.message, "out of memory");
@@ -52,7 +54,10 @@ void skv_bench_kvcm_close(struct skv_bench_call *c)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void put_tag(struct skv_buf *out, uint32_t field, uint32_t wire) { skv_put_varint(out, field << 3 | wire); }
+static void put_tag(struct skv_buf *out, uint32_t field, uint32_t wire)
+{
+	skv_put_varint(out, field << 3 | wire);
+}
 
 static void put_number(struct skv_buf *out, uint32_t field, uint64_t v)
 {
@@ -93,7 +98,8 @@ static void put_json_keys(struct skv_buf *out, const uint64_t *ids, uint32_t n)
 {
 	char text[24];
 
-	_Static_assert(sizeof text >= sizeof ",18446744073709551615", "room for the largest number");
+	_Static_assert(sizeof text >= sizeof ",18446744073709551615",
+		       "room for the largest number");
 	skv_buf_printf(out, ",\"block_keys\":[");
 	for (uint32_t i = 0; i < n; i++) {
 		char *end = text + sizeof text, *p = end;
@@ -110,8 +116,11 @@ static void put_json_keys(struct skv_buf *out, const uint64_t *ids, uint32_t n)
 static void request_query(struct skv_buf *out, bool grpc, const struct skv_bench_call *c)
 {
 	if (!grpc) {
-		skv_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"query_type\":\"QT_PREFIX_MATCH\"",
-			       c->b->name);
+		skv_buf_printf(
+			out,
+			"{\"trace_id\":\"bench\",\"instance_id\":\"%s\","
+			"\"query_type\":\"QT_PREFIX_MATCH\"",
+			c->b->name);
 		put_json_keys(out, c->ids, c->b->keys);
 		skv_buf_printf(out, ",\"block_mask\":{\"offset\":0}}");
 		return;
@@ -125,8 +134,11 @@ static void request_query(struct skv_buf *out, bool grpc, const struct skv_bench
 static void request_start(struct skv_buf *out, bool grpc, const struct skv_bench_call *c)
 {
 	if (!grpc) {
-		skv_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"write_timeout_seconds\":%u",
-			       c->b->name, WRITE_TIMEOUT_S);
+		skv_buf_printf(
+			out,
+			"{\"trace_id\":\"bench\",\"instance_id\":\"%s\","
+			"\"write_timeout_seconds\":%u",
+			c->b->name, WRITE_TIMEOUT_S);
 		put_json_keys(out, c->ids, c->b->keys);
 		skv_put_u8(out, '}');
 		return;
@@ -138,11 +150,15 @@ static void request_start(struct skv_buf *out, bool grpc, const struct skv_bench
 }
 
 /* All `n` written blocks succeeded. */
-static void request_finish(struct skv_buf *out, bool grpc, const struct skv_bench_call *c, const char *session, uint32_t n)
+static void request_finish(struct skv_buf *out, bool grpc, const struct skv_bench_call *c,
+			   const char *session, uint32_t n)
 {
 	if (!grpc) {
-		skv_buf_printf(out, "{\"trace_id\":\"bench\",\"instance_id\":\"%s\",\"write_session_id\":\"%s\","
-			       "\"success_blocks\":{\"offset\":%u}}", c->b->name, session, n);
+		skv_buf_printf(
+			out,
+			"{\"trace_id\":\"bench\",\"instance_id\":\"%s\","
+			"\"write_session_id\":\"%s\",\"success_blocks\":{\"offset\":%u}}",
+			c->b->name, session, n);
 		return;
 	}
 	put_text(out, 1, "bench");
@@ -163,7 +179,8 @@ struct reply {
 
 static void read_json(const char *p, size_t n, struct reply *r)
 {
-	static const char ok[] = "\"code\":\"OK\"", session[] = "\"write_session_id\":\"", one[] = "\"location_specs\":";
+	static const char ok[] = "\"code\":\"OK\"", session[] = "\"write_session_id\":\"",
+			  one[] = "\"location_specs\":";
 	const char *end = p + n, *at;
 
 	r->ok = memmem(p, n, ok, sizeof ok - 1) != NULL;
@@ -176,7 +193,8 @@ static void read_json(const char *p, size_t n, struct reply *r)
 			;
 		snprintf(r->session, sizeof r->session, "%.*s", (int)len, at);
 	}
-	for (at = p; (at = memmem(at, (size_t)(end - at), one, sizeof one - 1)) != NULL; at += sizeof one - 1)
+	for (at = p; (at = memmem(at, (size_t)(end - at), one, sizeof one - 1)) != NULL;
+	     at += sizeof one - 1)
 		r->locations++;
 }
 
@@ -233,8 +251,9 @@ static void read_message(const char *bytes, size_t len, uint32_t locations, stru
 	}
 }
 
-/* Sends what lies in the wire's request. `locations`: number of that field in the answer. */
-static int call(struct skv_bench_call *c, const char *json, const char *grpc, uint32_t locations, struct reply *r)
+/* Sends the request built in `wire`. `locations`: number of that field in the answer. */
+static int call(struct skv_bench_call *c, const char *json, const char *grpc, uint32_t locations,
+		struct reply *r)
 {
 	bool binary = c->op->grpc;
 	const char *answer;
@@ -251,8 +270,9 @@ static int call(struct skv_bench_call *c, const char *json, const char *grpc, ui
 		read_json(answer, n, r);
 	if (r->ok)
 		return SLABKV_OK;
-	/* The API has one code for most failures; what a bench meets is a storage at its limits. */
-	snprintf(c->err.message, sizeof c->err.message, "%s: %.*s", json, binary ? 0 : (int)(n < 200 ? n : 200), answer);
+	/* The API has one code for most failures; in a benchmark, storage at its limits. */
+	snprintf(c->err.message, sizeof c->err.message, "%s: %.*s", json,
+		 binary ? 0 : (int)(n < 200 ? n : 200), answer);
 	return c->err.code = SLABKV_E_UNAVAILABLE;
 }
 
@@ -293,7 +313,8 @@ int skv_bench_kvcm_write(struct skv_bench_call *c)
 	middle = skv_now_us();
 	if (rc != SLABKV_OK)
 		return rc;
-	request_finish(skv_wire_request(c->wire[grpc]), grpc, c, started.session, started.locations);
+	request_finish(skv_wire_request(c->wire[grpc]), grpc, c, started.session,
+		       started.locations);
 	rc = call(c, "finishWriteCache", "FinishWriteCache", UINT32_MAX, &finished);
 	c->first_us = middle - begin;
 	c->second_us = skv_now_us() - middle;
@@ -312,11 +333,14 @@ int skv_bench_kvcm_register(struct skv_bench *b, struct slabkv_error *err)
 	int rc = connect_wire(&c, false);
 
 	if (rc == SLABKV_OK) {
-		skv_buf_printf(skv_wire_request(c.wire[0]),
-			       "{\"trace_id\":\"bench\",\"instance_group\":\"%s\",\"instance_id\":\"%s\",\"block_size\":64,"
-			       "\"model_deployment\":{\"model_name\":\"bench\",\"dtype\":\"bf16\",\"tp_size\":1,\"dp_size\":1,"
-			       "\"pp_size\":1},\"location_spec_infos\":[{\"name\":\"tp0\",\"size\":%" PRIu64 "}]}",
-			       b->name, b->name, b->slot_bytes);
+		skv_buf_printf(
+			skv_wire_request(c.wire[0]),
+			"{\"trace_id\":\"bench\",\"instance_group\":\"%s\",\"instance_id\":\"%s\","
+			"\"block_size\":64,\"model_deployment\":{\"model_name\":\"bench\","
+			"\"dtype\":\"bf16\",\"tp_size\":1,\"dp_size\":1,\"pp_size\":1},"
+			"\"location_spec_infos\":[{\"name\":\"tp0\",\"size\":%" PRIu64
+			"}]}",
+			b->name, b->name, b->slot_bytes);
 		rc = call(&c, "registerInstance", "RegisterInstance", UINT32_MAX, &r);
 	}
 	skv_bench_kvcm_close(&c);

@@ -1,9 +1,9 @@
 /*
- * bench_ops.c - the metadata operations that `slabkv bench` measures, and the objects they work on.
+ * bench_ops.c - the metadata operations of `slabkv bench`, and their objects.
  *
  * The storage has type "null" (addresses without bytes), so neither the file system nor the data
- * path of the library is in the numbers. Blocks are numbered: 0..population-1 are there to be found,
- * higher ones are made as the run goes on, and MISSING ones never are.
+ * path of the library is in the numbers. Blocks are numbered: 0..population-1 are there to be
+ * found, higher ones are made as the run goes on, and MISSING ones never are.
  */
 #include "bench.h"
 
@@ -30,7 +30,8 @@ static void count(struct skv_bench_call *c, uint64_t asked, uint64_t done)
 static int start_finish(struct skv_bench_call *c, uint32_t n)
 {
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, n);
-	const struct slabkv_finish_options done = { .size = sizeof(struct slabkv_finish_options), .quiesced = true };
+	const struct slabkv_finish_options done = { .size = sizeof(struct slabkv_finish_options),
+						    .quiesced = true };
 	struct slabkv_finished finished = { .size = sizeof(struct slabkv_finished) };
 	const struct slabkv_session *s;
 	uint64_t begin = skv_now_us(), middle;
@@ -102,8 +103,8 @@ static uint64_t shuffle(uint64_t x, uint64_t n)
 	unsigned bits = n > 2 ? 64u - (unsigned)__builtin_clzll(n - 1) : 1;
 	uint64_t mask = (1ull << bits) - 1;
 
-	assert(x < n && n - 1 <= mask); /* so its circle comes back below n */
-	do { /* a permutation of `bits` bits; what is beyond n goes round again */
+	assert(x < n && n - 1 <= mask); /* so its cycle returns below n */
+	do { /* a permutation of `bits` bits; values >= n are permuted again */
 		x = x * 0x9e3779b97f4a7c15u & mask;
 		x ^= x >> (bits / 2 + 1);
 		x = x * 0xbf58476d1ce4e5b9u & mask;
@@ -112,8 +113,8 @@ static uint64_t shuffle(uint64_t x, uint64_t n)
 	return x;
 }
 
-/* The i-th block that this call asks for: of a range of the population, which differs from call to
- * call, or, scattered, from anywhere in it. */
+/* The i-th block of this call: from a range of the population that differs from call to call, or,
+ * scattered, from anywhere in it. */
 static uint64_t asked_for(const struct skv_bench_call *c, uint32_t i)
 {
 	uint64_t places = c->b->population - c->b->keys + 1;
@@ -124,7 +125,7 @@ static uint64_t asked_for(const struct skv_bench_call *c, uint32_t i)
 	return c->turn * c->b->keys % places + i;
 }
 
-/* A prefix hits up to a point; in a batch the misses lie between the hits. How many hits there are. */
+/* Number of hits. A prefix hits up to a point; in a batch the misses lie between the hits. */
 uint32_t skv_bench_name_hits(struct skv_bench_call *c)
 {
 	uint32_t n = c->b->keys, hits = 0;
@@ -142,7 +143,8 @@ uint32_t skv_bench_name_hits(struct skv_bench_call *c)
 
 static int call_lookup(struct skv_bench_call *c)
 {
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = c->b->mode,
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+						 .mode = c->b->mode,
 						  .lease_ms = SLABKV_LEASE_DEFAULT };
 	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	const struct slabkv_locations *l;
@@ -199,7 +201,7 @@ static int call_delete(struct skv_bench_call *c)
 		atomic_store(&c->b->stop, true);
 		return SLABKV_OK;
 	}
-	assert(first >= c->b->population); /* not what lookups are to find */
+	assert(first >= c->b->population); /* not what lookups should find */
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = first + i;
 	rc = slabkv_delete(c->b->kv, c->b->name, &keys, &deleted, &c->err);
@@ -216,7 +218,8 @@ static const struct skv_bench_op ops[] = {
 	  .call = call_start },
 	{ .name = "delete", .option = "delete", .prepare = prepare_delete, .call = call_delete },
 	{ .name = "get json", .option = "get", .api = SKV_BENCH_KVCM, .call = skv_bench_kvcm_get },
-	{ .name = "get grpc", .option = "get", .api = SKV_BENCH_KVCM, .grpc = true, .call = skv_bench_kvcm_get },
+	{ .name = "get grpc", .option = "get", .api = SKV_BENCH_KVCM, .grpc = true,
+	  .call = skv_bench_kvcm_get },
 	{ .name = "write json",
 	  .option = "write",
 	  .halves = { "start", "finish" },
@@ -243,7 +246,8 @@ bool skv_bench_op_add(struct skv_bench *b, const char *option)
 {
 	uint32_t before = b->n_ops;
 
-	_Static_assert(sizeof ops / sizeof ops[0] <= SKV_BENCH_SIZES, "without --ops all of them have room");
+	_Static_assert(sizeof ops / sizeof ops[0] <= SKV_BENCH_SIZES,
+		       "without --ops all of them have room");
 	for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
 		if (!wanted(b, &ops[i], option))
 			continue;
@@ -267,10 +271,12 @@ static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 		.file_size = b->capacity < 1ull << 40 ? b->capacity : 1ull << 40,
 		.enabled = true,
 	};
-	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = name, .storages = &name, .n_storages = 1 };
+	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = name,
+					    .storages = &name, .n_storages = 1 };
 	const struct slabkv_spec spec = { "kv", b->slot_bytes };
 	const struct slabkv_instance instance = {
-		.size = sizeof(struct slabkv_instance), .id = name, .group = name, .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = name, .group = name, .specs = &spec,
+		.spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	int rc = slabkv_storage_put(b->kv, &storage, err);
 
@@ -296,7 +302,7 @@ int skv_bench_prepare(struct skv_bench *b, struct slabkv_error *err)
 	if (rc == SLABKV_OK && b->full && fits > b->population)
 		rc = fill(b, fits + fits / 50 - b->population, err);
 	fresh = atomic_exchange(&b->next_id, 0);
-	if (rc == SLABKV_OK) /* last, so that it is not what is evicted first */
+	if (rc == SLABKV_OK) /* last, so that it is not evicted first */
 		rc = fill(b, b->population, err);
 	assert(rc != SLABKV_OK || atomic_load(&b->next_id) == b->population);
 	assert(fresh >= b->population);

@@ -28,7 +28,8 @@ enum {
 	OPT_STORAGE,
 	OPT_PID,
 };
-_Static_assert(OPT_PID < '?' && OPT_PID < 'o' && (int)OPT_PID < (int)SKV_OPT_URL, "neither refused nor global");
+_Static_assert(OPT_PID < '?' && OPT_PID < 'o' && (int)OPT_PID < (int)SKV_OPT_URL,
+	       "neither refused nor global");
 
 static const struct option options[] = {
 	{ "keys", required_argument, NULL, OPT_KEYS },
@@ -68,7 +69,7 @@ static bool data_value(const char *text, uint64_t *out)
 	return skv_args_size(text, out) && *out > 0 && *out <= 1ull << 32;
 }
 
-/* "1,512,16384": each word through fn; false when one is bad or there are too many. */
+/* "1,512,16384": calls fn on each item; false when one is bad or there are too many. */
 static bool read_list(const char *text, value_fn fn, uint64_t *out, uint32_t *n)
 {
 	char word[32];
@@ -143,7 +144,7 @@ static bool read_pid(struct skv_bench *b, const char *text)
 	return true;
 }
 
-/* Options whose value may be wrong: NULL when it is fine, else what it must be. */
+/* Checks options: NULL when the value is valid, else the requirement. */
 static const char *set_value(struct skv_bench *b, int opt, const char *value)
 {
 	uint64_t v;
@@ -162,6 +163,7 @@ static const char *set_value(struct skv_bench *b, int opt, const char *value)
 	case OPT_CLIENTS:
 		if (!skv_args_number(value, 1, 1024, &v))
 			return "--clients: 1..1024";
+		assert(v >= 1 && v <= 1024);
 		b->n_clients = (uint32_t)v;
 		return NULL;
 	case OPT_SECONDS:
@@ -169,7 +171,9 @@ static const char *set_value(struct skv_bench *b, int opt, const char *value)
 			       ? NULL
 			       : "--seconds: up to 86400, e.g. 0.5";
 	case OPT_RATE:
-		return skv_args_number(value, 1, UINT32_MAX, &b->rate) ? NULL : "--rate: blocks a second, 1 or more";
+		return skv_args_number(value, 1, UINT32_MAX, &b->rate)
+			       ? NULL
+			       : "--rate: blocks a second, 1 or more";
 	case OPT_HITS:
 		return read_ratio(value, &b->hits) ? NULL : "--hits: 0..1, e.g. 0.5";
 	case OPT_DEPTH:
@@ -239,15 +243,17 @@ static int set_ops(struct skv_bench *b)
 	if (!b->op_list)
 		skv_bench_op_add(b, NULL);
 	else if (!read_ops(b, b->op_list))
-		return skv_cli_usage(b->cli, "%s", b->api == SKV_BENCH_KVCM ? "--ops: a list of get,write"
-									    : "--ops: a list of lookup,match,start,delete");
+		return skv_cli_usage(b->cli, "%s",
+				     b->api == SKV_BENCH_KVCM
+					     ? "--ops: a list of get,write"
+					     : "--ops: a list of lookup,match,start,delete");
 	if (b->api == SKV_BENCH_KVCM && b->n_data > 0)
 		return skv_cli_usage(b->cli, "--data goes with --api v1");
 	assert(b->n_ops > 0 && b->ops[0]->api == b->api);
 	return SKV_EXIT_OK;
 }
 
-/* What is not told. */
+/* Fills in what no option set. */
 static void set_defaults(struct skv_bench *b)
 {
 	if (b->n_sizes == 0 && b->n_data > 0)
@@ -276,7 +282,8 @@ int skv_bench_options(struct skv_bench *b, int argc, char **argv)
 	b->data_bytes = 1ull << 30;
 	b->storage = "default";
 	b->grpc = "127.0.0.1:7334";
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = set_option(b, opt, optarg);
 	if (rc != SKV_EXIT_OK)
 		return rc;

@@ -1,6 +1,6 @@
 /*
- * bench_report.c - what `slabkv bench` prints: a table for people, JSON for programs, and the machine,
- * version and commit without which a number means nothing. No state.
+ * bench_report.c - output of `slabkv bench`: a table, or JSON with machine, version and commit.
+ * Stateless.
  */
 #include "bench.h"
 
@@ -38,19 +38,23 @@ static const char *codec(const struct skv_bench *b)
 	return b->cli->codec ? b->cli->codec : "protobuf";
 }
 
-static const char *api(const struct skv_bench *b) { return b->api == SKV_BENCH_KVCM ? "kvcm" : "v1"; }
+static const char *api(const struct skv_bench *b)
+{
+	return b->api == SKV_BENCH_KVCM ? "kvcm" : "v1";
+}
 
 void skv_bench_print_head(const struct skv_bench *b)
 {
 	struct skv_machine m;
 
 	skv_machine_read(&m);
-	printf("slabkv %s (%s), API %s, %u clients, %g s each, codec %s, engine %s, on %s, %ld cores, "
-	       "%s\n",
+	printf("slabkv %s (%s), API %s, %u clients, %g s each, codec %s, engine %s, on %s, "
+	       "%ld cores, %s\n",
 	       slabkv_version(), SKV_COMMIT, api(b), b->n_clients, b->seconds, codec(b),
 	       slabkv_engine(b->kv, NULL), m.cpu, m.cores, m.kernel);
-	printf("%-14s %6s %10s %12s %8s %8s %8s %8s%s%s\n", "operation", "keys", "calls/s", "keys/s",
-	       "p50 us", "p99 us", "p999 us", "success", b->n_data ? "    MiB/s  I/O per block" : "",
+	printf("%-14s %6s %10s %12s %8s %8s %8s %8s%s%s\n", "operation", "keys", "calls/s",
+	       "keys/s", "p50 us", "p99 us", "p999 us", "success",
+	       b->n_data ? "    MiB/s  I/O per block" : "",
 	       b->manager_pid ? "   CPU/call    CPU/key (us)" : "");
 }
 
@@ -88,7 +92,8 @@ static json_t *latency_json(const struct skv_histogram *h)
 {
 	return json_pack("{sI sI sI sI}", "p50_us", (json_int_t)skv_histogram_quantile(h, 0.5),
 			 "p99_us", (json_int_t)skv_histogram_quantile(h, 0.99), "p999_us",
-			 (json_int_t)skv_histogram_quantile(h, 0.999), "max_us", (json_int_t)h->max);
+			 (json_int_t)skv_histogram_quantile(h, 0.999), "max_us",
+			 (json_int_t)h->max);
 }
 
 json_t *skv_bench_row_json(const struct skv_bench *b, const struct skv_bench_op *op,
@@ -126,8 +131,9 @@ json_t *skv_bench_json(const struct skv_bench *b, json_t *rows)
 	struct skv_machine m;
 
 	skv_machine_read(&m);
-	return json_pack("{ss ss ss ss sI ss sI sf ss ss ss so}", "version", slabkv_version(), "commit",
-			 SKV_COMMIT, "api", api(b), "cpu", m.cpu, "cores", (json_int_t)m.cores, "kernel", m.kernel,
-			 "clients", (json_int_t)b->n_clients, "seconds", b->seconds, "codec",
-			 codec(b), "engine", slabkv_engine(b->kv, NULL), "name", b->name, "operations", rows);
+	return json_pack("{ss ss ss ss sI ss sI sf ss ss ss so}", "version", slabkv_version(),
+			 "commit", SKV_COMMIT, "api", api(b), "cpu", m.cpu, "cores",
+			 (json_int_t)m.cores, "kernel", m.kernel, "clients",
+			 (json_int_t)b->n_clients, "seconds", b->seconds, "codec", codec(b),
+			 "engine", slabkv_engine(b->kv, NULL), "name", b->name, "operations", rows);
 }

@@ -1,5 +1,5 @@
 /*
- * cli.h - what the commands of `slabkv` share: global options, exit codes, output.
+ * cli.h - shared by the commands of `slabkv`: global options, exit codes, output.
  *
  * One process, one command. Only replay and bench make threads. The commands know nothing of the
  * manager but slabkv.h and the JSON of its stats.
@@ -33,7 +33,8 @@ struct skv_cli {
 	const char *command;
 	const char *urls[16];
 	uint32_t n_urls;
-	const char *url; /* where no --url is: SLABKV_URL, or the default. For what does not go through libslabkv */
+	const char *url; /* where no --url is: SLABKV_URL, or the default. For what does
+			    not go through libslabkv */
 	const char *mounts[SKV_CLI_LIST_MAX];
 	uint32_t n_mounts;
 	char *token; /* skv_malloc, or NULL */
@@ -44,6 +45,7 @@ struct skv_cli {
 	bool json;
 	bool yes;    /* what destroys is not asked about */
 	char **argv; /* of the command; where getopt is */
+	void (*help)(const char *command); /* prints the help of a command; NULL: of all */
 };
 
 typedef int (*skv_command_fn)(struct skv_cli *cli, int argc, char **argv);
@@ -56,6 +58,7 @@ int skv_cmd_delete(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_pin(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_unpin(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_pins(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_plan(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_stat(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_top(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_replay(struct skv_cli *cli, int argc, char **argv);
@@ -65,6 +68,9 @@ int skv_cmd_pages(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_group(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_instance(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_tenant(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_token(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_cluster(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_ls(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_help(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv);
@@ -72,10 +78,10 @@ int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv);
 /* ---- options --------------------------------------------------------------------------------- */
 
 /* Global options that may also stand after the command: --url, --token, --token-file, --json,
- * --mount, --timeout, --engine, --option, --codec, --yes, --help. Put SKV_CLI_GLOBAL_OPTIONS into the command's table
- * of long options, SKV_CLI_SHORT into its short ones, and pass what getopt_long returned if the command does not know it: SKV_EXIT_OK
- * when it was one of them, -1 when --help was printed (end with SKV_EXIT_OK), else SKV_EXIT_USAGE (a message has
- * been printed). */
+ * --mount, --timeout, --engine, --option, --codec, --yes, --help. Put SKV_CLI_GLOBAL_OPTIONS into
+ * the command's table of long options, SKV_CLI_SHORT into its short ones, and pass what getopt_long
+ * returned if the command does not know it: SKV_EXIT_OK when it was one of them, -1 when --help was
+ * printed (end with SKV_EXIT_OK), else SKV_EXIT_USAGE (a message has been printed). */
 enum {
 	SKV_OPT_URL = 1000,
 	SKV_OPT_TOKEN,
@@ -103,23 +109,27 @@ enum {
 	{ "help", no_argument, NULL, SKV_OPT_HELP }, { NULL, 0, NULL, 0 }
 
 int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value);
-/* SKV_EXIT_USAGE after printing "slabkv COMMAND: ..." and where to find help; with --json, as an object. */
+/* SKV_EXIT_USAGE after printing "slabkv COMMAND: ..." and where to find help;
+ * with --json, as an object. */
 int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Texts of a command's help (main.c). */
-void skv_cli_help(const char *command);
+/* The token that calls show; copied. 0 or SKV_EXIT_USAGE. */
+int skv_cli_set_token(struct skv_cli *cli, const char *value);
 
-/* Before something is destroyed: `fmt` says what the command would do ("deletes ..."). 0 with --yes, or when the person
- * at the terminal says so; else SKV_EXIT_USAGE after printing. */
-int skv_cli_confirm(const struct skv_cli *cli, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Before something is destroyed: `fmt` says what the command would do ("deletes ..."). 0 with
+ * --yes, or when the person at the terminal says so; else SKV_EXIT_USAGE after printing. */
+int skv_cli_confirm(const struct skv_cli *cli, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* The nearest of the words offered so far, if any is near enough to be meant. Begin with { 0 }. */
 struct skv_nearest {
 	const char *word;
 	unsigned distance;
 };
 void skv_cli_nearest(const char *word, const char *candidate, struct skv_nearest *best);
-/* SKV_EXIT_USAGE after printing that `word` is none of `known` (up to NULL), and which may be meant. */
-int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *word, const char *const *known);
+/* SKV_EXIT_USAGE after printing that `word` is none of `known` (up to NULL), and which may be
+ * meant. */
+int skv_cli_unknown(const struct skv_cli *cli, const char *what, const char *word,
+		    const char *const *known);
 
 /* Options that all commands on blocks share. */
 struct skv_cli_target {
@@ -145,8 +155,11 @@ int skv_cli_target_option(struct skv_cli *cli, struct skv_cli_target *t, int opt
 int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc, char **argv,
 			int first);
 
-/* Keys of a chain that a file was cut into: KEY/0, KEY/1, ... All of KEY is in them; one that leaves no room for that is
- * refused by skv_cli_chain_check, with SKV_EXIT_USAGE after printing. */
+#define SKV_CLI_MAX_BLOCK (UINT64_C(4) << 30) /* the manager's bound */
+/* The value of --block-bytes: 1..SKV_CLI_MAX_BLOCK, or SKV_EXIT_USAGE after printing. */
+int skv_cli_block_bytes(const struct skv_cli *cli, const char *text, uint64_t *out);
+/* Keys of a chain that a file was cut into: KEY/0, KEY/1, ... All of KEY is in them; one that
+ * leaves no room for that is refused by skv_cli_chain_check, with SKV_EXIT_USAGE after printing. */
 #define SKV_CLI_CHAIN_KEY 1025 /* the longest key and its end */
 int skv_cli_chain_check(const struct skv_cli *cli, const char *key);
 void skv_cli_chain_key(const char *key, uint64_t block, char out[SKV_CLI_CHAIN_KEY]);
@@ -162,12 +175,25 @@ int skv_cli_open(const struct skv_cli *cli, const struct slabkv_options *o, stru
  * code. */
 int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err);
 int skv_cli_exit_of(int status);
-/* Prints what went wrong where there is no error of the library: to stderr, with --json as an object. `code` is one word. */
-void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* One call of the manager's API with JSON both ways. `body` is taken, NULL: none; *out (may be NULL) is the answer, to be
- * released with json_decref. 0, or an exit code after printing why. */
-int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path, json_t *body,
-		 json_t **out);
+/* Prints what went wrong where there is no error of the library: to stderr, with --json as an
+ * object. `code` is one word. */
+void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Sets FIELD=VALUE words as members of the object; the words are changed. Values of fields in
+ * `lists`, which ends with NULL, are lists of words between commas. False after a message. */
+bool skv_cli_set_fields(const struct skv_cli *cli, json_t *object, char **words, int n,
+			const char *const *lists);
+
+/* One call of the manager's API with JSON both ways. `body` is taken, NULL: none; *out (may be
+ * NULL) is the answer, to be released with json_decref. 0, or an exit code after printing why. */
+int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path,
+		 json_t *body, json_t **out);
+/* Makes storage and group NAME the tenant's own. */
+typedef int (*skv_cli_own_fn)(const struct skv_cli *cli, struct slabkv *kv, const char *name);
+/* slabkv tenant isolate NAME root=DIR...: makes both, in a directory that only processes of a Unix
+ * group may enter. 0 or an exit code after printing why. */
+int skv_cli_isolate(const struct skv_cli *cli, struct slabkv *kv, const char *name, char **words,
+		    int n, skv_cli_own_fn own);
 /* The stats as parsed JSON (release with json_decref). 0 or an exit code after printing why. */
 int skv_cli_stats(const struct skv_cli *cli, struct slabkv *kv, json_t **out);
 /* Makes instance `i` and, if it is absent, its group with the one storage `storage`; an instance

@@ -1,4 +1,4 @@
-/* cmd_block.c - options that the commands on blocks share: instance and keys. No state. */
+/* cmd_block.c - options shared by the commands on blocks: instance and keys. Stateless. */
 #include "cli.h"
 
 #include <assert.h>
@@ -65,12 +65,21 @@ int skv_cli_target_keys(struct skv_cli *cli, struct skv_cli_target *t, int argc,
 	return wrong ? skv_cli_usage(cli, "--key: %s", wrong) : SKV_EXIT_OK;
 }
 
+int skv_cli_block_bytes(const struct skv_cli *cli, const char *text, uint64_t *out)
+{
+	if (skv_args_size(text, out) && *out > 0 && *out <= SKV_CLI_MAX_BLOCK)
+		return SKV_EXIT_OK;
+	return skv_cli_usage(cli, "--block-bytes: a size, e.g. 64K, up to 4G");
+}
+
 int skv_cli_chain_check(const struct skv_cli *cli, const char *key)
 {
 	_Static_assert(NUMBER == sizeof "/18446744073709551615" - 1, "the longest there is");
 	if (strlen(key) + NUMBER < SKV_CLI_CHAIN_KEY)
 		return SKV_EXIT_OK;
-	return skv_cli_usage(cli, "--key: at most %u bytes with --block-bytes, for /NUMBER is added to it", SKV_CLI_CHAIN_KEY - NUMBER - 1);
+	return skv_cli_usage(
+		cli, "--key: at most %u bytes with --block-bytes, for /NUMBER is added to it",
+		SKV_CLI_CHAIN_KEY - NUMBER - 1);
 }
 
 void skv_cli_chain_key(const char *key, uint64_t block, char out[SKV_CLI_CHAIN_KEY])

@@ -17,7 +17,7 @@
 #include "outfile.h"
 
 #define BATCH 64u
-#define AHEAD 1024u /* blocks behind the end of a chain that are asked for */
+#define AHEAD 1024u /* blocks requested beyond the end of a chain */
 _Static_assert(BATCH <= SLABKV_MAX_KEYS && AHEAD <= SLABKV_MAX_KEYS, "one call each");
 
 struct get {
@@ -60,7 +60,8 @@ static int emit(const struct skv_cli *cli, struct get *g, const void *data, uint
 static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 {
 	struct slabkv_keys key = skv_args_keys_of(&g->target.keys);
-	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_PREFIX,
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+					   .mode = SLABKV_PREFIX,
 					    .lease_ms = SLABKV_LEASE_DEFAULT,
 					    .specs = g->spec ? &g->spec : NULL,
 					    .n_specs = g->spec != NULL };
@@ -77,15 +78,16 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 
 		if (g->spec && strcmp(s->name, g->spec) != 0)
 			continue;
-		assert(block.n_bufs < SLABKV_MAX_SPECS); /* the library takes no instance with more */
+		/* the library takes no instance with more */
+		assert(block.n_bufs < SLABKV_MAX_SPECS);
 		bufs[block.n_bufs] = (struct slabkv_buf){ skv_malloc(s->size), s->size };
 		if (!bufs[block.n_bufs++].data)
 			rc = skv_cli_usage(cli, "%" PRIu64 " bytes do not fit into memory",
 					   s->size);
 	}
 	slabkv_free(info);
-	if (rc == SKV_EXIT_OK &&
-	    slabkv_get(kv, g->target.instance, &key, &o, &block, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
+	if (rc == SKV_EXIT_OK && slabkv_get(kv, g->target.instance, &key, &o, &block,
+					    sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		rc = skv_cli_fail(cli, &err);
 	else if (rc == SKV_EXIT_OK && block.result != SLABKV_HIT)
 		rc = explain(cli, &block, g->target.texts[0], &err);
@@ -101,7 +103,8 @@ static int get_single(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 /* A chain ends where nothing follows. A block that is missing before others is a hole. */
 static int check_end(const struct skv_cli *cli, struct slabkv *kv, const struct get *g)
 {
-	static const struct slabkv_lookup_options each = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH };
+	static const struct slabkv_lookup_options each =
+		{ .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_BATCH };
 	static char text[AHEAD][SKV_CLI_CHAIN_KEY];
 	const struct slabkv_locations *found;
 	const char *names[AHEAD];
@@ -118,8 +121,9 @@ static int check_end(const struct skv_cli *cli, struct slabkv *kv, const struct 
 	for (uint32_t i = 0; i < AHEAD && rc == SKV_EXIT_OK; i++) {
 		if (!found->hit[i])
 			continue;
-		skv_cli_tell(cli, "not_found", "%s/%" PRIu64 ": not there, but %s is: the chain has a hole", g->target.texts[0],
-			     g->blocks, text[i]);
+		skv_cli_tell(cli, "not_found",
+			     "%s/%" PRIu64 ": not there, but %s is: the chain has a hole",
+			     g->target.texts[0], g->blocks, text[i]);
 		rc = SKV_EXIT_MISS;
 	}
 	slabkv_free(found);
@@ -144,7 +148,8 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 		bufs[i] = (struct slabkv_buf){ memory + i * g->block_bytes, g->block_bytes };
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 	}
-	if (slabkv_get(kv, g->target.instance, &keys, NULL, blocks, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
+	if (slabkv_get(kv, g->target.instance, &keys, NULL, blocks, sizeof(struct slabkv_block),
+		       NULL, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
 	for (uint32_t i = 0; i < BATCH && rc == SKV_EXIT_OK && !*end; i++) {
 		*end = g->bytes >= g->length;
@@ -161,11 +166,12 @@ static int get_batch(struct skv_cli *cli, struct slabkv *kv, struct get *g, uint
 			rc = explain(cli, &blocks[i], text[i], &err);
 		}
 	}
-	assert(rc != SKV_EXIT_OK || g->bytes == g->length || g->bytes == g->blocks * g->block_bytes);
+	assert(rc != SKV_EXIT_OK || g->bytes == g->length ||
+	       g->bytes == g->blocks * g->block_bytes);
 	return rc;
 }
 
-/* Blocks are told by their buffers: those must be what was put, to the byte. */
+/* Checks blocks against the buffers that were put, byte by byte. */
 static int check_layout(const struct skv_cli *cli, struct slabkv *kv, const struct get *g)
 {
 	const struct slabkv_instance_info *info;
@@ -175,11 +181,12 @@ static int check_layout(const struct skv_cli *cli, struct slabkv *kv, const stru
 	if (slabkv_instance_get(kv, g->target.instance, &info, &err) != SLABKV_OK)
 		return skv_cli_fail(cli, &err);
 	if (info->spec->n_specs != 1)
-		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %u specs", g->target.instance,
-				   info->spec->n_specs);
+		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %u specs",
+				   g->target.instance, info->spec->n_specs);
 	else if (info->spec->specs[0].size != g->block_bytes)
-		rc = skv_cli_usage(cli, "--block-bytes: blocks of instance %s have %" PRIu64 " bytes", g->target.instance,
-				   info->spec->specs[0].size);
+		rc = skv_cli_usage(cli,
+				   "--block-bytes: blocks of instance %s have %" PRIu64 " bytes",
+				   g->target.instance, info->spec->specs[0].size);
 	slabkv_free(info);
 	return rc;
 }
@@ -191,7 +198,8 @@ static int get_chain(struct skv_cli *cli, struct slabkv *kv, struct get *g)
 	int rc = check_layout(cli, kv, g);
 
 	if (rc == SKV_EXIT_OK) {
-		memory = g->block_bytes < SIZE_MAX / BATCH ? skv_malloc(BATCH * g->block_bytes) : NULL;
+		memory = g->block_bytes < SIZE_MAX / BATCH ? skv_malloc(BATCH * g->block_bytes)
+							   : NULL;
 		rc = memory ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
 	}
 	while (rc == SKV_EXIT_OK && !end)
@@ -206,7 +214,8 @@ static int do_get(struct skv_cli *cli, struct get *g)
 	struct slabkv *kv;
 	int rc;
 
-	assert(g->target.keys.n == 1 && (g->block_bytes == 0 || g->target.form == SLABKV_KEYS_STRING));
+	assert(g->target.keys.n == 1 &&
+	       (g->block_bytes == 0 || g->target.form == SLABKV_KEYS_STRING));
 	if (cli->json && is_stdout)
 		return skv_cli_usage(cli, "--json: name a FILE, stdout is taken");
 	rc = skv_cli_open(cli, NULL, &kv);
@@ -234,14 +243,15 @@ static int parse(struct skv_cli *cli, struct get *g, int argc, char **argv)
 	};
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
 			g->spec = optarg;
-		else if (opt == 'b' && (!skv_args_size(optarg, &g->block_bytes) || !g->block_bytes))
-			rc = skv_cli_usage(cli, "--block-bytes: a size, e.g. 64K");
+		else if (opt == 'b')
+			rc = skv_cli_block_bytes(cli, optarg, &g->block_bytes);
 		else if (opt == 'n' && !skv_args_size(optarg, &g->length))
 			rc = skv_cli_usage(cli, "--length: a size");
-		else if (opt != 'b' && opt != 'n')
+		else if (opt != 'n')
 			rc = skv_cli_target_option(cli, &g->target, opt, optarg);
 	}
 	if (rc == SKV_EXIT_OK && argc - optind > 1)

@@ -1,12 +1,10 @@
 /*
- * cmd_group.c - slabkv group: lists groups, and changes single fields of one, by the names that the API has for them.
- * No state; one thread.
+ * cmd_group.c - slabkv group: lists groups, and changes single settings of one, named as in the
+ * API. Stateless; one thread.
  */
 #include "cli.h"
 
-#include <assert.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void print_group(const json_t *g)
@@ -16,8 +14,8 @@ static void print_group(const json_t *g)
 
 	skv_cli_limit(g, "capacity", capacity);
 	skv_args_print_size(skv_cli_u64(g, "used_bytes"), used);
-	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", skv_cli_text(g, "name"), *policy ? policy : "reuse", capacity, used,
-	       skv_cli_u64(g, "blocks"));
+	printf("%-24s %-10s %12s %12s %12" PRIu64 "\n", skv_cli_text(g, "name"),
+	       *policy ? policy : "reuse", capacity, used, skv_cli_u64(g, "blocks"));
 }
 
 static int list(struct skv_cli *cli, struct slabkv *kv)
@@ -38,33 +36,14 @@ static int list(struct skv_cli *cli, struct slabkv *kv)
 	return SKV_EXIT_OK;
 }
 
-/* A whole number as such, all else as a text: the manager reads sizes with units. Storages are a list. NULL: not UTF-8. */
-static json_t *value_of(const char *field, const char *text)
-{
-	json_t *names;
-
-	if (*text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19)
-		return json_integer(strtoll(text, NULL, 10));
-	if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
-		return json_boolean(*text == 't');
-	if (strcmp(field, "storages") != 0)
-		return json_string(text);
-	names = json_array();
-	for (size_t n; names && *text; text += n + (text[n] == ',')) {
-		n = strcspn(text, ",");
-		if (json_array_append_new(names, json_stringn(text, n)) != 0) {
-			json_decref(names);
-			return NULL;
-		}
-	}
-	return names;
-}
-
-/* FIELD=VALUE... on top of what the group is, or of nothing, if there is none. */
+/* Applies FIELD=VALUE... to the group as it is, or to an empty one. */
 static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **fields, int n)
 {
-	static const char *const told[] = { "name", "blocks", "used_bytes", "room_bytes", "pinned_bytes", "soft_pinned_bytes",
-					    "leased_bytes", "open_bytes", "evicted_blocks", "hits" };
+	static const char *const told[] = { "name",         "blocks",       "used_bytes",
+					    "room_bytes",   "pinned_bytes", "soft_pinned_bytes",
+					    "leased_bytes", "open_bytes",   "evicted_blocks",
+					    "hits" };
+	static const char *const lists[] = { "storages", NULL };
 	const struct slabkv_group_info *have;
 	struct slabkv_error err;
 	char path[300];
@@ -84,15 +63,9 @@ static int set(struct skv_cli *cli, struct slabkv *kv, const char *name, char **
 	}
 	for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
 		json_object_del(spec, told[i]);
-	for (int i = 0; i < n; i++) {
-		char *value = strchr(fields[i], '=');
-
-		assert(value && value > fields[i]); /* run() has looked */
-		*value++ = '\0';
-		if (json_object_set_new(spec, fields[i], value_of(fields[i], value)) != 0) {
-			json_decref(spec);
-			return skv_cli_usage(cli, "%s: not UTF-8", fields[i]);
-		}
+	if (!skv_cli_set_fields(cli, spec, fields, n, lists)) {
+		json_decref(spec);
+		return SKV_EXIT_USAGE;
 	}
 	rc = skv_cli_call(cli, kv, "PUT", path, spec, &spec);
 	if (rc == SKV_EXIT_OK && cli->json)
@@ -112,9 +85,6 @@ static int run(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv)
 		return skv_cli_unknown(cli, "action", argv[0], actions);
 	if (argc < 3 || strcmp(argv[0], "set") != 0)
 		return skv_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");
-	for (int i = 2; i < argc; i++)
-		if (!strchr(argv[i], '=') || *argv[i] == '=')
-			return skv_cli_usage(cli, "'%s' is not FIELD=VALUE", argv[i]);
 	return set(cli, kv, argv[1], argv + 2, argc - 2);
 }
 
@@ -124,7 +94,8 @@ int skv_cmd_group(struct skv_cli *cli, int argc, char **argv)
 	struct slabkv *kv;
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = skv_cli_global_option(cli, opt, optarg);
 	if (rc == SKV_EXIT_OK && optind >= argc)
 		rc = skv_cli_usage(cli, "list, or set NAME FIELD=VALUE...?");

@@ -1,6 +1,7 @@
 /*
- * cmd_pages.c - slabkv pages: the page spaces of SGLang's and vLLM's hf3fs backends: lists and clears them; to and
- * from upstream's persistence file by pages_import.c and pages_export.c. No state; one thread.
+ * cmd_pages.c - slabkv pages: lists and clears the page spaces of SGLang's and vLLM's hf3fs
+ * backends; pages_import.c and pages_export.c convert from and to upstream's persistence file.
+ * Stateless; one thread.
  */
 #include "pages.h"
 
@@ -16,7 +17,7 @@
 #define PORTION 1024u
 _Static_assert(PORTION <= SLABKV_MAX_KEYS, "as --portion");
 
-/* ---- spaces ------------------------------------------------------------------------------------ */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
 bool skv_pages_space_parse(const char *text, struct skv_pages_space *out)
 {
@@ -46,7 +47,7 @@ bool skv_pages_wanted(const struct skv_pages *p, const struct skv_pages_space *s
 	return wanted;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 void skv_pages_body(const struct skv_pages *p, const struct skv_pages_space *s, struct skv_buf *out)
 {
@@ -58,15 +59,17 @@ void skv_pages_body(const struct skv_pages *p, const struct skv_pages_space *s, 
 	skv_jout_field_string(out, "namespace", s->ns);
 }
 
-int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body, const struct skv_json_node **answer)
+int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body,
+		   const struct skv_json_node **answer)
 {
-	static const struct skv_json_limits limits = { .depth = 16, .values = 1u << 24, .wide = true, .nul = true };
+	static const struct skv_json_limits limits = { .depth = 16, .values = 1u << 24,
+						       .wide = true, .nul = true };
 	struct slabkv_error err;
 	struct skv_json_doc doc;
 	const char *text, *copy;
 	int rc;
 
-	assert(!body || body->failed || body->data[0] == '{'); /* begun by skv_pages_body */
+	assert(!body || body->failed || body->data[0] == '{'); /* initialised by skv_pages_body */
 	if (body) {
 		skv_jout_close(body, '}');
 		skv_put_u8(body, 0);
@@ -75,13 +78,15 @@ int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body, 
 		skv_cli_tell(p->cli, "out_of_memory", "out of memory");
 		return SKV_EXIT_USAGE;
 	}
-	rc = slabkv_call(p->kv, body ? "POST" : "GET", path, body ? (const char *)body->data : NULL, &text, &err);
+	rc = slabkv_call(p->kv, body ? "POST" : "GET", path, body ? (const char *)body->data : NULL,
+			 &text, &err);
 	if (rc != SLABKV_OK)
 		return skv_cli_fail(p->cli, &err);
 	skv_arena_reset(&p->arena);
 	copy = skv_arena_strndup(&p->arena, text, strlen(text));
 	slabkv_free(text);
-	if (copy && skv_json_parse(&doc, &p->arena, copy, strlen(copy), &limits) && doc.root->type == SKV_JSON_OBJECT) {
+	if (copy && skv_json_parse(&doc, &p->arena, copy, strlen(copy), &limits) &&
+	    doc.root->type == SKV_JSON_OBJECT) {
 		*answer = doc.root;
 		return SKV_EXIT_OK;
 	}
@@ -96,8 +101,8 @@ uint64_t skv_pages_u64(const struct skv_json_node *object, const char *name)
 	return v && v->type == SKV_JSON_INTEGER && v->i > 0 ? (uint64_t)v->i : 0;
 }
 
-void skv_pages_progress(struct skv_pages *p, const char *what, const struct skv_pages_space *s, uint64_t done,
-			uint64_t of)
+void skv_pages_progress(struct skv_pages *p, const char *what, const struct skv_pages_space *s,
+			uint64_t done, uint64_t of)
 {
 	uint64_t now = skv_now_us();
 
@@ -106,8 +111,8 @@ void skv_pages_progress(struct skv_pages *p, const char *what, const struct skv_
 	if (now - p->told_us < 1000000)
 		return;
 	p->told_us = now;
-	fprintf(stderr, "%" PRId64 ":%s: %" PRIu64 " of %" PRIu64 " %s%c", s->rank, s->ns, done, of, what,
-		isatty(STDERR_FILENO) ? '\r' : '\n');
+	fprintf(stderr, "%" PRId64 ":%s: %" PRIu64 " of %" PRIu64 " %s%c", s->rank, s->ns, done, of,
+		what, isatty(STDERR_FILENO) ? '\r' : '\n');
 }
 
 void skv_pages_put_scalar(struct skv_buf *out, const struct skv_json_node *v)
@@ -131,28 +136,33 @@ void skv_pages_put_scalar(struct skv_buf *out, const struct skv_json_node *v)
 	}
 }
 
-/* ---- list, clear ------------------------------------------------------------------------------- */
+/* ---- list, clear ----------------------------------------------------------------------------- */
 
-static const struct skv_json_node *field(const struct skv_json_node *o, const char *name, unsigned type)
+static const struct skv_json_node *field(const struct skv_json_node *o, const char *name,
+					 unsigned type)
 {
 	const struct skv_json_node *v = skv_json_get(o, name, strlen(name));
 
 	return v && v->type == type ? v : NULL;
 }
 
-/* The answer's spaces, one after the other: NULL when there is none left. */
-static const struct skv_json_node *next_space(const struct skv_json_node *list, const struct skv_json_node *before)
+/* Iterates over the spaces of the answer: NULL at the end. */
+static const struct skv_json_node *next_space(const struct skv_json_node *list,
+					      const struct skv_json_node *before)
 {
 	const struct skv_json_node *end = list ? list + list->span : NULL;
-	const struct skv_json_node *v = !list ? NULL : before ? skv_json_next(before) : skv_json_first(list);
+	const struct skv_json_node *v = !list    ? NULL
+					: before ? skv_json_next(before)
+						 : skv_json_first(list);
 
 	return v && v < end ? v : NULL;
 }
 
-static bool read_space(const struct skv_json_node *v, struct skv_arena *a, struct skv_pages_space *out,
-		       const char **tenant)
+static bool read_space(const struct skv_json_node *v, struct skv_arena *a,
+		       struct skv_pages_space *out, const char **tenant)
 {
-	const struct skv_json_node *t = field(v, "tenant", SKV_JSON_STRING), *r = field(v, "rank", SKV_JSON_INTEGER);
+	const struct skv_json_node *t = field(v, "tenant", SKV_JSON_STRING),
+				   *r = field(v, "rank", SKV_JSON_INTEGER);
 	const struct skv_json_node *n = field(v, "namespace", SKV_JSON_STRING);
 
 	if (!t || !r || !n)
@@ -163,7 +173,8 @@ static bool read_space(const struct skv_json_node *v, struct skv_arena *a, struc
 	return *tenant && out->ns;
 }
 
-int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n, struct skv_arena *names)
+int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n,
+		   struct skv_arena *names)
 {
 	const struct skv_json_node *answer, *list, *v;
 	const char *tenant;
@@ -179,7 +190,7 @@ int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n
 	return SKV_EXIT_OK;
 }
 
-/* What the manager sees of its file; "-": it does not look. */
+/* How the manager sees the space's file; "-": it does not look. */
 static const char *file_state(const struct skv_json_node *v, char out[16])
 {
 	const struct skv_json_node *file = field(v, "file", SKV_JSON_OBJECT);
@@ -189,18 +200,21 @@ static const char *file_state(const struct skv_json_node *v, char out[16])
 	return out;
 }
 
-static json_t *as_json(const struct skv_json_node *v, const struct skv_pages_space *s, const char *tenant)
+static json_t *as_json(const struct skv_json_node *v, const struct skv_pages_space *s,
+		       const char *tenant)
 {
 	const struct skv_json_node *file = field(v, "file", SKV_JSON_OBJECT);
 	const struct skv_json_node *path = file ? field(file, "path", SKV_JSON_STRING) : NULL;
-	json_t *out = json_pack("{ss sI ss sI sI sI}", "tenant", tenant, "rank", (json_int_t)s->rank, "namespace", s->ns,
-				"num_pages", (json_int_t)skv_pages_u64(v, "num_pages"), "used",
-				(json_int_t)skv_pages_u64(v, "used"), "keys", (json_int_t)skv_pages_u64(v, "keys"));
+	json_t *out = json_pack(
+		"{ss sI ss sI sI sI}", "tenant", tenant, "rank", (json_int_t)s->rank, "namespace",
+		s->ns, "num_pages", (json_int_t)skv_pages_u64(v, "num_pages"), "used",
+		(json_int_t)skv_pages_u64(v, "used"), "keys", (json_int_t)skv_pages_u64(v, "keys"));
 	char state[16];
 
 	if (path)
 		json_object_set_new(out, "file",
-				    json_pack("{ss% ss sI}", "path", path->s, path->n, "state", file_state(v, state), "drops",
+				    json_pack("{ss% ss sI}", "path", path->s, path->n, "state",
+					      file_state(v, state), "drops",
 					      (json_int_t)skv_pages_u64(file, "drops")));
 	return out;
 }
@@ -216,21 +230,24 @@ static int list_spaces(struct skv_pages *p, bool all)
 		return rc;
 	}
 	if (!p->cli->json)
-		printf("%-24s %8s %-24s %12s %12s %12s %s\n", "TENANT", "RANK", "NAMESPACE", "PAGES", "USED", "KEYS", "FILE");
+		printf("%-24s %8s %-24s %12s %12s %12s %s\n", "TENANT", "RANK", "NAMESPACE",
+		       "PAGES", "USED", "KEYS", "FILE");
 	list = field(answer, "pages", SKV_JSON_ARRAY);
 	for (v = next_space(list, NULL); v; v = next_space(list, v)) {
 		struct skv_pages_space s;
 		const char *tenant;
 		char state[16];
 
-		if (!read_space(v, &p->arena, &s, &tenant) || (!all && strcmp(tenant, p->tenant) != 0) ||
-		    !skv_pages_wanted(p, &s))
+		if (!read_space(v, &p->arena, &s, &tenant) ||
+		    (!all && strcmp(tenant, p->tenant) != 0) || !skv_pages_wanted(p, &s))
 			continue;
 		if (p->cli->json)
 			json_array_append_new(out, as_json(v, &s, tenant));
 		else
-			printf("%-24s %8" PRId64 " %-24s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %s\n", tenant, s.rank,
-			       s.ns, skv_pages_u64(v, "num_pages"), skv_pages_u64(v, "used"), skv_pages_u64(v, "keys"),
+			printf("%-24s %8" PRId64 " %-24s %12" PRIu64 " %12" PRIu64 " %12" PRIu64
+			       " %s\n",
+			       tenant, s.rank, s.ns, skv_pages_u64(v, "num_pages"),
+			       skv_pages_u64(v, "used"), skv_pages_u64(v, "keys"),
 			       file_state(v, state));
 	}
 	if (p->cli->json)
@@ -244,9 +261,10 @@ static int confirm_clear(const struct skv_pages *p)
 	char names[512] = "";
 
 	for (size_t i = 0, n = 0; i < p->n_spaces && n < sizeof names; i++)
-		n += (size_t)snprintf(names + n, sizeof names - n, "%s%" PRId64 ":%s", i ? ", " : "", p->spaces[i].rank,
-				      p->spaces[i].ns);
-	return skv_cli_confirm(p->cli, "deletes all keys of the page space%s %s", p->n_spaces == 1 ? "" : "s", names);
+		n += (size_t)snprintf(names + n, sizeof names - n, "%s%" PRId64 ":%s",
+				      i ? ", " : "", p->spaces[i].rank, p->spaces[i].ns);
+	return skv_cli_confirm(p->cli, "deletes all keys of the page space%s %s",
+			       p->n_spaces == 1 ? "" : "s", names);
 }
 
 static int clear_spaces(struct skv_pages *p)
@@ -265,8 +283,10 @@ static int clear_spaces(struct skv_pages *p)
 		if (rc != SKV_EXIT_OK)
 			break;
 		if (p->cli->json)
-			json_array_append_new(out, json_pack("{sI ss sI}", "rank", (json_int_t)s->rank, "namespace", s->ns,
-							     "deleted", (json_int_t)skv_pages_u64(answer, "deleted")));
+			json_array_append_new(
+				out, json_pack("{sI ss sI}", "rank", (json_int_t)s->rank,
+					       "namespace", s->ns, "deleted",
+					       (json_int_t)skv_pages_u64(answer, "deleted")));
 		else
 			printf("%" PRId64 ":%s: %" PRIu64 " keys deleted\n", s->rank, s->ns,
 			       skv_pages_u64(answer, "deleted"));
@@ -278,7 +298,7 @@ static int clear_spaces(struct skv_pages *p)
 	return rc;
 }
 
-/* ---- the command ------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 struct wish {
 	const char *what; /* list, export, import, clear */
@@ -305,8 +325,11 @@ static int option(struct skv_pages *p, struct wish *w, int opt, const char *valu
 		w->any_tenant = false;
 		return SKV_EXIT_OK;
 	case 's':
-		if (p->n_spaces == SKV_PAGES_SPACES_MAX || !skv_pages_space_parse(value, &p->spaces[p->n_spaces]))
-			return skv_cli_usage(p->cli, "--space: RANK or RANK:NAMESPACE, %u times at most", SKV_PAGES_SPACES_MAX);
+		if (p->n_spaces == SKV_PAGES_SPACES_MAX ||
+		    !skv_pages_space_parse(value, &p->spaces[p->n_spaces]))
+			return skv_cli_usage(p->cli,
+					     "--space: RANK or RANK:NAMESPACE, %u times at most",
+					     SKV_PAGES_SPACES_MAX);
 		p->n_spaces++;
 		return SKV_EXIT_OK;
 	case 'p':
@@ -319,7 +342,7 @@ static int option(struct skv_pages *p, struct wish *w, int opt, const char *valu
 	}
 }
 
-/* What is left of argv: the action, and its file. */
+/* The remaining arguments: the action and its file. */
 static int take_arguments(struct skv_pages *p, struct wish *w, int n, char **v)
 {
 	bool file;
@@ -332,7 +355,9 @@ static int take_arguments(struct skv_pages *p, struct wish *w, int n, char **v)
 		return n > 0 ? skv_cli_unknown(p->cli, "action", v[0], actions)
 			     : skv_cli_usage(p->cli, "say what: list, export, import or clear");
 	if (n != 1 + file)
-		return skv_cli_usage(p->cli, file ? "%s takes one file, or - " : "%s takes no arguments", w->what);
+		return skv_cli_usage(p->cli,
+				     file ? "%s takes one file, or - " : "%s takes no arguments",
+				     w->what);
 	if (strcmp(w->what, "clear") == 0 && p->n_spaces == 0)
 		return skv_cli_usage(p->cli, "clear: which? --space RANK:NAMESPACE");
 	w->path = file ? v[1] : NULL;
@@ -349,7 +374,8 @@ int skv_cmd_pages(struct skv_cli *cli, int argc, char **argv)
 	struct wish w = { .any_tenant = true };
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = option(&p, &w, opt, optarg);
 	if (rc == SKV_EXIT_OK)
 		rc = take_arguments(&p, &w, argc - optind, argv + optind);

@@ -1,5 +1,6 @@
-/* cmd_pin.c - slabkv pin, unpin, pins: blocks that eviction leaves alone. No state. */
+/* cmd_pin.c - slabkv pin, unpin, pins: protects blocks from eviction. Stateless. */
 #include "cli.h"
+#include "key_file.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -7,79 +8,180 @@
 
 #include <skv/mem.h>
 
+#define MAX_PAGE 65536u
 #define MAX_TTL_MS 2592000000u /* 30 days */
 _Static_assert(MAX_TTL_MS == 30u * 24 * 3600 * 1000, "30 days");
 
-static const char *kind_name(enum slabkv_pin_kind kind) { return kind == SLABKV_PIN_SOFT ? "soft" : "hard"; }
+static const char *kind_name(enum slabkv_pin_kind kind)
+{
+	return kind == SLABKV_PIN_SOFT ? "soft" : "hard";
+}
 
 /* ---- pin ------------------------------------------------------------------------------------- */
 
-static int print_pinned(const struct skv_cli *cli, const struct skv_cli_target *t, uint32_t pinned, const bool *missing)
-{
-	json_t *absent = json_array();
+struct pinning {
+	enum slabkv_pin_kind kind;
+	uint64_t ttl_ms;
+	const char *keys, *prompts; /* files, or NULL */
+	bool sglang;
+	uint64_t page;
+	uint64_t asked, pinned;
+	json_t *absent;
+};
 
-	for (uint32_t i = 0; i < t->n; i++) {
+static void tell_missing(const struct skv_cli *cli, struct pinning *p,
+			 const struct skv_args_keys *k, const bool *missing)
+{
+	for (uint32_t i = 0; i < k->n; i++) {
 		if (!missing[i])
 			continue;
-		json_array_append_new(absent, json_string(t->texts[i]));
+		json_array_append_new(p->absent, json_string(k->strings[i]));
 		if (!cli->json)
-			printf("%s  -\n", t->texts[i]);
+			printf("%s  -\n", k->strings[i]);
 	}
+}
+
+/* Of one call. */
+static int pin_keys(const struct skv_cli *cli, struct slabkv *kv, const char *instance,
+		    const struct skv_args_keys *k, struct pinning *p)
+{
+	struct slabkv_keys keys = skv_args_keys_of(k);
+	bool *missing = skv_calloc(k->n, sizeof *missing);
+	struct slabkv_error err;
+	uint32_t pinned = 0;
+	int rc = missing ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
+
+	assert(p->kind == SLABKV_PIN_HARD || p->ttl_ms > 0); /* a soft pin expires */
+	if (rc == SKV_EXIT_OK && slabkv_pin(kv, instance, &keys, p->kind, p->ttl_ms, &pinned,
+					    missing, &err) != SLABKV_OK)
+		rc = skv_cli_fail(cli, &err);
+	if (rc == SKV_EXIT_OK)
+		tell_missing(cli, p, k, missing);
+	p->asked += k->n;
+	p->pinned += pinned;
+	skv_free(missing);
+	return rc;
+}
+
+/* In as many calls as it takes. */
+static int pin_file(const struct skv_cli *cli, struct slabkv *kv, const struct skv_cli_target *t,
+		    const struct key_file *f, struct pinning *p)
+{
+	const enum slabkv_key_form form = p->prompts ? SLABKV_KEYS_WIDE : t->form;
+	int rc = SKV_EXIT_OK;
+
+	for (size_t at = 0; rc == SKV_EXIT_OK && at < f->n; at += SLABKV_MAX_KEYS) {
+		const size_t n = f->n - at < SLABKV_MAX_KEYS ? f->n - at : SLABKV_MAX_KEYS;
+		struct skv_args_keys k;
+		const char *wrong = skv_args_keys_parse(&k, form, (const char **)f->text + at,
+							(uint32_t)n);
+
+		rc = wrong ? skv_cli_usage(cli, "%s: %s", p->keys, wrong)
+			   : pin_keys(cli, kv, t->instance, &k, p);
+		skv_args_keys_free(&k);
+	}
+	return rc;
+}
+
+static int print_pinned(const struct skv_cli *cli, const struct pinning *p)
+{
+	int rc = SKV_EXIT_OK;
+
+	assert(p->pinned <= p->asked);
 	if (cli->json)
-		return skv_cli_print_json(json_pack("{sI so}", "pinned", (json_int_t)pinned, "missing", absent));
-	json_decref(absent);
-	printf("%u of %u keys pinned\n", pinned, t->n);
+		rc = skv_cli_print_json(json_pack("{sI sO}", "pinned", (json_int_t)p->pinned,
+						  "missing", p->absent));
+	else
+		printf("%" PRIu64 " of %" PRIu64 " keys pinned\n", p->pinned, p->asked);
+	return rc == SKV_EXIT_OK && p->pinned < p->asked ? SKV_EXIT_MISS : rc;
+}
+
+static int do_pin(struct skv_cli *cli, const struct skv_cli_target *t, struct pinning *p)
+{
+	struct key_file f = { .n = 0 };
+	struct slabkv *kv;
+	int rc = SKV_EXIT_OK;
+
+	assert(!p->keys || !p->prompts);
+	if (p->keys)
+		rc = key_file_read(cli, p->keys, &f);
+	else if (p->prompts)
+		rc = key_file_read_prompts(cli, p->prompts, (uint32_t)p->page, &f);
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_open(cli, NULL, &kv);
+	if (rc == SKV_EXIT_OK) {
+		p->absent = json_array();
+		rc = f.n ? pin_file(cli, kv, t, &f, p)
+			 : pin_keys(cli, kv, t->instance, &t->keys, p);
+		if (rc == SKV_EXIT_OK)
+			rc = print_pinned(cli, p);
+		json_decref(p->absent);
+		slabkv_close(kv);
+	}
+	key_file_free(&f);
+	return rc;
+}
+
+static int check_pinning(struct skv_cli *cli, const struct skv_cli_target *t,
+			 const struct pinning *p, bool more)
+{
+	if (p->kind == SLABKV_PIN_SOFT && p->ttl_ms == 0)
+		return skv_cli_usage(cli, "--soft needs --ttl: a soft pin ends by itself");
+	if ((p->keys || p->prompts) && (t->n || more || (p->keys && p->prompts)))
+		return skv_cli_usage(cli, "keys, --keys or --prompts: one of them");
+	if (p->prompts && (!p->sglang || !p->page))
+		return skv_cli_usage(cli, "--prompts needs --hash sglang and --page TOKENS");
+	if (!p->prompts && (p->sglang || p->page))
+		return skv_cli_usage(cli, "--hash and --page are for --prompts");
 	return SKV_EXIT_OK;
 }
 
-static int do_pin(struct skv_cli *cli, const struct skv_cli_target *t, enum slabkv_pin_kind kind, uint64_t ttl_ms)
+static int pin_option(struct skv_cli *cli, struct skv_cli_target *t, struct pinning *p, int opt)
 {
-	struct slabkv_keys keys = skv_args_keys_of(&t->keys);
-	bool *missing = skv_calloc(t->n, sizeof *missing);
-	struct slabkv_error err;
-	struct slabkv *kv;
-	uint32_t pinned = 0;
-	int rc = missing ? skv_cli_open(cli, NULL, &kv) : skv_cli_usage(cli, "out of memory");
-
-	assert(kind == SLABKV_PIN_HARD || ttl_ms > 0); /* a soft pin ends by itself */
-	if (rc == SKV_EXIT_OK) {
-		if (slabkv_pin(kv, t->instance, &keys, kind, ttl_ms, &pinned, missing, &err) != SLABKV_OK)
-			rc = skv_cli_fail(cli, &err);
-		else
-			rc = print_pinned(cli, t, pinned, missing);
-		if (rc == SKV_EXIT_OK && pinned < t->n)
-			rc = SKV_EXIT_MISS;
-		slabkv_close(kv);
+	switch (opt) {
+	case 's': p->kind = SLABKV_PIN_SOFT; return SKV_EXIT_OK;
+	case 'k': p->keys = optarg; return SKV_EXIT_OK;
+	case 'p': p->prompts = optarg; return SKV_EXIT_OK;
+	case 't':
+		return skv_args_number(optarg, 0, MAX_TTL_MS, &p->ttl_ms)
+			       ? SKV_EXIT_OK
+			       : skv_cli_usage(cli, "--ttl: milliseconds, 0..%u", MAX_TTL_MS);
+	case 'g':
+		return skv_args_number(optarg, 1, MAX_PAGE, &p->page)
+			       ? SKV_EXIT_OK
+			       : skv_cli_usage(cli, "--page: tokens, 1..%u", MAX_PAGE);
+	case 'h':
+		p->sglang = strcmp(optarg, "sglang") == 0;
+		return p->sglang ? SKV_EXIT_OK
+				 : skv_cli_usage(cli, "--hash: sglang; of other engines' keys "
+						      "give --keys");
+	default: return skv_cli_target_option(cli, t, opt, optarg);
 	}
-	skv_free(missing);
-	return rc;
 }
 
 int skv_cmd_pin(struct skv_cli *cli, int argc, char **argv)
 {
 	static const struct option options[] = { { "soft", no_argument, NULL, 's' },
 						 { "ttl", required_argument, NULL, 't' },
+						 { "keys", required_argument, NULL, 'k' },
+						 { "prompts", required_argument, NULL, 'p' },
+						 { "hash", required_argument, NULL, 'h' },
+						 { "page", required_argument, NULL, 'g' },
 						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
-	enum slabkv_pin_kind kind = SLABKV_PIN_HARD;
+	struct pinning p = { .kind = SLABKV_PIN_HARD };
 	struct skv_cli_target t;
-	uint64_t ttl_ms = 0;
 	int opt, rc = SKV_EXIT_OK;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
-		if (opt == 's')
-			kind = SLABKV_PIN_SOFT;
-		else if (opt == 't' && !skv_args_number(optarg, 0, MAX_TTL_MS, &ttl_ms))
-			rc = skv_cli_usage(cli, "--ttl: milliseconds, 0..%u", MAX_TTL_MS);
-		else if (opt != 't')
-			rc = skv_cli_target_option(cli, &t, opt, optarg);
-	}
-	if (rc == SKV_EXIT_OK && kind == SLABKV_PIN_SOFT && ttl_ms == 0)
-		rc = skv_cli_usage(cli, "--soft needs --ttl: a soft pin ends by itself");
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+		rc = pin_option(cli, &t, &p, opt);
 	if (rc == SKV_EXIT_OK)
+		rc = check_pinning(cli, &t, &p, optind < argc);
+	if (rc == SKV_EXIT_OK && !p.keys && !p.prompts)
 		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);
 	if (rc == SKV_EXIT_OK)
-		rc = do_pin(cli, &t, kind, ttl_ms);
+		rc = do_pin(cli, &t, &p);
 	skv_cli_target_free(&t);
 	return rc;
 }
@@ -94,7 +196,7 @@ static int do_unpin(struct skv_cli *cli, const struct skv_cli_target *t, bool al
 	uint64_t n = 0;
 	int rc = skv_cli_open(cli, NULL, &kv);
 
-	assert(all == (t->n == 0)); /* no keys given by mistake are no wish for all */
+	assert(all == (t->n == 0)); /* an accidentally empty key list must not mean all */
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	if (slabkv_unpin(kv, t->instance, all ? NULL : &keys, &n, &err) != SLABKV_OK)
@@ -116,7 +218,8 @@ int skv_cmd_unpin(struct skv_cli *cli, int argc, char **argv)
 	int opt, rc = SKV_EXIT_OK;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'a')
 			all = true;
 		else
@@ -140,7 +243,8 @@ static void print_pin(const struct skv_cli *cli, const struct slabkv_pin_info *p
 
 	snprintf(key, sizeof key, "%016" PRIx64 "%016" PRIx64, p->key.hi, p->key.lo);
 	if (cli->json)
-		json_array_append_new(list, json_pack("{ss ss sI}", "key", key, "kind", kind_name(p->kind), "ttl_ms",
+		json_array_append_new(list, json_pack("{ss ss sI}", "key", key, "kind",
+						      kind_name(p->kind), "ttl_ms",
 						      (json_int_t)p->ttl_ms));
 	else if (p->ttl_ms)
 		printf("%s  %s  %" PRIu64 " ms\n", key, kind_name(p->kind), p->ttl_ms);
@@ -179,12 +283,14 @@ static int do_pins(struct skv_cli *cli, const char *instance)
 
 int skv_cmd_pins(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { { "instance", required_argument, NULL, SKV_OPT_INSTANCE },
-						 SKV_CLI_GLOBAL_OPTIONS };
+	static const struct option options[] = {
+		{ "instance", required_argument, NULL, SKV_OPT_INSTANCE }, SKV_CLI_GLOBAL_OPTIONS
+	};
 	const char *instance = "default";
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == SKV_OPT_INSTANCE)
 			instance = optarg;
 		else

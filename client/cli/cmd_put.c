@@ -92,7 +92,8 @@ static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 	const char *specs[SLABKV_MAX_SPECS];
 	struct slabkv_keys key = skv_args_keys_of(&p->target.keys);
 	struct slabkv_block block = { .bufs = bufs, .n_bufs = p->n_in };
-	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .specs = specs, .n_specs = p->n_in, .independent = p->independent };
+	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .specs = specs,
+					.n_specs = p->n_in, .independent = p->independent };
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	struct slabkv_error err;
 
@@ -101,7 +102,8 @@ static int put_single(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 		bufs[i] = (struct slabkv_buf){ p->in[i].data, p->in[i].len };
 		specs[i] = p->in[i].spec;
 	}
-	if (slabkv_put(kv, p->target.instance, &key, &o, &block, sizeof(struct slabkv_block), &io, &err) != SLABKV_OK ||
+	if (slabkv_put(kv, p->target.instance, &key, &o, &block, sizeof(struct slabkv_block), &io,
+		       &err) != SLABKV_OK ||
 	    block.result == SLABKV_FAILED)
 		return skv_cli_fail(cli, &err);
 	count(p, &io);
@@ -117,7 +119,8 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 	const char **names = skv_calloc((size_t)n + 1, sizeof *names);
 	char *text = skv_calloc((size_t)n + 1, SKV_CLI_CHAIN_KEY);
 	struct slabkv_keys keys, parent;
-	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .independent = p->independent };
+	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options),
+					.independent = p->independent };
 	struct slabkv_error err;
 	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
 	int rc = SKV_EXIT_OK;
@@ -130,7 +133,8 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 		/* names[0] is the block before. */
 		for (uint32_t i = 0; i <= n; i++) {
 			names[i] = text + (size_t)i * SKV_CLI_CHAIN_KEY;
-			skv_cli_chain_key(p->target.texts[0], first + i - 1, text + (size_t)i * SKV_CLI_CHAIN_KEY);
+			skv_cli_chain_key(p->target.texts[0], first + i - 1,
+					  text + (size_t)i * SKV_CLI_CHAIN_KEY);
 		}
 		for (uint32_t i = 0; i < n; i++) {
 			bufs[i] =
@@ -141,7 +145,8 @@ static int put_batch(struct skv_cli *cli, struct slabkv *kv, struct put *p, uint
 		keys = slabkv_keys_strings(names + 1, n);
 		parent = slabkv_keys_strings(names, 1);
 		keys.parent = first > 0 && !p->independent ? &parent : NULL;
-		if (slabkv_put(kv, p->target.instance, &keys, &o, blocks, sizeof(struct slabkv_block), &io, &err) != SLABKV_OK)
+		if (slabkv_put(kv, p->target.instance, &keys, &o, blocks,
+			       sizeof(struct slabkv_block), &io, &err) != SLABKV_OK)
 			rc = skv_cli_fail(cli, &err);
 		else
 			count(p, &io);
@@ -162,6 +167,7 @@ static int put_chain(struct skv_cli *cli, struct slabkv *kv, struct put *p)
 	uint64_t batch = BATCH_BYTES / p->block_bytes;
 	int rc = SKV_EXIT_OK;
 
+	assert(p->block_bytes > 0 && p->block_bytes <= SKV_CLI_MAX_BLOCK); /* no sum here wraps */
 	if (skv_grow((void **)&in->data, &in->cap, total * p->block_bytes, 1) != 0)
 		return skv_cli_usage(cli, "out of memory");
 	p->padded = total * p->block_bytes - in->len;
@@ -179,7 +185,8 @@ static int do_put(struct skv_cli *cli, struct put *p)
 {
 	struct slabkv_spec specs[SLABKV_MAX_SPECS];
 	struct slabkv_instance instance = {
-		.size = sizeof(struct slabkv_instance), .id = p->target.instance, .group = p->group, .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = p->n_in
+		.size = sizeof(struct slabkv_instance), .id = p->target.instance, .group = p->group,
+		.specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = p->n_in
 	};
 	struct slabkv_error err;
 	struct slabkv *kv;
@@ -244,18 +251,19 @@ static int parse(struct skv_cli *cli, struct put *p, int argc, char **argv)
 	};
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 's')
 			rc = add_input(cli, p, optarg, true);
-		else if (opt == 'b' && (!skv_args_size(optarg, &p->block_bytes) || !p->block_bytes))
-			rc = skv_cli_usage(cli, "--block-bytes: a size, e.g. 64K");
+		else if (opt == 'b')
+			rc = skv_cli_block_bytes(cli, optarg, &p->block_bytes);
 		else if (opt == 'i')
 			p->independent = true;
 		else if (opt == 'g')
 			p->group = optarg;
 		else if (opt == 'r')
 			p->storage = optarg;
-		else if (opt != 'b')
+		else
 			rc = skv_cli_target_option(cli, &p->target, opt, optarg);
 	}
 	for (int i = optind; i < argc && rc == SKV_EXIT_OK; i++)
@@ -277,8 +285,7 @@ int skv_cmd_put(struct skv_cli *cli, int argc, char **argv)
 	if (rc == SKV_EXIT_OK)
 		rc = report(cli, &p);
 	if (rc == SKV_EXIT_OK && p.busy)
-		rc = SKV_EXIT_REFUSED; /* not stored by us, perhaps not by the other writer either
-					*/
+		rc = SKV_EXIT_REFUSED; /* we stored nothing; the other writer may fail */
 	for (uint32_t i = 0; i < p.n_in; i++)
 		skv_free(p.in[i].data);
 	skv_cli_target_free(&p.target);

@@ -1,4 +1,4 @@
-/* cmd_query.c - slabkv lookup, match, delete: one call each, printed. No state. */
+/* cmd_query.c - slabkv lookup, match, delete: one call each, and its result. Stateless. */
 #include "cli.h"
 
 #include <assert.h>
@@ -9,8 +9,10 @@
 
 static json_t *location_json(const struct slabkv_locations *r, uint32_t key, uint32_t spec)
 {
-	const struct slabkv_location *l = SLABKV_AT(struct slabkv_location, r->loc, r->loc_size, (size_t)key * r->n_specs + spec);
-	const struct slabkv_file *f = SLABKV_AT(struct slabkv_file, r->files, r->file_size, l->file);
+	const struct slabkv_location *l = SLABKV_AT(struct slabkv_location, r->loc, r->loc_size,
+						    (size_t)key * r->n_specs + spec);
+	const struct slabkv_file *f =
+		SLABKV_AT(struct slabkv_file, r->files, r->file_size, l->file);
 	char checksum[20] = "", generation[24];
 
 	if (l->has_checksum)
@@ -47,8 +49,11 @@ static void print_lookup(const struct skv_cli_target *t, const struct slabkv_loc
 			continue;
 		}
 		for (uint32_t s = 0; s < r->n_specs; s++) {
-			const struct slabkv_location *l = SLABKV_AT(struct slabkv_location, r->loc, r->loc_size, (size_t)k * r->n_specs + s);
-			const struct slabkv_file *f = SLABKV_AT(struct slabkv_file, r->files, r->file_size, l->file);
+			const struct slabkv_location *l =
+				SLABKV_AT(struct slabkv_location, r->loc, r->loc_size,
+					  (size_t)k * r->n_specs + s);
+			const struct slabkv_file *f =
+				SLABKV_AT(struct slabkv_file, r->files, r->file_size, l->file);
 
 			printf("%s  %s  %s/%s  offset %" PRIu64 "  length %" PRIu64 "\n",
 			       t->texts[k], r->specs[s], f->storage, f->path, l->offset, l->length);
@@ -90,14 +95,16 @@ int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 						 { "trailing", no_argument, NULL, 't' },
 						 { "lease", required_argument, NULL, 'l' },
 						 SKV_CLI_TARGET_OPTIONS, SKV_CLI_GLOBAL_OPTIONS };
-	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .mode = SLABKV_PREFIX,
+	struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+					   .mode = SLABKV_PREFIX,
 					    .lease_ms = SLABKV_LEASE_DEFAULT };
 	struct skv_cli_target t;
 	uint64_t n;
 	int opt, rc = SKV_EXIT_OK;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'b')
 			o.mode = SLABKV_BATCH;
 		else if (opt == 't')
@@ -105,7 +112,8 @@ int skv_cmd_lookup(struct skv_cli *cli, int argc, char **argv)
 		else if (opt == 'w' && skv_args_number(optarg, 1, SLABKV_MAX_KEYS, &n))
 			o.window = (uint32_t)n;
 		else if (opt == 'w')
-			rc = skv_cli_usage(cli, "--window: a number of keys, 1..%u", SLABKV_MAX_KEYS);
+			rc = skv_cli_usage(cli, "--window: a number of keys, 1..%u",
+					   SLABKV_MAX_KEYS);
 		else if (opt == 'l' && skv_args_number(optarg, 0, 3600000, &n))
 			o.lease_ms = (uint32_t)n;
 		else if (opt == 'l')
@@ -169,7 +177,8 @@ int skv_cmd_match(struct skv_cli *cli, int argc, char **argv)
 	int opt, rc = SKV_EXIT_OK;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == SKV_OPT_INSTANCE && n == SKV_CLI_LIST_MAX)
 			rc = skv_cli_usage(cli, "--instance: at most %d", SKV_CLI_LIST_MAX);
 		else if (opt == SKV_OPT_INSTANCE)
@@ -194,12 +203,13 @@ static int delete_object(struct slabkv *kv, const char *kind, const char *name,
 		return slabkv_instance_delete(kv, name, err);
 	if (strcmp(kind, "group") == 0)
 		return slabkv_group_delete(kv, name, err);
-	assert(strcmp(kind, "storage") == 0); /* no other word gets here */
+	assert(strcmp(kind, "storage") == 0); /* no other value gets here */
 	return slabkv_storage_delete(kv, name, err);
 }
 
 /* Whether it is there, and what goes with it. SLABKV_E_NOT_FOUND. */
-static int describe(struct slabkv *kv, const char *kind, const char *name, char out[160], struct slabkv_error *err)
+static int describe(struct slabkv *kv, const char *kind, const char *name, char out[160],
+		    struct slabkv_error *err)
 {
 	const struct slabkv_instance_info *i;
 	const struct slabkv_storage_info *s;
@@ -209,7 +219,8 @@ static int describe(struct slabkv *kv, const char *kind, const char *name, char 
 	if (strcmp(kind, "instance") == 0) {
 		rc = slabkv_instance_get(kv, name, &i, err);
 		if (rc == SLABKV_OK) {
-			snprintf(out, 160, "instance %.100s with its %" PRIu64 " blocks", name, i->blocks);
+			snprintf(out, 160, "instance %.100s with its %" PRIu64 " blocks", name,
+				 i->blocks);
 			slabkv_free(i);
 		}
 	} else if (strcmp(kind, "group") == 0) {
@@ -227,8 +238,9 @@ static int describe(struct slabkv *kv, const char *kind, const char *name, char 
 	return rc;
 }
 
-/* All of them must be there, and are named before the first one goes. */
-static int confirm_delete(const struct skv_cli *cli, struct slabkv *kv, const char *kind, const struct skv_cli_target *t)
+/* Checks and lists all of them before the first one is deleted. */
+static int confirm_delete(const struct skv_cli *cli, struct slabkv *kv, const char *kind,
+			  const struct skv_cli_target *t)
 {
 	char all[800] = "", one[160];
 	struct slabkv_error err;
@@ -285,7 +297,8 @@ int skv_cmd_delete(struct skv_cli *cli, int argc, char **argv)
 	int opt, rc = SKV_EXIT_OK;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'b')
 			object = optarg;
 		else

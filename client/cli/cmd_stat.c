@@ -1,5 +1,4 @@
-/* cmd_stat.c - slabkv stat: the manager's numbers, or one block, for a person or as JSON. No
- * state. */
+/* cmd_stat.c - slabkv stat: the manager's counters, or one block, as text or JSON. Stateless. */
 #include "cli.h"
 
 #include <assert.h>
@@ -15,16 +14,18 @@ static void print_size(const char *what, uint64_t bytes)
 	printf("  %-14s %s\n", what, text);
 }
 
-/* How its slots lie on chunks, where a storage has any. */
+/* How slots are placed on 3FS chunks, where a storage has any. */
 static void print_placements(const json_t *list)
 {
 	const json_t *p;
 	size_t i;
 
 	json_array_foreach(list, i, p)
-		printf("  %s on %s: %s, slots of %" PRIu64 " bytes, %" PRIu64 " wasted, %" PRIu64 " copied by each write\n",
+		printf("  %s on %s: %s, slots of %" PRIu64 " bytes, %" PRIu64 " wasted, %" PRIu64
+		       " copied by each write\n",
 		       skv_cli_text(p, "spec"), skv_cli_text(p, "storage"), skv_cli_text(p, "fit"),
-		       skv_cli_u64(p, "slot_bytes"), skv_cli_u64(p, "wasted_bytes"), skv_cli_u64(p, "copied_bytes"));
+		       skv_cli_u64(p, "slot_bytes"), skv_cli_u64(p, "wasted_bytes"),
+		       skv_cli_u64(p, "copied_bytes"));
 }
 
 static void print_stats(const json_t *s)
@@ -82,13 +83,15 @@ static int stat_manager(struct skv_cli *cli, struct slabkv *kv)
 	return SKV_EXIT_OK;
 }
 
-/* All but letters and digits as %XX, behind what stands in `path`. False: it does not fit. */
+/* Appends `text` to `path`, all but letters and digits as %XX. False: it does not fit. */
 static bool append(char *path, size_t size, const char *text)
 {
 	size_t n = strlen(path);
 
 	for (; *text && n + 4 <= size; text++)
-		n += (size_t)snprintf(path + n, size - n, isalnum((unsigned char)*text) ? "%c" : "%%%02X", (unsigned char)*text);
+		n += (size_t)snprintf(path + n, size - n,
+				      isalnum((unsigned char)*text) ? "%c" : "%%%02X",
+				      (unsigned char)*text);
 	assert(n < size);
 	return !*text;
 }
@@ -98,14 +101,18 @@ static int stat_block(struct skv_cli *cli, struct slabkv *kv, const struct skv_c
 {
 	char path[4096] = "/v1/instances/";
 	struct slabkv_keys key = skv_args_keys_of(&t->keys);
-	bool strings = key.form == SLABKV_KEYS_STRING, fits = append(path, sizeof path, t->instance);
+	bool strings = key.form == SLABKV_KEYS_STRING;
 	struct slabkv_key k = { 0, 0 };
-	size_t n = strlen(path);
+	size_t n;
 	json_t *doc;
 	int rc;
 
 	if (key.n != 1)
 		return skv_cli_usage(cli, "one key at a time");
+	if (strlen(t->instance) > 127)
+		return skv_cli_usage(cli, "an instance has at most 127 characters");
+	append(path, sizeof path, t->instance);
+	n = strlen(path);
 	if (key.form == SLABKV_KEYS_INT)
 		k.lo = key.v.ints[0];
 	else if (!strings)
@@ -113,9 +120,10 @@ static int stat_block(struct skv_cli *cli, struct slabkv *kv, const struct skv_c
 	if (strings)
 		snprintf(path + n, sizeof path - n, "/blocks?key=");
 	else
-		snprintf(path + n, sizeof path - n, "/blocks/%016" PRIx64 "%016" PRIx64, k.hi, k.lo);
-	if (!fits || (strings && !append(path, sizeof path, key.v.strings[0])))
-		return skv_cli_usage(cli, "an instance has at most 127 characters, a key 1024 bytes");
+		snprintf(path + n, sizeof path - n, "/blocks/%016" PRIx64 "%016" PRIx64, k.hi,
+			 k.lo);
+	if (strings && !append(path, sizeof path, key.v.strings[0]))
+		return skv_cli_usage(cli, "a key has at most 1024 bytes");
 	rc = skv_cli_call(cli, kv, "GET", path, NULL, &doc);
 	return rc == SKV_EXIT_OK ? skv_cli_print_json(doc) : rc;
 }
@@ -128,7 +136,8 @@ int skv_cmd_stat(struct skv_cli *cli, int argc, char **argv)
 	int opt, rc = SKV_EXIT_OK;
 
 	skv_cli_target_init(&t);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = skv_cli_target_option(cli, &t, opt, optarg);
 	if (rc == SKV_EXIT_OK && (t.n || optind < argc))
 		rc = skv_cli_target_keys(cli, &t, argc, argv, optind);

@@ -1,6 +1,6 @@
 /*
- * cmd_storage.c - slabkv storage: lists storages and their slab files, drains a file or a whole storage, keeps it after
- * all, changes a capacity; with --wait, watches how far the manager is. No state; one thread.
+ * cmd_storage.c - slabkv storage: lists storages and slab files, drains a file or a whole storage,
+ * cancels a drain, changes a capacity; --wait shows progress. Stateless; one thread.
  */
 #include "cli.h"
 
@@ -26,10 +26,11 @@ struct storage_command {
 	bool wait;
 };
 
-/* ---- calls --------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* As skv_cli_call. */
-static int call(struct storage_command *s, const char *method, const char *path, json_t *body, json_t **out)
+static int call(struct storage_command *s, const char *method, const char *path, json_t *body,
+		json_t **out)
 {
 	return skv_cli_call(s->cli, s->kv, method, path, body, out);
 }
@@ -50,8 +51,11 @@ static int get_files(struct storage_command *s, json_t **out)
 /* Puts the storage as it is, with one field changed; `value` is taken. */
 static int change(struct storage_command *s, const char *field, json_t *value, json_t **out)
 {
-	static const char *const told[] = { "name", "uuid", "healthy", "problem", "files", "draining_files", "bad_files", "file_bytes",
-					    "assigned_bytes", "used_bytes", "quarantined_bytes", "free_bytes" };
+	static const char *const told[] = {
+		"name",           "uuid",           "healthy",           "problem",
+		"files",          "draining_files", "bad_files",         "file_bytes",
+		"assigned_bytes", "used_bytes",     "quarantined_bytes", "free_bytes"
+	};
 	char path[300];
 	json_t *spec;
 	int rc = call(s, "GET", path_of(s, "", path), NULL, &spec);
@@ -66,7 +70,7 @@ static int change(struct storage_command *s, const char *field, json_t *value, j
 	return call(s, "PUT", path_of(s, "", path), spec, out);
 }
 
-/* ---- output -------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static void print_files(const json_t *doc)
 {
@@ -74,19 +78,22 @@ static void print_files(const json_t *doc)
 	char length[24], used[24], held[24];
 	size_t i;
 
-	printf("%-8s %-9s %12s %12s %12s  %s\n", "FILE", "STATE", "LENGTH", "USED", "QUARANTINE", "");
+	printf("%-8s %-9s %12s %12s %12s  %s\n", "FILE", "STATE", "LENGTH", "USED", "QUARANTINE",
+	       "");
 	json_array_foreach(json_object_get(doc, "files"), i, f) {
 		const char *why = skv_cli_text(f, "why"), *waits = skv_cli_text(f, "waits_for");
 
 		skv_args_print_size(skv_cli_u64(f, "length"), length);
 		skv_args_print_size(skv_cli_u64(f, "used_bytes"), used);
 		skv_args_print_size(skv_cli_u64(f, "quarantined_bytes"), held);
-		printf("%-8" PRIu64 " %-9s %12s %12s %12s  %s%s%s\n", skv_cli_u64(f, "file"), skv_cli_text(f, "state"), length,
-		       used, held, why, *waits ? ", waits for " : "", waits);
+		printf("%-8" PRIu64 " %-9s %12s %12s %12s  %s%s%s\n", skv_cli_u64(f, "file"),
+		       skv_cli_text(f, "state"), length, used, held, why,
+		       *waits ? ", waits for " : "", waits);
 	}
 }
 
-static int print_or_json(const struct storage_command *s, json_t *doc, void (*print)(const json_t *doc))
+static int print_or_json(const struct storage_command *s, json_t *doc,
+			 void (*print)(const json_t *doc))
 {
 	if (s->cli->json)
 		return skv_cli_print_json(doc);
@@ -101,8 +108,9 @@ static void print_storage(const json_t *s)
 
 	skv_cli_storage_size(s, "capacity", capacity);
 	skv_cli_storage_size(s, "used_bytes", used);
-	printf("%-24s %-9s %12s %12s %8" PRIu64 " %8" PRIu64 "  %s\n", skv_cli_text(s, "name"), skv_cli_text(s, "type"), capacity,
-	       used, skv_cli_u64(s, "files"), skv_cli_u64(s, "draining_files"),
+	printf("%-24s %-9s %12s %12s %8" PRIu64 " %8" PRIu64 "  %s\n", skv_cli_text(s, "name"),
+	       skv_cli_text(s, "type"), capacity, used, skv_cli_u64(s, "files"),
+	       skv_cli_u64(s, "draining_files"),
 	       json_is_true(json_object_get(s, "draining"))  ? "draining"
 	       : json_is_true(json_object_get(s, "healthy")) ? ""
 							     : "NOT healthy");
@@ -113,12 +121,13 @@ static void print_storages(const json_t *doc)
 	const json_t *s;
 	size_t i;
 
-	printf("%-24s %-9s %12s %12s %8s %8s\n", "STORAGE", "TYPE", "CAPACITY", "USED", "FILES", "DRAINING");
+	printf("%-24s %-9s %12s %12s %8s %8s\n", "STORAGE", "TYPE", "CAPACITY", "USED", "FILES",
+	       "DRAINING");
 	json_array_foreach(json_object_get(doc, "storages"), i, s)
 		print_storage(s);
 }
 
-/* ---- waiting --------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static bool is_meant(const struct storage_command *s, const json_t *file)
 {
@@ -129,7 +138,7 @@ static bool is_meant(const struct storage_command *s, const json_t *file)
 	return meant && strcmp(skv_cli_text(file, "state"), "used") != 0;
 }
 
-/* Until none of the files that are meant drains any more: they have gone, or somebody keeps them. */
+/* Waits until none of the named files drains any more: they are gone, or still in use. */
 static int wait_for_files(struct storage_command *s)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
@@ -154,8 +163,8 @@ static int wait_for_files(struct storage_command *s)
 		}
 		now = skv_now_us();
 		if (left && now - told >= 1000000) {
-			fprintf(stderr, "%" PRIu64 " files drain, %" PRIu64 " bytes are left%s%s\n", left, bytes,
-				*waits ? ", waiting for " : "", waits);
+			fprintf(stderr, "%" PRIu64 " files drain, %" PRIu64 " bytes are left%s%s\n",
+				left, bytes, *waits ? ", waiting for " : "", waits);
 			told = now;
 		}
 		json_decref(doc);
@@ -165,7 +174,7 @@ static int wait_for_files(struct storage_command *s)
 	}
 }
 
-/* ---- the commands ---------------------------------------------------------------------------------- */
+/* ---- the commands ---------------------------------------------------------------------------- */
 
 static int list(struct storage_command *s)
 {
@@ -183,7 +192,7 @@ static int files(struct storage_command *s)
 	return rc == SKV_EXIT_OK ? print_or_json(s, doc, print_files) : rc;
 }
 
-/* Files that the command names, or all; how many, and the bytes of blocks in them. */
+/* Counts the files that the command names, or all, and the bytes of blocks in them. */
 static uint64_t count_meant(const struct storage_command *s, const json_t *doc, uint64_t *bytes)
 {
 	uint64_t n = 0;
@@ -204,7 +213,7 @@ static uint64_t count_meant(const struct storage_command *s, const json_t *doc, 
 	return n;
 }
 
-/* Names what a drain would cost before it begins. */
+/* Reports what a drain would cost before it starts. */
 static int confirm_drain(struct storage_command *s)
 {
 	uint64_t n, bytes;
@@ -218,10 +227,15 @@ static int confirm_drain(struct storage_command *s)
 	json_decref(doc);
 	skv_args_print_size(bytes, size);
 	if (s->n_files > 0)
-		return skv_cli_confirm(s->cli, "evicts the blocks in %" PRIu64 " slab file%s of storage %s (%s) and removes the file%s",
+		return skv_cli_confirm(s->cli,
+				       "evicts the blocks in %" PRIu64
+				       " slab file%s of storage %s (%s) and removes the file%s",
 				       n, n == 1 ? "" : "s", s->name, size, n == 1 ? "" : "s");
-	return skv_cli_confirm(s->cli, "retires storage %s: it takes no new blocks, and all that is in it goes (%s in %" PRIu64
-			       " slab file%s)", s->name, size, n, n == 1 ? "" : "s");
+	return skv_cli_confirm(
+		s->cli,
+		"retires storage %s: it takes no new blocks, and all that is in it goes "
+		"(%s in %" PRIu64 " slab file%s)",
+		s->name, size, n, n == 1 ? "" : "s");
 }
 
 static int confirm_shrink(struct storage_command *s, uint64_t bytes)
@@ -236,8 +250,11 @@ static int confirm_shrink(struct storage_command *s, uint64_t bytes)
 	skv_args_print_size(skv_cli_u64(doc, "used_bytes"), used);
 	skv_args_print_size(bytes, to);
 	if (bytes < skv_cli_u64(doc, "capacity"))
-		rc = skv_cli_confirm(s->cli, "lowers storage %s from %s to %s: slab files that do not fit (%s are used) are drained and "
-				     "removed", s->name, from, to, used);
+		rc = skv_cli_confirm(
+			s->cli,
+			"lowers storage %s from %s to %s: slab files that do not fit (%s are used) "
+			"are drained and removed",
+			s->name, from, to, used);
 	json_decref(doc);
 	return rc;
 }
@@ -252,7 +269,8 @@ static int drain(struct storage_command *s, bool on)
 		rc = change(s, "draining", json_boolean(on), NULL);
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
-			  json_pack("{s:I, s:b}", "file", (json_int_t)s->file[i], "draining", on), NULL);
+			  json_pack("{s:I, s:b}", "file", (json_int_t)s->file[i], "draining", on),
+			  NULL);
 	if (rc == SKV_EXIT_OK && on && s->wait)
 		rc = wait_for_files(s);
 	return rc == SKV_EXIT_OK ? files(s) : rc;
@@ -262,13 +280,16 @@ static int drain(struct storage_command *s, bool on)
 static int forget(struct storage_command *s)
 {
 	char path[300];
-	int rc = skv_cli_confirm(s->cli, "gives up %u slab file%s of storage %s, with all blocks in %s", s->n_files,
-				 s->n_files == 1 ? "" : "s", s->name, s->n_files == 1 ? "it" : "them");
+	int rc = skv_cli_confirm(
+		s->cli, "gives up %u slab file%s of storage %s, with all blocks in %s", s->n_files,
+		s->n_files == 1 ? "" : "s", s->name, s->n_files == 1 ? "it" : "them");
 
 	assert(s->n_files >= 1 && s->n_files <= MAX_FILES); /* here it is never all of them */
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
-			  json_pack("{s:I, s:b, s:b}", "file", (json_int_t)s->file[i], "draining", 1, "forget", 1), NULL);
+			  json_pack("{s:I, s:b, s:b}", "file", (json_int_t)s->file[i], "draining",
+				    1, "forget", 1),
+			  NULL);
 	if (rc == SKV_EXIT_OK && s->wait)
 		rc = wait_for_files(s);
 	return rc == SKV_EXIT_OK ? files(s) : rc;
@@ -305,7 +326,8 @@ static int parse_files(struct storage_command *s, int argc, char **argv)
 		errno = 0;
 		v = strtoul(argv[i], &end, 10);
 		if (argv[i][0] < '0' || argv[i][0] > '9' || *end || errno || v > UINT32_MAX)
-			return skv_cli_usage(s->cli, "'%s' is not the number of a slab file", argv[i]);
+			return skv_cli_usage(s->cli, "'%s' is not the number of a slab file",
+					     argv[i]);
 		if (s->n_files == MAX_FILES)
 			return skv_cli_usage(s->cli, "%d files at a time", MAX_FILES);
 		s->file[s->n_files++] = (uint32_t)v;
@@ -315,7 +337,8 @@ static int parse_files(struct storage_command *s, int argc, char **argv)
 
 static int run(struct storage_command *s, int argc, char **argv)
 {
-	static const char *const actions[] = { "list", "files", "drain", "keep", "forget", "capacity", NULL };
+	static const char *const actions[] = { "list",   "files",    "drain", "keep",
+					       "forget", "capacity", NULL };
 	const char *what = argv[0];
 	int rc;
 
@@ -344,11 +367,13 @@ static int run(struct storage_command *s, int argc, char **argv)
 int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv)
 {
 	enum { OPT_WAIT = 1 };
-	static const struct option options[] = { { "wait", no_argument, NULL, OPT_WAIT }, SKV_CLI_GLOBAL_OPTIONS };
+	static const struct option options[] = { { "wait", no_argument, NULL, OPT_WAIT },
+						 SKV_CLI_GLOBAL_OPTIONS };
 	struct storage_command s = { .cli = cli };
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == OPT_WAIT)
 			s.wait = true;
 		else

@@ -1,7 +1,8 @@
-/* cmd_top.c - slabkv top: who holds what, of storages, groups and instances, refreshed until q or an interrupt. What is
- * evicted and found is told by the second once there are two samples, before that since the manager has loaded. No
- * state but the sample before; one thread. On a terminal the screen is redrawn in place, else tables follow each
- * other. A manager that cannot be reached is waited for once it has answered. */
+/* cmd_top.c - slabkv top: who holds what, of storages, groups and instances, refreshed until q or
+ * an interrupt. What is evicted and found is told by the second once there are two samples, before
+ * that since the manager has loaded. No state but the sample before; one thread. On a terminal the
+ * screen is redrawn in place, else tables follow each other. A manager that cannot be reached is
+ * waited for once it has answered. */
 #include "cli.h"
 
 #include <assert.h>
@@ -64,7 +65,7 @@ static double rate(const json_t *o, const json_t *before, const char *field, dou
 	return now > then && seconds > 0 ? (double)(now - then) / seconds : 0;
 }
 
-/* Adds evicted_per_s and hits_per_s to what was there in the sample before, too. */
+/* Adds evicted_per_s and hits_per_s to rows that the previous sample had, too. */
 static void add_rates(const struct top *t, json_t *stats, const char *kind)
 {
 	const json_t *list = json_object_get(stats, kind), *before;
@@ -75,8 +76,10 @@ static void add_rates(const struct top *t, json_t *stats, const char *kind)
 		before = t->before ? same_in(json_object_get(t->before, kind), o) : NULL;
 		if (!before)
 			continue;
-		json_object_set_new(o, "evicted_per_s", json_real(rate(o, before, "evicted_blocks", t->seconds)));
-		json_object_set_new(o, "hits_per_s", json_real(rate(o, before, "hits", t->seconds)));
+		json_object_set_new(o, "evicted_per_s",
+				    json_real(rate(o, before, "evicted_blocks", t->seconds)));
+		json_object_set_new(o, "hits_per_s",
+				    json_real(rate(o, before, "hits", t->seconds)));
 	}
 }
 
@@ -100,7 +103,8 @@ static void size_of(const json_t *o, const char *name, char out[24])
 
 static void print_storages(const struct top *t, const json_t *list)
 {
-	const char *row = t->narrow ? "%-21.21s %-5s %12s %12s %12s %12s\n" : "%-24.24s %-8s %12s %12s %12s %12s\n";
+	const char *row = t->narrow ? "%-21.21s %-5s %12s %12s %12s %12s\n"
+				    : "%-24.24s %-8s %12s %12s %12s %12s\n";
 	char capacity[24], used[24], held[24], room[24];
 	const json_t *s;
 	size_t i;
@@ -129,13 +133,17 @@ static void print_heading(const struct top *t, const char *what, const char *who
 	if (t->narrow)
 		printf(NARROW, what, "BLOCKS", "USED", may, "LEASED", "EVICTED", "HITS");
 	else
-		printf(HOLDER, what, whose, "BLOCKS", "USED", may, "LEASED", "PINNED", "SOFT", "OPEN", "EVICTED", "HITS");
+		printf(HOLDER, what, whose, "BLOCKS", "USED", may, "LEASED", "PINNED", "SOFT",
+		       "OPEN", "EVICTED", "HITS");
 }
 
-/* A group or an instance; `whose` stands beside its name, `share` is the field of what it may have. */
-static void print_holder(const struct top *t, const json_t *o, const char *name, const char *whose, const char *share)
+/* A group or an instance; `whose` is printed after its name, `share` is the field with its
+ * limit. */
+static void print_holder(const struct top *t, const json_t *o, const char *name, const char *whose,
+			 const char *share)
 {
-	char blocks[24], used[24], may[24], leased[24], pinned[24], soft[24], open[24], evicted[24], hits[24];
+	char blocks[24], used[24], may[24], leased[24], pinned[24], soft[24], open[24], evicted[24],
+		hits[24];
 
 	snprintf(blocks, sizeof blocks, "%" PRIu64, skv_cli_u64(o, "blocks"));
 	size_of(o, "used_bytes", used);
@@ -151,7 +159,8 @@ static void print_holder(const struct top *t, const json_t *o, const char *name,
 	if (t->narrow)
 		printf(NARROW, name, blocks, used, may, leased, evicted, hits);
 	else
-		printf(HOLDER, name, whose, blocks, used, may, leased, pinned, soft, open, evicted, hits);
+		printf(HOLDER, name, whose, blocks, used, may, leased, pinned, soft, open, evicted,
+		       hits);
 }
 
 static size_t sort_column; /* of qsort's comparison */
@@ -168,7 +177,7 @@ static int compare(const void *a, const void *b)
 	return by_id ? by_id : strcmp(skv_cli_text(x, "tenant"), skv_cli_text(y, "tenant"));
 }
 
-/* Instances that fit below what stands above them. */
+/* Instances that fit on the screen below the lines above. */
 static uint64_t fitting(const struct top *t, uint64_t above)
 {
 	struct winsize w;
@@ -194,7 +203,8 @@ static void print_instances(const struct top *t, json_t *list, uint64_t above)
 	if (v)
 		qsort(v, n, sizeof *v, compare);
 	for (size_t i = 0; v && i < n && i < most; i++)
-		print_holder(t, v[i], skv_cli_text(v[i], "id"), skv_cli_text(v[i], "group"), "share_bytes");
+		print_holder(t, v[i], skv_cli_text(v[i], "id"), skv_cli_text(v[i], "group"),
+			     "share_bytes");
 	if (v && most < n)
 		printf("... and %" PRIu64 " more\n", (uint64_t)n - most);
 	skv_free(v);
@@ -210,7 +220,8 @@ static const char *share_word(const json_t *group)
 static void print_table(const struct top *t, const json_t *stats)
 {
 	json_t *groups = json_object_get(stats, "groups");
-	uint64_t above = 5 + json_array_size(json_object_get(stats, "storages")) + json_array_size(groups) + 2;
+	uint64_t above = 5 + json_array_size(json_object_get(stats, "storages")) +
+			 json_array_size(groups) + 2;
 	const json_t *o;
 	size_t i;
 
@@ -241,7 +252,8 @@ static void measure(struct top *t)
 {
 	struct winsize w;
 
-	t->narrow = t->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 && w.ws_col < WIDE;
+	t->narrow = t->terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 &&
+		    w.ws_col < WIDE;
 }
 
 static int show(struct top *t, json_t *stats)
@@ -289,7 +301,7 @@ static void end_keys(const struct top *t)
 		tcsetattr(STDIN_FILENO, TCSANOW, &t->was);
 }
 
-/* Until the next sample is due. False: q was typed, or somebody wants an end. */
+/* Waits until the next sample is due. False: q was typed, or a signal ends it. */
 static bool pause_for(const struct top *t)
 {
 	const double until = now_s() + t->interval;
@@ -297,7 +309,8 @@ static bool pause_for(const struct top *t)
 	double left;
 	char key;
 
-	assert(t->interval >= 1 && t->interval <= INT_MAX / 1000 - 1); /* poll takes an int of milliseconds */
+	/* poll takes an int of milliseconds */
+	assert(t->interval >= 1 && t->interval <= INT_MAX / 1000 - 1);
 	while (!ended && (left = until - now_s()) > 0) {
 		if (poll(&in, 1, (int)(left * 1000) + 1) <= 0)
 			continue;
@@ -316,7 +329,7 @@ static int watch(struct top *t, struct slabkv *kv)
 	do {
 		rc = skv_cli_stats(t->cli, kv, &stats);
 		if (rc == SKV_EXIT_UNREACHABLE && t->before)
-			continue; /* it has said why; a manager that is restarted comes back */
+			continue; /* the reason has been printed; a restarting manager comes back */
 		if (rc != SKV_EXIT_OK)
 			break;
 		t->seconds = now_s() - last;
@@ -338,7 +351,8 @@ static int take_column(struct top *t, const char *word)
 	for (t->column = 0; t->column < N_COLUMNS; t->column++)
 		if (strcmp(columns[t->column].word, word) == 0)
 			return SKV_EXIT_OK;
-	return skv_cli_usage(t->cli, "--sort: name, used, share, leased, pinned, open, evicted or hits");
+	return skv_cli_usage(t->cli,
+			     "--sort: name, used, share, leased, pinned, open, evicted or hits");
 }
 
 static int take_option(struct top *t, int opt)
@@ -352,7 +366,9 @@ static int take_option(struct top *t, int opt)
 	case 's':
 		return take_column(t, optarg);
 	case 'n':
-		return skv_args_number(optarg, 1, UINT32_MAX, &t->lines) ? SKV_EXIT_OK : skv_cli_usage(t->cli, "--lines: 1 or more");
+		return skv_args_number(optarg, 1, UINT32_MAX, &t->lines)
+			       ? SKV_EXIT_OK
+			       : skv_cli_usage(t->cli, "--lines: 1 or more");
 	case 'i':
 		if (!skv_args_number(optarg, 1, 86400, &n))
 			return skv_cli_usage(t->cli, "--interval: seconds, 1..86400");
@@ -374,7 +390,8 @@ int skv_cmd_top(struct skv_cli *cli, int argc, char **argv)
 	struct slabkv *kv;
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = take_option(&t, opt);
 	if (rc == SKV_EXIT_OK && optind < argc)
 		rc = skv_cli_usage(cli, "takes no arguments");

@@ -1,4 +1,5 @@
-/* cmd_trace.c - slabkv gen-trace: options of the generator (skv/trace_gen.h). Contacts nobody. No state. */
+/* cmd_trace.c - slabkv gen-trace: options of the trace generator (skv/trace_gen.h). Contacts no
+ * manager. Stateless. */
 #include "cli.h"
 
 #include <assert.h>
@@ -29,8 +30,9 @@ static const struct number {
 };
 #define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
-enum { NUMBERS = 2000 }; /* what getopt returns for the first of them */
-_Static_assert((int)NUMBERS > (int)SKV_OPT_HELP && (int)NUMBERS > (int)SKV_OPT_KEY_FORM, "no option that is shared");
+enum { NUMBERS = 2000 }; /* getopt's value for the first of them */
+_Static_assert((int)NUMBERS > (int)SKV_OPT_HELP && (int)NUMBERS > (int)SKV_OPT_KEY_FORM,
+	       "no option that is shared");
 
 static int write_trace(struct skv_cli *cli, const struct skv_gen_options *o, const char *path)
 {
@@ -59,8 +61,9 @@ static int choose_kind(struct skv_cli *cli, int argc, char **argv, struct skv_ge
 	enum skv_gen_kind kind = SKV_GEN_CHAT;
 
 	for (int i = 1; i < argc; i++) {
-		const char *value = strncmp(argv[i], "--kind=", 7) == 0 ? argv[i] + 7
-				    : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1] : NULL;
+		const char *value = strncmp(argv[i], "--kind=", 7) == 0              ? argv[i] + 7
+				    : strcmp(argv[i], "--kind") == 0 && i + 1 < argc ? argv[i + 1]
+										     : NULL;
 
 		if (value && !skv_gen_kind_parse(value, &kind))
 			return skv_cli_usage(cli, "--kind: one of " SKV_GEN_KINDS);
@@ -69,11 +72,13 @@ static int choose_kind(struct skv_cli *cli, int argc, char **argv, struct skv_ge
 	return SKV_EXIT_OK;
 }
 
-static int set_number(struct skv_cli *cli, struct skv_gen_options *o, const struct number *n, const char *value)
+static int set_number(struct skv_cli *cli, struct skv_gen_options *o, const struct number *n,
+		      const char *value)
 {
 	uint64_t v;
 
-	assert(n->max <= UINT32_MAX && n->field % sizeof(uint32_t) == 0 && n->field + sizeof(uint32_t) <= sizeof *o);
+	assert(n->max <= UINT32_MAX && n->field % sizeof(uint32_t) == 0 &&
+	       n->field + sizeof(uint32_t) <= sizeof *o);
 	if (!skv_args_number(value, n->min, n->max, &v))
 		return skv_cli_usage(cli, "--%s: %llu..%llu", n->name, (unsigned long long)n->min,
 				     (unsigned long long)n->max);
@@ -96,9 +101,11 @@ int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv)
 
 	_Static_assert(sizeof others / sizeof others[0] <= 16, "room in options");
 	for (size_t i = 0; i < N_NUMBERS; i++)
-		options[i] = (struct option){ numbers[i].name, required_argument, NULL, NUMBERS + (int)i };
+		options[i] = (struct option){ numbers[i].name, required_argument, NULL,
+					      NUMBERS + (int)i };
 	memcpy(&options[N_NUMBERS], others, sizeof others);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt >= NUMBERS && opt < NUMBERS + (int)N_NUMBERS)
 			rc = set_number(cli, &o, &numbers[opt - NUMBERS], optarg);
 		else if (opt == 's' && !skv_args_number(optarg, 0, UINT64_MAX, &o.seed))

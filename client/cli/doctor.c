@@ -1,9 +1,9 @@
 /*
- * doctor.c - slabkv doctor: what can be wrong between a worker, its manager and its mounts,
- * checked one after the other, each with what to do about it.
+ * doctor.c - slabkv doctor: checks worker, manager and mounts step by step, with a remedy for each
+ * problem.
  *
- * One thread. Changes nothing but one small block of the instance `slabkv-doctor` and one file in each
- * directory that --mount names; it removes both.
+ * One thread. Changes nothing but one small block of the instance `slabkv-doctor` and one file in
+ * each directory that --mount names; it removes both.
  */
 #include "cli.h"
 
@@ -42,7 +42,7 @@ static void say(struct doctor *d, enum verdict v, const char *check, const char 
 	char text[512];
 	va_list ap;
 
-	assert(v <= BAD && (v == GOOD || remedy[0])); /* what is wrong comes with what to do */
+	assert(v <= BAD && (v == GOOD || remedy[0])); /* every problem comes with its remedy */
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
@@ -95,6 +95,21 @@ static void check_mount(struct doctor *d, const char *name)
 	slabkv_free(path);
 }
 
+static void check_node(struct doctor *d, const char *name)
+{
+	struct slabkv_error err;
+	const char *way;
+
+	if (slabkv_mount_find(d->kv, name, &way, &err) != SLABKV_OK) {
+		say(d, BAD, "memory",
+		    "is the node running, with this name, and may this host connect to its ports?",
+		    "storage %s: %s", name, err.message);
+		return;
+	}
+	say(d, GOOD, "memory", "", "storage %s: %s", name, way);
+	slabkv_free(way);
+}
+
 static void check_storage(struct doctor *d, const struct slabkv_storage_info *s)
 {
 	char room[24];
@@ -114,6 +129,8 @@ static void check_storage(struct doctor *d, const struct slabkv_storage_info *s)
 		say(d, GOOD, "storage", "", "%s is healthy, %s free", name, room);
 	if (strcmp(type, "file") == 0 || strcmp(type, "hf3fs") == 0)
 		check_mount(d, name);
+	else if (strcmp(type, "memory") == 0)
+		check_node(d, name);
 }
 
 static void check_storages(struct doctor *d)
@@ -166,7 +183,8 @@ static void check_named_mounts(struct doctor *d)
 	skv_cli_options(d->cli, &o);
 	for (uint32_t i = 0; i < d->cli->n_mounts && d->write; i++)
 		if (slabkv_mount_check(&o, d->cli->mounts[i], tell_check, d, &err) != SLABKV_OK)
-			say(d, BAD, "options", "see slabkv -o help", "%s: %s", err.field, err.message);
+			say(d, BAD, "options", "see slabkv -o help", "%s: %s", err.field,
+			    err.message);
 }
 
 /* ---- one block there and back ---------------------------------------------------------------- */
@@ -185,13 +203,15 @@ static void probe_block(struct doctor *d, const char *instance)
 
 	skv_random(&key, sizeof key);
 	skv_pattern_fill(out, sizeof out, key.lo);
-	if (slabkv_put(d->kv, instance, &keys, NULL, &put, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK ||
+	if (slabkv_put(d->kv, instance, &keys, NULL, &put, sizeof(struct slabkv_block), NULL,
+		       &err) != SLABKV_OK ||
 	    put.result != SLABKV_WRITTEN) {
 		say(d, BAD, "write", remedy, "a block could not be written: %s", err.message);
 		return;
 	}
 	say(d, GOOD, "write", "", "a block was written and committed");
-	if (slabkv_get(d->kv, instance, &keys, NULL, &get, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK ||
+	if (slabkv_get(d->kv, instance, &keys, NULL, &get, sizeof(struct slabkv_block), NULL,
+		       &err) != SLABKV_OK ||
 	    get.result != SLABKV_HIT)
 		say(d, BAD, "read", remedy, "the block was not read back: %s",
 		    get.result == SLABKV_MISMATCH ? "its bytes differ" : err.message);
@@ -207,7 +227,8 @@ static void check_probe(struct doctor *d)
 {
 	const struct slabkv_spec spec = { "kv", 4096 };
 	const struct slabkv_instance instance = {
-		.size = sizeof(struct slabkv_instance), .id = "slabkv-doctor", .group = "default", .specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
+		.size = sizeof(struct slabkv_instance), .id = "slabkv-doctor", .group = "default",
+		.specs = &spec, .spec_size = sizeof(struct slabkv_spec), .n_specs = 1
 	};
 	struct slabkv_error err;
 
@@ -219,7 +240,7 @@ static void check_probe(struct doctor *d)
 		    err.message);
 	else
 		probe_block(d, instance.id);
-	/* Tidy up; a token that may only write leaves the empty instance behind. */
+	/* Cleans up; with a token that may only write, the empty instance remains. */
 	(void)slabkv_instance_delete(d->kv, instance.id, &err);
 }
 
@@ -284,7 +305,7 @@ static int finish(struct doctor *d)
 	uint32_t warnings = d->warnings, bad = d->bad;
 	int rc = SKV_EXIT_OK;
 
-	assert(!d->unreachable || bad > 0); /* it has been told */
+	assert(!d->unreachable || bad > 0); /* already reported */
 	if (d->cli->json)
 		rc = skv_cli_print_json(json_pack("{sI sI so}", "bad", (json_int_t)bad, "warnings",
 						  (json_int_t)warnings, "checks", d->list));
@@ -304,7 +325,8 @@ int skv_cmd_doctor(struct skv_cli *cli, int argc, char **argv)
 	struct doctor d = { .cli = cli, .write = true };
 	int opt, rc = SKV_EXIT_OK;
 
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == 'n')
 			d.write = false;
 		else
@@ -318,7 +340,8 @@ int skv_cmd_doctor(struct skv_cli *cli, int argc, char **argv)
 		return rc;
 	d.list = json_array();
 	check_named_mounts(&d);
-	/* Who asks about a mount may have no manager here, or not want to be seen by the one that the environment names. */
+	/* A host that only checks a mount may have no manager, or the user may not want to contact
+	 * the one that the environment names. */
 	if ((cli->n_mounts == 0 || cli->n_urls > 0) && check_manager(&d)) {
 		check_storages(&d);
 		check_probe(&d);

@@ -1,4 +1,4 @@
-/* machine.c - what /proc tells about this machine and about the CPU time of a process. No state. */
+/* machine.c - this machine, and a process's CPU time, from /proc. Stateless. */
 #include "cli.h"
 
 #include <assert.h>
@@ -47,6 +47,7 @@ static uint64_t from_schedstat(long pid)
 	struct dirent *e;
 	DIR *d;
 
+	assert(pid > 0);
 	snprintf(path, sizeof path, "/proc/%ld/task", pid);
 	d = opendir(path);
 	while (d && (e = readdir(d))) {
@@ -81,7 +82,7 @@ static uint64_t from_stat(long pid)
 	if (f)
 		fclose(f);
 	text[n] = '\0';
-	at = strrchr(text, ')'); /* the name may hold spaces */
+	at = strrchr(text, ')'); /* the name may contain spaces */
 	if (!at || sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user,
 			  &system) != 2)
 		return 0;
@@ -92,6 +93,6 @@ uint64_t skv_machine_cpu_ns(long pid)
 {
 	uint64_t ns = from_schedstat(pid);
 
-	assert(pid > 0); /* 0 is "not told", not a process */
+	assert(pid > 0); /* 0 means "not given", not a process */
 	return ns ? ns : from_stat(pid);
 }

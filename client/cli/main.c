@@ -1,5 +1,5 @@
 /*
- * main.c - entry of `slabkv`: global options, the table of commands, their help.
+ * main.c - entry point of `slabkv`: the table of commands, their help.
  *
  * Each command is one row here and one file cmd_NAME.c (replay, bench and doctor have their own).
  */
@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +31,8 @@ static const struct command commands[] = {
 	  "  --spec NAME=FILE      bytes of one spec; may be repeated (FILE alone: spec kv)\n"
 	  "  --block-bytes SIZE    cut FILE into chained blocks KEY/0, KEY/1, ... of SIZE bytes;\n"
 	  "                        the last one is filled with zeros\n"
-	  "  --independent         the blocks are no chain: each is evicted by its own use (states,\n"
+	  "  --independent         the blocks are no chain: each is evicted by its own "
+	  "use (states,\n"
 	  "                        windows)\n"
 	  "  --group NAME          group of a new instance (default: default)\n"
 	  "  --storage NAME        storage of a new group (default: default)\n" },
@@ -52,16 +52,30 @@ static const struct command commands[] = {
 	{ "delete", skv_cmd_delete, "[options] KEY...",
 	  "delete blocks, or with --object a registered object",
 	  TARGET_HELP
-	  "  --object KIND         instance, group or storage; the arguments are names. Asks first,\n"
+	  "  --object KIND         instance, group or storage; the arguments are names. "
+	  "Asks first,\n"
 	  "                        or needs --yes\n" },
 	{ "ls", skv_cmd_ls, "[INSTANCE]", "list instances, or the keys of one",
 	  "Keys are told as the manager has them: 32 hex digits, for --key-form hex.\n" },
-	{ "instance", skv_cmd_instance, "list | keys ID", "instances, and the keys of their blocks",
-	  "Keys are told as the manager has them: 32 hex digits, for --key-form hex.\n" },
+	{ "instance", skv_cmd_instance, "list | keys ID | rm --older-than AGE",
+	  "instances, the keys of their blocks, and the end of unused ones",
+	  "  --older-than AGE      rm: those that no registration, lookup or start has named for "
+	  "so\n"
+	  "                        long, like 30d or 12h, and that hold nothing\n"
+	  "  --group NAME          rm: only of this group\n"
+	  "  --with-blocks         rm: also those that hold blocks, pins or sessions\n"
+	  "  --dry-run             rm: only tell which\n"
+	  "Keys are told as the manager has them: 32 hex digits, for --key-form hex. rm asks\n"
+	  "first, or needs --yes.\n" },
 	{ "pin", skv_cmd_pin, "[options] KEY...", "keep blocks from eviction",
 	  TARGET_HELP
 	  "  --ttl MS              the pin ends after so long (default: 0 = when it is unpinned)\n"
-	  "  --soft                is evicted when nothing else may be; needs --ttl (default: hard)\n" },
+	  "  --soft                is evicted when nothing else may be; needs --ttl "
+	  "(default: hard)\n"
+	  "  --keys FILE           keys, one a line (-: standard input)\n"
+	  "  --prompts FILE        prompts, one a line, as token ids; needs\n"
+	  "  --hash sglang         whose page hashes their keys are, and\n"
+	  "  --page TOKENS         of a page, as SGLang's\n" },
 	{ "unpin", skv_cmd_unpin, "--all | [options] KEY...", "end pins",
 	  TARGET_HELP
 	  "  --all                 all pins of the instance\n" },
@@ -69,10 +83,13 @@ static const struct command commands[] = {
 	  "  --instance ID         instance (default: default)\n" },
 	{ "stat", skv_cmd_stat, "[options]", "the manager's numbers; with --key, one block",
 	  TARGET_HELP },
-	{ "top", skv_cmd_top, "[options]", "who holds what: storages, groups and instances, refreshed; q ends it",
+	{ "top", skv_cmd_top, "[options]",
+	  "who holds what: storages, groups and instances, refreshed; q ends it",
 	  "  --interval SECONDS    between refreshes (default: 2)\n"
-	  "  --sort COLUMN         name (default), used, share, leased, pinned, open, evicted, hits\n"
-	  "  --lines N             at most so many instances (default: as many as fit on the screen)\n"
+	  "  --sort COLUMN         name (default), used, share, leased, pinned, open, "
+	  "evicted, hits\n"
+	  "  --lines N             at most so many instances (default: as many as fit on "
+	  "the screen)\n"
 	  "  --once                print once and end\n" },
 	{ "replay", skv_cmd_replay, "[options] TRACE|-",
 	  "replay a trace of requests, verifying every byte",
@@ -89,8 +106,10 @@ static const struct command commands[] = {
 	  "same\n"
 	  "  --lease MS            of lookups (default: the manager's; 0 = none, then only blocks\n"
 	  "                        with checksums are read)\n"
-	  "  --hits FILE           what each request found, as CSV; like slabkvd simulate --hits\n" },
-	{ "bench", skv_cmd_bench, "[options]", "calls/s, latency, manager CPU; or put and get of bytes",
+	  "  --hits FILE           what each request found, as CSV; like slabkvd "
+	  "simulate --hits\n" },
+	{ "bench", skv_cmd_bench, "[options]",
+	  "calls/s, latency, manager CPU; or put and get of bytes",
 	  "  --api v1|kvcm         the native API, or the calls of KVCM's clients over JSON and\n"
 	  "                        gRPC; --codec json or protobuf measures one of the two\n"
 	  "  --grpc HOST:PORT      the manager's gRPC port (default: 127.0.0.1:7334)\n"
@@ -118,31 +137,79 @@ static const struct command commands[] = {
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probes\n"
 	  "  --mount DIR           look closely at DIR: type, chunk size, 3FS's library, limits,\n"
-	  "                        shared memory, rings, bytes there and back. Asks no manager, unless\n"
+	  "                        shared memory, rings, bytes there and back. Asks no "
+	  "manager, unless\n"
 	  "                        --url names one, too\n" },
-	{ "group", skv_cmd_group, "list | set NAME FIELD=VALUE...", "groups: quotas, parts, eviction policies",
-	  "set makes the group, or changes what is named of it: the fields of PUT /v1/groups, e.g.\n"
+	{ "group", skv_cmd_group, "list | set NAME FIELD=VALUE...",
+	  "groups: quotas, parts, eviction policies",
+	  "set makes the group, or changes what is named of it: the fields of PUT "
+	  "/v1/groups, e.g.\n"
 	  "policy=lru, policy=ttl ttl_ms=3600000, capacity=1T, storages=fast,slow\n" },
 	{ "storage", skv_cmd_storage,
-	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | forget NAME FILE... | capacity NAME SIZE",
+	  "list | files NAME | drain NAME [FILE...] | keep NAME [FILE...] | forget NAME FILE... | "
+	  "capacity NAME SIZE",
 	  "storages and their slab files; space that comes or goes",
 	  "  --wait                until the files that drain are gone; tells how far it is\n"
 	  "drain evicts what is in the slab files with these numbers and removes them; without\n"
 	  "numbers it retires the storage; it asks first, or needs --yes, and so does a capacity\n"
 	  "that is lower. keep takes that back, as long as a file is not empty. A\n"
-	  "drained file is replaced by a new one when room is needed, if the capacity allows it; a\n"
+	  "drained file is replaced by a new one when room is needed, if the capacity "
+	  "allows it; a\n"
 	  "lower capacity drains the files that are worth least.\n" },
+	{ "tenant", skv_cmd_tenant,
+	  "list | get NAME | set NAME FIELD=VALUE... | isolate NAME root=DIR... | forget NAME",
+	  "what each tenant may use, own and have, and what it has",
+	  "Fields are those of PUT /v1/tenants/NAME (docs/PROTOCOL.md), lists as a,b: groups\n"
+	  "where it may register instances, storages that groups of its own may name,\n"
+	  "own_groups and own_storages, which its administrators change, too. What no tenant\n"
+	  "names is everybody's. Others' fields stay as they are.\n"
+	  "isolate gives it a storage and a group of its name, in the directory root, with\n"
+	  "capacity. With gid=GROUP it makes that directory, on this host, for processes of\n"
+	  "that Unix group only (mode=2770): run it as the manager's user or as root.\n" },
+	{ "cluster", skv_cmd_cluster, "[status] | drain MEMBER | undrain MEMBER",
+	  "managers of the store: who owns its partitions, how far the others are",
+	  "  --json                what each manager says, as one document\n"
+	  "status exits with 1 if nobody owns a partition. drain takes what a manager owns away "
+	  "from\n"
+	  "it, before an upgrade, until undrain or until its process ends; MEMBER is the URL that\n"
+	  "status shows. It waits until another one has taken over, and asks first if none "
+	  "could.\n" },
+	{ "token", skv_cmd_token,
+	  "add NAME | list | rotate NAME | revoke NAME | new | hash FILE",
+	  "bearer tokens: who may call",
+	  "  --role ROLE           read, write or admin: of add and new\n"
+	  "  --tenant NAME         whose it is (default: default)\n"
+	  "  --expires WHEN        like 90d, 12h or 2027-01-31 (default: never)\n"
+	  "  --keep TIME           rotate: the one before is accepted so much longer, like 24h\n"
+	  "  --name NAME           of new\n"
+	  "add, list, rotate and revoke ask the manager, whose store keeps hashes of tokens for\n"
+	  "all managers; add and rotate print the token, once. new asks nobody: it prints a\n"
+	  "token, and to stderr the line for a tokens_file. hash prints a tokens_file with\n"
+	  "hashes in place of tokens.\n" },
+	{ "plan", skv_cmd_plan, "--model config.json --tokens N [options]",
+	  "what a model's KV cache takes: blocks, slots, capacity, slab files",
+	  "  --model FILE          the model's config.json, as on Hugging Face\n"
+	  "  --tokens N            that are to be kept, like 1000000 or 64M\n"
+	  "  --tp N                ranks of tensor parallelism: a spec for each (default: 1)\n"
+	  "  --block-tokens N      tokens of a block (default: 64)\n"
+	  "  --dtype TYPE          of the KV cache, like bfloat16 or fp8 (default: the model's)\n"
+	  "  --file-size SIZE      of a slab file (default: 1G)\n"
+	  "Asks no manager. Layers that attend to a window are counted in full, those with a\n"
+	  "state of fixed size are told and not counted.\n" },
 	{ "pages", skv_cmd_pages, "list|export FILE|import FILE|clear [options]",
 	  "page spaces of SGLang's and vLLM's hf3fs backends",
 	  "  --tenant NAME         (default: default; list: all)\n"
-	  "  --space RANK:NAME     which; may be repeated (RANK alone: namespace kv; default: all,\n"
+	  "  --space RANK:NAME     which; may be repeated (RANK alone: namespace kv; "
+	  "default: all,\n"
 	  "                        clear needs one)\n"
 	  "  --portion N           keys of one call of import (default: 1024)\n"
 	  "FILE is upstream's persistence file, - stdin or stdout. import makes spaces that are\n"
-	  "absent and leaves out keys that are there already or whose page is not free. clear asks\n"
+	  "absent and leaves out keys that are there already or whose page is not "
+	  "free. clear asks\n"
 	  "first, or needs --yes.\n" },
 	{ "gen-trace", skv_cmd_gen_trace, "[options]", "make a trace of requests",
-	  "  --kind KIND           chat (default), agents, rag, scan, mix: sets what follows; of mix\n"
+	  "  --kind KIND           chat (default), agents, rag, scan, mix: sets what "
+	  "follows; of mix\n"
 	  "                        --conversations is a percentage of the four others' own\n"
 	  "  --conversations N     (default of chat: 100)\n"
 	  "  --turns N             at most, per conversation (8)\n"
@@ -164,8 +231,8 @@ static const struct command commands[] = {
 
 static const char global_help[] =
 	"Global options (before or after the command):\n"
-	"  --url URL             manager; may be repeated (default: $SLABKV_URL, "
-	"127.0.0.1:7333)\n"
+	"  --url URL             manager, or several with commas; may be repeated (default:\n"
+	"                        $SLABKV_URL, 127.0.0.1:7333)\n"
 	"  --token TOKEN         bearer token (default: $SLABKV_TOKEN)\n"
 	"  --token-file FILE     read it from the first line of FILE\n"
 	"  --mount DIR           where a storage is mounted here; may be repeated\n"
@@ -199,11 +266,12 @@ static int unknown_command(const struct skv_cli *cli, const char *word)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		skv_cli_nearest(word, commands[i].name, &best);
 	if (best.word)
-		return skv_cli_usage(cli, "there is no command '%s'; did you mean %s?", word, best.word);
+		return skv_cli_usage(cli, "there is no command '%s'; did you mean %s?", word,
+				     best.word);
 	return skv_cli_usage(cli, "there is no command '%s'", word);
 }
 
-void skv_cli_help(const char *command)
+static void help(const char *command)
 {
 	const struct command *c = command ? find_command(command) : NULL;
 
@@ -215,139 +283,11 @@ void skv_cli_help(const char *command)
 	printf("slabkv [options] COMMAND [options]\n\nStores and finds KV-cache blocks through "
 	       "slabkvd.\n\n");
 	for (size_t i = 0; i < N_COMMANDS; i++) {
-		assert(find_command(commands[i].name) == &commands[i]); /* no name stands there twice */
+		/* names are unique */
+		assert(find_command(commands[i].name) == &commands[i]);
 		printf("  %-10s %s\n", commands[i].name, commands[i].what);
 	}
 	printf("\nslabkv COMMAND --help tells more.\n\n%s", global_help);
-}
-
-int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	skv_cli_tell(cli, "usage", "%s", text);
-	if (!cli->json)
-		fprintf(stderr, "Try: slabkv%s%s --help\n", cli->command ? " " : "", cli->command ? cli->command : "");
-	return SKV_EXIT_USAGE;
-}
-
-/* getopt has refused an option; it is silent, so that what is said has one form. */
-static int refuse_option(const struct skv_cli *cli)
-{
-	static const struct option known[] = { SKV_CLI_GLOBAL_OPTIONS };
-	const char *word = optind > 0 && cli->argv ? cli->argv[optind - 1] : "";
-	struct skv_nearest best = { 0 };
-
-	for (size_t i = 0; strncmp(word, "--", 2) == 0 && known[i].name; i++) {
-		if (strcmp(word + 2, known[i].name) == 0)
-			return skv_cli_usage(cli, "option '%s' needs a value", word);
-		skv_cli_nearest(word + 2, known[i].name, &best);
-	}
-	if (best.word)
-		return skv_cli_usage(cli, "unknown option '%s'; did you mean --%s?", word, best.word);
-	return skv_cli_usage(cli, "unknown option, or one without its value: '%s'", word);
-}
-
-static int set_token(struct skv_cli *cli, const char *value)
-{
-	skv_free(cli->token);
-	cli->token = skv_strdup(value);
-	return cli->token ? SKV_EXIT_OK : skv_cli_usage(cli, "out of memory");
-}
-
-static int read_token(struct skv_cli *cli, const char *path)
-{
-	char line[4200];
-	FILE *f = fopen(path, "re");
-	bool ok = f && fgets(line, sizeof line, f);
-
-	if (f)
-		fclose(f);
-	if (!ok)
-		return skv_cli_usage(cli, "--token-file: cannot read %s", path);
-	line[strcspn(line, "\r\n")] = '\0';
-	return line[0] ? set_token(cli, line)
-		       : skv_cli_usage(cli, "--token-file: %s is empty", path);
-}
-
-static void list_options(void)
-{
-	const struct slabkv_option *o;
-
-	printf("%-24s %-8s %s\n", "NAME", "DEFAULT", "RANGE");
-	for (uint32_t i = 0; (o = slabkv_option(i)) != NULL; i++)
-		printf("%-24s %-8s %s\n        %s\n", o->name, o->value[0] ? o->value : "-", o->range, o->meaning);
-}
-
-/* NAME=VALUE; the library knows names and ranges. */
-static int set_option(struct skv_cli *cli, const char *text)
-{
-	const char *equals = strchr(text, '=');
-	struct slabkv_error err;
-	char name[64];
-
-	if (strcmp(text, "help") == 0) {
-		list_options();
-		return -1;
-	}
-	if (!equals || (size_t)(equals - text) >= sizeof name)
-		return skv_cli_usage(cli, "-o: NAME=VALUE; -o help lists them");
-	memcpy(name, text, (size_t)(equals - text));
-	name[equals - text] = '\0';
-	if (slabkv_options_set(&cli->library, name, equals + 1, &err) != SLABKV_OK)
-		return skv_cli_usage(cli, "-o %s: %s", name, err.message);
-	return SKV_EXIT_OK;
-}
-
-int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value)
-{
-	uint64_t n;
-
-	_Static_assert(sizeof cli->urls / sizeof cli->urls[0] == 16, "as --url tells");
-	switch (opt) {
-	case SKV_OPT_URL:
-		if (cli->n_urls == sizeof cli->urls / sizeof cli->urls[0])
-			return skv_cli_usage(cli, "--url: at most 16");
-		cli->urls[cli->n_urls++] = value;
-		return SKV_EXIT_OK;
-	case SKV_OPT_MOUNT:
-		if (cli->n_mounts == SKV_CLI_LIST_MAX)
-			return skv_cli_usage(cli, "--mount: at most %d", SKV_CLI_LIST_MAX);
-		cli->mounts[cli->n_mounts++] = value;
-		return SKV_EXIT_OK;
-	case SKV_OPT_TOKEN:
-		return set_token(cli, value);
-	case SKV_OPT_TOKEN_FILE:
-		return read_token(cli, value);
-	case SKV_OPT_TIMEOUT:
-		if (!skv_args_number(value, 1, 3600000, &n))
-			return skv_cli_usage(cli, "--timeout: milliseconds, 1..3600000");
-		cli->timeout_ms = (uint32_t)n;
-		return SKV_EXIT_OK;
-	case SKV_OPT_ENGINE:
-		cli->engine = value; /* the library knows which there are */
-		return SKV_EXIT_OK;
-	case SKV_OPT_CODEC:
-		cli->codec = value;
-		return SKV_EXIT_OK;
-	case 'o':
-		return set_option(cli, value);
-	case SKV_OPT_JSON:
-		cli->json = true;
-		return SKV_EXIT_OK;
-	case SKV_OPT_YES:
-		cli->yes = true;
-		return SKV_EXIT_OK;
-	case SKV_OPT_HELP:
-		skv_cli_help(cli->command);
-		return -1;
-	default:
-		return refuse_option(cli);
-	}
 }
 
 int skv_cmd_help(struct skv_cli *cli, int argc, char **argv)
@@ -356,7 +296,7 @@ int skv_cmd_help(struct skv_cli *cli, int argc, char **argv)
 		return skv_cli_usage(cli, "one command");
 	if (argc == 2 && !find_command(argv[1]))
 		return unknown_command(cli, argv[1]);
-	skv_cli_help(argc == 2 ? argv[1] : NULL);
+	help(argc == 2 ? argv[1] : NULL);
 	return SKV_EXIT_OK;
 }
 
@@ -399,25 +339,27 @@ static int run(struct skv_cli *cli, int argc, char **argv)
 	cli->argv = argv;
 	optind = 0; /* GNU getopt: begin anew */
 	rc = c->run(cli, argc, argv);
-	assert(rc >= -1 && rc <= SKV_EXIT_MISMATCH); /* -1: --help has been told */
+	assert(rc >= -1 && rc <= SKV_EXIT_MISMATCH); /* -1: --help was printed */
 	return rc < 0 ? SKV_EXIT_OK : rc;
 }
 
 int main(int argc, char **argv)
 {
-	struct skv_cli cli = { .timeout_ms = 10000 };
+	struct skv_cli cli = { .timeout_ms = 10000, .help = help };
 	const char *codec = getenv("SLABKV_CODEC");
 	const char *url = getenv("SLABKV_URL");
 	const char *token = getenv("SLABKV_TOKEN");
+	const char *trace = getenv("TRACEPARENT");
 	int rc = SKV_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
 	slabkv_options_init(&cli.library, sizeof cli.library);
-	cli.url = url && url[0] ? url : "http://127.0.0.1:7333"; /* as slabkv.h tells */
+	cli.url = url && url[0] ? url : "http://127.0.0.1:7333"; /* as slabkv.h documents */
 	if (codec && codec[0])
 		cli.codec = codec;
+	slabkv_trace(trace); /* what is none counts as absent */
 	if (token && token[0])
-		rc = set_token(&cli, token);
+		rc = skv_cli_set_token(&cli, token);
 	if (rc == SKV_EXIT_OK)
 		rc = run(&cli, argc, argv);
 	skv_free(cli.token);

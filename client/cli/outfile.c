@@ -12,7 +12,7 @@
 
 #include <skv/mem.h>
 
-/* Of a file that is replaced, its own; else what open would give. */
+/* The mode of the file that is replaced; else what open would give. */
 static mode_t mode_of(const struct stat *st)
 {
 	mode_t mask;
@@ -24,7 +24,8 @@ static mode_t mode_of(const struct stat *st)
 	return 0666 & ~mask;
 }
 
-static int begin_beside(const struct skv_cli *cli, const char *path, const struct stat *st, struct skv_outfile *o)
+static int begin_beside(const struct skv_cli *cli, const char *path, const struct stat *st,
+			struct skv_outfile *o)
 {
 	char real[PATH_MAX];
 	size_t n;
@@ -77,7 +78,8 @@ int skv_outfile_end(const struct skv_cli *cli, struct skv_outfile *o, int rc)
 
 	assert(!o->beside || (o->place && o->f != stdout));
 	if (o->f) {
-		ok = fflush(o->f) == 0 && !ferror(o->f) && (rc != SKV_EXIT_OK || !o->beside || fsync(fileno(o->f)) == 0);
+		ok = fflush(o->f) == 0 && !ferror(o->f) &&
+		     (rc != SKV_EXIT_OK || !o->beside || fsync(fileno(o->f)) == 0);
 		if (o->f != stdout)
 			ok = fclose(o->f) == 0 && ok;
 	}

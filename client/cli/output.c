@@ -1,6 +1,6 @@
 /*
- * output.c - what commands share beside their options: opening the library, errors with remedies,
- * JSON, making an instance. No state.
+ * output.c - helpers of the commands: opening the library, errors with remedies, JSON, creating an
+ * instance. Stateless.
  */
 #include "cli.h"
 
@@ -14,7 +14,8 @@
 
 void skv_cli_options(const struct skv_cli *cli, struct slabkv_options *o)
 {
-	assert(cli->n_urls <= sizeof cli->urls / sizeof cli->urls[0] && cli->n_mounts <= SKV_CLI_LIST_MAX);
+	assert(cli->n_urls <= sizeof cli->urls / sizeof cli->urls[0] &&
+	       cli->n_mounts <= SKV_CLI_LIST_MAX);
 	assert(cli->timeout_ms >= 1 && cli->timeout_ms <= 3600000);
 	*o = cli->library;
 	o->urls = cli->urls;
@@ -25,26 +26,20 @@ void skv_cli_options(const struct skv_cli *cli, struct slabkv_options *o)
 	o->timeout_ms = cli->timeout_ms;
 	o->engine = cli->engine;
 	o->codec = cli->codec;
-	/* A person does not want to wait long for a manager that is not there. */
+	/* An interactive user does not want to wait long for a manager that is down. */
 	o->rounds = 4;
 }
 
 int skv_cli_open(const struct skv_cli *cli, const struct slabkv_options *o, struct slabkv **out)
 {
-	struct slabkv_options own, with;
+	struct slabkv_options own;
 	struct slabkv_error err;
-	const char *env = getenv("SLABKV_URL");
 
 	if (!o) {
 		skv_cli_options(cli, &own);
 		o = &own;
 	}
-	with = *o;
-	if (with.n_urls == 0 && env && env[0]) {
-		with.urls = &env;
-		with.n_urls = 1;
-	}
-	if (slabkv_open(&with, out, &err) == SLABKV_OK)
+	if (slabkv_open(o, out, &err) == SLABKV_OK)
 		return SKV_EXIT_OK;
 	return skv_cli_fail(cli, &err);
 }
@@ -105,14 +100,15 @@ void skv_cli_tell(const struct skv_cli *cli, const char *code, const char *fmt, 
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (cli->json)
-		put_error(json_pack("{s{ss ss ss}}", "error", "code", code, "command", cli->command ? cli->command : "",
-				    "message", text));
+		put_error(json_pack("{s{ss ss ss}}", "error", "code", code, "command",
+				    cli->command ? cli->command : "", "message", text));
 	else
-		fprintf(stderr, "slabkv%s%s: %s\n", cli->command ? " " : "", cli->command ? cli->command : "", text);
+		fprintf(stderr, "slabkv%s%s: %s\n", cli->command ? " " : "",
+			cli->command ? cli->command : "", text);
 }
 
-int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path, json_t *body,
-		 json_t **out)
+int skv_cli_call(const struct skv_cli *cli, struct slabkv *kv, const char *method, const char *path,
+		 json_t *body, json_t **out)
 {
 	char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
 	struct slabkv_error err;
@@ -143,9 +139,11 @@ int skv_cli_fail(const struct skv_cli *cli, const struct slabkv_error *err)
 	const char *help = remedy(err->code);
 
 	if (cli->json) {
-		put_error(json_pack("{s{ss ss ss ss ss}}", "error", "code", slabkv_code(err->code), "command",
-				    cli->command ? cli->command : "", "field", err->field, "message",
-				    err->message[0] ? err->message : slabkv_text(err->code), "remedy", help ? help : ""));
+		put_error(json_pack("{s{ss ss ss ss ss}}", "error", "code", slabkv_code(err->code),
+				    "command", cli->command ? cli->command : "", "field",
+				    err->field, "message",
+				    err->message[0] ? err->message : slabkv_text(err->code),
+				    "remedy", help ? help : ""));
 		return skv_cli_exit_of(err->code);
 	}
 	fprintf(stderr, "slabkv %s: %s%s%s%s\n", cli->command, err->field,
@@ -243,14 +241,16 @@ static void tell_placements(struct slabkv *kv, const char *id)
 	if (slabkv_instance_get(kv, id, &info, &ignored) != SLABKV_OK)
 		return;
 	for (uint32_t i = 0; i < info->n_placements; i++) {
-		const struct slabkv_placement *p =
-			SLABKV_AT(struct slabkv_placement, info->placements, info->placement_size, i);
+		const struct slabkv_placement *p = SLABKV_AT(
+			struct slabkv_placement, info->placements, info->placement_size, i);
 
 		if (p->wasted_bytes || p->copied_bytes)
 			fprintf(stderr,
-				"instance %s: spec %s on storage %s is %s: slots of %" PRIu64 " bytes, %" PRIu64
-				" of them wasted, %" PRIu64 " more copied by each write\n",
-				id, p->spec, p->storage, p->fit, p->slot_bytes, p->wasted_bytes, p->copied_bytes);
+				"instance %s: spec %s on storage %s is %s: slots of %" PRIu64
+				" bytes, %" PRIu64 " of them wasted, %" PRIu64
+				" more copied by each write\n",
+				id, p->spec, p->storage, p->fit, p->slot_bytes, p->wasted_bytes,
+				p->copied_bytes);
 	}
 	slabkv_free(info);
 }
@@ -265,7 +265,8 @@ int skv_cli_make_instance(struct slabkv *kv, const struct slabkv_instance *i, co
 					     .n_storages = 1 };
 	int rc = slabkv_instance_get(kv, i->id, &have, err);
 
-	assert(i->n_specs >= 1 && i->n_specs <= SLABKV_MAX_SPECS && i->spec_size == sizeof *i->specs);
+	assert(i->n_specs >= 1 && i->n_specs <= SLABKV_MAX_SPECS &&
+	       i->spec_size == sizeof *i->specs);
 	if (rc == SLABKV_OK) {
 		rc = same_specs(i, have->spec, err);
 		slabkv_free(have);

@@ -1,8 +1,8 @@
 /*
- * pages.h - what the files of `slabkv pages` share: which page spaces are meant, calls, progress.
+ * pages.h - shared by the files of `slabkv pages`: selected page spaces, calls, progress.
  *
- * A page space is (tenant, rank, namespace), as SGLang's and vLLM's hf3fs backends name it; in their persistence file
- * it is "rank:namespace".
+ * A page space is (tenant, rank, namespace), as SGLang's and vLLM's hf3fs backends name it; in
+ * their persistence file it is "rank:namespace".
  */
 #ifndef SKV_CLI_PAGES_H
 #define SKV_CLI_PAGES_H
@@ -35,19 +35,23 @@ struct skv_pages {
 bool skv_pages_space_parse(const char *text, struct skv_pages_space *out);
 /* No spaces were asked for, or this is one of them. */
 bool skv_pages_wanted(const struct skv_pages *p, const struct skv_pages_space *s);
-/* One call: `body` NULL is a GET. The answer, an object, lives until the next call. An exit code after printing why. */
-int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body, const struct skv_json_node **answer);
+/* One call: `body` NULL is a GET. The answer, an object, lives until the next call. An exit
+ * code after printing why. */
+int skv_pages_call(struct skv_pages *p, const char *path, struct skv_buf *body,
+		   const struct skv_json_node **answer);
 /* Begins a body that names the space. */
-void skv_pages_body(const struct skv_pages *p, const struct skv_pages_space *s, struct skv_buf *out);
+void skv_pages_body(const struct skv_pages *p, const struct skv_pages_space *s,
+		    struct skv_buf *out);
 /* An integer of an object, 0 if there is none. */
 uint64_t skv_pages_u64(const struct skv_json_node *object, const char *name);
 /* Tells once a second how far it is, on stderr. */
-void skv_pages_progress(struct skv_pages *p, const char *what, const struct skv_pages_space *s, uint64_t done,
-			uint64_t of);
+void skv_pages_progress(struct skv_pages *p, const char *what, const struct skv_pages_space *s,
+			uint64_t done, uint64_t of);
 /* A scalar as it stood in some JSON text. */
 void skv_pages_put_scalar(struct skv_buf *out, const struct skv_json_node *v);
 /* All spaces of the tenant, by the manager's list. */
-int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n, struct skv_arena *names);
+int skv_pages_find(struct skv_pages *p, struct skv_pages_space *out, uint32_t *n,
+		   struct skv_arena *names);
 
 /* pages_import.c, pages_export.c. `path` "-": stdin, stdout. Exit codes. */
 int skv_pages_import(struct skv_pages *p, const char *path);

@@ -1,8 +1,9 @@
 /*
- * pages_export.c - slabkv pages export: page spaces into upstream's persistence file.
+ * pages_export.c - slabkv pages export: writes page spaces to upstream's persistence file.
  *
- * The manager tells keys in portions and in no order, while others go on working: a page that is told twice has the
- * key that was told last. They are sorted by use, the oldest first, as upstream's own file is. One thread.
+ * The manager tells keys in portions and in no order, while others go on working: a page that is
+ * told twice has the key that was told last. They are sorted by use, the oldest first, as
+ * upstream's own file is. One thread.
  */
 #include "outfile.h"
 #include "pages.h"
@@ -20,10 +21,10 @@ struct row {
 	uint64_t page;
 	size_t at; /* of the key in `keys` */
 	uint32_t n;
-	uint32_t turn; /* told as the so manieth */
+	uint32_t turn; /* order of arrival */
 };
 
-/* What is gathered of one space. */
+/* Rows and keys collected from one space. */
 struct gathered {
 	struct row *row;
 	size_t n, cap;
@@ -31,24 +32,26 @@ struct gathered {
 	uint64_t num_pages;
 };
 
-/* ---- gathering --------------------------------------------------------------------------------- */
+/* ---- gathering ------------------------------------------------------------------------------- */
 
 static bool add_row(struct gathered *g, const struct skv_json_node *v)
 {
-	const struct skv_json_node *key = skv_json_first(v), *page = skv_json_next(key), *use = skv_json_next(page);
+	const struct skv_json_node *key = skv_json_first(v), *page = skv_json_next(key),
+				   *use = skv_json_next(page);
 	size_t at = g->keys.len;
 	void *rows = g->row;
 	bool grown = skv_grow(&rows, &g->cap, g->n + 1, sizeof *g->row) == 0;
 
 	assert(v->type == SKV_JSON_ARRAY && v->n == 3);
 	g->row = rows;
-	if (!grown || page->type != SKV_JSON_INTEGER || page->i < 0 || use->type != SKV_JSON_INTEGER)
+	if (!grown || page->type != SKV_JSON_INTEGER || page->i < 0 ||
+	    use->type != SKV_JSON_INTEGER)
 		return false;
 	assert(g->n < g->cap);
 	skv_put_u8(&g->keys, '['); /* no comma before it */
 	skv_pages_put_scalar(&g->keys, key);
-	g->row[g->n] = (struct row){ (uint64_t)use->i, (uint64_t)page->i, at + 1, (uint32_t)(g->keys.len - at - 1),
-				     (uint32_t)g->n };
+	g->row[g->n] = (struct row){ (uint64_t)use->i, (uint64_t)page->i, at + 1,
+				     (uint32_t)(g->keys.len - at - 1), (uint32_t)g->n };
 	g->n++;
 	return !g->keys.failed;
 }
@@ -83,7 +86,8 @@ static int gather(struct skv_pages *p, const struct skv_pages_space *s, struct g
 		next = skv_pages_u64(answer, "next");
 		list = skv_json_get(answer, "keys", 4);
 		if (!list || list->type != SKV_JSON_ARRAY || !add_rows(g, list)) {
-			skv_cli_tell(p->cli, "internal", "out of memory, or not an export's answer");
+			skv_cli_tell(p->cli, "internal",
+				     "out of memory, or not an export's answer");
 			rc = SKV_EXIT_REFUSED;
 		}
 		skv_pages_progress(p, "read", s, g->n, g->num_pages);
@@ -110,9 +114,9 @@ static int by_use(const void *a, const void *b)
 	return x->turn < y->turn ? -1 : 1;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
-/* One row for each page: the one told last. Leaves them in order of pages. */
+/* Keeps one row for each page, the latest. Leaves the rows in page order. */
 static void drop_stale(struct gathered *g)
 {
 	size_t kept = 0;
@@ -124,7 +128,7 @@ static void drop_stale(struct gathered *g)
 	g->n = kept;
 }
 
-/* Of rows in order of pages: what lies between is free. */
+/* For rows in page order: the pages between them are free. */
 static void put_free(const struct gathered *g, FILE *f)
 {
 	const char *comma = "";
@@ -133,7 +137,8 @@ static void put_free(const struct gathered *g, FILE *f)
 	for (size_t i = 0; i <= g->n; i++) {
 		uint64_t end = i < g->n ? g->row[i].page : g->num_pages;
 
-		assert(i == 0 || i == g->n || g->row[i - 1].page < end); /* as drop_stale leaves them */
+		/* as drop_stale leaves them */
+		assert(i == 0 || i == g->n || g->row[i - 1].page < end);
 		for (; page < end; page++, comma = ", ")
 			fprintf(f, "%s%" PRIu64, comma, page);
 		page = end + 1;
@@ -155,7 +160,8 @@ static void put_space(const struct skv_pages_space *s, struct gathered *g, bool 
 	qsort(g->row, g->n, sizeof *g->row, by_use);
 	for (size_t i = 0; i < g->n; i++) {
 		assert(g->row[i].at + g->row[i].n <= g->keys.len);
-		assert(i == 0 || g->row[i - 1].use <= g->row[i].use); /* the oldest first, as upstream reads them */
+		/* the oldest first, as upstream reads them */
+		assert(i == 0 || g->row[i - 1].use <= g->row[i].use);
 		fputs(i ? ",\n[" : "\n[", f);
 		fwrite(g->keys.data + g->row[i].at, 1, g->row[i].n, f);
 		fprintf(f, ", %" PRIu64 "]", g->row[i].page);
@@ -165,7 +171,8 @@ static void put_space(const struct skv_pages_space *s, struct gathered *g, bool 
 	skv_buf_destroy(&text);
 }
 
-static int put_spaces(struct skv_pages *p, const struct skv_pages_space *v, uint32_t n, FILE *f, json_t *out)
+static int put_spaces(struct skv_pages *p, const struct skv_pages_space *v, uint32_t n, FILE *f,
+		      json_t *out)
 {
 	struct gathered g = { 0 };
 	int rc = SKV_EXIT_OK;
@@ -175,8 +182,10 @@ static int put_spaces(struct skv_pages *p, const struct skv_pages_space *v, uint
 		if (rc != SKV_EXIT_OK)
 			break;
 		put_space(&v[i], &g, i == 0, f);
-		json_array_append_new(out, json_pack("{sI ss sI sI}", "rank", (json_int_t)v[i].rank, "namespace", v[i].ns,
-						     "num_pages", (json_int_t)g.num_pages, "keys", (json_int_t)g.n));
+		json_array_append_new(out,
+				      json_pack("{sI ss sI sI}", "rank", (json_int_t)v[i].rank,
+						"namespace", v[i].ns, "num_pages",
+						(json_int_t)g.num_pages, "keys", (json_int_t)g.n));
 	}
 	fputs(n ? "\n}\n" : "{}\n", f);
 	skv_free(g.row);
@@ -192,10 +201,10 @@ static int report(const struct skv_pages *p, bool to_stdout, json_t *out)
 
 	if (p->cli->json && !to_stdout)
 		return skv_cli_print_json(json_pack("{so}", "spaces", out));
-	json_array_foreach(out, i, s)
-		fprintf(to_stdout ? stderr : stdout, "%lld:%s: %" PRIu64 " keys of %" PRIu64 " pages\n",
-			(long long)json_integer_value(json_object_get(s, "rank")), skv_cli_text(s, "namespace"),
-			skv_cli_u64(s, "keys"), skv_cli_u64(s, "num_pages"));
+	json_array_foreach(out, i, s) fprintf(
+		to_stdout ? stderr : stdout, "%lld:%s: %" PRIu64 " keys of %" PRIu64 " pages\n",
+		(long long)json_integer_value(json_object_get(s, "rank")),
+		skv_cli_text(s, "namespace"), skv_cli_u64(s, "keys"), skv_cli_u64(s, "num_pages"));
 	json_decref(out);
 	return SKV_EXIT_OK;
 }

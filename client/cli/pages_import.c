@@ -1,10 +1,11 @@
 /*
- * pages_import.c - slabkv pages import: upstream's persistence file into page spaces.
+ * pages_import.c - slabkv pages import: loads upstream's persistence file into page spaces.
  *
- * The file is one object: "rank:namespace" (or "rank", which means kv) -> num_pages, free_pages, key_to_index, a list of
- * [key, page] in order of use, the oldest first. It is read and looked through as a whole before anything is sent.
- * Upstream's server saves while it works, so a page may stand there free and mapped at a time, or on two keys: nobody
- * knows whose bytes it has, so such keys are left out. One thread.
+ * The file is one object: "rank:namespace" (or "rank", which means kv) -> num_pages, free_pages,
+ * key_to_index, a list of [key, page] in order of use, the oldest first. It is read and looked
+ * through as a whole before anything is sent. Upstream's server saves while it works, so a page may
+ * stand there free and mapped at a time, or on two keys: nobody knows whose bytes it has, so such
+ * keys are left out. One thread.
  */
 #include "pages.h"
 
@@ -43,7 +44,7 @@ struct entry {
 	struct result got;
 };
 
-/* ---- the file ---------------------------------------------------------------------------------- */
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static int read_all(struct skv_pages *p, const char *path, struct skv_buf *out)
 {
@@ -58,15 +59,16 @@ static int read_all(struct skv_pages *p, const char *path, struct skv_buf *out)
 		out->len += n;
 	}
 	if (out->failed || ferror(f))
-		rc = skv_cli_usage(p->cli, "%s: %s", path, out->failed ? "out of memory" : strerror(errno));
+		rc = skv_cli_usage(p->cli, "%s: %s", path,
+				   out->failed ? "out of memory" : strerror(errno));
 	if (f != stdin)
 		fclose(f);
 	return rc;
 }
 
 /* The i-th pair after `before` (NULL: the first). False: it is none. */
-static bool pair(const struct skv_json_node *list, const struct skv_json_node **at, const struct skv_json_node **key,
-		 const struct skv_json_node **page)
+static bool pair(const struct skv_json_node *list, const struct skv_json_node **at,
+		 const struct skv_json_node **key, const struct skv_json_node **page)
 {
 	const struct skv_json_node *v = *at ? *at : skv_json_first(list);
 
@@ -87,7 +89,9 @@ static bool pair(const struct skv_json_node *list, const struct skv_json_node **
 
 static uint8_t *page_of(const struct entry *e, const struct skv_json_node *v)
 {
-	return v->type == SKV_JSON_INTEGER && v->i >= 0 && (uint64_t)v->i < e->num_pages ? &e->page[v->i] : NULL;
+	return v->type == SKV_JSON_INTEGER && v->i >= 0 && (uint64_t)v->i < e->num_pages
+		       ? &e->page[v->i]
+		       : NULL;
 }
 
 /* Looks through it. */
@@ -102,9 +106,10 @@ static int mark_pages(struct skv_pages *p, struct entry *e)
 		return skv_cli_usage(p->cli, "out of memory");
 	for (uint32_t i = 0; i < e->pairs->n; i++) {
 		if (!pair(e->pairs, &at, &key, &page))
-			return skv_cli_usage(p->cli, "%" PRId64 ":%s: key_to_index[%u] is not a pair of key and page",
-					     e->space.rank,
-					     e->space.ns, i);
+			return skv_cli_usage(p->cli,
+					     "%" PRId64
+					     ":%s: key_to_index[%u] is not a pair of key and page",
+					     e->space.rank, e->space.ns, i);
 		m = page_of(e, page);
 		if (m)
 			*m = (uint8_t)(*m & PAGE_MAPPED ? *m | PAGE_TWICE : *m | PAGE_MAPPED);
@@ -118,7 +123,8 @@ static int mark_pages(struct skv_pages *p, struct entry *e)
 	return SKV_EXIT_OK;
 }
 
-static int read_entry(struct skv_pages *p, const struct skv_json_node *name, struct skv_arena *a, struct entry *e)
+static int read_entry(struct skv_pages *p, const struct skv_json_node *name, struct skv_arena *a,
+		      struct entry *e)
 {
 	const struct skv_json_node *v = skv_json_next(name), *n = skv_json_get(v, "num_pages", 9);
 	const char *text = skv_arena_strndup(a, name->s, name->n);
@@ -126,7 +132,9 @@ static int read_entry(struct skv_pages *p, const struct skv_json_node *name, str
 	if (!text)
 		return skv_cli_usage(p->cli, "out of memory");
 	if (!skv_pages_space_parse(text, &e->space))
-		return skv_cli_usage(p->cli, "'%s' is not rank:namespace: is this a metadata server's file?", text);
+		return skv_cli_usage(
+			p->cli, "'%s' is not rank:namespace: is this a metadata server's file?",
+			text);
 	e->pairs = skv_json_get(v, "key_to_index", 12);
 	e->free = skv_json_get(v, "free_pages", 10);
 	if (e->free && e->free->type != SKV_JSON_ARRAY)
@@ -138,7 +146,7 @@ static int read_entry(struct skv_pages *p, const struct skv_json_node *name, str
 	return skv_pages_wanted(p, &e->space) ? mark_pages(p, e) : SKV_EXIT_OK;
 }
 
-/* ---- sending ----------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static int send_portion(struct skv_pages *p, struct entry *e, struct skv_buf *body)
 {
@@ -164,7 +172,7 @@ static void begin_portion(const struct skv_pages *p, const struct entry *e, stru
 	skv_jout_open(body, '[');
 }
 
-/* Counts what cannot be sent. */
+/* Counts rows that cannot be sent. */
 static bool sendable(struct entry *e, const struct skv_json_node *page)
 {
 	const uint8_t *m = page_of(e, page);
@@ -202,7 +210,7 @@ static int send_entry(struct skv_pages *p, struct entry *e, struct skv_buf *body
 	return rc == SKV_EXIT_OK && (n > 0 || e->pairs->n == 0) ? send_portion(p, e, body) : rc;
 }
 
-/* ---- what came of it --------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static uint64_t skipped(const struct result *r)
 {
@@ -218,8 +226,8 @@ static void print_entry(const struct entry *e)
 {
 	const struct result *r = &e->got;
 
-	printf("%" PRId64 ":%s: %" PRIu64 " imported, %" PRIu64 " skipped", e->space.rank, e->space.ns, r->imported,
-	       skipped(r));
+	printf("%" PRId64 ":%s: %" PRIu64 " imported, %" PRIu64 " skipped", e->space.rank,
+	       e->space.ns, r->imported, skipped(r));
 #define TELL(name, text)                                                \
 	if (r->name)                                                    \
 		printf(", %" PRIu64 " of them " text, r->name);
@@ -235,9 +243,10 @@ static json_t *entry_json(const struct entry *e)
 #define PUT(name, text) json_object_set_new(reasons, #name, json_integer((json_int_t)e->got.name));
 	SKIPS(PUT)
 #undef PUT
-	return json_pack("{sI ss sI sI sI so}", "rank", (json_int_t)e->space.rank, "namespace", e->space.ns, "num_pages",
-			 (json_int_t)e->num_pages, "imported", (json_int_t)e->got.imported, "skipped",
-			 (json_int_t)skipped(&e->got), "reasons", reasons);
+	return json_pack("{sI ss sI sI sI so}", "rank", (json_int_t)e->space.rank, "namespace",
+			 e->space.ns, "num_pages", (json_int_t)e->num_pages, "imported",
+			 (json_int_t)e->got.imported, "skipped", (json_int_t)skipped(&e->got),
+			 "reasons", reasons);
 }
 
 static int report(const struct skv_pages *p, const struct entry *v, uint32_t n)
@@ -258,9 +267,10 @@ static int report(const struct skv_pages *p, const struct entry *v, uint32_t n)
 	return SKV_EXIT_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
-static int import_entries(struct skv_pages *p, const struct skv_json_node *root, struct skv_arena *a)
+static int import_entries(struct skv_pages *p, const struct skv_json_node *root,
+			  struct skv_arena *a)
 {
 	struct entry *v = skv_arena_calloc(a, root->n + 1, sizeof *v);
 	const struct skv_json_node *name = skv_json_first(root);
@@ -268,14 +278,16 @@ static int import_entries(struct skv_pages *p, const struct skv_json_node *root,
 	int told, rc = v ? SKV_EXIT_OK : skv_cli_usage(p->cli, "out of memory");
 	bool sent = false;
 
-	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < root->n; i++, name = skv_json_next(skv_json_next(name)))
+	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < root->n;
+	     i++, name = skv_json_next(skv_json_next(name)))
 		rc = read_entry(p, name, a, &v[i]);
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < root->n; i++)
 		if (skv_pages_wanted(p, &v[i].space)) {
 			sent = true;
 			rc = send_entry(p, &v[i], &body);
 		}
-	told = sent || rc == SKV_EXIT_OK ? report(p, v, root->n) : rc; /* also what was done before a failure */
+	/* includes what was done before a failure */
+	told = sent || rc == SKV_EXIT_OK ? report(p, v, root->n) : rc;
 	for (uint32_t i = 0; v && i < root->n; i++)
 		skv_free(v[i].page);
 	skv_buf_destroy(&body);
@@ -284,7 +296,8 @@ static int import_entries(struct skv_pages *p, const struct skv_json_node *root,
 
 int skv_pages_import(struct skv_pages *p, const char *path)
 {
-	static const struct skv_json_limits limits = { .depth = 8, .values = (1u << 28) - 1, .wide = true, .nul = true };
+	static const struct skv_json_limits limits = { .depth = 8, .values = (1u << 28) - 1,
+						       .wide = true, .nul = true };
 	struct skv_buf text = { 0 };
 	struct skv_json_doc doc;
 	struct skv_arena a;
@@ -292,9 +305,12 @@ int skv_pages_import(struct skv_pages *p, const char *path)
 	int rc = read_all(p, path, &text);
 
 	skv_arena_init(&a);
-	if (rc == SKV_EXIT_OK && !skv_json_parse(&doc, &a, (const char *)text.data, text.len, &limits)) {
+	if (rc == SKV_EXIT_OK &&
+	    !skv_json_parse(&doc, &a, (const char *)text.data, text.len, &limits)) {
 		skv_json_line((const char *)text.data, doc.at, &line, &column);
-		rc = skv_cli_usage(p->cli, "%s: line %u, column %u: not JSON, or more than can be read", path, line, column);
+		rc = skv_cli_usage(p->cli,
+				   "%s: line %u, column %u: not JSON, or more than can be read",
+				   path, line, column);
 	}
 	if (rc == SKV_EXIT_OK && doc.root->type != SKV_JSON_OBJECT)
 		rc = skv_cli_usage(p->cli, "%s: not an object of spaces", path);

@@ -1,6 +1,6 @@
 /*
- * pattern.h - bytes of a block as a pure function of instance, spec and key, so that a reader who
- * has only the key can check every byte. No state.
+ * pattern.h - block contents as a pure function of instance, spec and key, so that a reader with
+ * only the key can check every byte. Stateless.
  */
 #ifndef SKV_CLI_PATTERN_H
 #define SKV_CLI_PATTERN_H

@@ -47,12 +47,15 @@ static int make_instance(struct skv_replay *r)
 {
 	struct slabkv_spec specs[SLABKV_MAX_SPECS];
 	char names[SLABKV_MAX_SPECS][8];
-	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .id = r->instance, .group = r->group, .block_tokens = 512,
-				      .specs = specs, .spec_size = sizeof(struct slabkv_spec), .n_specs = r->n_specs };
+	struct slabkv_instance i = { .size = sizeof(struct slabkv_instance), .id = r->instance,
+				     .group = r->group, .block_tokens = 512,
+				      .specs = specs, .spec_size = sizeof(struct slabkv_spec),
+				      .n_specs = r->n_specs };
 	struct slabkv_error err;
 
 	_Static_assert(SLABKV_MAX_SPECS <= 100, "no name is made twice");
-	assert(r->n_specs >= 1 && r->n_specs <= SLABKV_MAX_SPECS && r->block_bytes % r->n_specs == 0);
+	assert(r->n_specs >= 1 && r->n_specs <= SLABKV_MAX_SPECS &&
+	       r->block_bytes % r->n_specs == 0);
 	for (uint32_t s = 0; s < r->n_specs; s++) {
 		snprintf(names[s], sizeof names[s], "tp%u", s % 100);
 		specs[s] = (struct slabkv_spec){ names[s], r->block_bytes / r->n_specs };
@@ -124,7 +127,8 @@ static int run_workers(struct skv_replay *r, struct skv_replay_worker *w)
 static int verdict(struct skv_replay *r)
 {
 	assert(!r->fatal || r->error.code);
-	assert(r->fatal || r->sum.requests == r->trace.n); /* nothing else ends it before the trace does */
+	/* nothing else ends it before the trace does */
+	assert(r->fatal || r->sum.requests == r->trace.n);
 	if (r->error.code)
 		fprintf(stderr, "slabkv replay: %s%s\n",
 			r->fatal ? "stopped: " : "first failure: ", r->error.message);
@@ -253,7 +257,8 @@ int skv_cmd_replay(struct skv_cli *cli, int argc, char **argv)
 				 .lease_ms = SLABKV_LEASE_DEFAULT };
 	skv_mutex_init(&r.lock);
 	skv_cond_init(&r.ended);
-	while (rc == SKV_EXIT_OK && (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
+	while (rc == SKV_EXIT_OK &&
+	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
 		rc = set_option(&r, opt, optarg);
 	if (rc == SKV_EXIT_OK && argc - optind != 1)
 		rc = skv_cli_usage(cli,

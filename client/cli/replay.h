@@ -1,4 +1,4 @@
-/* replay.h - what the three files of `slabkv replay` share. */
+/* replay.h - shared by the files of `slabkv replay`. */
 #ifndef SKV_CLI_REPLAY_H
 #define SKV_CLI_REPLAY_H
 
@@ -23,6 +23,7 @@ struct skv_replay_counts {
 	uint64_t mismatches;
 	uint64_t written;
 	uint64_t busy;   /* another client was writing them: skipped */
+	uint64_t not_admitted; /* by the group's policy */
 	uint64_t failed; /* not stored: no space, I/O */
 	uint64_t bytes_read;
 	uint64_t bytes_written;
@@ -95,8 +96,8 @@ void *skv_replay_work(void *worker);
 /* slabkv_options.on_call: sorts durations into the histograms of the calling thread. */
 void skv_replay_on_call(void *ctx, const char *op, uint64_t us, int status);
 
-/* Writes the file of hits, in the form of `slabkvd simulate --hits`; requests that did not end are left out. 0 or an exit
- * code. */
+/* Writes the file of hits, in the form of `slabkvd simulate --hits`; requests that did not end are
+ * left out. 0 or an exit code. */
 int skv_replay_write_hits(struct skv_replay *r);
 /* Prints the table or JSON. 0 or an exit code. */
 int skv_replay_report(struct skv_replay *r);

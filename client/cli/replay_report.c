@@ -1,4 +1,4 @@
-/* replay_report.c - progress while `slabkv replay` runs, and its table at the end. No state. */
+/* replay_report.c - progress and final table of `slabkv replay`. Stateless. */
 #include "replay.h"
 
 #include <assert.h>
@@ -57,14 +57,15 @@ static int report_json(struct skv_replay *r, uint64_t storages, uint64_t instanc
 {
 	const struct skv_replay_counts *c = &r->sum;
 	json_t *doc = json_pack(
-		"{ss sI sI si sI sI sI sI sI sI sI sI sI sI sI sI}", "instance", r->instance,
+		"{ss sI sI si sI sI sI sI sI sI sI sI sI sI sI sI sI}", "instance", r->instance,
 		"block_bytes", (json_int_t)r->block_bytes, "specs", (json_int_t)r->n_specs,
 		"clients", (int)r->n_clients, "requests", (json_int_t)c->requests, "blocks",
 		(json_int_t)c->blocks, "prefix_hits", (json_int_t)c->prefix_hits, "block_hits",
 		(json_int_t)(c->prefix_hits + c->exists), "verified", (json_int_t)c->verified,
 		"read_misses", (json_int_t)c->read_misses, "read_errors",
 		(json_int_t)c->read_errors, "mismatches", (json_int_t)c->mismatches, "written",
-		(json_int_t)c->written, "busy", (json_int_t)c->busy, "failed",
+		(json_int_t)c->written, "busy", (json_int_t)c->busy, "not_admitted",
+		(json_int_t)c->not_admitted, "failed",
 		(json_int_t)c->failed, "ios", (json_int_t)c->ios);
 	json_t *more = json_pack(
 		"{sf sf sI sI sI sf sI sI so so so}", "block_hit_rate",
@@ -95,6 +96,7 @@ static void report_table(const struct skv_replay *r, uint64_t storages, uint64_t
 	const struct skv_replay_counts *c = &r->sum;
 	char all[24], mine[24];
 
+	assert(c->prefix_hits <= c->blocks && c->prefix_hits + c->exists <= c->blocks);
 	skv_args_print_size(storages, all);
 	skv_args_print_size(instance, mine);
 	printf("%-24s %" PRIu64 "\n", "requests", c->requests);
@@ -107,9 +109,9 @@ static void report_table(const struct skv_replay *r, uint64_t storages, uint64_t
 	printf("%-24s %.3f GB (%" PRIu64 " blocks)\n", "read and verified",
 	       (double)c->bytes_read / 1e9, c->verified);
 	printf("%-24s %" PRIu64 "\n", "mismatches", c->mismatches);
-	printf("%-24s %" PRIu64 " busy, %" PRIu64 " failed, %" PRIu64 " gone before read, %" PRIu64
-	       " read errors\n",
-	       "not done", c->busy, c->failed, c->read_misses, c->read_errors);
+	printf("%-24s %" PRIu64 " busy, %" PRIu64 " not admitted, %" PRIu64 " failed, %" PRIu64
+	       " gone before read, %" PRIu64 " read errors\n",
+	       "not done", c->busy, c->not_admitted, c->failed, c->read_misses, c->read_errors);
 	printf("%-24s %.1f MB/s over %.1f s, %.1f blocks per I/O\n", "throughput",
 	       per_second(c->bytes_written + c->bytes_read, r->wall_us) / 1e6,
 	       (double)r->wall_us / 1e6, ratio(c->written + c->verified, c->ios));
@@ -123,12 +125,12 @@ int skv_replay_write_hits(struct skv_replay *r)
 {
 	FILE *f = r->hits_file;
 
-	assert(r->running == 0); /* nobody changes r->hits any more */
+	assert(r->running == 0); /* no thread changes r->hits any more */
 	fputs("request,blocks,prefix_hits,hits_behind,written\n", f);
 	for (size_t i = 0; i < r->trace.n; i++)
 		if (r->hits[i].done)
-			fprintf(f, "%zu,%u,%u,%u,%u\n", i + 1, r->trace.v[i].n_ids, r->hits[i].prefix, r->hits[i].behind,
-				r->hits[i].written);
+			fprintf(f, "%zu,%u,%u,%u,%u\n", i + 1, r->trace.v[i].n_ids,
+				r->hits[i].prefix, r->hits[i].behind, r->hits[i].written);
 	if (fflush(f) != 0 || ferror(f))
 		return skv_cli_usage(r->cli, "%s: %s", r->hits_path, strerror(errno));
 	return SKV_EXIT_OK;

@@ -1,6 +1,6 @@
 /*
- * replay_worker.c - what one replaying thread does with a request: look up and read the prefix,
- * check every byte against the pattern, write what is missing.
+ * replay_worker.c - one replaying thread: looks up and reads a request's prefix, checks every byte
+ * against the pattern, writes what is missing.
  *
  * Owns the thread's buffers and counters. Shared: the handle (thread-safe) and the atomics of
  * struct skv_replay. A call that fails for want of room is counted and the replay goes on; one that
@@ -42,7 +42,7 @@ uint32_t skv_replay_window(const struct skv_replay *r)
 			longest = r->trace.v[i].n_ids;
 	if (room < 1)
 		room = 1;
-	assert(longest <= SLABKV_MAX_KEYS); /* the reader of traces takes no more */
+	assert(longest <= SLABKV_MAX_KEYS); /* limit of the trace reader */
 	return (uint32_t)(longest < room ? longest : room);
 }
 
@@ -105,7 +105,7 @@ static bool passing(int status)
 	}
 }
 
-/* All bytes of block `b` as the pattern of `key` has them. */
+/* Whether all bytes of block `b` match the pattern of `key`. */
 static bool right(const struct skv_replay_worker *w, uint32_t b, uint64_t key)
 {
 	for (uint32_t s = 0; s < w->r->n_specs; s++) {
@@ -122,7 +122,7 @@ static void judge(struct skv_replay_worker *w, const uint64_t *ids, uint32_t mat
 {
 	struct skv_replay_counts *c = &w->counts;
 
-	assert(matched <= w->window); /* the library tells no more than it was asked */
+	assert(matched <= w->window); /* the library returns at most what was requested */
 	for (uint32_t b = 0; b < matched; b++) {
 		switch (w->blocks[b].result) {
 		case SLABKV_HIT:
@@ -151,7 +151,8 @@ static void judge(struct skv_replay_worker *w, const uint64_t *ids, uint32_t mat
 static bool read_prefix(struct skv_replay_worker *w, const struct skv_trace_request *q,
 			uint32_t *hits)
 {
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options), .lease_ms = w->r->lease_ms };
+	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
+						 .lease_ms = w->r->lease_ms };
 	uint32_t n = 0;
 
 	for (*hits = 0; *hits < q->n_ids; *hits += n) {
@@ -161,8 +162,8 @@ static bool read_prefix(struct skv_replay_worker *w, const struct skv_trace_requ
 
 		n = q->n_ids - *hits < w->window ? q->n_ids - *hits : w->window;
 		keys = slabkv_keys_ints(q->ids + *hits, n);
-		if (slabkv_get(w->r->kv, w->r->instance, &keys, &o, w->blocks, sizeof(struct slabkv_block), &io, &err) !=
-		    SLABKV_OK) {
+		if (slabkv_get(w->r->kv, w->r->instance, &keys, &o, w->blocks,
+			       sizeof(struct slabkv_block), &io, &err) != SLABKV_OK) {
 			remember(w->r, &err, true);
 			return false;
 		}
@@ -180,10 +181,11 @@ static bool read_prefix(struct skv_replay_worker *w, const struct skv_trace_requ
 	return true;
 }
 
-/* Writes ids[first..first+n-1]. */
+/* Writes ids[first..first+n-1], as far as the group's policy admits them. */
 static bool write_window(struct skv_replay_worker *w, const struct skv_trace_request *q,
 			 uint32_t first, uint32_t n)
 {
+	const struct slabkv_put_options how = { .size = sizeof how, .flags = SLABKV_PUT_SELECTIVE };
 	struct slabkv_keys keys = slabkv_keys_ints(q->ids + first, n);
 	struct slabkv_keys parent = slabkv_keys_ints(q->ids + first - (first > 0), 1);
 	struct slabkv_error err;
@@ -196,13 +198,16 @@ static bool write_window(struct skv_replay_worker *w, const struct skv_trace_req
 		for (uint32_t s = 0; s < w->r->n_specs; s++)
 			skv_pattern_fill(w->blocks[b].bufs[s].data, w->blocks[b].bufs[s].size,
 					 skv_pattern_seed(w->r->instance, s, q->ids[first + b]));
-	rc = slabkv_put(w->r->kv, w->r->instance, &keys, NULL, w->blocks, sizeof(struct slabkv_block), &io, &err);
+	rc = slabkv_put(w->r->kv, w->r->instance, &keys, &how, w->blocks,
+			sizeof(struct slabkv_block), &io, &err);
 	w->counts.written += io.done;
 	w->counts.bytes_written += io.bytes;
 	w->counts.exists += io.exists;
 	w->counts.busy += io.busy;
+	w->counts.not_admitted += io.not_admitted;
 	w->counts.ios += io.ios;
-	w->counts.failed += rc == SLABKV_OK ? io.failed : n - io.exists - io.busy;
+	w->counts.failed += rc == SLABKV_OK ? io.failed
+					    : n - io.exists - io.busy - io.not_admitted;
 	atomic_fetch_add_explicit(&w->r->bytes, io.bytes, memory_order_relaxed);
 	if (rc != SLABKV_OK || io.failed)
 		remember(w->r, &err, rc != SLABKV_OK && !passing(rc));
@@ -218,7 +223,9 @@ static bool handle(struct skv_replay_worker *w, size_t number)
 	assert(!w->r->hits || !w->r->hits[number].done); /* each request is one thread's */
 	if (!read_prefix(w, q, &hits))
 		return false;
-	for (uint32_t first = hits; first < q->n_ids; first += w->window) {
+	for (uint32_t first = hits;
+	     first < q->n_ids && w->counts.not_admitted == before.not_admitted;
+	     first += w->window) {
 		uint32_t n = q->n_ids - first < w->window ? q->n_ids - first : w->window;
 
 		if (!write_window(w, q, first, n))
@@ -227,12 +234,14 @@ static bool handle(struct skv_replay_worker *w, size_t number)
 	w->counts.requests++;
 	w->counts.blocks += q->n_ids;
 	if (w->r->hits)
-		w->r->hits[number] = (struct skv_replay_hits){ hits, (uint32_t)(w->counts.exists - before.exists),
-							       (uint32_t)(w->counts.written - before.written), true };
+		w->r->hits[number] = (struct skv_replay_hits){
+			hits, (uint32_t)(w->counts.exists - before.exists),
+			(uint32_t)(w->counts.written - before.written), true
+		};
 	return true;
 }
 
-/* --speed: waits until the request's own time has come. */
+/* --speed: waits until the request is due. */
 static void wait_for_turn(const struct skv_replay *r, const struct skv_trace_request *q)
 {
 	uint64_t base = r->trace.v[0].timestamp_ms;

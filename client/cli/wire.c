@@ -1,10 +1,12 @@
 /*
- * wire.c - one connection that speaks KVCM's API, over HTTP/1.1 or gRPC (see wire.h).
+ * wire.c - one connection with KVCM's API, over HTTP/1.1 or gRPC (see wire.h).
  *
- * A gRPC message is one byte 0 (not compressed), its length as four bytes, big-endian, then protobuf; the call's
- * status comes in the trailers.
+ * A gRPC message is one byte 0 (not compressed), its length as four bytes, big-endian, then
+ * protobuf; the call's status comes in the trailers.
  */
 #include "wire.h"
+
+#include "cli.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -25,16 +27,18 @@ struct skv_wire {
 	struct skv_buf url, request, framed, answer;
 };
 
-struct skv_wire *skv_wire_open(const char *base, bool grpc, const char *token, uint32_t timeout_ms)
+struct skv_wire *skv_wire_open(const char *base, bool grpc, const struct skv_cli *cli)
 {
+	const struct slabkv_options *o = &cli->library;
+	const struct skv_http_tls tls = { o->ca_file, o->cert_file, o->key_file };
 	struct skv_wire *w = skv_calloc(1, sizeof *w);
 
 	if (!w)
 		return NULL;
 	w->grpc = grpc;
-	w->timeout_ms = timeout_ms;
+	w->timeout_ms = cli->timeout_ms;
 	w->base = skv_strdup(base);
-	if (!w->base || skv_http_create(token, &w->http, NULL) != SKV_OK) {
+	if (!w->base || skv_http_create(cli->token, &tls, &w->http, NULL) != SKV_OK) {
 		skv_wire_close(w);
 		return NULL;
 	}
@@ -83,9 +87,9 @@ static const struct skv_buf *frame(struct skv_wire *w)
 	return &w->framed;
 }
 
-/* The answer without what its protocol puts around it. */
-static int unframe(const struct skv_wire *w, const char *method, long http, int grpc_status, const char **answer,
-		   size_t *n, struct slabkv_error *err)
+/* The answer without its protocol framing. */
+static int unframe(const struct skv_wire *w, const char *method, long http, int grpc_status,
+		   const char **answer, size_t *n, struct slabkv_error *err)
 {
 	const size_t head = w->grpc ? GRPC_HEAD : 0;
 	char why[64];
@@ -98,7 +102,8 @@ static int unframe(const struct skv_wire *w, const char *method, long http, int 
 	return SLABKV_OK;
 }
 
-int skv_wire_call(struct skv_wire *w, const char *method, const char **answer, size_t *n, struct slabkv_error *err)
+int skv_wire_call(struct skv_wire *w, const char *method, const char **answer, size_t *n,
+		  struct slabkv_error *err)
 {
 	const struct skv_buf *body = frame(w);
 	int grpc_status = -1, rc;
@@ -119,5 +124,6 @@ int skv_wire_call(struct skv_wire *w, const char *method, const char **answer, s
 	assert(!w->grpc || body->len == w->request.len + GRPC_HEAD);
 	r.url = (const char *)w->url.data;
 	rc = skv_http_do(w->http, &r, &w->answer, &http, &why);
-	return rc == SKV_OK ? unframe(w, method, http, grpc_status, answer, n, err) : fail(err, rc, method, why.message);
+	return rc == SKV_OK ? unframe(w, method, http, grpc_status, answer, n, err)
+			    : fail(err, rc, method, why.message);
 }

@@ -31,9 +31,11 @@ _slabkv()
 	[[ -z $action ]] && case $command in
 	'' | help) words=$commands ;;
 	group) words='list set' ;;
-	instance) words='list keys' ;;
+	instance) words='list keys rm' ;;
 	storage) words='list files drain keep capacity' ;;
 	pages) words='list export import clear' ;;
+	cluster) words='status drain undrain' ;;
+	token) words='add list rotate revoke new hash' ;;
 	esac
 	if [[ -n $words ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")

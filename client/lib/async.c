@@ -104,7 +104,8 @@ static int start_worker(struct slabkv_async *a, struct skv_async_worker *w, stru
 	w->keys.room = skv_calloc(a->batch, sizeof(struct slabkv_key));
 	if (!w->ops || !w->blocks || !w->keys.room)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	/* Signals are the program's: none of its handlers runs on a thread that it does not know. */
+	/* Signals are the program's: none of its handlers runs on a thread that it does not
+	 * know. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(&w->thread, NULL, skv_async_work, w);
@@ -158,12 +159,14 @@ static int open_queue(struct slabkv *kv, const struct slabkv_async_options *o,
 {
 	struct slabkv_async_options defaults;
 	struct slabkv_async *a;
+	uint32_t workers = 0; /* of all queues */
 	int rc;
 
 	slabkv_async_options_init(&defaults, sizeof defaults);
 	if (!o) {
 		defaults.threads = kv->async_threads ? kv->async_threads : defaults.threads;
-		defaults.max_in_flight = kv->async_in_flight ? kv->async_in_flight : defaults.max_in_flight;
+		defaults.max_in_flight =
+			kv->async_in_flight ? kv->async_in_flight : defaults.max_in_flight;
 		o = &defaults;
 	}
 	rc = check_options(o, err);
@@ -187,7 +190,10 @@ static int open_queue(struct slabkv *kv, const struct slabkv_async_options *o,
 	skv_mutex_lock(&kv->async_lock);
 	a->next_of_handle = kv->async;
 	kv->async = a;
+	for (const struct slabkv_async *i = a; i; i = i->next_of_handle)
+		workers += i->n_workers;
 	skv_mutex_unlock(&kv->async_lock);
+	skv_engine_ready(kv->engine, workers);
 	*out = a;
 	return SKV_OK;
 }
@@ -217,14 +223,15 @@ static int refuse(struct skv_error *err, uint32_t i, const char *member, const c
 }
 
 /* `before`: the one before it in the submit, or NULL. */
-static int check_op(const struct slabkv_op *op, const struct skv_async_op *before, uint32_t i, struct skv_error *err)
+static int check_op(const struct slabkv_op *op, const struct skv_async_op *before, uint32_t i,
+		    struct skv_error *err)
 {
 	bool moves = op->kind == SLABKV_OP_PUT || op->kind == SLABKV_OP_GET;
 
 	if ((int)op->kind < SLABKV_OP_PUT || op->kind > SLABKV_OP_DELETE)
 		return refuse(err, i, "kind", "unknown");
 	if (skv_model_name_check(op->instance, "instance", NULL) != SKV_OK)
-		return refuse(err, i, "instance", "no name of an instance");
+		return refuse(err, i, "instance", "not an instance name");
 	if (!op->key || !SKV_HAS(op->key, parent) || op->key->n != 1)
 		return refuse(err, i, "key", "exactly one");
 	if (moves ? op->n_bufs < 1 || op->n_bufs > SKV_MAX_SPECS || !op->bufs : op->n_bufs > 0)
@@ -246,7 +253,8 @@ static uint64_t hash_of(const struct slabkv_keys *key)
 }
 
 /* One copy of the name for neighbours that have the same. */
-static const char *copy_instance(struct skv_arena *arena, const char *instance, const struct skv_async_op *before)
+static const char *copy_instance(struct skv_arena *arena, const char *instance,
+				 const struct skv_async_op *before)
 {
 	if (before && strcmp(before->instance, instance) == 0)
 		return before->instance;
@@ -263,7 +271,8 @@ static bool room_for_bufs(struct skv_async_batch *b, struct skv_async_op *op, si
 	return op->bufs && op->pins;
 }
 
-static int copy_op(struct skv_async_batch *b, uint32_t i, const struct slabkv_op *from, struct skv_error *err)
+static int copy_op(struct skv_async_batch *b, uint32_t i, const struct slabkv_op *from,
+		   struct skv_error *err)
 {
 	struct skv_async_op *op = &b->ops[i], *before = i > 0 ? op - 1 : NULL;
 	int rc = check_op(from, before, i, err);
@@ -278,7 +287,8 @@ static int copy_op(struct skv_async_batch *b, uint32_t i, const struct slabkv_op
 				     .result = SLABKV_CANCELLED };
 	rc = skv_keys_copy(from->key, &b->arena, &op->key, err);
 	if (rc == SKV_E_INVALID)
-		return refuse(err, i, "key", "a number, 128 bits, or a string of 1..1024 bytes, UTF-8");
+		return refuse(err, i, "key",
+			      "a number, 128 bits, or a string of 1..1024 bytes, UTF-8");
 	if (rc != SKV_OK || !op->instance || !room_for_bufs(b, op, from->n_bufs))
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	op->hash = hash_of(&op->key);
@@ -305,6 +315,7 @@ static struct skv_async_batch *new_batch(uint32_t n)
 		return NULL;
 	skv_arena_init(&b->arena);
 	b->n = b->left = n;
+	memcpy(b->trace, skv_trace_of_thread(), sizeof b->trace);
 	b->ops = skv_arena_calloc(&b->arena, n, sizeof *b->ops);
 	if (b->ops)
 		return b;
@@ -313,7 +324,8 @@ static struct skv_async_batch *new_batch(uint32_t n)
 }
 
 /* A whole batch as one operation. */
-static int copy_many(struct skv_async_batch *b, const struct slabkv_batch *from, struct skv_error *err)
+static int copy_many(struct skv_async_batch *b, const struct slabkv_batch *from,
+		     struct skv_error *err)
 {
 	struct slabkv_batch *many = skv_arena_calloc(&b->arena, 1, sizeof *many);
 	struct skv_async_op *op = &b->ops[0];
@@ -365,7 +377,8 @@ static bool enqueue(struct slabkv_async *a, struct skv_async_batch *b, uint64_t 
 	bool open;
 
 	skv_mutex_lock(&a->lock);
-	SKV_CHECK(a->queue.n + a->done.n + b->n <= a->in_flight && a->in_flight <= a->max_in_flight);
+	SKV_CHECK(a->queue.n + a->done.n + b->n <= a->in_flight &&
+		  a->in_flight <= a->max_in_flight);
 	open = !a->stopping;
 	if (open) {
 		*id = b->id = ++a->last_id;
@@ -378,7 +391,8 @@ static bool enqueue(struct slabkv_async *a, struct skv_async_batch *b, uint64_t 
 }
 
 /* Takes a batch that is ready, or releases it. */
-static int submit(struct slabkv_async *a, struct skv_async_batch *b, uint64_t *id, struct skv_error *err)
+static int submit(struct slabkv_async *a, struct skv_async_batch *b, uint64_t *id,
+		  struct skv_error *err)
 {
 	uint32_t n = b->n;
 	int rc = reserve(a, n, err);
@@ -399,8 +413,8 @@ static int submit(struct slabkv_async *a, struct skv_async_batch *b, uint64_t *i
 	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the queue has been stopped");
 }
 
-static int submit_ops(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n, uint64_t *id,
-		      struct skv_error *err)
+static int submit_ops(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size,
+		      uint32_t n, uint64_t *id, struct skv_error *err)
 {
 	struct skv_async_batch *b;
 	int rc = SKV_OK;
@@ -422,7 +436,8 @@ static int submit_ops(struct slabkv_async *a, const struct slabkv_op *ops, size_
 	return rc;
 }
 
-static int submit_many(struct slabkv_async *a, const struct slabkv_batch *from, uint64_t *id, struct skv_error *err)
+static int submit_many(struct slabkv_async *a, const struct slabkv_batch *from, uint64_t *id,
+		       struct skv_error *err)
 {
 	struct skv_async_batch *b;
 	int rc = skv_batch_check(from, err);
@@ -439,8 +454,8 @@ static int submit_many(struct slabkv_async *a, const struct slabkv_batch *from, 
 	return rc;
 }
 
-int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n, uint64_t *batch,
-		  struct slabkv_error *err)
+int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size, uint32_t n,
+		  uint64_t *batch, struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	uint64_t unused;
@@ -451,7 +466,8 @@ int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op
 	return skv_result_fail(err, &e, rc);
 }
 
-int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b, uint64_t *batch, struct slabkv_error *err)
+int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b, uint64_t *batch,
+			struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	uint64_t unused;
@@ -464,7 +480,8 @@ int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b, ui
 
 /* ---- drain, cancel, stop --------------------------------------------------------------------- */
 
-uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, size_t completion_size, uint32_t max)
+uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, size_t completion_size,
+		      uint32_t max)
 {
 	struct skv_async_op *op;
 	uint64_t value;
@@ -474,7 +491,8 @@ uint32_t slabkv_drain(struct slabkv_async *a, struct slabkv_completion *out, siz
 		return 0;
 	skv_mutex_lock(&a->lock);
 	while (n < max && (op = a->done.head) != NULL) {
-		struct slabkv_completion *c = (struct slabkv_completion *)(void *)((char *)out + completion_size * n++);
+		struct slabkv_completion *c =
+			(struct slabkv_completion *)(void *)((char *)out + completion_size * n++);
 		struct skv_async_batch *b = op->batch;
 
 		skv_async_remove(&a->done, op);
@@ -512,7 +530,7 @@ static uint32_t cancel_locked(struct slabkv_async *a, uint64_t batch)
 		skv_async_remove(&a->queue, op);
 		if (op->many)
 			skv_batch_tell(op->many, SLABKV_CANCELLED, SLABKV_OK);
-		skv_async_complete_locked(a, op); /* its result says CANCELLED from the beginning */
+		skv_async_complete_locked(a, op); /* its result says CANCELLED from the start */
 		n++;
 	}
 	return n;

@@ -1,6 +1,6 @@
 /*
- * async_work.c - the worker threads of the asynchronous queue: which operations share a call, and
- * the calls.
+ * async_work.c - worker threads of the asynchronous queue: choose operations that share a call, and
+ * make the calls.
  *
  * A worker takes the oldest operation and, for a get, exists or delete, others of the same kind,
  * instance and form of keys wherever they stand in the queue; for a put the ones that follow it in
@@ -21,7 +21,8 @@ static bool same_key(const struct skv_async_op *a, const struct skv_async_op *b)
 		return false;
 	if (a->key.form == SLABKV_KEYS_STRING)
 		return strcmp(a->key.v.strings[0], b->key.v.strings[0]) == 0;
-	return a->key.v.wide[0].hi == b->key.v.wide[0].hi && a->key.v.wide[0].lo == b->key.v.wide[0].lo;
+	return a->key.v.wide[0].hi == b->key.v.wide[0].hi &&
+	       a->key.v.wide[0].lo == b->key.v.wide[0].lo;
 }
 
 /* A call takes no key twice; the second one waits for another call. */
@@ -38,7 +39,8 @@ static bool may_join(const struct skv_async_worker *w, const struct skv_async_op
 	const struct skv_async_op *first = w->ops[0];
 
 	if (op->many || first->many || op->kind != first->kind || op->key.form != first->key.form ||
-	    strcmp(op->instance, first->instance) != 0)
+	    strcmp(op->instance, first->instance) != 0 ||
+	    strcmp(op->batch->trace, first->batch->trace) != 0)
 		return false;
 	if (op->kind == SLABKV_OP_PUT)
 		return op->after == w->ops[w->n - 1] && is_new(w, op);
@@ -60,7 +62,7 @@ static void take_locked(struct slabkv_async *a, struct skv_async_worker *w)
 		next = op->next;
 		if (w->n > 0 && !may_join(w, op)) {
 			if (w->ops[0]->kind == SLABKV_OP_PUT)
-				break; /* a chain stands side by side */
+				break; /* a chain must be contiguous */
 			continue;
 		}
 		skv_async_remove(&a->queue, op);
@@ -82,7 +84,8 @@ static struct slabkv_keys keys_of(struct skv_async_worker *w)
 		else
 			w->keys.wide[i] = w->ops[i]->key.v.wide[0];
 	}
-	keys = strings ? slabkv_keys_strings(w->keys.strings, w->n) : slabkv_keys_wide(w->keys.wide, w->n);
+	keys = strings ? slabkv_keys_strings(w->keys.strings, w->n)
+		       : slabkv_keys_wide(w->keys.wide, w->n);
 	keys.parent = w->ops[0]->key.parent;
 	return keys;
 }
@@ -105,7 +108,8 @@ static void set_blocks(struct skv_async_worker *w)
 static void take_results(struct skv_async_worker *w)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
-		SKV_CHECK(w->blocks[i].result <= SLABKV_FAILED && w->blocks[i].bufs == w->ops[i]->bufs);
+		SKV_CHECK(w->blocks[i].result <= SLABKV_FAILED &&
+			  w->blocks[i].bufs == w->ops[i]->bufs);
 		w->ops[i]->result = w->blocks[i].result;
 		w->ops[i]->why = w->blocks[i].why;
 	}
@@ -121,7 +125,8 @@ static void do_get(struct skv_async_worker *w, const struct slabkv_keys *keys)
 	int rc;
 
 	set_blocks(w);
-	rc = skv_get_blocks(w->async->kv, w->ops[0]->instance, keys, &each, w->blocks, sizeof *w->blocks, &io, &e);
+	rc = skv_get_blocks(w->async->kv, w->ops[0]->instance, keys, &each, w->blocks,
+			    sizeof *w->blocks, &io, &e);
 	if (rc == SLABKV_OK)
 		take_results(w);
 	else
@@ -134,8 +139,9 @@ static void do_put(struct skv_async_worker *w, const struct slabkv_keys *keys)
 	struct skv_error e = { 0 };
 
 	set_blocks(w);
-	/* An error of the call stands in every block that it failed for. */
-	(void)skv_put_blocks(w->async->kv, w->ops[0]->instance, keys, NULL, w->blocks, sizeof *w->blocks, &io, &e);
+	/* An error of the call is recorded for every block that it failed. */
+	(void)skv_put_blocks(w->async->kv, w->ops[0]->instance, keys, NULL, w->blocks,
+			     sizeof *w->blocks, &io, &e);
 	take_results(w);
 }
 
@@ -168,7 +174,9 @@ static void do_delete(struct skv_async_worker *w, const struct slabkv_keys *keys
 
 static enum slabkv_result success_of(enum slabkv_op_kind kind)
 {
-	return kind == SLABKV_OP_PUT ? SLABKV_WRITTEN : kind == SLABKV_OP_DELETE ? SLABKV_GONE : SLABKV_HIT;
+	return kind == SLABKV_OP_PUT      ? SLABKV_WRITTEN
+	       : kind == SLABKV_OP_DELETE ? SLABKV_GONE
+					  : SLABKV_HIT;
 }
 
 static void do_many(struct skv_async_worker *w)
@@ -183,7 +191,8 @@ static void do_many(struct skv_async_worker *w)
 static void fail(struct skv_async_worker *w, int rc)
 {
 	enum slabkv_op_kind kind = w->ops[0]->kind;
-	enum slabkv_result result = kind == SLABKV_OP_PUT || kind == SLABKV_OP_DELETE ? SLABKV_FAILED : SLABKV_ERROR;
+	enum slabkv_result result =
+		kind == SLABKV_OP_PUT || kind == SLABKV_OP_DELETE ? SLABKV_FAILED : SLABKV_ERROR;
 
 	if (w->ops[0]->many)
 		skv_batch_tell(w->ops[0]->many, result, rc);
@@ -199,6 +208,7 @@ static void work(struct skv_async_worker *w)
 		fail(w, rc);
 		return;
 	}
+	slabkv_trace(*w->ops[0]->batch->trace ? w->ops[0]->batch->trace : NULL);
 	if (w->ops[0]->many) {
 		do_many(w);
 		return;

@@ -1,11 +1,14 @@
 /*
- * batch.c - slabkv_batch: one operation on many blocks, as arrays side by side. No state; any thread.
+ * batch.c - slabkv_batch: one operation on many blocks, in parallel arrays. Stateless; any thread.
  */
 #include "batch.h"
 
 #include <string.h>
 
-static bool moves(const struct slabkv_batch *b) { return b->kind == SLABKV_OP_PUT || b->kind == SLABKV_OP_GET; }
+static bool moves(const struct slabkv_batch *b)
+{
+	return b->kind == SLABKV_OP_PUT || b->kind == SLABKV_OP_GET;
+}
 
 int skv_batch_check(const struct slabkv_batch *b, struct skv_error *err)
 {
@@ -18,9 +21,11 @@ int skv_batch_check(const struct slabkv_batch *b, struct skv_error *err)
 	if (!b->keys || b->keys->n < 1)
 		return skv_fail(err, SKV_E_INVALID, "keys", "at least one key");
 	if (b->keys->n > SKV_MAX_KEYS)
-		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys in a call", SKV_MAX_KEYS);
+		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys in a call",
+				SKV_MAX_KEYS);
 	if (moves(b) ? b->n_bufs < 1 || b->n_bufs > SKV_MAX_SPECS : b->n_bufs > 0)
-		return skv_fail(err, SKV_E_INVALID, "n_bufs", "one for each spec; none unless bytes move");
+		return skv_fail(err, SKV_E_INVALID, "n_bufs",
+				"one for each spec; none unless bytes move");
 	if (moves(b) && (!b->data || !b->lengths))
 		return skv_fail(err, SKV_E_INVALID, b->data ? "lengths" : "data", "missing");
 	return skv_model_name_check(b->instance, "instance", err);
@@ -51,7 +56,8 @@ static struct slabkv_block *blocks_of(const struct slabkv_batch *b, struct skv_a
 	return blocks;
 }
 
-static int move_bytes(struct slabkv *kv, const struct slabkv_batch *b, struct skv_arena *a, struct skv_error *err)
+static int move_bytes(struct slabkv *kv, const struct slabkv_batch *b, struct skv_arena *a,
+		      struct skv_error *err)
 {
 	const struct slabkv_lookup_options each = { .size = sizeof each,
 						    .mode = SLABKV_BATCH,
@@ -64,11 +70,13 @@ static int move_bytes(struct slabkv *kv, const struct slabkv_batch *b, struct sk
 	if (!blocks)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (b->kind == SLABKV_OP_GET)
-		rc = skv_get_blocks(kv, b->instance, b->keys, &each, blocks, sizeof *blocks, &io, err);
+		rc = skv_get_blocks(kv, b->instance, b->keys, &each, blocks, sizeof *blocks, &io,
+				    err);
 	else
-		rc = skv_put_blocks(kv, b->instance, b->keys, &how, blocks, sizeof *blocks, &io, err);
+		rc = skv_put_blocks(kv, b->instance, b->keys, &how, blocks, sizeof *blocks, &io,
+				    err);
 	if (rc != SKV_OK && b->kind == SLABKV_OP_GET)
-		return rc; /* the caller tells all blocks of it */
+		return rc; /* the caller passes all blocks of it */
 	for (uint32_t i = 0; i < b->keys->n; i++) {
 		b->results[i] = (uint8_t)blocks[i].result;
 		if (b->whys)
@@ -77,7 +85,8 @@ static int move_bytes(struct slabkv *kv, const struct slabkv_batch *b, struct sk
 	return rc;
 }
 
-static int look(struct slabkv *kv, const struct slabkv_batch *b, struct skv_arena *a, struct skv_error *err)
+static int look(struct slabkv *kv, const struct slabkv_batch *b, struct skv_arena *a,
+		struct skv_error *err)
 {
 	const bool *hit;
 	int rc = skv_blocks_exist(kv, b->instance, b->keys, a, &hit, err);
@@ -125,15 +134,18 @@ int slabkv_batch(struct slabkv *kv, const struct slabkv_batch *b, struct slabkv_
 	if (rc == SKV_OK)
 		rc = skv_batch_do(kv, b, &e);
 	else if (sound)
-		skv_batch_tell(
-			b, b->kind == SLABKV_OP_PUT || b->kind == SLABKV_OP_DELETE ? SLABKV_FAILED : SLABKV_ERROR, rc);
+		skv_batch_tell(b,
+			       b->kind == SLABKV_OP_PUT || b->kind == SLABKV_OP_DELETE
+				       ? SLABKV_FAILED
+				       : SLABKV_ERROR,
+			       rc);
 	return skv_result_finish(err, &e, rc);
 }
 
-/* ---- copies, for the asynchronous queue ----------------------------------------------------------- */
+/* ---- copies, for the asynchronous queue ------------------------------------------------------ */
 
-static int copy_strings(const struct skv_key_input *from, struct skv_arena *a, struct slabkv_keys *to,
-			struct skv_error *err)
+static int copy_strings(const struct skv_key_input *from, struct skv_arena *a,
+			struct slabkv_keys *to, struct skv_error *err)
 {
 	const char **v = skv_arena_calloc(a, from->n, sizeof *v);
 
@@ -146,8 +158,8 @@ static int copy_strings(const struct skv_key_input *from, struct skv_arena *a, s
 	return v ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-static int copy_numbers(const struct skv_key_input *from, struct skv_arena *a, struct slabkv_keys *to,
-			struct skv_error *err)
+static int copy_numbers(const struct skv_key_input *from, struct skv_arena *a,
+			struct slabkv_keys *to, struct skv_error *err)
 {
 	struct slabkv_key *v = skv_arena_calloc(a, from->n, sizeof *v);
 
@@ -157,18 +169,20 @@ static int copy_numbers(const struct skv_key_input *from, struct skv_arena *a, s
 	return v ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-static int copy_keys(const struct slabkv_keys *from, const char *field, struct skv_arena *a, struct slabkv_keys *to,
-		     struct skv_error *err)
+static int copy_keys(const struct slabkv_keys *from, const char *field, struct skv_arena *a,
+		     struct slabkv_keys *to, struct skv_error *err)
 {
 	struct skv_key_input input;
 	int rc = skv_keys_input(from, field, a, &input, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	return input.form == SKV_KEYS_STRING ? copy_strings(&input, a, to, err) : copy_numbers(&input, a, to, err);
+	return input.form == SKV_KEYS_STRING ? copy_strings(&input, a, to, err)
+					     : copy_numbers(&input, a, to, err);
 }
 
-int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct slabkv_keys *to, struct skv_error *err)
+int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct slabkv_keys *to,
+		  struct skv_error *err)
 {
 	struct slabkv_keys *parent;
 	int rc = copy_keys(from, "keys", a, to, err);
@@ -176,7 +190,8 @@ int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct sl
 	if (rc != SKV_OK || !from->parent)
 		return rc;
 	if (from->parent->n != 1 || skv_keys_are_text(from->parent) != skv_keys_are_text(from))
-		return skv_fail(err, SKV_E_INVALID, "parent", "exactly one key, in the form of the others");
+		return skv_fail(err, SKV_E_INVALID, "parent",
+				"exactly one key, in the form of the others");
 	parent = skv_arena_calloc(a, 1, sizeof *parent);
 	to->parent = parent;
 	return parent ? copy_keys(from->parent, "parent", a, parent, err)
@@ -192,11 +207,13 @@ static void *copy(struct skv_arena *a, const void *from, size_t n)
 	return to;
 }
 
-int skv_batch_copy(const struct slabkv_batch *from, struct skv_arena *a, struct slabkv_batch *to, struct skv_error *err)
+int skv_batch_copy(const struct slabkv_batch *from, struct skv_arena *a, struct slabkv_batch *to,
+		   struct skv_error *err)
 {
 	size_t n = (size_t)from->keys->n * from->n_bufs;
 	struct slabkv_keys *keys = skv_arena_calloc(a, 1, sizeof *keys);
-	int rc = keys ? skv_keys_copy(from->keys, a, keys, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	int rc = keys ? skv_keys_copy(from->keys, a, keys, err)
+		      : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 
 	if (rc != SKV_OK)
 		return rc;
@@ -206,5 +223,7 @@ int skv_batch_copy(const struct slabkv_batch *from, struct skv_arena *a, struct 
 	to->instance = copy(a, from->instance, strlen(from->instance));
 	to->data = copy(a, from->data, n * sizeof *from->data);
 	to->lengths = copy(a, from->lengths, n * sizeof *from->lengths);
-	return to->instance && to->data && to->lengths ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return to->instance && to->data && to->lengths
+		       ? SKV_OK
+		       : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }

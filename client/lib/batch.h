@@ -8,11 +8,13 @@
 int skv_batch_check(const struct slabkv_batch *b, struct skv_error *err);
 /* Sets the result of all its blocks. */
 void skv_batch_tell(const struct slabkv_batch *b, enum slabkv_result result, int why);
-/* Does one that has been checked, with the handle entered. All results are set, whatever is returned. */
+/* Runs a checked batch, with the handle entered. All results are set, whatever is returned. */
 int skv_batch_do(struct slabkv *kv, const struct slabkv_batch *b, struct skv_error *err);
 
-/* Checked copies in the arena: keys with their parent; all that a batch points to but buffers and results. */
-int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct slabkv_keys *to, struct skv_error *err);
+/* Checked copies in the arena: keys with their parent; all that a batch points to
+ * but buffers and results. */
+int skv_keys_copy(const struct slabkv_keys *from, struct skv_arena *a, struct slabkv_keys *to,
+		  struct skv_error *err);
 int skv_batch_copy(const struct slabkv_batch *from, struct skv_arena *a, struct slabkv_batch *to,
 		   struct skv_error *err);
 

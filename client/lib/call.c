@@ -1,11 +1,12 @@
 /*
- * call.c - one operation, sent to the managers until one answers it.
+ * call.c - sends one operation to the managers until one answers it.
  *
  * The URL that answered last is tried first. A manager that cannot be reached, is not ready or does
  * not own the partition costs one try; then the next. After a round over all of them the call waits
  * (50 ms doubling to 1 s, with jitter so that many clients do not come back at once). Bounded by
- * the handle's rounds and timeout. Everything sent here may be repeated harmlessly: the manager's
- * operations are idempotent, start by its request id.
+ * the handle's rounds and timeout. A manager that has not answered after hedge_ms is not waited for
+ * alone: the next one gets the same request, and the first good answer counts. Everything sent here
+ * may be repeated harmlessly: the manager's operations are idempotent, start by its request id.
  *
  * State: kv->current and kv->codec only. Any thread. Sleeps between rounds, holds no lock.
  */
@@ -49,7 +50,7 @@ static bool is_refused(const struct skv_call *c, const struct skv_answer *a, lon
 	       (http_status == 415 || (http_status == 400 && a->codec == &skv_v1_json));
 }
 
-/* The answer's own error, if its HTTP status says that it is one. */
+/* The error in the response body, if the HTTP status says that it is one. */
 static int read_status(long http_status, const struct skv_answer *a, struct skv_error *err)
 {
 	struct skv_error told;
@@ -70,30 +71,49 @@ static int read_status(long http_status, const struct skv_answer *a, struct skv_
 	}
 	if (http_status == 404)
 		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
-				"the server has no such path: no slabkv manager?");
+				"the server has no such path: is it a slabkv manager?");
 	if (http_status == 503 || http_status == 502 || http_status == 504)
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "HTTP status %ld", http_status);
 	return skv_fail(err, SKV_E_INTERNAL, NULL,
-			"HTTP status %ld without an error that we understand", http_status);
+			"HTTP status %ld without a slabkv error in its body: check the URL",
+			http_status);
 }
 
-static int try_one(struct slabkv *kv, const struct skv_call *c, const char *base,
-		   uint64_t timeout_ms, struct skv_answer *a, struct skv_error *err)
+static void put_url(struct skv_buf *url, const char *base, const char *path)
 {
+	skv_put_bytes(url, base, strlen(base));
+	skv_put_bytes(url, path, strlen(path) + 1);
+}
+
+/* Sends it to manager *at; *at is then whose answer it is. */
+static int try_one(struct slabkv *kv, const struct skv_call *c, uint32_t *at, uint64_t timeout_ms,
+		   struct skv_answer *a, struct skv_error *err)
+{
+	const uint32_t next = (*at + 1) % kv->n_urls;
+	const bool hedges = kv->hedge_ms > 0 && next != *at && kv->hedge_ms < timeout_ms;
 	struct skv_http_request r = { .method = c->method,
 				      .timeout_ms = timeout_ms,
-				      .form = c->codec == &skv_v1_pb ? SKV_HTTP_PROTOBUF : SKV_HTTP_JSON };
-	struct skv_buf url = { 0 };
+				      .connect_ms = kv->connect_ms,
+				      .hedge_ms = kv->hedge_ms,
+				      .trace = skv_trace_of_thread(),
+				      .form = c->codec == &skv_v1_pb ? SKV_HTTP_PROTOBUF
+					      : SKV_HTTP_JSON };
+	struct skv_buf url = { 0 }, other = { 0 };
 	long http_status = 0;
+	bool hedged = false;
 	int rc;
 
-	skv_put_bytes(&url, base, strlen(base));
-	skv_put_bytes(&url, c->path, strlen(c->path) + 1);
-	if (url.failed) {
+	put_url(&url, kv->urls[*at], c->path);
+	if (hedges)
+		put_url(&other, kv->urls[next], c->path);
+	if (url.failed || other.failed) {
 		skv_buf_destroy(&url);
+		skv_buf_destroy(&other);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	r.url = (const char *)url.data;
+	r.hedge_url = (const char *)other.data;
+	r.hedged = &hedged;
 	SKV_CHECK(url.len > 1 && url.data[url.len - 1] == 0 && a->codec);
 	if (c->body) {
 		r.body = c->body->data;
@@ -102,11 +122,13 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, const char *base
 	skv_buf_clear(&a->body);
 	a->sent_ms = skv_now_ms(kv->clock);
 	rc = skv_http_do(kv->http, &r, &a->body, &http_status, err);
+	*at = hedged ? next : *at;
 	a->codec = codec_of(c, &a->body);
 	a->refused = rc == SKV_OK && is_refused(c, a, http_status);
 	if (rc == SKV_OK)
 		rc = read_status(http_status, a, err);
 	skv_buf_destroy(&url);
+	skv_buf_destroy(&other);
 	return rc;
 }
 
@@ -144,7 +166,7 @@ static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us
 		if (left_ms == 0)
 			return rc;
 		/* A manager that hangs must leave time for the others. */
-		rc = try_one(kv, c, kv->urls[at], left_ms / (kv->n_urls - i) + 1, a, err);
+		rc = try_one(kv, c, &at, left_ms / (kv->n_urls - i) + 1, a, err);
 		if (!worth_retry(rc)) {
 			atomic_store_explicit(&kv->current, at, memory_order_relaxed);
 			return rc;
@@ -162,7 +184,7 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	int rc;
 
 	SKV_CHECK(c->op && c->method && c->path[0] == '/' && rounds > 0);
-	SKV_CHECK(skv_thread_locks == 0); /* nobody waits for a manager with a lock held */
+	SKV_CHECK(skv_thread_locks == 0); /* never wait for a manager with a lock held */
 	*a = (struct skv_answer){ .codec = &skv_v1_json };
 	if (c->body && c->body->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");

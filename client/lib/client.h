@@ -1,5 +1,5 @@
 /*
- * client.h - the handle and what the files of the library share. Not installed.
+ * client.h - the handle and internal interfaces of the library. Not installed.
  *
  * Inside the library everything speaks skv/ops.h and `struct skv_error`; the public functions
  * translate at the edge (result.c).
@@ -33,16 +33,18 @@
 #define SKV_MAX_MOUNTS 64u
 #define SKV_DEFAULT_URL "http://127.0.0.1:7333"
 
-/* Fixed once open, but `current` and `codec`. */
+/* Fixed once open, except `current` and `codec`. */
 struct slabkv {
 	const struct skv_clock *clock;
 	char **urls; /* without trailing '/' */
 	uint32_t n_urls;
 	atomic_uint current; /* the URL that answered last */
-	/* Of requests and answers; JSON from the moment a manager refuses the other. */
+	/* Of requests and answers; JSON as soon as a manager refuses the other. */
 	_Atomic(const struct skv_v1_codec *) codec;
 	uint32_t timeout_ms;
 	uint32_t rounds;
+	uint32_t connect_ms;
+	uint32_t hedge_ms; /* 0: never */
 	bool verify;
 	bool checksum;
 	uint32_t async_threads;   /* of queues that do not say; 0: their own default */
@@ -52,38 +54,41 @@ struct slabkv {
 	void (*on_mismatch)(void *ctx, const struct slabkv_mismatch *m);
 	void *on_mismatch_ctx;
 	struct skv_http *http;
+	char *token; /* for memory nodes; NULL: none */
 	struct skv_engine *engine;
-	struct skv_error engine_why; /* why it is not the engine that was asked for */
+	struct skv_error engine_why; /* why it is not the requested engine */
 	struct skv_memory *memory;
+	struct skv_rdma *rdma;
 	struct skv_mounts *mounts;
 	struct skv_files_cache *files;
 	struct skv_mutex async_lock;  /* protects async */
 	struct slabkv_async *async;  /* open queues */
-	atomic_bool closing;          /* calls give up instead of trying once more */
-	atomic_bool broken;           /* an invariant did not hold: every call is an error */
+	atomic_bool closing;          /* calls fail instead of retrying */
+	atomic_bool broken;           /* an invariant was broken: every call fails */
 	pid_t pid;                    /* that made it; fixed */
 };
 
 /* ---- handle.c: at the entry of every public function ----------------------------------------- */
 
-/* Does the struct that `p` points to, by its size, reach to the end of the member? */
+/* Does the struct that `p` points to reach to the end of the member, according to its size? */
 #define SKV_HAS(p, member) ((p)->size >= offsetof(__typeof__(*(p)), member) + sizeof((p)->member))
-/* SKV_E_INVALID, field "size": `what` names who fills it. */
+/* SKV_E_INVALID, field "size": `what` names the function or macro that sets it. */
 int skv_size_refuse(struct skv_error *err, const char *what);
 
-/* May this process use the handle? SKV_E_INVALID after a fork, SKV_E_INTERNAL once an invariant did not hold. Until
- * the next skv_result_fail on this thread, an invariant that fails takes this handle out of use. */
+/* May this process use the handle? SKV_E_INVALID after a fork, SKV_E_INTERNAL once an invariant was
+ * broken. Until the next skv_result_fail on this thread, a failing check disables this handle. */
 int skv_enter(struct slabkv *kv, struct skv_error *err);
-/* Has an invariant failed? Then *err says so. */
+/* Was an invariant broken? Then *err says so. */
 bool skv_is_broken(const struct slabkv *kv, struct skv_error *err);
-/* Was it made by another process, which has forked this one? Then *err says so. */
+/* Was it created by another process, which has forked this one? Then *err says so. */
 bool skv_is_foreign(pid_t pid, struct skv_error *err);
-/* Tests: called first when a check fails. NULL: nobody. */
+/* Tests: called first when a check fails. NULL: none. */
 extern void (*skv_check_hook)(const char *expr, const char *file, int line);
 /* The thread works for `kv`; NULL: for none. */
 void skv_handle_of_thread(struct slabkv *kv);
+const char *skv_trace_of_thread(void); /* slabkv_trace; "": none */
 
-/* slabkv_open with the two things that tests replace. NULL = system clock, the engine of `o`. */
+/* slabkv_open with two replacements for tests. NULL = system clock, the engine of `o`. */
 int skv_client_open(const struct slabkv_options *o, const struct skv_clock *clock,
 		    const struct skv_engine_ops *engine, struct slabkv **out,
 		    struct skv_error *err);
@@ -103,24 +108,24 @@ struct skv_answer {
 	struct skv_buf body; /* release with skv_buf_destroy, also after an error */
 	uint64_t sent_ms;    /* clock just before the answered request was sent */
 	const struct skv_v1_codec *codec; /* of body */
-	bool refused; /* the manager does not read call.codec: see skv_call_again */
+	bool refused; /* the manager does not accept call.codec: see skv_call_again */
 };
 
-/* Repeats as long as that can help (so only idempotent operations come here), within timeout_ms. */
+/* Retries as long as that can help (so only for idempotent operations), within timeout_ms. */
 int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *a,
 		struct skv_error *err);
-/* After a call whose body was in the handle's codec: true when the manager has refused that codec. The
- * handle has then gone over to JSON, and the caller encodes and calls once more. */
+/* After a call with a body in the handle's codec: true if the manager refused that codec. The
+ * handle uses JSON from then on, and the caller encodes and calls again. */
 bool skv_call_again(struct slabkv *kv, struct skv_answer *a);
 
 /* ---- result.c: results that the caller frees, and the edge ----------------------------------- */
 
-/* Zeroed memory that slabkv_free releases, together with its arena. NULL when out of memory. */
+/* Zeroed memory that slabkv_free releases, together with its arena. NULL if out of memory. */
 void *skv_result_new(size_t size);
 struct skv_arena *skv_result_arena(void *result);
 /* Copies the inner error out; returns `status`. */
 int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int status);
-/* The same for get and put, which keep what went wrong with single blocks although they succeed. */
+/* The same for get and put, which report failures of single blocks although they succeed. */
 int skv_result_finish(struct slabkv_error *out, const struct skv_error *err, int status);
 
 /* ---- options.c ------------------------------------------------------------------------------- */
@@ -136,7 +141,7 @@ int skv_options_check(const struct slabkv_options *o, struct skv_error *err);
 
 /* ---- keys.c ---------------------------------------------------------------------------------- */
 
-/* Checks `keys` and puts them into the form that travels. `field` names them in errors. */
+/* Checks `keys` and converts them to the form sent on the wire. `field` names them in errors. */
 int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv_arena *a,
 		   struct skv_key_input *out, struct skv_error *err);
 /* Block i of a caller's array. */
@@ -146,12 +151,13 @@ static inline struct slabkv_block *skv_block_at(struct slabkv_block *v, size_t s
 }
 /* In a form whose keys are strings? */
 bool skv_keys_are_text(const struct slabkv_keys *keys);
-/* An answer's columns are in the instance's order, a caller's buffers in that of the specs it asked for.
- * (*out)[i]: which of a block's buffers is column i's; NULL when no specs were asked for, then it is i. False:
- * the columns are not the specs that were asked for, each once. `order` has room for SKV_MAX_SPECS. */
-bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *asked, uint32_t n_asked,
-		     uint32_t *order, const uint32_t **out);
-/* SKV_E_INVALID naming `field` unless `name` may stand in a path. */
+/* An answer's columns are in the instance's order, a caller's buffers in that of its requested
+ * specs. (*out)[i]: which of a block's buffers belongs to column i; NULL if no specs were
+ * requested: then it is i. False: the columns are not the requested specs, each once. `order` has
+ * room for SKV_MAX_SPECS. */
+bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *asked,
+		     uint32_t n_asked, uint32_t *order, const uint32_t **out);
+/* SKV_E_INVALID naming `field` if `name` is not allowed in a path. */
 int skv_name_check(const char *name, const char *field, struct skv_error *err);
 /* Of an instance: may hold slashes. */
 int skv_model_name_check(const char *name, const char *field, struct skv_error *err);
@@ -183,27 +189,27 @@ int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req,
 int skv_session_abort(struct slabkv *kv, const char *session, bool quiesced,
 		      struct skv_error *err);
 
-/* ---- get.c, put.c: with the handle entered ---------------------------------------------------- */
+/* ---- get.c, put.c: with the handle entered --------------------------------------------------- */
 
 int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		   const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
-		   struct slabkv_io *io, struct skv_error *err);
+		   const struct slabkv_lookup_options *o, struct slabkv_block *blocks,
+		   size_t block_size, struct slabkv_io *io, struct skv_error *err);
 int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		   const struct slabkv_put_options *o, struct slabkv_block *blocks, size_t block_size,
-		   struct slabkv_io *io, struct skv_error *err);
+		   const struct slabkv_put_options *o, struct slabkv_block *blocks,
+		   size_t block_size, struct slabkv_io *io, struct skv_error *err);
 /* query.c */
-int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, uint32_t *deleted,
-		      struct skv_error *err);
+int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		      uint32_t *deleted, struct skv_error *err);
 /* A lookup without a lease; hit[keys->n]. */
-int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, struct skv_arena *a,
-		     const bool **hit, struct skv_error *err);
-/* The counts for the caller, as far as its struct goes; it may be NULL. */
+int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		     struct skv_arena *a, const bool **hit, struct skv_error *err);
+/* Copies the counts to the caller's struct, as far as it reaches; it may be NULL. */
 void skv_io_tell(struct slabkv_io *io, const struct slabkv_io *counts);
-/* What a caller's array of blocks and its counts must be. SKV_E_INVALID. */
-int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io,
-		     struct skv_error *err);
+/* Checks a caller's array of blocks and its counts. SKV_E_INVALID. */
+int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size,
+		     const struct slabkv_io *io, struct skv_error *err);
 
-/* The storage as the manager tells it; result of skv_result_new. */
+/* The manager's view of the storage; a result of skv_result_new. */
 int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
 		       struct skv_error *err);
 
@@ -213,36 +219,43 @@ struct skv_transfer {
 	struct slabkv *kv;
 	struct skv_arena *arena;
 	const struct skv_files *files;
-	const uint32_t *buffer;      /* which of a block's buffers is a column's; NULL: the same */
+	const uint32_t *buffer;      /* the buffer of each column; NULL: the same number */
 	struct skv_slab_file **open; /* [files->n], NULL = not open */
-	struct skv_slab_file **dropped; /* [files->n], what `open` was before it was opened anew */
+	struct skv_slab_file **dropped; /* [files->n], previous value of `open` before a reopen */
 	int *why;                    /* [files->n], status of opening */
 	struct skv_piece *pieces;
 	uint32_t n_pieces;
-	uint64_t max_pieces; /* that there is room for */
+	uint64_t max_pieces; /* capacity */
 	struct skv_plan plan;
+	bool write;
+	uint32_t next_sum;          /* of plan.order: the first one that is not
+				       summed, if it is to be */
 	uint32_t ios;           /* requests made */
-	bool in_flight;             /* a write was given up, but may still reach the storage */
-	struct skv_error first; /* the first thing that went wrong, for the caller's err */
+	bool in_flight;             /* a write was abandoned, but may still reach the storage */
+	struct skv_error first; /* the first failure, for the caller's err */
 };
 
-/* Room for `max` pieces. SKV_E_NOMEM. Pair with skv_transfer_end. */
+/* Makes room for `max` pieces. SKV_E_NOMEM. Pair with skv_transfer_end. */
 int skv_transfer_begin(struct skv_transfer *t, struct slabkv *kv, struct skv_arena *a,
 		       const struct skv_files *files, uint64_t max);
-/* Adds one spec of one block at its location. `exact`: the buffer must have just that size. */
+/* Adds one spec of one block at its location. `exact`: the buffer must have exactly that size.
+ * `prove`: the checksum of its bytes will be asked for. */
 void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
-		      const struct skv_location *loc, const struct slabkv_block *to, bool exact);
-/* Opens the files that pieces lie in, checks bounds, makes the plan. Single failures become the
- * pieces' status. SKV_E_NOMEM. */
+		      const struct skv_location *loc, const struct slabkv_block *to, bool exact,
+		      bool prove);
+/* Opens the pieces' files, checks bounds, makes the plan. Single failures are stored as the pieces'
+ * status. SKV_E_NOMEM. */
 int skv_transfer_plan(struct skv_transfer *t, bool write);
-/* Moves the bytes and settles the pieces. */
-void skv_transfer_run(struct skv_transfer *t, bool write, const struct skv_deadline *by);
-/* Makes written files durable; pieces in a file that cannot be synced get its status. */
+/* Moves the bytes and sets the pieces' results. Sums pieces to be proven while others move. */
+void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by);
+/* The checksum of a piece that is whole. */
+uint64_t skv_transfer_sum(struct skv_piece *p);
+/* Syncs written files; pieces in a file that cannot be synced get its status. */
 void skv_transfer_sync(struct skv_transfer *t);
 void skv_transfer_end(struct skv_transfer *t);
 
-/* A directory that is storage `name`/`uuid`, asking the manager for its root when the caller named
- * no mounts. Release with skv_mount_release. */
+/* The directory of storage `name`/`uuid`, asking the manager for its root if the caller named no
+ * mounts. Release with skv_mount_release. */
 int skv_transfer_mount(struct slabkv *kv, const char *name, const uint8_t uuid[16],
 		       struct skv_mount **out, struct skv_error *err);
 

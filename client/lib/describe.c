@@ -1,6 +1,6 @@
 /*
- * describe.c - what the manager tells for people and dashboards, as structs: its numbers, one block, the slab files of
- * a storage. Read from JSON, the only form in which all managers tell it. No state; any thread.
+ * describe.c - the manager's counters, one block, and a storage's slab files, as structs. Parsed
+ * from JSON, the form that every manager has. Stateless; any thread.
  */
 #include "client.h"
 #include "paths.h"
@@ -10,11 +10,15 @@
 
 #include <skv/json.h>
 
-static int no_memory(struct skv_error *err) { return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+}
 
 static int bad_answer(struct skv_error *err, const char *op)
 {
-	return skv_fail(err, SKV_E_INTERNAL, NULL, "%s: the manager's answer does not fit the question", op);
+	return skv_fail(err, SKV_E_INTERNAL, NULL,
+			"%s: the manager's answer does not match the request", op);
 }
 
 /* The root of an answer to a GET, which lives in the arena. */
@@ -29,7 +33,8 @@ static int ask(struct slabkv *kv, const char *op, const char *path, struct skv_a
 	int rc = skv_call_do(kv, &c, &answer, err);
 
 	if (rc == SKV_OK)
-		body = skv_arena_strndup(a, answer.body.len ? (const char *)answer.body.data : "", answer.body.len);
+		body = skv_arena_strndup(a, answer.body.len ? (const char *)answer.body.data : "",
+					 answer.body.len);
 	if (rc == SKV_OK && !body)
 		rc = no_memory(err);
 	if (rc == SKV_OK && !skv_json_parse(&doc, a, body, answer.body.len, &limits))
@@ -47,7 +52,8 @@ static const struct skv_json_node *field(const struct skv_json_node *o, const ch
 	return skv_json_get(o, name, strlen(name));
 }
 
-/* What is missing or of another kind is 0 or "": managers of other versions tell more or less. */
+/* Fields that are missing or of another type are 0 or "": managers of other versions send more or
+ * fewer. */
 static uint64_t number(const struct skv_json_node *o, const char *name)
 {
 	const struct skv_json_node *v = field(o, name);
@@ -65,7 +71,8 @@ static const char *text(struct skv_arena *a, const struct skv_json_node *o, cons
 	return v && v->type == SKV_JSON_STRING ? skv_arena_strndup(a, v->s, v->n) : "";
 }
 
-static const struct skv_json_node *elements(const struct skv_json_node *o, const char *name, uint32_t *n)
+static const struct skv_json_node *elements(const struct skv_json_node *o, const char *name,
+					    uint32_t *n)
 {
 	const struct skv_json_node *v = field(o, name);
 
@@ -74,7 +81,8 @@ static const struct skv_json_node *elements(const struct skv_json_node *o, const
 }
 
 /* Ends a public function whose result is `r`. */
-static int tell(void *r, int rc, const void **out, struct slabkv_error *err, const struct skv_error *e)
+static int tell(void *r, int rc, const void **out, struct slabkv_error *err,
+		const struct skv_error *e)
 {
 	if (rc == SKV_OK)
 		*out = r;
@@ -83,7 +91,7 @@ static int tell(void *r, int rc, const void **out, struct slabkv_error *err, con
 	return skv_result_fail(err, e, rc);
 }
 
-/* ---- the manager's numbers ------------------------------------------------------------------------ */
+/* ---- the manager's numbers ------------------------------------------------------------------- */
 
 static int get_stats(struct slabkv *kv, struct slabkv_stats *out, struct skv_error *err)
 {
@@ -121,9 +129,10 @@ int slabkv_stats(struct slabkv *kv, const struct slabkv_stats **out, struct slab
 	return rc;
 }
 
-/* ---- slab files ----------------------------------------------------------------------------------- */
+/* ---- slab files ------------------------------------------------------------------------------ */
 
-static int get_files(struct slabkv *kv, const char *storage, struct slabkv_slab_files *out, struct skv_error *err)
+static int get_files(struct slabkv *kv, const char *storage, struct slabkv_slab_files *out,
+		     struct skv_error *err)
 {
 	struct skv_arena *a = skv_result_arena(out);
 	const struct skv_json_node *o, *f;
@@ -150,7 +159,8 @@ static int get_files(struct slabkv *kv, const char *storage, struct slabkv_slab_
 						  .waits_for = text(a, f, "waits_for"),
 						  .assigned_bytes = number(f, "assigned_bytes"),
 						  .used_bytes = number(f, "used_bytes"),
-						  .quarantined_bytes = number(f, "quarantined_bytes") };
+						  .quarantined_bytes =
+							  number(f, "quarantined_bytes") };
 		if (!v[i].state || !v[i].why || !v[i].waits_for)
 			return no_memory(err);
 	}
@@ -158,8 +168,8 @@ static int get_files(struct slabkv *kv, const char *storage, struct slabkv_slab_
 	return SKV_OK;
 }
 
-int slabkv_storage_files(struct slabkv *kv, const char *storage, const struct slabkv_slab_files **out,
-			 struct slabkv_error *err)
+int slabkv_storage_files(struct slabkv *kv, const char *storage,
+			 const struct slabkv_slab_files **out, struct slabkv_error *err)
 {
 	struct slabkv_slab_files *r = skv_result_new(sizeof *r);
 	struct skv_error e = { 0 };
@@ -174,15 +184,16 @@ int slabkv_storage_files(struct slabkv *kv, const char *storage, const struct sl
 	return rc;
 }
 
-int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file, enum slabkv_file_wish wish,
-			    struct slabkv_error *err)
+int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t file,
+			    enum slabkv_file_wish wish, struct slabkv_error *err)
 {
 	const struct skv_file_wish w = { .file = file,
 					 .draining = wish != SLABKV_FILE_KEEP,
 					 .forget = wish == SLABKV_FILE_FORGET };
 	struct skv_buf body = { 0 };
 	char path[SKV_PATH_MAX];
-	struct skv_call c = { .op = "storage_file_set", .method = "PUT", .path = path, .body = &body };
+	struct skv_call c = { .op = "storage_file_set", .method = "PUT", .path = path,
+			      .body = &body };
 	struct skv_answer answer = { 0 };
 	struct skv_error e = { 0 };
 	int rc = skv_enter(kv, &e);
@@ -201,7 +212,7 @@ int slabkv_storage_file_set(struct slabkv *kv, const char *storage, uint32_t fil
 	return skv_result_fail(err, &e, rc);
 }
 
-/* ---- one block ------------------------------------------------------------------------------------ */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 /* String keys are hashed by the manager: they travel percent-encoded in the query. */
 static int block_path(const char *instance, const struct skv_key_input *key, struct skv_buf *path)
@@ -210,9 +221,11 @@ static int block_path(const char *instance, const struct skv_key_input *key, str
 
 	if (key->form != SKV_KEYS_STRING) {
 		skv_key_to_hex(key->keys[0], hex);
-		skv_buf_printf(path, SKV_PATH_BLOCK, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), hex);
+		skv_buf_printf(path, SKV_PATH_BLOCK,
+			       skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), hex);
 	} else {
-		skv_buf_printf(path, SKV_PATH_BLOCK_FIND, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), "");
+		skv_buf_printf(path, SKV_PATH_BLOCK_FIND,
+			       skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), "");
 		for (const char *s = key->strings[0]; *s; s++)
 			skv_buf_printf(path, "%%%02X", (unsigned char)*s);
 	}
@@ -246,8 +259,9 @@ static uint64_t digits(const struct skv_json_node *o, const char *name, unsigned
 	return n;
 }
 
-static int read_part(struct skv_arena *a, const struct skv_json_node *o, const struct skv_json_node *files,
-		     uint32_t n_files, struct slabkv_part_info *out, struct skv_error *err)
+static int read_part(struct skv_arena *a, const struct skv_json_node *o,
+		     const struct skv_json_node *files, uint32_t n_files,
+		     struct slabkv_part_info *out, struct skv_error *err)
 {
 	const struct skv_json_node *loc = field(o, "location"), *f = files;
 
@@ -268,7 +282,8 @@ static int read_part(struct skv_arena *a, const struct skv_json_node *o, const s
 	return out->spec && out->state && out->storage && out->path ? SKV_OK : no_memory(err);
 }
 
-static int read_block(struct slabkv_block_info *out, const struct skv_json_node *o, struct skv_error *err)
+static int read_block(struct slabkv_block_info *out, const struct skv_json_node *o,
+		      struct skv_error *err)
 {
 	struct skv_arena *a = skv_result_arena(out);
 	const struct skv_json_node *files, *part;
@@ -278,7 +293,7 @@ static int read_block(struct slabkv_block_info *out, const struct skv_json_node 
 
 	if (!read_key(o, "key", &out->key))
 		return skv_fail(err, SKV_E_INTERNAL, "key",
-				"block_get: the manager's answer does not fit the question");
+				"block_get: the manager's answer does not match the request");
 	out->has_parent = read_key(o, "parent", &out->parent);
 	out->children = (uint32_t)number(o, "children");
 	out->created_ms = number(o, "created_ms");

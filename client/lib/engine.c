@@ -28,8 +28,8 @@ const struct skv_engine_ops *skv_engine_find(const char *name)
 	return NULL;
 }
 
-static int make(const struct skv_engine_ops *ops, bool any, const struct skv_engine_options *o, struct skv_engine **out,
-		struct skv_error *why, struct skv_error *err)
+static int make(const struct skv_engine_ops *ops, bool any, const struct skv_engine_options *o,
+		struct skv_engine **out, struct skv_error *why, struct skv_error *err)
 {
 	int rc = ops->create(o, out, why);
 
@@ -39,14 +39,14 @@ static int make(const struct skv_engine_ops *ops, bool any, const struct skv_eng
 		skv_error_clear(why);
 		return rc;
 	}
-	/* Who asked for it by name should hear of it; for the others slabkv_engine tells. */
+	/* A caller that named the engine gets a warning; others learn it from slabkv_engine. */
 	skv_log(any ? SKV_LOG_DEBUG : SKV_LOG_WARN, "client", "engine %s: %s; using posix",
 		ops->name, why->message);
 	return skv_engine_posix.create(o, out, err);
 }
 
-int skv_engine_behind(const struct skv_engine_options *o, struct skv_engine **out, struct skv_error *why,
-		      struct skv_error *err)
+int skv_engine_behind(const struct skv_engine_options *o, struct skv_engine **out,
+		      struct skv_error *why, struct skv_error *err)
 {
 	skv_error_clear(why);
 	return make(&skv_engine_uring, true, o, out, why, err);
@@ -76,8 +76,8 @@ const char *skv_engine_remedy(int error)
 	return error == EROFS ? " (it is mounted read-only here)" : "";
 }
 
-/* 3FS's page cache knows nothing of what other machines write, and a read of it that meets a hole makes the
- * kernel believe that the file ends there. */
+/* 3FS's page cache does not see what other machines write, and after a read that meets a hole the
+ * kernel takes that for the end of the file. */
 static int open_one(int dirfd, const char *path, int flags)
 {
 	int fd = openat(dirfd, path, flags), direct;
@@ -96,7 +96,8 @@ int skv_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct 
 {
 	int error;
 
-	*fd = open_one(dirfd, path, (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	*fd = open_one(dirfd, path,
+		       (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (*fd >= 0)
 		return SKV_OK;
 	error = errno;
@@ -104,7 +105,8 @@ int skv_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct 
 		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
 	if (error == ENOENT || error == ENOTDIR)
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
-	return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s%s", path, strerror(error), skv_engine_remedy(error));
+	return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s%s", path, strerror(error),
+			skv_engine_remedy(error));
 }
 
 int skv_engine_status(int error)
@@ -116,15 +118,15 @@ int skv_engine_open(struct skv_engine *e, int dirfd, const char *path, bool writ
 		    struct skv_engine_file **out, struct skv_error *err)
 {
 	if (!SKV_CHECK(path[0] && !strchr(path, '/')))
-		return skv_fail(err, SKV_E_INTERNAL, NULL, "no name of a slab file");
+		return skv_fail(err, SKV_E_INTERNAL, NULL, "not the name of a slab file");
 	return e->ops->open(e, dirfd, path, write, out, err);
 }
 
 void skv_engine_close(struct skv_engine *e, struct skv_engine_file *f)
 {
-	SKV_CHECK(!f || f->fd >= 0);
+	SKV_CHECK(!f || f->fd >= 0 || f->engine);
 	if (f)
-		e->ops->close(e, f);
+		(f->engine ? f->engine : e)->ops->close(f->engine ? f->engine : e, f);
 }
 
 /* False: an engine must not see them. */
@@ -159,32 +161,57 @@ static void distrust(struct skv_io_run *runs, uint32_t n, bool short_ok)
 	}
 }
 
+static struct skv_engine *engine_of(const struct skv_io_run *r, struct skv_engine *e)
+{
+	return r->file && r->file->engine ? r->file->engine : e;
+}
+
+/* Neighbouring runs of one engine, the handle's or a file's own, in one call of it. */
+static void each_engine(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, bool write,
+			const struct skv_io_call *by)
+{
+	for (uint32_t from = 0, to; from < n; from = to) {
+		struct skv_engine *who = engine_of(&runs[from], e);
+
+		for (to = from + 1; to < n && engine_of(&runs[to], e) == who;)
+			to++;
+		(write ? who->ops->write : who->ops->read)(who, runs + from, to - from, by);
+	}
+}
+
 void skv_engine_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		     const struct skv_deadline *by)
+		     const struct skv_io_call *by)
 {
 	if (prepare(runs, n))
-		e->ops->read(e, runs, n, by);
+		each_engine(e, runs, n, false, by);
 	distrust(runs, n, true);
 }
 
 void skv_engine_write(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		      const struct skv_deadline *by)
+		      const struct skv_io_call *by)
 {
 	if (prepare(runs, n))
-		e->ops->write(e, runs, n, by);
+		each_engine(e, runs, n, true, by);
 	distrust(runs, n, false);
 }
 
 int skv_engine_sync(struct skv_engine *e, struct skv_engine_file *f)
 {
-	if (!SKV_CHECK(f && f->fd >= 0))
+	if (!SKV_CHECK(f && (f->fd >= 0 || f->engine)))
 		return SKV_E_INTERNAL;
+	e = f->engine ? f->engine : e;
 	return e->ops->sync(e, f);
 }
 
 int skv_engine_map(struct skv_engine *e, void *base, size_t length, struct skv_error *err)
 {
 	return e->ops->map ? e->ops->map(e, base, length, err) : SKV_OK;
+}
+
+void skv_engine_ready(struct skv_engine *e, uint32_t calls)
+{
+	if (e->ops->ready)
+		e->ops->ready(e, calls);
 }
 
 void skv_engine_unmap(struct skv_engine *e, void *base)

@@ -4,7 +4,9 @@
  * Owns the list of open files; most recently used first, so that the ones dropped beyond
  * SKV_FILES_KEPT are the ones nobody uses. A file that is open for writing is checked at every use
  * to be still the one that its name leads to: bytes written into a deleted or replaced file would
- * be lost at the next open. Readers need no such check: stale bytes fail their checksum.
+ * be lost at the next open. Readers need no such check: stale bytes fail their checksum. But space
+ * that the manager gave back comes back only when nobody has the file open: idle files whose names
+ * are gone are closed whenever another one of their storage is opened, and once a minute of use.
  */
 #include "files.h"
 
@@ -15,8 +17,13 @@
 #include <unistd.h>
 
 #include <skv/check.h>
+#include <skv/clock.h>
 #include <skv/lock.h>
 #include <skv/mem.h>
+
+#include "node.h"
+
+#define LOOK_MS 60000u /* between two looks for files that are gone */
 
 struct skv_files_cache {
 	struct skv_engine *engine;
@@ -54,7 +61,7 @@ void skv_files_destroy(struct skv_files_cache *c)
 		struct skv_slab_file *f = c->list;
 
 		if (!SKV_CHECK(f->refs == 0))
-			break; /* somebody uses it still: it is left to him */
+			break; /* still in use: better leaked than freed */
 		c->list = f->next;
 		close_file(c, f);
 	}
@@ -115,13 +122,54 @@ static struct skv_slab_file *take(struct skv_files_cache *c, const uint8_t uuid[
 	return f;
 }
 
-/* Is the open file still linked in its directory, at its full length? */
-static bool still_there(const struct skv_slab_file *f)
+/* Is the open file still linked in its directory, at its full length? Memory: is it there? */
+static bool still_there(const struct skv_slab_file *f, bool write)
 {
+	struct skv_engine *own = f->file->engine;
 	struct stat st;
 
-	return fstat(f->file->fd, &st) == 0 && st.st_nlink > 0 &&
-	       (uint64_t)st.st_size == f->sb.length;
+	if (own)
+		return own->ops->still_there(own, f->file);
+	return !write || (fstat(f->file->fd, &st) == 0 && st.st_nlink > 0 &&
+			  (uint64_t)st.st_size == f->sb.length);
+}
+
+/* References to the idle files of storage `uuid` that have names; none if the last look at them was
+ * less than `every_ms` ago. */
+static uint32_t take_idle(struct skv_files_cache *c, const uint8_t uuid[16], uint32_t every_ms,
+			  struct skv_slab_file *idle[SKV_FILES_KEPT])
+{
+	uint64_t now = skv_now_ms(&skv_clock_system);
+	uint32_t n = 0;
+
+	skv_mutex_lock(&c->lock);
+	for (struct skv_slab_file *f = c->list; f && n < SKV_FILES_KEPT; f = f->next) {
+		if (f->file->engine || memcmp(f->uuid, uuid, 16) != 0 ||
+		    now - f->looked_ms < every_ms)
+			continue;
+		f->looked_ms = now;
+		if (f->refs == 0) {
+			f->refs++;
+			idle[n++] = f;
+		}
+	}
+	skv_mutex_unlock(&c->lock);
+	return n;
+}
+
+/* Closes idle files of storage `uuid` that the manager has removed. Only that storage's: another
+ * one may hang. */
+static void close_gone(struct skv_files_cache *c, const uint8_t uuid[16], uint32_t every_ms)
+{
+	struct skv_slab_file *idle[SKV_FILES_KEPT];
+	uint32_t n = take_idle(c, uuid, every_ms, idle);
+	struct stat st;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (fstat(idle[i]->file->fd, &st) == 0 && st.st_nlink == 0)
+			skv_files_forget(c, idle[i]);
+		skv_files_release(c, idle[i]);
+	}
 }
 
 struct skv_slab_file *skv_files_find(struct skv_files_cache *c, const uint8_t uuid[16],
@@ -129,7 +177,9 @@ struct skv_slab_file *skv_files_find(struct skv_files_cache *c, const uint8_t uu
 {
 	struct skv_slab_file *f = take(c, uuid, path, write, NULL);
 
-	if (f && write && !still_there(f)) {
+	if (f)
+		close_gone(c, uuid, LOOK_MS);
+	if (f && !still_there(f, write)) {
 		skv_files_forget(c, f);
 		skv_files_release(c, f);
 		return NULL;
@@ -157,36 +207,52 @@ static int parse_path(const char *path, uint32_t *file, struct skv_error *err)
 			"the manager named a path that is not a slab file");
 }
 
-/* Reads and checks the superblock of an open file. */
-static int prove(struct skv_slab_file *f, uint32_t number, struct skv_error *err)
+/* Reads the superblock of an open file, and its length. */
+static int read_superblock(struct skv_slab_file *f, uint8_t raw[SKV_SUPERBLOCK_SIZE],
+			   uint64_t *length, struct skv_error *err)
 {
-	_Alignas(SKV_SUPERBLOCK_SIZE) uint8_t raw[SKV_SUPERBLOCK_SIZE]; /* the file may be open with O_DIRECT */
+	struct skv_engine *own = f->file->engine;
 	struct stat st;
-	ssize_t n = pread(f->file->fd, raw, sizeof raw, 0);
-	int rc;
+	ssize_t n;
 
+	if (own)
+		return own->ops->superblock(own, f->file, raw, length);
+	n = pread(f->file->fd, raw, SKV_SUPERBLOCK_SIZE, 0);
 	if (n < 0 || fstat(f->file->fd, &st) != 0)
 		return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s", f->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is not a regular file",
 				f->path);
-	if ((size_t)n < sizeof raw)
+	if ((size_t)n < SKV_SUPERBLOCK_SIZE)
 		return skv_fail(err, SKV_E_CORRUPT, NULL, "slab file %s has no complete superblock",
 				f->path);
-	rc = skv_superblock_decode(raw, &f->sb, err);
+	*length = (uint64_t)st.st_size;
+	return SKV_OK;
+}
+
+/* Checks that an open file is what it should be. */
+static int prove(struct skv_slab_file *f, uint32_t number, struct skv_error *err)
+{
+	/* the file may be open with O_DIRECT */
+	_Alignas(SKV_SUPERBLOCK_SIZE) uint8_t raw[SKV_SUPERBLOCK_SIZE];
+	uint64_t length = 0;
+	int rc = read_superblock(f, raw, &length, err);
+
+	if (rc == SKV_OK)
+		rc = skv_superblock_decode(raw, &f->sb, err);
 	if (rc != SKV_OK)
 		return rc;
 	if (memcmp(f->sb.uuid, f->uuid, 16) != 0 || f->sb.file != number)
 		return skv_fail(err, SKV_E_FOREIGN, NULL,
 				"slab file %s is another file by its superblock", f->path);
-	if ((uint64_t)st.st_size != f->sb.length)
+	if (length != f->sb.length)
 		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"slab file %s has %llu bytes instead of %llu", f->path,
-				(unsigned long long)st.st_size, (unsigned long long)f->sb.length);
+				(unsigned long long)length, (unsigned long long)f->sb.length);
 	return SKV_OK;
 }
 
-/* Closes the least recently used files that nobody uses, down to the bound. */
+/* Closes the least recently used idle files, down to the bound. */
 static void trim(struct skv_files_cache *c)
 {
 	struct skv_slab_file *gone = NULL;
@@ -228,16 +294,19 @@ int skv_files_open(struct skv_files_cache *c, struct skv_mount *mount, const cha
 	memcpy(f->uuid, mount->uuid, 16);
 	memcpy(f->path, path, strlen(path) + 1);
 	f->write = write;
-	rc = skv_engine_open(c->engine, mount->dirfd, path, write, &f->file, err);
+	rc = skv_engine_open(mount->node ? &mount->node->engine : c->engine, mount->dirfd, path,
+			     write, &f->file, err);
 	if (rc == SKV_OK)
 		rc = prove(f, number, err);
 	if (rc != SKV_OK) {
-		/* The directory may have been unmounted or moved below us: look for it again. */
+		/* The directory may have been unmounted or moved: find it again. */
 		skv_mount_forget(c->mounts, mount);
 		close_file(c, f);
 		return rc;
 	}
+	f->looked_ms = skv_now_ms(&skv_clock_system);
 	*out = take(c, f->uuid, f->path, write, f);
+	close_gone(c, mount->uuid, 0);
 	trim(c);
 	return SKV_OK;
 }
@@ -256,6 +325,7 @@ void skv_files_release(struct skv_files_cache *c, struct skv_slab_file *f)
 void skv_files_forget(struct skv_files_cache *c, struct skv_slab_file *f)
 {
 	skv_mutex_lock(&c->lock);
+	SKV_CHECK(f->refs > 0); /* the last release closes it */
 	if (unlink_locked(c, f))
 		f->forgotten = true;
 	skv_mutex_unlock(&c->lock);

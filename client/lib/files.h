@@ -1,5 +1,5 @@
 /*
- * files.h - open slab files, proved by their superblock, kept for the next call.
+ * files.h - cache of open slab files, each verified by its superblock.
  *
  * A file name that the manager tells is used only if it is exactly the name of a slab file; the
  * file is opened below the mount's directory without following links, and its superblock must name
@@ -15,7 +15,7 @@
 #include "engine.h"
 #include "mount.h"
 
-#define SKV_FILES_KEPT 512 /* descriptors that stay open without being in use */
+#define SKV_FILES_KEPT 512 /* unused descriptors kept open */
 
 struct skv_slab_file {
 	uint8_t uuid[16];
@@ -24,29 +24,30 @@ struct skv_slab_file {
 	struct skv_engine_file *file;
 	struct skv_superblock sb;
 	uint32_t refs;               /* skv_files.lock */
-	bool forgotten;              /* skv_files.lock: not in the list any more */
+	bool forgotten;              /* skv_files.lock: removed from the list */
+	uint64_t looked_ms;          /* skv_files.lock: when its name was last looked for */
 	struct skv_slab_file *next;  /* skv_files.lock; most recently used first */
 };
 
 struct skv_files_cache;
 
-/* `engine` and `mounts` stay the caller's. */
+/* `engine` and `mounts` are borrowed. */
 int skv_files_create(struct skv_engine *engine, struct skv_mounts *mounts,
 		     struct skv_files_cache **out, struct skv_error *err);
 void skv_files_destroy(struct skv_files_cache *c);
 
-/* Already open and still good? With a reference, else NULL. */
+/* Returns the file with a reference if it is open and still valid, else NULL. */
 struct skv_slab_file *skv_files_find(struct skv_files_cache *c, const uint8_t uuid[16],
 				     const char *path, bool write);
-/* Opens and proves `path` below `mount`. SKV_E_INVALID (not the name of a slab file),
+/* Opens and verifies `path` below `mount`. SKV_E_INVALID (not the name of a slab file),
  * SKV_E_FOREIGN, SKV_E_CORRUPT, SKV_E_UNAVAILABLE, SKV_E_IO, SKV_E_NOMEM. */
 int skv_files_open(struct skv_files_cache *c, struct skv_mount *mount, const char *path, bool write,
 		   struct skv_slab_file **out, struct skv_error *err);
 void skv_files_release(struct skv_files_cache *c, struct skv_slab_file *f);
-/* A read came short or failed: open and prove it anew at the next call. */
+/* After a short or failed read: reopen and verify it at the next call. The caller holds it. */
 void skv_files_forget(struct skv_files_cache *c, struct skv_slab_file *f);
 
-/* Does [offset, offset + length) lie where slots may lie? */
+/* Is [offset, offset + length) within the range of slots? */
 bool skv_files_in_bounds(const struct skv_slab_file *f, uint64_t offset, uint64_t length);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include <skv/hash.h>
 
 struct get {
 	struct slabkv *kv;
@@ -33,7 +32,7 @@ static struct slabkv_block *block(const struct get *g, uint32_t i)
 	return skv_block_at(g->blocks, g->block_size, i);
 }
 
-/* Only bytes with a checksum that we look at may arrive after the lease. */
+/* Only bytes whose checksum we verify may arrive after the lease has ended. */
 static bool provable(const struct get *g, const struct skv_location *loc)
 {
 	return g->kv->verify && loc->has_checksum;
@@ -45,13 +44,14 @@ static void add_pieces(struct get *g)
 
 	for (uint32_t b = 0; b < res->n_keys; b++)
 		for (uint32_t s = 0; res->hit[b] && s < res->n_specs; s++)
-			skv_transfer_add(&g->t, b, s, location(g, b, s), block(g, b), false);
+			skv_transfer_add(&g->t, b, s, location(g, b, s), block(g, b), false,
+					 provable(g, location(g, b, s)));
 }
 
 /* When to stop submitting: at the end of the lease, unless each piece can prove itself. */
-static struct skv_deadline deadline(const struct get *g)
+static struct skv_io_call deadline(const struct get *g)
 {
-	struct skv_deadline by = { g->kv->clock, UINT64_MAX };
+	struct skv_io_call by = { .clock = g->kv->clock, .at_ms = UINT64_MAX };
 
 	for (uint32_t i = 0; i < g->t.n_pieces; i++)
 		if (!provable(g, location(g, g->t.pieces[i].block, g->t.pieces[i].spec)))
@@ -78,7 +78,7 @@ static void report(const struct get *g, const struct skv_piece *p)
 		g->kv->on_mismatch(g->kv->on_mismatch_ctx, &m);
 }
 
-static enum slabkv_result judge(const struct get *g, const struct skv_piece *p)
+static enum slabkv_result judge(const struct get *g, struct skv_piece *p)
 {
 	const struct skv_location *loc = location(g, p->block, p->spec);
 	bool in_time = p->ended_ms < g->answer.valid_until_ms;
@@ -93,13 +93,13 @@ static enum slabkv_result judge(const struct get *g, const struct skv_piece *p)
 		return SLABKV_MISS;
 	if (!provable(g, loc))
 		return in_time ? SLABKV_HIT : SLABKV_MISS;
-	if (skv_checksum(p->data, p->length) == loc->checksum)
+	if (skv_transfer_sum(p) == loc->checksum)
 		return SLABKV_HIT;
 	return in_time ? SLABKV_MISMATCH : SLABKV_MISS;
 }
 
 /* The worst of its pieces is the block's result. */
-static void settle_piece(struct get *g, const struct skv_piece *p)
+static void settle_piece(struct get *g, struct skv_piece *p)
 {
 	struct slabkv_block *b = block(g, p->block);
 	enum slabkv_result r = judge(g, p);
@@ -140,7 +140,7 @@ static void settle(struct get *g)
 static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, struct skv_arena *a,
 		      struct skv_error *err)
 {
-	struct skv_deadline by;
+	struct skv_io_call by;
 	uint64_t pieces = 0;
 	int rc = skv_query_lookup(g->kv, g->instance, g->keys, o, a, &g->answer, err);
 
@@ -158,7 +158,7 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 	if (rc == SKV_OK) {
 		SKV_CHECK(g->t.n_pieces == pieces);
 		by = deadline(g);
-		skv_transfer_run(&g->t, false, &by);
+		skv_transfer_run(&g->t, &by);
 		settle(g);
 		*err = g->t.first; /* for information: the call itself did its work */
 	}
@@ -175,10 +175,11 @@ static void miss_all(struct slabkv_block *blocks, size_t block_size, const struc
 }
 
 int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		   const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
-		   struct slabkv_io *io, struct skv_error *err)
+		   const struct slabkv_lookup_options *o, struct slabkv_block *blocks,
+		   size_t block_size, struct slabkv_io *io, struct skv_error *err)
 {
-	struct get g = { .kv = kv, .instance = instance, .keys = keys, .blocks = blocks, .block_size = block_size, .io = io };
+	struct get g = { .kv = kv, .instance = instance, .keys = keys, .blocks = blocks,
+			 .block_size = block_size, .io = io };
 	struct skv_arena a;
 	struct skv_pins pins;
 	int rc;
@@ -199,8 +200,8 @@ int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 }
 
 int slabkv_get(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		const struct slabkv_lookup_options *o, struct slabkv_block *blocks, size_t block_size,
-		struct slabkv_io *io, struct slabkv_error *err)
+	       const struct slabkv_lookup_options *o, struct slabkv_block *blocks,
+	       size_t block_size, struct slabkv_io *io, struct slabkv_error *err)
 {
 	struct slabkv_io counts = { .size = sizeof counts };
 	struct skv_error e = { 0 };

@@ -1,23 +1,39 @@
 /*
- * handle.c - who may use a handle, and how one goes out of use: at the entry of every public function.
+ * handle.c - entry checks of every public function, and disabling of broken handles.
  *
- * skv_check_failed of the library stands here: an invariant that does not hold never ends the process of the engine
- * that has loaded us (docs/decisions/0030). It breaks the handle that this thread works for, or, where that is not
- * known (pools have no handle), all of them.
+ * skv_check_failed of the library stands here: an invariant that does not hold never ends the
+ * process of the engine that has loaded us (docs/decisions/0030). It breaks the handle that this
+ * thread works for, or, where that is not known (pools have no handle), all of them.
  *
- * State: which handle a thread works for; whether all are broken. Any thread, whatever locks it holds.
+ * State: which handle a thread works for, and in which trace of its caller; whether all are broken.
+ * Any thread, whatever locks it holds.
  */
 #include "client.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <skv/log.h>
+#include <skv/trace_context.h>
 
 static _Thread_local struct slabkv *current;
+static _Thread_local char trace[SKV_TRACE_SIZE];
 static atomic_bool all_broken;
 
 void (*skv_check_hook)(const char *expr, const char *file, int line);
+
+int slabkv_trace(const char *traceparent)
+{
+	char given[SKV_TRACE_SIZE] = "";
+
+	if (traceparent && !skv_trace_take(traceparent, strlen(traceparent), given))
+		return SLABKV_E_INVALID;
+	memcpy(trace, given, sizeof trace);
+	return SLABKV_OK;
+}
+
+const char *skv_trace_of_thread(void) { return trace; }
 
 void skv_handle_of_thread(struct slabkv *kv) { current = kv; }
 
@@ -29,8 +45,9 @@ bool skv_check_failed(const char *expr, const char *file, int line)
 		atomic_store(&current->broken, true);
 	else
 		atomic_store(&all_broken, true);
-	skv_log(SKV_LOG_ERROR, "client", "%s:%d: this is not true: %s; %s", file, line, expr,
-		current ? "the handle is out of use" : "all handles of this process are out of use");
+	skv_log(SKV_LOG_ERROR, "client", "%s:%d: assertion failed: %s; %s", file, line, expr,
+		current ? "the handle is out of use"
+			: "all handles of this process are out of use");
 	return false;
 }
 
@@ -39,8 +56,10 @@ bool skv_is_broken(const struct slabkv *kv, struct skv_error *err)
 	if (!atomic_load_explicit(&kv->broken, memory_order_relaxed) &&
 	    !atomic_load_explicit(&all_broken, memory_order_relaxed))
 		return false;
-	skv_fail(err, SKV_E_INTERNAL, "handle",
-		 "an error in libslabkv was noticed (the log names it): this handle is out of use");
+	skv_fail(
+		err, SKV_E_INTERNAL, "handle",
+		"libslabkv found an internal error (see the log): close this handle "
+		"and open another");
 	return true;
 }
 
@@ -49,14 +68,16 @@ bool skv_is_foreign(pid_t pid, struct skv_error *err)
 	if (pid == getpid())
 		return false;
 	skv_fail(err, SKV_E_INVALID, "handle",
-		 "belongs to process %d, which has forked this one: open another one here", (int)pid);
+		 "belongs to process %d, not to this one, its child: open one after the fork",
+		 (int)pid);
 	return true;
 }
 
 int skv_size_refuse(struct skv_error *err, const char *what)
 {
 	return skv_fail(err, SKV_E_INVALID, "size",
-			"the struct's `size` is too small: set it to sizeof, or begin with %s", what);
+			"the struct's `size` is too small: set it to sizeof, or begin with %s",
+			what);
 }
 
 int skv_enter(struct slabkv *kv, struct skv_error *err)

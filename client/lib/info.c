@@ -1,6 +1,6 @@
 /*
- * info.c - any call of the manager's API, readiness, and where a storage is mounted here. Texts are handed on as
- * they come. No state; any thread.
+ * info.c - any call of the manager's API, readiness, and where a storage is mounted here. Texts are
+ * passed on unchanged. Stateless; any thread.
  */
 #include "client.h"
 #include "paths.h"
@@ -11,7 +11,8 @@
 #include <skv/superblock.h>
 
 /* The answer's text as a result. */
-static int call_text(struct slabkv *kv, const struct skv_call *c, const char **text, struct skv_error *err)
+static int call_text(struct slabkv *kv, const struct skv_call *c, const char **text,
+		     struct skv_error *err)
 {
 	struct skv_answer answer = { 0 };
 	int rc = skv_call_do(kv, c, &answer, err);
@@ -28,11 +29,12 @@ static int call_text(struct slabkv *kv, const struct skv_call *c, const char **t
 	return rc;
 }
 
-int slabkv_call(struct slabkv *kv, const char *method, const char *path, const char *body, const char **json,
-		 struct slabkv_error *err)
+int slabkv_call(struct slabkv *kv, const char *method, const char *path, const char *body,
+		const char **json, struct slabkv_error *err)
 {
 	struct skv_buf bytes = { 0 };
-	struct skv_call c = { .op = "call", .method = method, .path = path, .body = body ? &bytes : NULL };
+	struct skv_call c = { .op = "call", .method = method, .path = path,
+			      .body = body ? &bytes : NULL };
 	struct skv_error e = { 0 };
 	int rc = skv_enter(kv, &e);
 

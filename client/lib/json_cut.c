@@ -1,6 +1,6 @@
 /*
- * json_cut.c - cuts a list of objects out of a JSON text: finds brackets, and leaves what is between them to the
- * readers of the codec. Believes nothing: whatever the text is, it stays inside. No state; any thread.
+ * json_cut.c - splits a list of objects in a JSON text: finds the brackets, and leaves the contents
+ * to the codec's readers. Stays inside the text, whatever it is. Stateless; any thread.
  */
 #include "json_cut.h"
 
@@ -27,7 +27,8 @@ void skv_json_cut_begin(struct skv_json_cut *c, const char *name)
 			from = c->at + 1;
 			c->at = skip_string(c, c->at);
 			if (depth == 1) /* a field's name, or a text, which no bracket follows */
-				named = c->at - from == length + 1 && memcmp(c->text + from, name, length) == 0;
+				named = c->at - from == length + 1 &&
+					memcmp(c->text + from, name, length) == 0;
 			continue;
 		}
 		c->at++;

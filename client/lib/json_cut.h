@@ -1,4 +1,4 @@
-/* json_cut.h - the elements of a list in a JSON answer, one after the other, as they stand in the text. */
+/* json_cut.h - iterates over the elements of a list in a JSON answer, as text. */
 #ifndef SKV_CLIENT_JSON_CUT_H
 #define SKV_CLIENT_JSON_CUT_H
 
@@ -8,12 +8,13 @@
 struct skv_json_cut {
 	const char *text;
 	size_t n;
-	size_t at; /* behind what has been given; n: no more */
+	size_t at; /* position after the last element returned; n: no more */
 };
 
-/* Goes to the begin of the list that is field `name` of the object. Without such a list there is nothing to give. */
+/* Goes to the start of the list in field `name` of the object. Without such a list there are no
+ * elements. */
 void skv_json_cut_begin(struct skv_json_cut *c, const char *name);
-/* The next element, which is an object, for a reader to judge. False: that was all, or the text ends in the midst. */
+/* The next element, an object. False: no more, or the text is truncated. */
 bool skv_json_cut_next(struct skv_json_cut *c, const char **one, size_t *n);
 
 #endif

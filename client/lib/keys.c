@@ -1,5 +1,5 @@
-/* keys.c - the caller's keys in the form that travels, the order of its specs, and names that may stand in a
- * path. No state. */
+/* keys.c - the caller's keys in the form sent on the wire, the order of specs, and names allowed in
+ * paths. Stateless. */
 #include "client.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ int skv_name_check(const char *name, const char *field, struct skv_error *err)
 	if (name && skv_name_valid(name, strlen(name)))
 		return SKV_OK;
 	return skv_fail(err, SKV_E_INVALID, field,
-			"1..%u of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'", SKV_MAX_NAME);
+			"1..%u of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_'",
+			SKV_MAX_NAME);
 }
 
 static bool key_string_valid(const char *s, size_t n)
@@ -36,8 +37,8 @@ static bool is_among(const uint32_t *order, uint32_t n, uint32_t which)
 	return false;
 }
 
-bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *asked, uint32_t n_asked,
-		     uint32_t *order, const uint32_t **out)
+bool skv_specs_order(const char *const *columns, uint32_t n, const char *const *asked,
+		     uint32_t n_asked, uint32_t *order, const uint32_t **out)
 {
 	*out = NULL;
 	if (n_asked == 0)
@@ -61,9 +62,11 @@ int skv_model_name_check(const char *name, const char *field, struct skv_error *
 {
 	if (name && skv_model_name_valid(name, strlen(name)))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, field,
-			"1..%u of [A-Za-z0-9._:=@+,-] in parts with a '/' between them, each beginning with a letter, digit or '_'",
-			SKV_MAX_NAME);
+	return skv_fail(
+		err, SKV_E_INVALID, field,
+		"1..%u of [A-Za-z0-9._:=@+,-] in parts with a '/' between them, each beginning "
+		"with a letter, digit or '_'",
+		SKV_MAX_NAME);
 }
 
 const char *skv_path_name(const char *name, char out[SKV_PATH_NAME])
@@ -81,7 +84,7 @@ const char *skv_path_name(const char *name, char out[SKV_PATH_NAME])
 	return out;
 }
 
-/* JSON numbers end at 2^63 - 1; above, n travels as what it means: the 128-bit key {0, n}. */
+/* JSON numbers end at 2^63 - 1; a larger n is sent as the equal 128-bit key {0, n}. */
 static enum skv_key_form form_of_ints(const uint64_t *v, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -92,7 +95,8 @@ static enum skv_key_form form_of_ints(const uint64_t *v, uint32_t n)
 
 static int bad_string(const char *field, uint32_t i, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, field, "key %u: a string of 1..%u bytes, UTF-8", i, SKV_MAX_KEY_STRING);
+	return skv_fail(err, SKV_E_INVALID, field, "key %u: a string of 1..%u bytes, UTF-8", i,
+			SKV_MAX_KEY_STRING);
 }
 
 static int check_strings(const struct slabkv_keys *keys, const char *field, struct skv_error *err)
@@ -107,8 +111,8 @@ static int check_strings(const struct slabkv_keys *keys, const char *field, stru
 }
 
 /* Keys side by side as strings of their own. */
-static int cut_text(const struct slabkv_keys *keys, const char *field, struct skv_arena *a, const char *const **out,
-		    struct skv_error *err)
+static int cut_text(const struct slabkv_keys *keys, const char *field, struct skv_arena *a,
+		    const char *const **out, struct skv_error *err)
 {
 	const char **v = skv_arena_calloc(a, keys->n, sizeof *v);
 
@@ -176,7 +180,8 @@ int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv
 		out->form = SKV_KEYS_STRING;
 		return cut_text(keys, field, a, &out->strings, err);
 	}
-	if (keys->form != SLABKV_KEYS_INT && keys->form != SLABKV_KEYS_WIDE && keys->form != SLABKV_KEYS_BYTES)
+	if (keys->form != SLABKV_KEYS_INT && keys->form != SLABKV_KEYS_WIDE &&
+	    keys->form != SLABKV_KEYS_BYTES)
 		return skv_fail(err, SKV_E_INVALID, field, "unknown form of keys");
 	wide = skv_arena_calloc(a, keys->n, sizeof *wide);
 	if (!wide)
@@ -185,6 +190,7 @@ int skv_keys_input(const struct slabkv_keys *keys, const char *field, struct skv
 		wide[i] = key_at(keys, i);
 	SKV_CHECK(!skv_keys_are_text(keys));
 	out->keys = wide;
-	out->form = keys->form == SLABKV_KEYS_INT ? form_of_ints(keys->v.ints, keys->n) : SKV_KEYS_HEX;
+	out->form =
+		keys->form == SLABKV_KEYS_INT ? form_of_ints(keys->v.ints, keys->n) : SKV_KEYS_HEX;
 	return SKV_OK;
 }

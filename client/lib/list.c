@@ -1,4 +1,4 @@
-/* list.c - slabkv_list: the keys of an instance's blocks, in portions. No state; any thread. */
+/* list.c - slabkv_list: the keys of an instance's blocks, page by page. Stateless; any thread. */
 #include "client.h"
 #include "paths.h"
 
@@ -7,12 +7,14 @@
 
 #define AT_A_TIME 4096u
 
-static int read_keys(struct slabkv_key_list *out, const struct skv_answer *answer, struct skv_error *err)
+static int read_keys(struct slabkv_key_list *out, const struct skv_answer *answer,
+		     struct skv_error *err)
 {
 	struct skv_v1_in in = { .arena = skv_result_arena(out) };
 	struct skv_keys_res res = { 0 };
 	struct slabkv_key *v;
-	int rc = answer->codec->read_keys_res(&in, (const char *)answer->body.data, answer->body.len, &res, err);
+	int rc = answer->codec->read_keys_res(&in, (const char *)answer->body.data,
+					      answer->body.len, &res, err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -25,8 +27,8 @@ static int read_keys(struct slabkv_key_list *out, const struct skv_answer *answe
 	return SKV_OK;
 }
 
-int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor, const struct slabkv_key_list **out,
-		 struct slabkv_error *err)
+int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor,
+		const struct slabkv_key_list **out, struct slabkv_error *err)
 {
 	struct slabkv_key_list *list = skv_result_new(sizeof *list);
 	struct skv_answer answer = { 0 };
@@ -39,7 +41,8 @@ int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor, const 
 		rc = skv_model_name_check(instance, "instance", &e);
 
 	if (rc == SKV_OK) {
-		snprintf(path, sizeof path, SKV_PATH_KEYS, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor, AT_A_TIME);
+		snprintf(path, sizeof path, SKV_PATH_KEYS,
+			 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor, AT_A_TIME);
 		do {
 			c.codec = kv->codec;
 			rc = skv_call_do(kv, &c, &answer, &e);

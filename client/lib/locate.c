@@ -1,6 +1,6 @@
 /*
- * locate.c - slabkv_lookup and slabkv_start: locations for programs that move the bytes
- * themselves. Turns the inner answers into public results. No state; any thread.
+ * locate.c - slabkv_lookup and slabkv_start: locations for programs that move the bytes themselves.
+ * Converts internal answers to public results. Stateless; any thread.
  */
 #include "client.h"
 
@@ -100,7 +100,8 @@ static int start(struct slabkv *kv, const char *instance, const struct slabkv_ke
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = copy_locations(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files, &locations);
+	rc = copy_locations(a, res->loc, (size_t)res->n_keys * res->n_specs, &res->files,
+			    &locations);
 	if (rc != SKV_OK) {
 		/* The caller never learns of the session: end it. Nothing has been written. */
 		if (res->session[0])

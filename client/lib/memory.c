@@ -1,5 +1,5 @@
 /*
- * memory.c - the memory that a handle knows: attached pools and registered regions.
+ * memory.c - memory known to a handle: attached pools and registered regions.
  *
  * Owns the list of regions. A region is found by address, pinned while an operation uses it, and
  * not forgotten before the last pin is gone. The engine is told of it outside the lock, since that
@@ -8,6 +8,7 @@
  * Lock: skv_memory.lock, before the lock of a pool.
  */
 #include "client.h"
+#include "rdma.h"
 
 #include <skv/lock.h>
 #include <skv/mem.h>
@@ -23,38 +24,42 @@ struct skv_region {
 
 struct skv_memory {
 	struct skv_engine *engine;
+	struct skv_rdma *rdma;
 	atomic_uint n; /* regions; without any nothing is locked */
 	struct skv_mutex lock;
 	struct skv_region *list;
 };
 
-static void *keep(void *ctx, void *data, size_t length) { return skv_memory_pin(ctx, data, length); }
-
-static void let_go(void *ctx, void *kept, void *data, size_t length) { skv_memory_unpin(ctx, kept, data, length); }
-
-int skv_memory_create(struct skv_engine *engine, struct skv_memory **out, struct skv_error *err)
+int skv_memory_create(struct skv_engine *engine, struct skv_rdma *rdma, struct skv_memory **out,
+		      struct skv_error *err)
 {
 	struct skv_memory *m = skv_calloc(1, sizeof *m);
 
 	if (!m)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	m->engine = engine;
+	m->rdma = rdma;
 	skv_mutex_init(&m->lock);
-	engine->retain = (struct skv_engine_retain){ m, keep, let_go };
 	*out = m;
 	return SKV_OK;
+}
+
+static void forget(struct skv_memory *m, const struct skv_region *r)
+{
+	skv_engine_unmap(m->engine, r->base);
+	skv_rdma_unmap(m->rdma, r->base);
 }
 
 void skv_memory_destroy(struct skv_memory *m)
 {
 	if (!m)
 		return;
-	m->engine->retain = (struct skv_engine_retain){ 0 };
 	while (m->list) {
 		struct skv_region *r = m->list;
 
-		m->list = r->next; /* pins that are left: memory of requests that never came back */
-		skv_engine_unmap(m->engine, r->base);
+		SKV_CHECK(r->pins == 0); /* no call runs, and none left a request behind */
+		m->list = r->next;
+		forget(m, r);
 		if (r->pool)
 			skv_buffers_attached(r->pool, false);
 		skv_free(r);
@@ -105,8 +110,8 @@ static uint32_t n_buffers(const struct slabkv_block *b)
 	return !b->bufs ? 0 : b->n_bufs < SKV_MAX_SPECS ? b->n_bufs : SKV_MAX_SPECS;
 }
 
-int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t block_size, uint32_t n, struct skv_arena *a,
-		  struct skv_pins *out)
+int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t block_size, uint32_t n,
+		  struct skv_arena *a, struct skv_pins *out)
 {
 	size_t most = 0;
 
@@ -163,7 +168,8 @@ static int add(struct skv_memory *m, void *base, size_t length, struct slabkv_po
 		skv_free(r);
 		return skv_fail(err, SKV_E_CONFLICT, "base", "this memory is registered already");
 	}
-	(void)skv_engine_map(m->engine, base, length, err); /* *err tells, and that is all */
+	(void)skv_engine_map(m->engine, base, length, err); /* the error is only reported */
+	skv_rdma_map(m->rdma, base, length);
 	return SKV_OK;
 }
 
@@ -182,12 +188,12 @@ static int drop(struct skv_memory *m, const void *base, const struct slabkv_pool
 	SKV_CHECK(rc != SKV_OK || atomic_load(&m->n) > 0);
 	if (rc == SKV_OK) {
 		r = *at;
-		r->leaving = true; /* others see it until the engine has let go: no overlap */
+		r->leaving = true; /* listed until the engine has released it: no overlap */
 	}
 	skv_mutex_unlock(&m->lock);
 	if (!r)
 		return rc;
-	skv_engine_unmap(m->engine, r->base);
+	forget(m, r);
 	skv_mutex_lock(&m->lock);
 	for (at = &m->list; *at && *at != r; at = &(*at)->next)
 		;
@@ -234,7 +240,8 @@ int slabkv_memory_register(struct slabkv *kv, void *base, uint64_t bytes,
 	if (rc != SKV_OK)
 		;
 	else if (kind == SLABKV_MEMORY_DEVICE)
-		rc = skv_fail(&e, SKV_E_UNSUPPORTED, "kind", "no memory of accelerators yet");
+		rc = skv_fail(&e, SKV_E_UNSUPPORTED, "kind",
+			      "accelerator memory is not supported yet");
 	else if (!base || bytes < 1 || bytes > SIZE_MAX - (uintptr_t)base)
 		rc = skv_fail(&e, SKV_E_INVALID, base ? "bytes" : "base", "no memory");
 	else if (kind != SLABKV_MEMORY_HOST && kind != SLABKV_MEMORY_SHARED)

@@ -1,5 +1,5 @@
 /*
- * memory.h - buffer pools, memory that a handle knows, and the pins that keep both from going away.
+ * memory.h - buffer pools, memory known to a handle, and the pins that keep both in place.
  *
  * A pin says "an operation uses these bytes". While a region has pins it stays registered; while a
  * buffer of a pool has pins it is not handed out again.
@@ -21,28 +21,30 @@
 /* ---- memory.c: what a handle knows ----------------------------------------------------------- */
 
 struct skv_memory;
+struct skv_rdma;
 struct skv_region;
 
-/* `engine` stays the caller's. */
-int skv_memory_create(struct skv_engine *engine, struct skv_memory **out, struct skv_error *err);
-/* Unregisters everything. Nothing is pinned any more, but by requests that never came back: their buffers
- * stay away from their pool for good. */
+/* `engine` and `rdma` are borrowed, and told of all memory. */
+int skv_memory_create(struct skv_engine *engine, struct skv_rdma *rdma, struct skv_memory **out,
+		      struct skv_error *err);
+/* Unregisters everything. Nothing may be pinned any more, except by requests that never completed:
+ * their buffers are never returned to their pool. */
 void skv_memory_destroy(struct skv_memory *m);
 
-/* The region that the bytes begin in, pinned, or NULL when the handle does not know them. */
+/* The region that contains the first byte, pinned, or NULL if the handle does not know it. */
 struct skv_region *skv_memory_pin(struct skv_memory *m, const void *data, size_t length);
-/* With what skv_memory_pin returned for the same bytes; NULL is allowed. */
+/* With skv_memory_pin's result for the same bytes; NULL is allowed. */
 void skv_memory_unpin(struct skv_memory *m, struct skv_region *r, const void *data, size_t length);
 
-/* The buffers of one call: pinned at its entry, before anybody may believe that it has begun, until its exit.
- * So another thread may give one back, or try to unregister its memory, at any moment of the call. */
+/* The buffers of one call, pinned from before it can be seen to have started until it returns. So
+ * another thread may return one, or try to unregister its memory, at any moment of the call. */
 struct skv_pins {
 	uint32_t n;
 	struct skv_pinned *v;
 };
-/* Memory from `a`, none where the handle knows no memory. SKV_E_NOMEM: nothing is pinned. */
-int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t block_size, uint32_t n, struct skv_arena *a,
-		  struct skv_pins *out);
+/* Allocates from `a`, or nothing if the handle knows no memory. SKV_E_NOMEM: nothing is pinned. */
+int skv_pins_take(struct skv_memory *m, struct slabkv_block *blocks, size_t block_size, uint32_t n,
+		  struct skv_arena *a, struct skv_pins *out);
 void skv_pins_drop(struct skv_memory *m, const struct skv_pins *p);
 
 /* ---- pool.c ---------------------------------------------------------------------------------- */
@@ -50,18 +52,18 @@ void skv_pins_drop(struct skv_memory *m, const struct skv_pins *p);
 void skv_buffers_attached(struct slabkv_pool *pool, bool attached);
 void skv_buffers_pin(struct slabkv_pool *pool, const void *data, size_t length);
 void skv_buffers_unpin(struct slabkv_pool *pool, const void *data, size_t length);
-/* Where the pool's memory lies; fixed. */
+/* Address and size of the pool's memory; constant. */
 void skv_buffers_place(const struct slabkv_pool *pool, void **base, size_t *length);
 
 /* ---- shm.c: named shared memory that does not outlive its owner for long --------------------- */
 
 #define SKV_SHM_NAME 200
 
-/* Makes an object of this process, all of it allocated. *fd is the caller's; `full` is the name for
+/* Creates an object of this process, fully allocated. The caller owns *fd; `full` is the name for
  * shm_open and shm_unlink. */
 int skv_shm_make(const char *name, size_t bytes, char full[SKV_SHM_NAME], int *fd,
 		 struct skv_error *err);
-/* Removes what dead processes have left; how many. */
+/* Removes what dead processes have left; returns how many. */
 uint32_t skv_shm_sweep(void);
 
 #endif

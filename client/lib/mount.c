@@ -1,5 +1,5 @@
 /*
- * mount.c - finds and proves the directories of storages (see mount.h).
+ * mount.c - finds and verifies the directories of storages (see mount.h).
  *
  * Owns the list of proven mounts and their directory descriptors. Opening and reading a marker
  * happens outside the lock; two threads may prove the same directory at a time, the second one then
@@ -18,6 +18,7 @@
 #include <skv/superblock.h>
 
 #include "engine.h"
+#include "node.h"
 
 struct skv_mounts {
 	char **dirs; /* fixed */
@@ -51,7 +52,10 @@ int skv_mounts_create(const char *const *dirs, uint32_t n, struct skv_mounts **o
 
 static void close_mount(struct skv_mount *mount)
 {
-	close(mount->dirfd);
+	if (mount->node)
+		skv_node_release(mount->node);
+	else
+		close(mount->dirfd);
 	skv_free(mount->path);
 	skv_free(mount);
 }
@@ -64,7 +68,7 @@ void skv_mounts_destroy(struct skv_mounts *m)
 		struct skv_mount *mount = m->list;
 
 		if (!SKV_CHECK(mount->refs == 0))
-			break; /* somebody uses it still: it is left to him */
+			break; /* still in use: better leaked than freed */
 		m->list = mount->next;
 		close_mount(mount);
 	}
@@ -175,7 +179,8 @@ int skv_mount_acquire(struct skv_mounts *m, const uint8_t uuid[16], const char *
 		*out = mount;
 		return SKV_OK;
 	}
-	rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no directory is known for this storage");
+	rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+		      "no directory is known for this storage: name one with mounts");
 	for (uint32_t i = 0; i < m->n_dirs && !fresh; i++)
 		rc = open_mount(m->dirs[i], uuid, &fresh, err);
 	if (!fresh && root)
@@ -183,6 +188,38 @@ int skv_mount_acquire(struct skv_mounts *m, const uint8_t uuid[16], const char *
 	if (!fresh)
 		return rc;
 	*out = take(m, uuid, fresh);
+	return SKV_OK;
+}
+
+int skv_mount_acquire_node(struct skv_mounts *m, const uint8_t uuid[16],
+			   const struct skv_node_at *at, struct skv_mount **out,
+			   struct skv_error *err)
+{
+	struct skv_mount *mount = take(m, uuid, NULL);
+	char text[SKV_NODE_TEXT];
+	int rc;
+
+	if (mount && SKV_CHECK(mount->node)) {
+		*out = mount;
+		return SKV_OK;
+	}
+	mount = skv_calloc(1, sizeof *mount);
+	if (!mount)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = skv_node_open(at, uuid, &mount->node, err);
+	if (rc != SKV_OK) {
+		skv_free(mount);
+		return rc;
+	}
+	skv_node_describe(mount->node, text);
+	mount->path = skv_strdup(text);
+	if (!mount->path) {
+		close_mount(mount);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	}
+	mount->dirfd = -1;
+	memcpy(mount->uuid, uuid, 16);
+	*out = take(m, uuid, mount);
 	return SKV_OK;
 }
 

@@ -1,9 +1,9 @@
 /*
- * mount.h - which directory of this machine is which storage.
+ * mount.h - maps storages to directories of this machine.
  *
- * A storage is recognised only by the marker file in its root (skv/superblock.h): hosts mount the
- * same storage at different places, and a path proves nothing. Any thread; one mutex inside, never
- * held across file I/O.
+ * A storage of files is recognised only by the marker file in its root (skv/superblock.h): hosts
+ * mount the same storage at different places, and a path proves nothing. Any thread; one mutex
+ * inside, never held across file I/O.
  */
 #ifndef SKV_CLIENT_MOUNT_H
 #define SKV_CLIENT_MOUNT_H
@@ -15,30 +15,38 @@
 
 struct skv_mounts;
 
-/* A proven directory; counted. */
+struct skv_node;
+struct skv_node_at;
+
+/* A verified directory, or the memory node of a storage of that type; reference-counted. */
 struct skv_mount {
 	uint8_t uuid[16];
-	int dirfd;
-	char *path;
+	int dirfd; /* -1: a node */
+	char *path; /* of a node: what skv_node_describe says */
+	struct skv_node *node; /* NULL: a directory */
 	uint32_t refs;   /* skv_mounts.lock */
-	bool forgotten;  /* skv_mounts.lock: not in the list any more */
+	bool forgotten;  /* skv_mounts.lock: removed from the list */
 	struct skv_mount *next;
 };
 
-/* `dirs` (may be none) is copied. */
+/* `dirs` (may be empty) is copied. */
 int skv_mounts_create(const char *const *dirs, uint32_t n, struct skv_mounts **out,
 		      struct skv_error *err);
 void skv_mounts_destroy(struct skv_mounts *m); /* no mount may be in use */
-/* True when the caller named directories: then no other place is tried. */
+/* True if the caller named directories: then nothing else is tried. */
 bool skv_mounts_named(const struct skv_mounts *m);
 
-/* The mount of storage `uuid`: one that is known, else one of the named directories, else `root`
- * when not NULL. Release with skv_mount_release. SKV_E_UNAVAILABLE: none is there; SKV_E_FOREIGN:
- * `root` is another storage or not ours; messages say which directories were looked at. */
+/* The mount of storage `uuid`: a known one, else one of the named directories, else `root` if not
+ * NULL. Release with skv_mount_release. SKV_E_UNAVAILABLE: there is none; SKV_E_FOREIGN: `root` is
+ * another storage's or not ours; messages list the directories tried. */
 int skv_mount_acquire(struct skv_mounts *m, const uint8_t uuid[16], const char *root,
 		      struct skv_mount **out, struct skv_error *err);
+/* The same for a storage of type memory. Errors as of skv_node_open. */
+int skv_mount_acquire_node(struct skv_mounts *m, const uint8_t uuid[16],
+			   const struct skv_node_at *at, struct skv_mount **out,
+			   struct skv_error *err);
 void skv_mount_release(struct skv_mounts *m, struct skv_mount *mount);
-/* Something went wrong there (unmounted, moved): prove the directory anew at the next acquire. */
+/* After a failure there (unmounted, moved): verify the directory again at the next acquire. */
 void skv_mount_forget(struct skv_mounts *m, struct skv_mount *mount);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * numa.c - on which memory node pages lie (see numa.h).
+ * numa.c - NUMA placement of pages (see numa.h).
  *
- * Holds nothing. A kernel without NUMA, or a container that may not ask, counts as a machine with one node.
+ * Holds nothing. A kernel without NUMA, or a container that may not ask, counts as
+ * a machine with one node.
  */
 #include "numa.h"
 
@@ -21,7 +22,8 @@ static struct nodes allowed(void)
 	struct nodes n = { { 0 } };
 
 	/* The kernel takes one from the number of bits, here and in mbind. */
-	if (syscall(SYS_get_mempolicy, NULL, n.bits, MAX_NODES + 1L, NULL, MPOL_F_MEMS_ALLOWED) != 0)
+	if (syscall(SYS_get_mempolicy, NULL, n.bits, MAX_NODES + 1L, NULL, MPOL_F_MEMS_ALLOWED) !=
+	    0)
 		n = (struct nodes){ { 1 } };
 	return n;
 }
@@ -50,5 +52,6 @@ bool skv_numa_prefer(void *base, size_t size, int node, bool move)
 	struct nodes n = { { 0 } };
 
 	n.bits[node / WORD] = 1UL << node % WORD;
-	return syscall(SYS_mbind, base, size, MPOL_PREFERRED, n.bits, MAX_NODES + 1L, move ? MPOL_MF_MOVE : 0) == 0;
+	return syscall(SYS_mbind, base, size, MPOL_PREFERRED, n.bits, MAX_NODES + 1L,
+		       move ? MPOL_MF_MOVE : 0) == 0;
 }

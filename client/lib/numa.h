@@ -1,5 +1,6 @@
 /*
- * numa.h - on which memory node pages lie. By system calls: three of them do not need a library on every machine.
+ * numa.h - NUMA placement of pages, by system calls: three calls do not justify a library on every
+ * machine.
  */
 #ifndef SKV_CLIENT_NUMA_H
 #define SKV_CLIENT_NUMA_H
@@ -7,11 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The highest memory node that this process may use; 0 where the kernel does not tell. */
+/* The highest NUMA node that this process may use; 0 if the kernel does not say. */
 int skv_numa_last(void);
-/* Whether it may use that one. */
+/* May it use that node? */
 bool skv_numa_has(int node);
-/* Prefers the node for pages of [base, base + size); `move`: also for those that are there. False: see errno. */
+/* Prefers the node for pages of [base, base + size); `move`: moves existing pages too. False: see
+ * errno. */
 bool skv_numa_prefer(void *base, size_t size, int node, bool move);
 
 #endif

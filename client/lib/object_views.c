@@ -1,6 +1,6 @@
 /*
- * object_views.c - storages, groups and instances as the manager tells them, turned into public results. No state; any
- * thread.
+ * object_views.c - converts the manager's views of storages, groups and instances to public
+ * results. Stateless; any thread.
  */
 #include "objects.h"
 
@@ -13,7 +13,8 @@ static uint64_t bound(uint64_t v) { return v ? v : SLABKV_NONE; }
 
 static const char *text(const char *s) { return s ? s : ""; }
 
-const struct slabkv_storage_info *skv_storage_info(struct skv_arena *a, const struct skv_storage_view *v)
+const struct slabkv_storage_info *skv_storage_info(struct skv_arena *a,
+						   const struct skv_storage_view *v)
 {
 	struct slabkv_storage_info *info = skv_arena_calloc(a, 1, sizeof *info);
 	struct slabkv_storage *spec = skv_arena_calloc(a, 1, sizeof *spec);
@@ -72,7 +73,8 @@ const struct slabkv_group_info *skv_group_info(struct skv_arena *a, const struct
 					.max_instances = bound(v->spec.max_instances),
 					.high_percent = v->spec.high_percent,
 					.low_percent = v->spec.low_percent,
-					.pin_percent = v->spec.pin_percent ? v->spec.pin_percent : 50,
+					.pin_percent = v->spec.pin_percent ? v->spec.pin_percent
+						: 50,
 					.share = (enum slabkv_share)((int)v->spec.share + 1) };
 	*info = (struct slabkv_group_info){ .spec = spec,
 					     .used_bytes = v->used_bytes,
@@ -87,15 +89,17 @@ const struct slabkv_group_info *skv_group_info(struct skv_arena *a, const struct
 	return info;
 }
 
-static const struct slabkv_placement *placements(struct skv_arena *a, const struct skv_instance_view *v)
+static const struct slabkv_placement *placements(struct skv_arena *a,
+						 const struct skv_instance_view *v)
 {
 	struct slabkv_placement *to = skv_arena_calloc(a, (size_t)v->n_placements + 1, sizeof *to);
 
 	for (uint32_t i = 0; to && i < v->n_placements; i++) {
 		const struct skv_placement *p = &v->placements[i];
 
-		to[i] = (struct slabkv_placement){ p->storage, p->spec, p->fit, p->slot_bytes, p->wasted_bytes,
-						    p->copied_bytes };
+		to[i] = (struct slabkv_placement){
+			p->storage, p->spec, p->fit, p->slot_bytes, p->wasted_bytes, p->copied_bytes
+		};
 	}
 	return to;
 }
@@ -109,7 +113,8 @@ static const struct slabkv_spec *specs(struct skv_arena *a, const struct skv_ins
 	return to;
 }
 
-const struct slabkv_instance_info *skv_instance_info(struct skv_arena *a, const struct skv_instance_view *v)
+const struct slabkv_instance_info *skv_instance_info(struct skv_arena *a,
+						     const struct skv_instance_view *v)
 {
 	struct slabkv_instance_info *info = skv_arena_calloc(a, 1, sizeof *info);
 	struct slabkv_instance *spec = skv_arena_calloc(a, 1, sizeof *spec);

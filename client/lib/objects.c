@@ -1,9 +1,9 @@
 /*
  * objects.c - storages, groups and instances: put, get, list, delete. No state; any thread.
  *
- * The three kinds differ in their paths, in the codec that reads or writes them, and in what a put may name: one table
- * for each. A put asks what is there, lays what is named over it and puts the whole, because the manager's PUT takes
- * an object as a whole.
+ * The three kinds differ in their paths, in the codec that reads or writes them, and in what a put
+ * may name: one table for each. A put asks what is there, lays what is named over it and puts the
+ * whole, because the manager's PUT takes an object as a whole.
  */
 #include "json_cut.h"
 #include "objects.h"
@@ -25,24 +25,27 @@ struct kind {
 	const char *all;  /* path of the list */
 	const char *list; /* field of the list */
 	int (*check)(const char *name, const char *field, struct skv_error *err);
-	int (*read)(const struct skv_v1_codec *codec, const struct skv_v1_in *in, const struct skv_buf *body,
-		    union view *out, struct skv_error *err);
+	int (*read)(const struct skv_v1_codec *codec, const struct skv_v1_in *in,
+		    const struct skv_buf *body, union view *out, struct skv_error *err);
 	void (*write)(const struct skv_v1_codec *codec, struct skv_buf *out, const union view *v);
 	const char **(*name)(union view *v);
 	const void *(*info)(struct skv_arena *a, const union view *v);
 };
 
-static int object_call(struct slabkv *kv, const char *op, const char *method, const char *format, const char *name,
-		       const struct kind *kind, const union view *body, struct skv_answer *a, struct skv_error *err)
+static int object_call(struct slabkv *kv, const char *op, const char *method, const char *format,
+		       const char *name, const struct kind *kind, const union view *body,
+		       struct skv_answer *a, struct skv_error *err)
 	__attribute__((format(printf, 4, 0)));
 
 /* The name has been checked. */
-static int object_call(struct slabkv *kv, const char *op, const char *method, const char *format, const char *name,
-		       const struct kind *kind, const union view *body, struct skv_answer *a, struct skv_error *err)
+static int object_call(struct slabkv *kv, const char *op, const char *method, const char *format,
+		       const char *name, const struct kind *kind, const union view *body,
+		       struct skv_answer *a, struct skv_error *err)
 {
 	struct skv_buf text = { 0 };
 	char path[SKV_PATH_MAX];
-	struct skv_call c = { .op = op, .method = method, .path = path, .body = body ? &text : NULL };
+	struct skv_call c = { .op = op, .method = method, .path = path,
+			      .body = body ? &text : NULL };
 	int rc;
 
 	SKV_CHECK(name && kind->check(name, "name", NULL) == SKV_OK);
@@ -58,27 +61,30 @@ static int object_call(struct slabkv *kv, const char *op, const char *method, co
 	return rc;
 }
 
-/* ---- the kinds ------------------------------------------------------------------------------------ */
+/* ---- the kinds ------------------------------------------------------------------------------- */
 
-static int read_storage(const struct skv_v1_codec *codec, const struct skv_v1_in *in, const struct skv_buf *body,
-			union view *out, struct skv_error *err)
+static int read_storage(const struct skv_v1_codec *codec, const struct skv_v1_in *in,
+			const struct skv_buf *body, union view *out, struct skv_error *err)
 {
-	return codec->read_storage_view(in, (const char *)body->data, body->len, &out->storage, err);
+	return codec->read_storage_view(in, (const char *)body->data, body->len, &out->storage,
+					err);
 }
 
-static int read_group(const struct skv_v1_codec *codec, const struct skv_v1_in *in, const struct skv_buf *body,
-		      union view *out, struct skv_error *err)
+static int read_group(const struct skv_v1_codec *codec, const struct skv_v1_in *in,
+		      const struct skv_buf *body, union view *out, struct skv_error *err)
 {
 	return codec->read_group_view(in, (const char *)body->data, body->len, &out->group, err);
 }
 
-static int read_instance(const struct skv_v1_codec *codec, const struct skv_v1_in *in, const struct skv_buf *body,
-			 union view *out, struct skv_error *err)
+static int read_instance(const struct skv_v1_codec *codec, const struct skv_v1_in *in,
+			 const struct skv_buf *body, union view *out, struct skv_error *err)
 {
-	return codec->read_instance_view(in, (const char *)body->data, body->len, &out->instance, err);
+	return codec->read_instance_view(in, (const char *)body->data, body->len, &out->instance,
+					 err);
 }
 
-static void write_storage(const struct skv_v1_codec *codec, struct skv_buf *out, const union view *v)
+static void write_storage(const struct skv_v1_codec *codec, struct skv_buf *out,
+			  const union view *v)
 {
 	codec->write_storage(out, &v->storage.spec);
 }
@@ -88,7 +94,8 @@ static void write_group(const struct skv_v1_codec *codec, struct skv_buf *out, c
 	codec->write_group(out, &v->group.spec);
 }
 
-static void write_instance(const struct skv_v1_codec *codec, struct skv_buf *out, const union view *v)
+static void write_instance(const struct skv_v1_codec *codec, struct skv_buf *out,
+			   const union view *v)
 {
 	codec->write_instance(out, &v->instance.spec);
 }
@@ -97,28 +104,38 @@ static const char **storage_name(union view *v) { return &v->storage.spec.name; 
 static const char **group_name(union view *v) { return &v->group.spec.name; }
 static const char **instance_name(union view *v) { return &v->instance.spec.id; }
 
-static const void *storage_info(struct skv_arena *a, const union view *v) { return skv_storage_info(a, &v->storage); }
-static const void *group_info(struct skv_arena *a, const union view *v) { return skv_group_info(a, &v->group); }
+static const void *storage_info(struct skv_arena *a, const union view *v)
+{
+	return skv_storage_info(a, &v->storage);
+}
+
+static const void *group_info(struct skv_arena *a, const union view *v)
+{
+	return skv_group_info(a, &v->group);
+}
+
 static const void *instance_info(struct skv_arena *a, const union view *v)
 {
 	return skv_instance_info(a, &v->instance);
 }
 
-static const struct kind storages = { "storage_put",    "storage_get",     "storage_delete", "storages",
-				      SKV_PATH_STORAGE, SKV_PATH_STORAGES, "storages",       skv_name_check,
-				      read_storage,     write_storage,     storage_name,     storage_info };
+static const struct kind storages = { "storage_put", "storage_get",    "storage_delete",
+				      "storages",    SKV_PATH_STORAGE, SKV_PATH_STORAGES,
+				      "storages",    skv_name_check,   read_storage,
+				      write_storage, storage_name,     storage_info };
 static const struct kind groups = { "group_put",    "group_get",     "group_delete", "groups",
 				    SKV_PATH_GROUP, SKV_PATH_GROUPS, "groups",       skv_name_check,
 				    read_group,     write_group,     group_name,     group_info };
-static const struct kind instances = { "instance_put",    "instance_get",     "instance_delete", "instances",
-				       SKV_PATH_INSTANCE, SKV_PATH_INSTANCES, "instances",       skv_model_name_check,
-				       read_instance,     write_instance,     instance_name,     instance_info };
+static const struct kind instances = { "instance_put", "instance_get",       "instance_delete",
+				       "instances",    SKV_PATH_INSTANCE,    SKV_PATH_INSTANCES,
+				       "instances",    skv_model_name_check, read_instance,
+				       write_instance, instance_name,        instance_info };
 
-/* ---- get, list, delete ---------------------------------------------------------------------------- */
+/* ---- get, list, delete ----------------------------------------------------------------------- */
 
 /* The view of an answer, its texts in the arena. */
-static int read_view(const struct kind *kind, const struct skv_answer *answer, const char *name, struct skv_arena *a,
-		     union view *out, struct skv_error *err)
+static int read_view(const struct kind *kind, const struct skv_answer *answer, const char *name,
+		     struct skv_arena *a, union view *out, struct skv_error *err)
 {
 	const struct skv_v1_in in = { .arena = a };
 	int rc = kind->read(answer->codec, &in, &answer->body, out, err);
@@ -129,24 +146,25 @@ static int read_view(const struct kind *kind, const struct skv_answer *answer, c
 	return rc == SKV_OK && !*at ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory") : rc;
 }
 
-static int get(struct slabkv *kv, const struct kind *kind, const char *name, struct skv_arena *a, union view *out,
-	       struct skv_error *err)
+static int get(struct slabkv *kv, const struct kind *kind, const char *name, struct skv_arena *a,
+	       union view *out, struct skv_error *err)
 {
 	struct skv_answer answer = { 0 };
 	int rc = kind->check(name, "name", err);
 
 	memset(out, 0, sizeof *out);
 	if (rc == SKV_OK)
-		rc = object_call(kv, kind->op_get, "GET", kind->path, name, kind, NULL, &answer, err);
+		rc = object_call(kv, kind->op_get, "GET", kind->path, name, kind, NULL, &answer,
+				 err);
 	if (rc == SKV_OK)
 		rc = read_view(kind, &answer, name, a, out, err);
 	skv_buf_destroy(&answer.body);
 	return rc;
 }
 
-/* One object is a result of its own: slabkv_free goes by its address. */
-static int get_info(struct slabkv *kv, const struct kind *kind, size_t size, const char *name, const void **out,
-		    struct skv_error *err)
+/* Each object is a result of its own: slabkv_free goes by its address. */
+static int get_info(struct slabkv *kv, const struct kind *kind, size_t size, const char *name,
+		    const void **out, struct skv_error *err)
 {
 	void *result = skv_result_new(size);
 	const void *info;
@@ -182,7 +200,8 @@ SAME_SHAPE(slabkv_groups);
 SAME_SHAPE(slabkv_instances);
 
 /* Reads one element of the answer's list. */
-static int add_one(const struct kind *kind, const char *from, size_t n, struct list *to, struct skv_error *err)
+static int add_one(const struct kind *kind, const char *from, size_t n, struct list *to,
+		   struct skv_error *err)
 {
 	struct skv_arena *a = skv_result_arena(to);
 	const struct skv_v1_in in = { .arena = a };
@@ -201,7 +220,8 @@ static int add_one(const struct kind *kind, const char *from, size_t n, struct l
 	return SKV_OK;
 }
 
-static int read_list(const struct kind *kind, const struct skv_buf *body, struct list *to, struct skv_error *err)
+static int read_list(const struct kind *kind, const struct skv_buf *body, struct list *to,
+		     struct skv_error *err)
 {
 	struct skv_json_cut cut = { .text = (const char *)body->data, .n = body->len };
 	const char *one;
@@ -214,12 +234,14 @@ static int read_list(const struct kind *kind, const struct skv_buf *body, struct
 	to->v = skv_arena_calloc(skv_result_arena(to), (size_t)most + 1, sizeof *to->v);
 	if (!to->v)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	for (skv_json_cut_begin(&cut, kind->list); rc == SKV_OK && skv_json_cut_next(&cut, &one, &n);)
+	for (skv_json_cut_begin(&cut, kind->list);
+	     rc == SKV_OK && skv_json_cut_next(&cut, &one, &n);)
 		rc = SKV_CHECK(to->n < most) ? add_one(kind, one, n, to, err) : SKV_E_INTERNAL;
 	return rc;
 }
 
-static int list(struct slabkv *kv, const struct kind *kind, const void **out, struct slabkv_error *err)
+static int list(struct slabkv *kv, const struct kind *kind, const void **out,
+		struct slabkv_error *err)
 {
 	struct list *to = skv_result_new(sizeof *to);
 	const struct skv_call c = { .op = kind->op_list, .method = "GET", .path = kind->all };
@@ -239,7 +261,8 @@ static int list(struct slabkv *kv, const struct kind *kind, const void **out, st
 	return skv_result_fail(err, &e, rc);
 }
 
-static int delete (struct slabkv *kv, const struct kind *kind, const char *name, struct slabkv_error *err)
+static int delete (struct slabkv *kv, const struct kind *kind, const char *name,
+		   struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 	struct skv_answer a = { 0 };
@@ -248,12 +271,13 @@ static int delete (struct slabkv *kv, const struct kind *kind, const char *name,
 	if (rc == SKV_OK)
 		rc = kind->check(name, "name", &e);
 	if (rc == SKV_OK)
-		rc = object_call(kv, kind->op_delete, "DELETE", kind->path, name, kind, NULL, &a, &e);
+		rc = object_call(kv, kind->op_delete, "DELETE", kind->path, name, kind, NULL, &a,
+				 &e);
 	skv_buf_destroy(&a.body);
 	return skv_result_fail(err, &e, rc == SKV_E_NOT_FOUND ? SKV_OK : rc);
 }
 
-/* ---- put ------------------------------------------------------------------------------------------ */
+/* ---- put ------------------------------------------------------------------------------------- */
 
 static void lay_text(const char *from, const char **to)
 {
@@ -261,14 +285,19 @@ static void lay_text(const char *from, const char **to)
 		*to = from;
 }
 
-static uint64_t number(uint64_t from, uint64_t was) { return from == 0 ? was : from == SLABKV_NONE ? 0 : from; }
+static uint64_t number(uint64_t from, uint64_t was)
+{
+	return from == 0 ? was : from == SLABKV_NONE ? 0 : from;
+}
 
-static int lay_number(uint64_t from, uint64_t most, const char *field, uint32_t *to, struct skv_error *err)
+static int lay_number(uint64_t from, uint64_t most, const char *field, uint32_t *to,
+		      struct skv_error *err)
 {
 	uint64_t v = number(from, *to);
 
 	if (v > most)
-		return skv_fail(err, SKV_E_INVALID, field, "at most %llu", (unsigned long long)most);
+		return skv_fail(err, SKV_E_INVALID, field, "at most %llu",
+				(unsigned long long)most);
 	*to = (uint32_t)v;
 	return SKV_OK;
 }
@@ -339,8 +368,8 @@ static int lay_group(const void *from, union view *v, struct skv_arena *a, struc
 	return SKV_OK;
 }
 
-static int lay_specs(const struct slabkv_instance *i, struct skv_instance_spec *to, struct skv_arena *a,
-		     struct skv_error *err)
+static int lay_specs(const struct slabkv_instance *i, struct skv_instance_spec *to,
+		     struct skv_arena *a, struct skv_error *err)
 {
 	struct skv_spec *v;
 	int rc = SKV_OK;
@@ -353,7 +382,8 @@ static int lay_specs(const struct slabkv_instance *i, struct skv_instance_spec *
 	if (!v)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (uint32_t s = 0; rc == SKV_OK && s < i->n_specs; s++) {
-		const struct slabkv_spec *spec = SLABKV_AT(struct slabkv_spec, i->specs, i->spec_size, s);
+		const struct slabkv_spec *spec =
+			SLABKV_AT(struct slabkv_spec, i->specs, i->spec_size, s);
 
 		rc = skv_name_check(spec->name, "specs.name", err);
 		v[s] = (struct skv_spec){ spec->name, spec->size };
@@ -381,9 +411,10 @@ static int lay_instance(const void *from, union view *v, struct skv_arena *a, st
 	return rc;
 }
 
-/* What is there, or what a new object is before anything is named. */
-static int before_put(struct slabkv *kv, const struct kind *kind, const char *name, const union view *fresh,
-		      struct skv_arena *a, union view *v, struct skv_error *err)
+/* The values in effect, or the defaults of a new object. */
+static int before_put(struct slabkv *kv, const struct kind *kind, const char *name,
+		      const union view *fresh, struct skv_arena *a, union view *v,
+		      struct skv_error *err)
 {
 	int rc = get(kv, kind, name, a, v, err);
 
@@ -394,8 +425,10 @@ static int before_put(struct slabkv *kv, const struct kind *kind, const char *na
 	return SKV_OK;
 }
 
-static int put(struct slabkv *kv, const struct kind *kind, const char *name, const union view *fresh, const void *named,
-	       bool whole, int (*lay)(const void *from, union view *v, struct skv_arena *a, struct skv_error *err),
+static int put(struct slabkv *kv, const struct kind *kind, const char *name,
+	       const union view *fresh, const void *named, bool whole,
+	       int (*lay)(const void *from, union view *v, struct skv_arena *a,
+			  struct skv_error *err),
 	       struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
@@ -418,11 +451,12 @@ static int put(struct slabkv *kv, const struct kind *kind, const char *name, con
 	return skv_result_fail(err, &e, rc);
 }
 
-/* ---- the public functions ------------------------------------------------------------------------- */
+/* ---- the public functions -------------------------------------------------------------------- */
 
 int slabkv_storage_put(struct slabkv *kv, const struct slabkv_storage *s, struct slabkv_error *err)
 {
-	static const union view fresh = { .storage = { .spec = { .type = "file", .root = "", .enabled = true } } };
+	static const union view fresh =
+		{ .storage = { .spec = { .type = "file", .root = "", .enabled = true } } };
 
 	return put(kv, &storages, s->name, &fresh, s, SKV_HAS(s, n_fs_master), lay_storage, err);
 }
@@ -434,9 +468,11 @@ int slabkv_group_put(struct slabkv *kv, const struct slabkv_group *g, struct sla
 	return put(kv, &groups, g->name, &fresh, g, SKV_HAS(g, share), lay_group, err);
 }
 
-int slabkv_instance_put(struct slabkv *kv, const struct slabkv_instance *i, struct slabkv_error *err)
+int slabkv_instance_put(struct slabkv *kv, const struct slabkv_instance *i,
+			struct slabkv_error *err)
 {
-	static const union view fresh = { .instance = { .spec = { .tenant = "", .group = "default", .extra = "" } } };
+	static const union view fresh =
+		{ .instance = { .spec = { .tenant = "", .group = "default", .extra = "" } } };
 
 	return put(kv, &instances, i->id, &fresh, i, SKV_HAS(i, capacity), lay_instance, err);
 }
@@ -509,7 +545,8 @@ int slabkv_groups(struct slabkv *kv, const struct slabkv_groups **out, struct sl
 	return rc;
 }
 
-int slabkv_instances(struct slabkv *kv, const struct slabkv_instances **out, struct slabkv_error *err)
+int slabkv_instances(struct slabkv *kv, const struct slabkv_instances **out,
+		     struct slabkv_error *err)
 {
 	const void *all;
 	int rc = list(kv, &instances, &all, err);

@@ -1,8 +1,9 @@
 /*
- * open.c - makes and releases the handle. Checks the options; owns what they become. Contacts
- * nobody.
+ * open.c - creates and releases the handle. Checks the options and owns what is made of them.
+ * Contacts no manager.
  */
 #include "client.h"
+#include "rdma.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@ static void fill(struct slabkv_options *o)
 		.size = sizeof *o,
 		.timeout_ms = 10000,
 		.rounds = 12,
+		.connect_timeout_ms = 1000,
+		.hedge_ms = 1000,
 		.verify = true,
 		.checksum = true,
 	};
@@ -35,23 +38,59 @@ void slabkv_options_init(struct slabkv_options *o, size_t size)
 		o->size = size;
 }
 
-static int check_url(const char *url, struct skv_error *err)
+static bool is_url(const char *url, size_t n)
 {
-	bool http = url && (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0);
+	bool http = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
 
-	if (url && url[0] && strlen(url) < 1024 && (http || !strstr(url, "://")))
+	return n > 0 && n < 1024 && (http || !memmem(url, n, "://", 3));
+}
+
+/* A text with one manager, or several with commas between them; *n counts them. */
+static int check_urls(const char *text, uint32_t *n, struct skv_error *err)
+{
+	bool good = text != NULL;
+
+	for (size_t len; good; text += len + 1) {
+		len = strcspn(text, ",");
+		good = is_url(text, len);
+		++*n;
+		if (!text[len])
+			break;
+	}
+	if (good && *n > SKV_MAX_URLS)
+		return skv_fail(err, SKV_E_INVALID, "urls", "at most %u managers", SKV_MAX_URLS);
+	if (good)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, "urls", "a manager is named as http://host:port, or host:port");
+	return skv_fail(err, SKV_E_INVALID, "urls",
+			"a manager is named as http://host:port, or host:port");
+}
+
+/* Those of the options, or of the environment. */
+static uint32_t texts_of(const struct slabkv_options *o, const char *const **out)
+{
+	static const char *const local = SKV_DEFAULT_URL;
+	static _Thread_local const char *named;
+
+	*out = o->urls;
+	if (o->n_urls)
+		return o->n_urls;
+	named = getenv("SLABKV_URL");
+	*out = named && named[0] ? &named : &local;
+	return 1;
 }
 
 static int check(const struct slabkv_options *o, struct skv_error *err)
 {
+	const char *const *texts;
+	uint32_t n_texts, n_urls = 0;
 	int rc = SKV_OK;
 
 	if (o->n_urls > SKV_MAX_URLS || (o->n_urls && !o->urls))
 		return skv_fail(err, SKV_E_INVALID, "urls", "at most %u managers", SKV_MAX_URLS);
 	if (o->n_mounts > SKV_MAX_MOUNTS || (o->n_mounts && !o->mounts))
 		return skv_fail(err, SKV_E_INVALID, "mounts", "at most %u mounts", SKV_MAX_MOUNTS);
+	if (o->connect_timeout_ms < 1)
+		return skv_fail(err, SKV_E_INVALID, "connect_timeout_ms", "at least 1");
 	if (o->timeout_ms < 1 || o->rounds < 1)
 		return skv_fail(err, SKV_E_INVALID, o->rounds ? "timeout_ms" : "rounds",
 				"at least 1");
@@ -59,44 +98,49 @@ static int check(const struct slabkv_options *o, struct skv_error *err)
 		return skv_fail(err, SKV_E_INVALID, "token", "one line of at most 4096 characters");
 	if (o->depth > SKV_ENGINE_DEPTH_MAX)
 		return skv_fail(err, SKV_E_INVALID, "depth", "at most %u", SKV_ENGINE_DEPTH_MAX);
-	for (uint32_t i = 0; i < o->n_urls && rc == SKV_OK; i++)
-		rc = check_url(o->urls[i], err);
+	n_texts = texts_of(o, &texts);
+	for (uint32_t i = 0; i < n_texts && rc == SKV_OK; i++)
+		rc = check_urls(texts[i], &n_urls, err);
 	for (uint32_t i = 0; i < o->n_mounts && rc == SKV_OK; i++)
 		if (!o->mounts[i] || !o->mounts[i][0])
 			rc = skv_fail(err, SKV_E_INVALID, "mounts", "an empty path");
 	return rc == SKV_OK ? skv_options_check(o, err) : rc;
 }
 
-/* "host:port" is what people type; it means HTTP. */
-static char *copy_url(const char *from)
+/* "host:port" is a common shorthand; it means HTTP. */
+static char *copy_url(const char *from, size_t len)
 {
-	const char *scheme = strstr(from, "://") ? "" : "http://";
-	size_t n = strlen(scheme) + strlen(from) + 1;
+	const char *scheme = memmem(from, len, "://", 3) ? "" : "http://";
+	size_t n = strlen(scheme) + len + 1;
 	char *url = skv_malloc(n);
 
 	if (url)
-		snprintf(url, n, "%s%s", scheme, from);
+		snprintf(url, n, "%s%.*s", scheme, (int)len, from);
+	while (url && (len = strlen(url)) > 0 && url[len - 1] == '/')
+		url[len - 1] = '\0';
 	return url;
 }
 
 static int copy_urls(struct slabkv *kv, const struct slabkv_options *o)
 {
-	static const char *const local = SKV_DEFAULT_URL;
-	const char *const *from = o->n_urls ? o->urls : &local;
-	uint32_t n = o->n_urls ? o->n_urls : 1;
+	const char *const *texts;
+	uint32_t n = texts_of(o, &texts);
 
-	kv->urls = skv_calloc(n, sizeof *kv->urls);
+	kv->urls = skv_calloc(SKV_MAX_URLS, sizeof *kv->urls);
 	if (!kv->urls)
 		return SKV_E_NOMEM;
-	for (; kv->n_urls < n; kv->n_urls++) {
-		char *url = copy_url(from[kv->n_urls]);
-		size_t len = url ? strlen(url) : 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const char *text = texts[i];
 
-		if (!url)
-			return SKV_E_NOMEM;
-		while (len > 0 && url[len - 1] == '/')
-			url[--len] = '\0';
-		kv->urls[kv->n_urls] = url;
+		for (size_t len = 0; kv->n_urls < SKV_MAX_URLS; text += len + 1) {
+			len = strcspn(text, ",");
+			kv->urls[kv->n_urls] = copy_url(text, len);
+			if (!kv->urls[kv->n_urls])
+				return SKV_E_NOMEM;
+			kv->n_urls++;
+			if (!text[len])
+				break;
+		}
 	}
 	return SKV_OK;
 }
@@ -105,7 +149,8 @@ static int make_engine(struct slabkv *kv, const struct slabkv_options *o,
 		       const struct skv_engine_ops *engine, struct skv_error *err)
 {
 	struct skv_hf3fs_options hf3fs;
-	const struct skv_engine_options with = { .depth = o->depth ? o->depth : SKV_ENGINE_DEPTH, .hf3fs = &hf3fs };
+	const struct skv_engine_options with = { .depth = o->depth ? o->depth : SKV_ENGINE_DEPTH,
+						 .hf3fs = &hf3fs };
 	const char *name = o->engine ? o->engine : getenv("SLABKV_ENGINE");
 
 	skv_hf3fs_of(o, &hf3fs);
@@ -127,7 +172,8 @@ static int make_mounts(struct slabkv *kv, const struct slabkv_options *o, struct
 		dirs[i] = o->mounts[i];
 	while (rc == SKV_OK && (one = strsep(&rest, ",")) != NULL) {
 		if (n == SKV_MAX_MOUNTS)
-			rc = skv_fail(err, SKV_E_INVALID, "hf3fs_base_path", "at most %u directories", SKV_MAX_MOUNTS);
+			rc = skv_fail(err, SKV_E_INVALID, "hf3fs_base_path",
+				      "at most %u directories", SKV_MAX_MOUNTS);
 		else if (one[0])
 			dirs[n++] = one;
 	}
@@ -140,17 +186,24 @@ static int make_mounts(struct slabkv *kv, const struct slabkv_options *o, struct
 static int build(struct slabkv *kv, const struct slabkv_options *o,
 		 const struct skv_engine_ops *engine, struct skv_error *err)
 {
+	const struct skv_http_tls tls = { o->ca_file, o->cert_file, o->key_file };
 	int rc = copy_urls(kv, o);
 
 	if (rc != SKV_OK)
 		return skv_fail(err, rc, NULL, "out of memory");
-	rc = skv_http_create(o->token, &kv->http, err);
-	if (rc == SKV_OK && o->ca_file)
-		rc = skv_http_trust(kv->http, o->ca_file, err);
+	kv->token = o->token ? skv_strdup(o->token) : NULL;
+	if (o->token && !kv->token)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = skv_http_create(o->token, &tls, &kv->http, err);
+	/* Of several managers the right one is found here: none need send a call on. */
+	if (rc == SKV_OK && kv->n_urls > 1)
+		rc = skv_http_add_line(kv->http, "Slabkv-Route: direct");
 	if (rc == SKV_OK)
 		rc = make_engine(kv, o, engine, err);
 	if (rc == SKV_OK)
-		rc = skv_memory_create(kv->engine, &kv->memory, err);
+		rc = skv_rdma_create(&kv->rdma, err);
+	if (rc == SKV_OK)
+		rc = skv_memory_create(kv->engine, kv->rdma, &kv->memory, err);
 	if (rc == SKV_OK)
 		rc = make_mounts(kv, o, err);
 	if (rc == SKV_OK)
@@ -165,7 +218,8 @@ static const struct skv_v1_codec *codec_of(const struct slabkv_options *o)
 }
 
 /* The options of a caller that may have been built with an older form of the struct. */
-static int take_options(const struct slabkv_options *from, struct slabkv_options *o, struct skv_error *err)
+static int take_options(const struct slabkv_options *from, struct slabkv_options *o,
+			struct skv_error *err)
 {
 	fill(o);
 	if (!from)
@@ -200,6 +254,8 @@ int skv_client_open(const struct slabkv_options *from, const struct skv_clock *c
 	kv->clock = clock ? clock : &skv_clock_system;
 	kv->timeout_ms = o->timeout_ms;
 	kv->rounds = o->rounds;
+	kv->connect_ms = o->connect_timeout_ms;
+	kv->hedge_ms = o->hedge_ms;
 	kv->async_threads = o->async_threads;
 	kv->async_in_flight = o->async_in_flight;
 	kv->verify = o->verify;
@@ -234,9 +290,13 @@ void slabkv_close(struct slabkv *kv)
 	skv_files_destroy(kv->files);
 	skv_mounts_destroy(kv->mounts);
 	skv_memory_destroy(kv->memory);
+	skv_rdma_destroy(kv->rdma);
 	if (kv->engine)
 		kv->engine->ops->destroy(kv->engine);
 	skv_http_destroy(kv->http);
+	if (kv->token)
+		memset(kv->token, 0, strlen(kv->token));
+	skv_free(kv->token);
 	for (uint32_t i = 0; i < kv->n_urls; i++)
 		skv_free(kv->urls[i]);
 	skv_free(kv->urls);

@@ -1,9 +1,9 @@
 /*
- * options.c - options by name: the names under which users of other connectors know them (LMCache, UCM,
- * RTP-LLM), with their ranges and defaults, and what they mean here.
+ * options.c - options by name, as users of other connectors know them (LMCache, UCM, RTP-LLM), with
+ * range, default and meaning.
  *
- * One table. Ranges and defaults stand in it as text and are read by the same functions as values are. A name
- * that has no meaning here is accepted, checked, and says why it has none.
+ * One table. Ranges and defaults stand in it as text and are read by the same functions as values
+ * are. A name that has no meaning here is accepted, checked, and says why it has none.
  */
 #include "client.h"
 #include "numa.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum kind { PATH, WORD, LIST, SIZE, NUMBER, SIGNED, MS, BOOLEAN };
+enum kind { PATH, FILENAME, WORD, LIST, SIZE, NUMBER, SIGNED, MS, BOOLEAN };
 
 struct row {
 	struct slabkv_option o;
@@ -27,75 +27,104 @@ struct row {
 #define AT(member) offsetof(struct slabkv_options, member)
 
 /* name, kind, min, max, default, members, alias, meaning */
-#define ROW(n, k, lo, hi, def, a, b, also, text)                                                                       \
-	{ .o = { n, lo ".." hi, def, text }, .kind = k, .min = lo, .max = hi, .at = { a, b }, .alias = also }
-#define FREE(n, k, what, def, a, text)                                                                                 \
+#define ROW(n, k, lo, hi, def, a, b, also, text)                                              \
+	{ .o = { n, lo ".." hi, def, text }, .kind = k, .min = lo, .max = hi, .at = { a, b }, \
+	  .alias = also }
+#define FREE(n, k, what, def, a, text) \
 	{ .o = { n, what, def, text }, .kind = k, .at = { a, NONE } }
 
 static const struct row rows[] = {
 	/* the handle's */
-	FREE("urls", LIST, "http://host:port, separated by commas", "http://127.0.0.1:7333", AT(urls), "managers"),
+	FREE("urls", LIST, "http://host:port, separated by commas", "http://127.0.0.1:7333",
+	  AT(urls), "managers"),
 	FREE("token", WORD, "a line", "", AT(token), "bearer token"),
 	ROW("call_timeout_ms", MS, "1", "4294967295", "10000", AT(timeout_ms), NONE, true,
 	    "for one call to a manager, with all that is tried again"),
-	ROW("rounds", NUMBER, "1", "4294967295", "12", AT(rounds), NONE, true, "over all managers before a call gives up"),
-	FREE("mounts", LIST, "directories, separated by commas", "", AT(mounts), "where storages are mounted here"),
-	FREE("verify", BOOLEAN, "true or false", "true", AT(verify), "compare checksums of what is read"),
-	FREE("checksum", BOOLEAN, "true or false", "true", AT(checksum), "give checksums with what is written"),
-	FREE("engine", WORD, "auto, posix, uring or usrbio", "auto", AT(engine), "how bytes are moved"),
-	ROW("depth", NUMBER, "0", "1024", "0", AT(depth), NONE, true, "requests that uring keeps in flight in a call; 0: 64"),
+	ROW("rounds", NUMBER, "1", "4294967295", "12", AT(rounds), NONE, true,
+	  "over all managers before a call gives up"),
+	ROW("connect_timeout_ms", MS, "1", "86400000", "1000", AT(connect_timeout_ms), NONE, true,
+	    "for connecting to one manager"),
+	ROW("hedge_ms", MS, "0", "4294967295", "1000", AT(hedge_ms), NONE, true,
+	    "a call not answered by then is sent to the next manager, too; 0: never"),
+	FREE("mounts", LIST, "directories, separated by commas", "", AT(mounts),
+	  "where storages are mounted here"),
+	FREE("verify", BOOLEAN, "true or false", "true", AT(verify),
+	  "compare checksums of what is read"),
+	FREE("checksum", BOOLEAN, "true or false", "true", AT(checksum),
+	  "give checksums with what is written"),
+	FREE("engine", WORD, "auto, posix, uring or usrbio", "auto", AT(engine),
+	  "how bytes are moved"),
+	ROW("depth", NUMBER, "0", "1024", "0", AT(depth), NONE, true,
+	  "requests that uring keeps in flight in a call; 0: 64"),
 	FREE("codec", WORD, "protobuf or json", "protobuf", AT(codec), "how requests travel"),
-	FREE("ca_file", PATH, "a path", "", AT(ca_file),
+	FREE("ca_file", FILENAME, "a file's name", "", AT(ca_file),
 	     "certificates to trust for https; else $SSL_CERT_FILE, else where systems have them"),
+	FREE("cert_file", FILENAME, "a file's name", "", AT(cert_file),
+	     "certificate shown to managers that ask for one"),
+	FREE("key_file", FILENAME, "a file's name", "", AT(key_file), "its key"),
 	/* LMCache's and SGLang's */
-	FREE("hf3fs_mount_point", PATH, "a path", "", AT(hf3fs_mount_point),
+	FREE("hf3fs_mount_point", PATH, "an absolute path", "", AT(hf3fs_mount_point),
 	     "where 3FS is mounted; else the first file on 3FS tells"),
 	FREE("hf3fs_base_path", PATH, "paths, separated by commas", "", AT(hf3fs_base_path),
 	     "directories of storages, as --mount; blocks spread over the storages of their group"),
-	ROW("hf3fs_iov_size", SIZE, "100M", "2G", "200M", AT(hf3fs_read_iov_size), AT(hf3fs_write_iov_size), true,
-	    "bytes of buffers for reads, and as many for writes, of a whole process (not of each thread)"),
+	ROW("hf3fs_iov_size", SIZE, "100M", "2G", "200M", AT(hf3fs_read_iov_size),
+	    AT(hf3fs_write_iov_size), true,
+	    "bytes of buffers for reads, and as many for writes, of a whole process (not "
+	    "of each thread)"),
 	ROW("hf3fs_ior_entries", NUMBER, "128", "1024", "256", AT(hf3fs_ior_entries), NONE, false,
 	    "requests in flight in a ring"),
 	ROW("hf3fs_io_depth", SIGNED, "-128", "128", "-8", AT(hf3fs_io_depth), NONE, false,
-	    "at most so many requests are executed together, 0: all; k is taken as -k, for exactly k would leave the "
-	    "last ones of a call unexecuted"),
+	    "at most so many requests are executed together, 0: all; k is taken as -k, for exactly "
+	    "k would leave the last ones of a call unexecuted"),
 	ROW("hf3fs_numa_id", SIGNED, "-1", "1023", "-1", AT(hf3fs_numa_id), NONE, false,
 	    "NUMA node of buffers and rings; -1: anywhere"),
 	ROW("hf3fs_io_thread_num", NUMBER, "2", "16", "4", AT(hf3fs_io_thread_num), NONE, false,
 	    "pairs of rings; calls take turns, on their own threads"),
 	/* ours */
-	FREE("hf3fs_lib", PATH, "a path", "", AT(hf3fs_lib),
-	     "3FS's client library; else $HF3FS_LIB, else libhf3fs_api_shared.so as the linker finds it"),
+	FREE("hf3fs_lib", FILENAME, "a file's name", "", AT(hf3fs_lib),
+	     "3FS's client library; else $HF3FS_LIB, else libhf3fs_api_shared.so as the "
+	     "linker finds it"),
 	ROW("hf3fs_read_io_size", SIZE, "64K", "64M", "16M", AT(hf3fs_read_io_size), NONE, false,
-	    "bytes of one read at most; ends at a chunk; short calls are read in four parts of 4 MiB or more"),
+	    "bytes of one read at most; ends at a chunk; short calls are read in four parts of "
+	    "4 MiB or more"),
 	ROW("hf3fs_write_io_size", SIZE, "64K", "64M", "4M", AT(hf3fs_write_io_size), NONE, false,
 	    "bytes of one write at most; ends at a chunk"),
 	/* RTP-LLM's, and those of its SDK's JSON */
-	ROW("threefs_read_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_read_iov_size), NONE, false,
+	ROW("threefs_read_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_read_iov_size), NONE,
+	    false,
 	    "bytes of buffers for reads (RTP-LLM: 4G)"),
-	ROW("threefs_write_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_write_iov_size), NONE, false,
+	ROW("threefs_write_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_write_iov_size), NONE,
+	    false,
 	    "bytes of buffers for writes (RTP-LLM: 4G)"),
-	ROW("read_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_read_iov_size), NONE, true, "as threefs_read_iov_size"),
+	ROW("read_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_read_iov_size), NONE, true,
+	  "as threefs_read_iov_size"),
 	ROW("write_iov_size", SIZE, "1M", "64G", "200M", AT(hf3fs_write_iov_size), NONE, true,
 	    "as threefs_write_iov_size"),
-	ROW("threefs_read_timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_read_timeout_ms), NONE, false,
-	    "a read that is not back after so long is a miss; 3FS itself tries for 60 s (RTP-LLM: 1000)"),
-	ROW("threefs_write_timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_write_timeout_ms), NONE, false,
-	    "a write that is not back after so long has failed, and its slot rests (RTP-LLM: 2000)"),
+	ROW("threefs_read_timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_read_timeout_ms),
+	    NONE, false,
+	    "a read that is not back after so long is a miss; 3FS itself tries for 60 s "
+	    "(RTP-LLM: 1000)"),
+	ROW("threefs_write_timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_write_timeout_ms),
+	    NONE, false,
+	    "a write that is not back after so long has failed, and its slot rests "
+	    "(RTP-LLM: 2000)"),
 	ROW("read_iov_block_size", SIZE, "0", "64G", "0", NONE, NONE, false,
 	    "accepted; no meaning: buffers are one piece, so no request crosses an edge"),
 	ROW("write_iov_block_size", SIZE, "0", "64G", "0", NONE, NONE, false,
 	    "accepted; no meaning: buffers are one piece, so no request crosses an edge"),
 	/* UCM's */
 	FREE("io_direct", BOOLEAN, "true or false", "true", NONE,
-	     "accepted; no meaning: on 3FS bytes never pass a page cache; elsewhere uring decides by alignment"),
+	     "accepted; no meaning: on 3FS bytes never pass a page cache; elsewhere uring "
+	     "decides by alignment"),
 	ROW("stream_number", NUMBER, "1", "64", "4", AT(async_threads), NONE, false,
 	    "threads of an asynchronous queue (UCM: 32)"),
 	ROW("waiting_queue_depth", NUMBER, "2", "1048576", "4096", AT(async_in_flight), NONE, false,
-	    "operations of an asynchronous queue in flight; more are refused (SLABKV_E_TOO_MANY), not failed"),
+	    "operations of an asynchronous queue in flight; more are refused "
+	    "(SLABKV_E_TOO_MANY), not failed"),
 	ROW("running_queue_depth", NUMBER, "2", "1048576", "32768", NONE, NONE, false,
 	    "accepted; no meaning: hf3fs_ior_entries and the buffers bound what runs"),
-	ROW("timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_read_timeout_ms), AT(hf3fs_write_timeout_ms), true,
+	ROW("timeout_ms", MS, "100", "3600000", "65000", AT(hf3fs_read_timeout_ms),
+	    AT(hf3fs_write_timeout_ms), true,
 	    "as threefs_read_timeout_ms and threefs_write_timeout_ms together"),
 	ROW("buffer_size", SIZE, "0", "1024G", "0", NONE, NONE, false,
 	    "accepted; no meaning: this library caches nothing; buffers are hf3fs_iov_size"),
@@ -107,7 +136,7 @@ const struct slabkv_option *slabkv_option(uint32_t i) { return i < N_ROWS ? &row
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A decimal number, of kind SIZE with K, M, G or T behind it. */
+/* A decimal number; of kind SIZE also with a suffix K, M, G or T. */
 static bool parse(enum kind kind, const char *text, int64_t *out)
 {
 	static const char units[] = "KMGT";
@@ -144,7 +173,10 @@ static bool parse_boolean(const char *text, int64_t *out)
 	return false;
 }
 
-static bool is_text(enum kind kind) { return kind == PATH || kind == WORD || kind == LIST; }
+static bool is_text(enum kind kind)
+{
+	return kind == PATH || kind == FILENAME || kind == WORD || kind == LIST;
+}
 
 static bool in_range(const struct row *r, int64_t v)
 {
@@ -153,7 +185,7 @@ static bool in_range(const struct row *r, int64_t v)
 	return parse(r->kind, r->min, &min) && parse(r->kind, r->max, &max) && v >= min && v <= max;
 }
 
-/* Cuts a text that is ours into the list that two members of *o hold. */
+/* Splits our own copy of a text into the list in two members of *o. */
 static bool store_list(const struct row *r, struct slabkv_options *o, char *text)
 {
 	bool urls = r->at[0] == AT(urls);
@@ -188,7 +220,7 @@ static void store(const struct row *r, struct slabkv_options *o, const char *tex
 
 		if (r->at[i] == NONE)
 			continue;
-		if (r->kind == PATH || r->kind == WORD)
+		if (r->kind == PATH || r->kind == FILENAME || r->kind == WORD)
 			memcpy(to, &text, sizeof text);
 		else if (r->kind == BOOLEAN)
 			*(bool *)(void *)to = v;
@@ -222,8 +254,8 @@ static int64_t load(const struct row *r, const struct slabkv_options *o)
 
 static int refuse(const struct row *r, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, r->o.name, "%s%s%s%s", r->o.range, r->o.value[0] ? " (default " : "",
-			r->o.value, r->o.value[0] ? ")" : "");
+	return skv_fail(err, SKV_E_INVALID, r->o.name, "%s%s%s%s", r->o.range,
+			r->o.value[0] ? " (default " : "", r->o.value, r->o.value[0] ? ")" : "");
 }
 
 static int set(struct slabkv_options *o, const char *name, const char *value, struct skv_error *err)
@@ -240,18 +272,21 @@ static int set(struct slabkv_options *o, const char *name, const char *value, st
 
 		if (strcmp(r->o.name, name) != 0)
 			continue;
+		if (r->at[0] != NONE && r->at[0] >= o->size)
+			return skv_size_refuse(err, "slabkv_options_init");
 		if (r->kind == PATH)
-			good = value[0] == '/' || (r->at[0] == AT(hf3fs_lib) && value[0]);
+			good = value[0] == '/';
 		else if (r->kind == BOOLEAN)
 			good = parse_boolean(value, &v);
-		else if (r->kind == WORD || r->kind == LIST)
+		else if (r->kind == FILENAME || r->kind == WORD || r->kind == LIST)
 			good = value[0];
 		else
 			good = parse(r->kind, value, &v) && in_range(r, v);
 		if (!good)
 			return refuse(r, err);
 		if (r->kind == LIST && o->owned != o)
-			return skv_fail(err, SKV_E_INVALID, name, "a list: set the member, or begin with slabkv_options_new");
+			return skv_fail(err, SKV_E_INVALID, name,
+					"a list: set the member, or begin with slabkv_options_new");
 		if (o->owned == o && is_text(r->kind)) {
 			own = skv_arena_strndup(skv_result_arena(o), value, strlen(value));
 			if (!own || (r->kind == LIST && !store_list(r, o, own)))
@@ -277,21 +312,23 @@ struct slabkv_options *slabkv_options_new(void)
 
 void slabkv_options_free(struct slabkv_options *o) { slabkv_free(o); }
 
-void slabkv_options_on_call(struct slabkv_options *o, void (*fn)(void *ctx, const char *op, uint64_t us, int status),
-			     void *ctx)
+void slabkv_options_on_call(struct slabkv_options *o,
+			    void (*fn)(void *ctx, const char *op, uint64_t us, int status),
+			    void *ctx)
 {
 	o->on_call = fn;
 	o->on_call_ctx = ctx;
 }
 
-void slabkv_options_on_mismatch(struct slabkv_options *o, void (*fn)(void *ctx, const struct slabkv_mismatch *m),
-				 void *ctx)
+void slabkv_options_on_mismatch(struct slabkv_options *o,
+				void (*fn)(void *ctx, const struct slabkv_mismatch *m), void *ctx)
 {
 	o->on_mismatch = fn;
 	o->on_mismatch_ctx = ctx;
 }
 
-int slabkv_options_set(struct slabkv_options *o, const char *name, const char *value, struct slabkv_error *err)
+int slabkv_options_set(struct slabkv_options *o, const char *name, const char *value,
+		       struct slabkv_error *err)
 {
 	struct skv_error e = { 0 };
 
@@ -304,8 +341,8 @@ void skv_hf3fs_defaults(struct slabkv_options *o)
 	for (size_t i = 0; i < N_ROWS; i++) {
 		int64_t v;
 
-		if (rows[i].kind != PATH && rows[i].at[0] != NONE && rows[i].at[0] >= AT(hf3fs_lib) &&
-		    parse(rows[i].kind, rows[i].o.value, &v))
+		if (!is_text(rows[i].kind) && rows[i].at[0] != NONE &&
+		    rows[i].at[0] >= AT(hf3fs_lib) && parse(rows[i].kind, rows[i].o.value, &v))
 			store(&rows[i], o, NULL, v);
 	}
 }
@@ -343,14 +380,17 @@ static int check_bases(const struct slabkv_options *o, struct skv_error *err)
 
 	while (n > 1 && mount_point[n - 1] == '/')
 		n--;
-	for (const char *p = o->hf3fs_base_path; p && *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',')) {
+	for (const char *p = o->hf3fs_base_path; p && *p;
+	     p += strcspn(p, ",") + (p[strcspn(p, ",")] == ',')) {
 		int length = (int)strcspn(p, ",");
 
 		if (*p != '/')
-			return skv_fail(err, SKV_E_INVALID, "hf3fs_base_path", "'%.*s' does not begin with /", length, p);
+			return skv_fail(err, SKV_E_INVALID, "hf3fs_base_path",
+					"'%.*s' does not begin with /", length, p);
 		if (n > 0 && (strncmp(p, mount_point, n) != 0 || (p[n] != '/' && (int)n < length)))
-			return skv_fail(err, SKV_E_INVALID, "hf3fs_base_path", "%.*s does not lie below hf3fs_mount_point %s",
-					length, p, mount_point);
+			return skv_fail(err, SKV_E_INVALID, "hf3fs_base_path",
+					"%.*s does not lie below hf3fs_mount_point %s", length, p,
+					mount_point);
 	}
 	return SKV_OK;
 }
@@ -363,11 +403,13 @@ int skv_options_check(const struct slabkv_options *o, struct skv_error *err)
 		if (is_text(r->kind) || r->kind == BOOLEAN || r->alias || r->at[0] == NONE)
 			continue;
 		if (!in_range(r, load(r, o)) &&
-		    !((r->at[0] == AT(async_threads) || r->at[0] == AT(async_in_flight)) && load(r, o) == 0))
+		    !((r->at[0] == AT(async_threads) || r->at[0] == AT(async_in_flight)) &&
+		      load(r, o) == 0))
 			return refuse(r, err);
 	}
 	if (o->hf3fs_numa_id > skv_numa_last())
-		return skv_fail(err, SKV_E_INVALID, "hf3fs_numa_id", "-1..%d on this machine", skv_numa_last());
+		return skv_fail(err, SKV_E_INVALID, "hf3fs_numa_id", "-1..%d on this machine",
+				skv_numa_last());
 	if (o->hf3fs_mount_point && strlen(o->hf3fs_mount_point) > 255)
 		return skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "at most 255 bytes");
 	return check_bases(o, err);

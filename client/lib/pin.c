@@ -1,5 +1,5 @@
 /*
- * pin.c - pins: set, ended, listed. No state; any thread.
+ * pin.c - pins: set, remove, list. Stateless; any thread.
  */
 #include "client.h"
 #include "paths.h"
@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert((int)SLABKV_PIN_SOFT == (int)SKV_PIN_SOFT && (int)SLABKV_PIN_HARD == (int)SKV_PIN_HARD, "kinds");
+_Static_assert((int)SLABKV_PIN_SOFT == (int)SKV_PIN_SOFT &&
+		       (int)SLABKV_PIN_HARD == (int)SKV_PIN_HARD,
+	       "kinds");
 
-/* One call below an instance: what it asks, and its answer. */
+/* One call on an instance: its request and its answer. */
 struct exchange {
 	struct skv_arena arena;
 	struct skv_key_input keys;
@@ -21,16 +23,21 @@ struct exchange {
 
 static int bad_answer(struct skv_error *err, const char *op)
 {
-	return skv_fail(err, SKV_E_INTERNAL, NULL, "%s: the manager's answer does not match the request", op);
+	return skv_fail(err, SKV_E_INTERNAL, NULL,
+			"%s: the manager's answer does not match the request", op);
 }
 
 /* `write` puts the body for the codec of the moment. */
-static int post(struct slabkv *kv, const char *op, const char *format, const char *instance, struct exchange *x,
-		void (*write)(const struct skv_v1_codec *codec, struct skv_buf *out, const struct exchange *x),
+static int post(struct slabkv *kv, const char *op, const char *format, const char *instance,
+		struct exchange *x,
+		void (*write)(const struct skv_v1_codec *codec, struct skv_buf *out,
+			      const struct exchange *x),
 		struct skv_error *err) __attribute__((format(printf, 3, 0)));
 
-static int post(struct slabkv *kv, const char *op, const char *format, const char *instance, struct exchange *x,
-		void (*write)(const struct skv_v1_codec *codec, struct skv_buf *out, const struct exchange *x),
+static int post(struct slabkv *kv, const char *op, const char *format, const char *instance,
+		struct exchange *x,
+		void (*write)(const struct skv_v1_codec *codec, struct skv_buf *out,
+			      const struct exchange *x),
 		struct skv_error *err)
 {
 	char path[SKV_PATH_MAX];
@@ -49,8 +56,8 @@ static int post(struct slabkv *kv, const char *op, const char *format, const cha
 	return rc;
 }
 
-static int begin(struct exchange *x, struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		 struct skv_error *err)
+static int begin(struct exchange *x, struct slabkv *kv, const char *instance,
+		 const struct slabkv_keys *keys, struct skv_error *err)
 {
 	int rc = skv_enter(kv, err);
 
@@ -69,26 +76,29 @@ static int end(struct exchange *x, struct slabkv_error *err, const struct skv_er
 	return skv_result_fail(err, e, rc);
 }
 
-static void write_pin(const struct skv_v1_codec *codec, struct skv_buf *out, const struct exchange *x)
+static void write_pin(const struct skv_v1_codec *codec, struct skv_buf *out,
+		      const struct exchange *x)
 {
 	codec->write_pin_req(out, &x->pin, &x->keys);
 }
 
-int slabkv_pin(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, enum slabkv_pin_kind kind,
-		uint64_t ttl_ms, uint32_t *pinned, bool *missing, struct slabkv_error *err)
+int slabkv_pin(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+	       enum slabkv_pin_kind kind, uint64_t ttl_ms, uint32_t *pinned, bool *missing,
+	       struct slabkv_error *err)
 {
 	struct skv_pin_res res = { 0 };
 	struct skv_error e = { 0 };
 	struct exchange x;
 	int rc = begin(&x, kv, instance, keys, &e);
 
-	x.pin = (struct skv_pin_req){ .kind = (enum skv_pin_kind)kind, .ttl_ms = ttl_ms };
+	x.pin = (struct skv_pin_req){ .hard = kind == SLABKV_PIN_HARD, .ttl_ms = ttl_ms };
 	if (rc == SKV_OK && kind != SLABKV_PIN_SOFT && kind != SLABKV_PIN_HARD)
 		rc = skv_fail(&e, SKV_E_INVALID, "kind", "soft or hard");
 	if (rc == SKV_OK)
 		rc = post(kv, "pin", SKV_PATH_PIN, instance, &x, write_pin, &e);
 	if (rc == SKV_OK)
-		rc = x.answer.codec->read_pin_res(&(struct skv_v1_in){ .arena = &x.arena }, (const char *)x.answer.body.data,
+		rc = x.answer.codec->read_pin_res(&(struct skv_v1_in){ .arena = &x.arena },
+						  (const char *)x.answer.body.data,
 						  x.answer.body.len, &res, &e);
 	if (rc == SKV_OK && (res.n_keys != keys->n || res.pinned > keys->n))
 		rc = bad_answer(&e, "pin");
@@ -99,37 +109,42 @@ int slabkv_pin(struct slabkv *kv, const char *instance, const struct slabkv_keys
 	return end(&x, err, &e, rc);
 }
 
-static void write_unpin(const struct skv_v1_codec *codec, struct skv_buf *out, const struct exchange *x)
+static void write_unpin(const struct skv_v1_codec *codec, struct skv_buf *out,
+			const struct exchange *x)
 {
 	codec->write_unpin_req(out, &x->unpin, &x->keys);
 }
 
-int slabkv_unpin(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, uint64_t *unpinned,
-		  struct slabkv_error *err)
+int slabkv_unpin(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		 uint64_t *unpinned, struct slabkv_error *err)
 {
 	struct skv_unpin_res res = { 0 };
 	struct skv_error e = { 0 };
 	struct exchange x;
 	int rc = begin(&x, kv, instance, keys, &e);
 
+	x.unpin.all = !keys;
 	if (rc == SKV_OK)
 		rc = post(kv, "unpin", SKV_PATH_UNPIN, instance, &x, write_unpin, &e);
 	if (rc == SKV_OK)
-		rc = x.answer.codec->read_unpin_res(&(struct skv_v1_in){ .arena = &x.arena }, (const char *)x.answer.body.data,
+		rc = x.answer.codec->read_unpin_res(&(struct skv_v1_in){ .arena = &x.arena },
+						    (const char *)x.answer.body.data,
 						    x.answer.body.len, &res, &e);
 	if (rc == SKV_OK && unpinned)
 		*unpinned = res.unpinned;
 	return end(&x, err, &e, rc);
 }
 
-/* ---- the list ------------------------------------------------------------------------------------ */
+/* ---- the list -------------------------------------------------------------------------------- */
 
-static int read_pins(struct slabkv_pins *out, const struct skv_answer *answer, struct skv_error *err)
+static int read_pins(struct slabkv_pins *out, const struct skv_answer *answer,
+		     struct skv_error *err)
 {
 	struct skv_v1_in in = { .arena = skv_result_arena(out) };
 	struct slabkv_pin_info *v;
 	struct skv_pins_res res = { 0 };
-	int rc = answer->codec->read_pins_res(&in, (const char *)answer->body.data, answer->body.len, &res, err);
+	int rc = answer->codec->read_pins_res(&in, (const char *)answer->body.data,
+					      answer->body.len, &res, err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -137,14 +152,15 @@ static int read_pins(struct slabkv_pins *out, const struct skv_answer *answer, s
 	if (!v)
 		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < res.n; i++)
-		v[i] = (struct slabkv_pin_info){ { res.key[i].hi, res.key[i].lo }, (enum slabkv_pin_kind)res.kind[i],
-						  res.ttl_ms[i] };
+		v[i] = (struct slabkv_pin_info){ { res.key[i].hi, res.key[i].lo },
+						 (enum slabkv_pin_kind)res.kind[i],
+						 res.ttl_ms[i] };
 	*out = (struct slabkv_pins){ .n = res.n, .v = v, .v_size = sizeof *v, .next = res.next };
 	return SKV_OK;
 }
 
-int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor, const struct slabkv_pins **out,
-		 struct slabkv_error *err)
+int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor,
+		const struct slabkv_pins **out, struct slabkv_error *err)
 {
 	struct slabkv_pins *pins = skv_result_new(sizeof *pins);
 	struct skv_answer answer = { 0 };
@@ -157,7 +173,8 @@ int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor, const 
 		rc = skv_model_name_check(instance, "instance", &e);
 
 	if (rc == SKV_OK) {
-		snprintf(path, sizeof path, SKV_PATH_PINS, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor);
+		snprintf(path, sizeof path, SKV_PATH_PINS,
+			 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor);
 		do {
 			c.codec = kv->codec;
 			rc = skv_call_do(kv, &c, &answer, &e);

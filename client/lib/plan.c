@@ -1,5 +1,5 @@
 /*
- * plan.c - merges neighbouring slots into runs (see plan.h).
+ * plan.c - merges adjacent slots into runs (see plan.h).
  *
  * A run ends where the file changes, where there is a gap (slots with padding after their bytes),
  * or at SKV_RUN_IOV buffers. Gaps are not read over: reading bytes nobody asked for costs
@@ -77,7 +77,8 @@ int skv_plan_make(struct skv_piece *pieces, uint32_t n, struct skv_arena *a, str
 		run->n_iov++;
 		run->length += piece->length;
 		SKV_CHECK(run->n_iov <= SKV_RUN_IOV && run->length >= piece->length);
-		SKV_CHECK(piece->run_at + piece->length == run->length && piece->offset == run->offset + piece->run_at);
+		SKV_CHECK(piece->run_at + piece->length == run->length &&
+			  piece->offset == run->offset + piece->run_at);
 	}
 	return SKV_OK;
 }
@@ -87,7 +88,8 @@ void skv_plan_settle(const struct skv_plan *plan)
 	for (uint32_t i = 0; i < plan->n_order; i++) {
 		struct skv_piece *piece = plan->order[i];
 		const struct skv_io_run *run = &plan->runs[piece->run];
-		bool sound = SKV_CHECK(piece->run < plan->n_runs) && SKV_CHECK(run->done <= run->length) &&
+		bool sound = SKV_CHECK(piece->run < plan->n_runs) &&
+			     SKV_CHECK(run->done <= run->length) &&
 			     SKV_CHECK(piece->run_at + piece->length <= run->length);
 		uint64_t moved = run->done > piece->run_at ? run->done - piece->run_at : 0;
 

@@ -1,6 +1,6 @@
 /*
- * plan.h - from pieces (one spec of one block, at its location, with its buffer) to runs: pieces
- * that lie side by side in a file become one I/O. Pure: no I/O, no lock, no state.
+ * plan.h - from pieces (one spec of one block, at its location, with its buffer) to runs: adjacent
+ * pieces in a file become one I/O. Pure: no I/O, no lock, no state.
  */
 #ifndef SKV_CLIENT_PLAN_H
 #define SKV_CLIENT_PLAN_H
@@ -19,25 +19,28 @@ struct skv_piece {
 	uint64_t offset;
 	uint64_t length;
 	void *data;
-	int status;        /* in: SKV_OK = take part. out: of the I/O */
+	int status;        /* in: SKV_OK = include it. out: result of the I/O */
 	uint64_t done;     /* in: 0. out: leading bytes moved */
 	uint64_t ended_ms; /* out */
-	uint32_t run;      /* which run moves it; set by skv_plan_make */
-	uint64_t run_at;   /* where in the run it begins */
+	bool prove;        /* in: the checksum of its bytes is wanted (transfer.c) */
+	bool summed;       /* `sum` is that of all its bytes */
+	uint64_t sum;
+	uint32_t run;      /* its run; set by skv_plan_make */
+	uint64_t run_at;   /* its offset within the run */
 };
 
 struct skv_plan {
-	struct skv_piece **order; /* pieces that take part, by file and offset */
+	struct skv_piece **order; /* included pieces, by file and offset */
 	uint32_t n_order;
 	struct skv_io_run *runs;
 	uint32_t n_runs;
 };
 
-/* Builds the runs. Pieces whose status is not SKV_OK, and those that are whole, stay out; of two pieces that share a byte the
- * later one is refused (SKV_E_CORRUPT): a manager that says so is not to be believed. Memory from
- * `a`. SKV_E_NOMEM. */
+/* Builds the runs. Pieces whose status is not SKV_OK, and complete ones, are left out; of two
+ * overlapping pieces the later one is refused (SKV_E_CORRUPT), because a manager that returns such
+ * locations cannot be trusted. Allocates from `a`. SKV_E_NOMEM. */
 int skv_plan_make(struct skv_piece *pieces, uint32_t n, struct skv_arena *a, struct skv_plan *out);
-/* After the I/O: gives each piece its share of its run's result. A piece is whole when done ==
+/* After the I/O: distributes each run's result to its pieces. A piece is complete if done ==
  * length. */
 void skv_plan_settle(const struct skv_plan *plan);
 

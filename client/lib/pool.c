@@ -33,7 +33,7 @@ struct slabkv_pool {
 	struct skv_mutex lock;          /* protects what follows */
 	struct skv_cond freed;
 	struct buffer *buffers; /* [n_buffers] */
-	uint32_t *stack;        /* [n_buffers]: the free ones; the one used last is taken first */
+	uint32_t *stack;        /* [n_buffers]: the free ones, last in, first out */
 	uint32_t n_free;
 	uint32_t n_leaving;
 	uint32_t attached; /* handles */
@@ -52,7 +52,8 @@ void slabkv_pool_options_init(struct slabkv_pool_options *o, size_t size)
 static int check(const struct slabkv_pool_options *o, uint64_t stride, struct skv_error *err)
 {
 	if (o->kind == SLABKV_MEMORY_DEVICE)
-		return skv_fail(err, SKV_E_UNSUPPORTED, "kind", "no memory of accelerators yet");
+		return skv_fail(err, SKV_E_UNSUPPORTED, "kind",
+				"accelerator memory is not supported yet");
 	if (o->kind != SLABKV_MEMORY_HOST && o->kind != SLABKV_MEMORY_SHARED)
 		return skv_fail(err, SKV_E_INVALID, "kind", "host or shared");
 	if (o->buffer_bytes < 1 || stride < o->buffer_bytes)
@@ -233,7 +234,8 @@ int slabkv_pool_get(struct slabkv_pool *pool, uint32_t timeout_ms, struct slabkv
 	if (pool->n_free > 0) {
 		uint32_t i = pool->stack[--pool->n_free];
 
-		SKV_CHECK(i < pool->fixed.n_buffers && pool->buffers[i].state == FREE && pool->buffers[i].pins == 0);
+		SKV_CHECK(i < pool->fixed.n_buffers && pool->buffers[i].state == FREE &&
+			  pool->buffers[i].pins == 0);
 		pool->buffers[i].state = OUT;
 		buf->data = (char *)pool->fixed.base + (size_t)i * pool->fixed.stride;
 		buf->size = pool->fixed.buffer_bytes;
@@ -248,7 +250,7 @@ static void free_locked(struct slabkv_pool *pool, uint32_t i)
 	if (!SKV_CHECK(skv_mutex_held(&pool->lock)) ||
 	    !SKV_CHECK(pool->buffers[i].state != FREE && pool->buffers[i].pins == 0) ||
 	    !SKV_CHECK(pool->n_free < pool->fixed.n_buffers))
-		return; /* rather lost than given out twice */
+		return; /* better lost than handed out twice */
 	pool->buffers[i].state = FREE;
 	pool->stack[pool->n_free++] = i;
 	skv_cond_signal(&pool->freed);
@@ -260,8 +262,8 @@ int slabkv_pool_put(struct slabkv_pool *pool, void *data)
 	uint32_t i = (uint32_t)(at / pool->fixed.stride);
 	int rc = SLABKV_E_INVALID;
 
-	if (skv_is_foreign(pool->pid, NULL) || (uintptr_t)data < (uintptr_t)pool->fixed.base || at >= pool->length ||
-	    at % pool->fixed.stride)
+	if (skv_is_foreign(pool->pid, NULL) || (uintptr_t)data < (uintptr_t)pool->fixed.base ||
+	    at >= pool->length || at % pool->fixed.stride)
 		return rc;
 	skv_mutex_lock(&pool->lock);
 	if (pool->buffers[i].state == OUT) {

@@ -67,7 +67,7 @@ static void advance(struct iovec **iov, int *n_iov, uint64_t n)
 	}
 }
 
-static void move(struct skv_io_run *r, vector_fn fn, const struct skv_deadline *by)
+static void move(struct skv_io_run *r, vector_fn fn, const struct skv_io_call *by)
 {
 	struct iovec *iov = r->iov;
 	int n_iov = r->n_iov;
@@ -93,7 +93,7 @@ static void move(struct skv_io_run *r, vector_fn fn, const struct skv_deadline *
 }
 
 static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		      const struct skv_deadline *by)
+		      const struct skv_io_call *by)
 {
 	(void)e;
 	for (uint32_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
 }
 
 static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		       const struct skv_deadline *by)
+		       const struct skv_io_call *by)
 {
 	(void)e;
 	for (uint32_t i = 0; i < n; i++)

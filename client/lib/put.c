@@ -1,5 +1,6 @@
 /*
- * put.c - slabkv_put: start, checksum, write, sync, finish. No state; any thread.
+ * put.c - slabkv_put: start, write and checksum at once, sync, finish. No state; any thread.
+ * What is more than the manager takes in one session goes in several, one after the other.
  *
  * Law: nothing is submitted after the session's deadline (the engine checks before each
  * submission), and finish names exactly the blocks whose every byte was written and synced. Since
@@ -9,8 +10,6 @@
 #include "client.h"
 
 #include <string.h>
-
-#include <skv/hash.h>
 
 struct put {
 	struct slabkv *kv;
@@ -64,20 +63,22 @@ static void add_pieces(struct put *p)
 		p->mask[row++] = true;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (location(p, b, s)->length > 0)
-				skv_transfer_add(&p->t, b, s, location(p, b, s), block(p, b), true);
+				skv_transfer_add(&p->t, b, s, location(p, b, s), block(p, b), true,
+						 p->checksums);
 	}
 }
 
 static void add_checksums(struct put *p)
 {
 	for (uint32_t i = 0; p->checksums && i < p->t.n_pieces; i++) {
-		const struct skv_piece *piece = &p->t.pieces[i];
+		struct skv_piece *piece = &p->t.pieces[i];
+		uint32_t row = p->row[piece->block];
 
-		if (!SKV_CHECK(p->row[piece->block] < p->answer.res.n_write && piece->spec < p->answer.res.n_specs))
+		if (!SKV_CHECK(row < p->answer.res.n_write && piece->spec < p->answer.res.n_specs))
 			continue;
-		if (piece->status == SKV_OK)
-			p->checksums[(size_t)p->row[piece->block] * p->answer.res.n_specs +
-				     piece->spec] = skv_checksum(piece->data, piece->length);
+		if (piece->status == SKV_OK && piece->done == piece->length)
+			p->checksums[(size_t)row * p->answer.res.n_specs + piece->spec] =
+				skv_transfer_sum(piece);
 	}
 }
 
@@ -91,7 +92,8 @@ static uint32_t settle_pieces(struct put *p)
 
 		if (piece->status == SKV_OK && piece->done == piece->length)
 			continue;
-		SKV_CHECK(piece->done <= piece->length && p->row[piece->block] < p->answer.res.n_write);
+		SKV_CHECK(piece->done <= piece->length &&
+			  p->row[piece->block] < p->answer.res.n_write);
 		p->mask[p->row[piece->block]] = false;
 		block(p, piece->block)->why = piece->status ? piece->status : SKV_E_IO;
 	}
@@ -121,14 +123,20 @@ static int finish(struct put *p, uint32_t whole, struct skv_error *err)
 	if (rc == SKV_OK && done.committed != whole)
 		rc = skv_fail(&e, SKV_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
 			      done.committed, whole);
-	*err = rc == SKV_OK ? p->t.first : e; /* single blocks that failed are told, too */
+	*err = rc == SKV_OK ? p->t.first : e; /* single blocks that failed are reported, too */
 	return rc;
+}
+
+static uint64_t counted(const struct slabkv_io *io)
+{
+	return io->done + io->exists + io->busy + io->not_admitted + io->failed;
 }
 
 /* Results of all blocks; `rc` is how the session ended. */
 static void settle_blocks(struct put *p, int rc)
 {
 	const struct skv_start_res *res = &p->answer.res;
+	uint64_t before = counted(p->io);
 
 	for (uint32_t b = 0; b < res->n_keys; b++) {
 		struct slabkv_block *to = block(p, b);
@@ -139,6 +147,9 @@ static void settle_blocks(struct put *p, int rc)
 		} else if (res->outcome[b] == SKV_START_BUSY) {
 			to->result = SLABKV_BUSY;
 			p->io->busy++;
+		} else if (res->outcome[b] == SKV_START_NOT_ADMITTED) {
+			to->result = SLABKV_NOT_ADMITTED;
+			p->io->not_admitted++;
 		} else if (rc == SKV_OK && p->mask[p->row[b]]) {
 			to->result = SLABKV_WRITTEN;
 			p->io->done++;
@@ -150,14 +161,14 @@ static void settle_blocks(struct put *p, int rc)
 			p->io->failed++;
 		}
 	}
-	SKV_CHECK(p->io->done + p->io->exists + p->io->busy + p->io->failed == res->n_keys);
-	p->io->ios = p->t.ios;
+	SKV_CHECK(counted(p->io) - before == res->n_keys);
+	p->io->ios += p->t.ios;
 }
 
 /* Everything between start and the end of the session. */
 static int write_session(struct put *p, struct skv_arena *a, struct skv_error *err)
 {
-	struct skv_deadline by = { p->kv->clock, p->answer.submit_until_ms };
+	struct skv_io_call by = { .clock = p->kv->clock, .at_ms = p->answer.submit_until_ms };
 	uint64_t pieces;
 	uint32_t whole;
 	int rc = allocate(p, a, &pieces);
@@ -172,10 +183,11 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	}
 	if (rc != SKV_OK)
 		return skv_fail(err, rc, NULL, "out of memory");
+	skv_transfer_run(&p->t, &by);
 	add_checksums(p);
-	skv_transfer_run(&p->t, true, &by);
 	skv_transfer_sync(&p->t);
-	if (skv_is_broken(p->kv, err)) /* nobody knows what was written: nothing is committed, the slots rest */
+	/* unknown what was written: nothing is committed, the slots rest */
+	if (skv_is_broken(p->kv, err))
 		return SKV_E_INTERNAL;
 	whole = settle_pieces(p);
 	if (whole > 0)
@@ -197,14 +209,100 @@ static int put_blocks(struct put *p, const char *instance, const struct slabkv_k
 		return SKV_OK;
 	}
 	rc = write_session(p, a, err);
-	if (rc == SKV_E_NOMEM) /* the slots come back now, not at the deadline; but not those that a write may still reach */
+	/* release the slots now, not at the deadline, except those that a write may still reach */
+	if (rc == SKV_E_NOMEM)
 		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
 	settle_blocks(p, rc);
 	skv_transfer_end(&p->t);
 	return rc;
 }
 
-static void fail_all(struct slabkv_block *blocks, size_t block_size, const struct slabkv_keys *keys, int why)
+/* Keys from the `at`th on, in the same memory, without a parent. */
+static struct slabkv_keys keys_from(const struct slabkv_keys *keys, uint32_t at, uint32_t n)
+{
+	struct slabkv_keys part = { .size = sizeof part, .form = keys->form, .n = n, .v = keys->v };
+
+	SKV_CHECK(n >= 1 && at + n <= keys->n);
+	switch (keys->form) {
+	case SLABKV_KEYS_STRING:
+		part.v.strings += at;
+		break;
+	case SLABKV_KEYS_INT:
+		part.v.ints += at;
+		break;
+	case SLABKV_KEYS_WIDE:
+		part.v.wide += at;
+		break;
+	case SLABKV_KEYS_BYTES:
+		part.v.bytes += (size_t)16 * at;
+		break;
+	case SLABKV_KEYS_TEXT:
+		part.offsets = keys->offsets + at;
+		break;
+	}
+	return part;
+}
+
+/* Says why of blocks that failed with the call, not by themselves. */
+static void fail_rest(struct slabkv_block *blocks, size_t block_size, uint32_t n, int rc)
+{
+	for (uint32_t i = 0; rc != SKV_OK && i < n; i++) {
+		struct slabkv_block *b = skv_block_at(blocks, block_size, i);
+
+		if (b->result == SLABKV_FAILED && !b->why)
+			b->why = rc;
+	}
+}
+
+/* What follows a block that was not admitted is not either. */
+static void refuse_all(const struct put *p, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		skv_block_at(p->blocks, p->block_size, i)->result = SLABKV_NOT_ADMITTED;
+	p->io->not_admitted += n;
+}
+
+/* In one session, or, where that is too much for the manager, in halves: a group allows only so
+ * many bytes of its capacity at a time. */
+static int put_parts(const struct put *whole, const char *instance, const struct slabkv_keys *keys,
+		     const struct slabkv_put_options *o, struct skv_arena *a,
+		     struct skv_error *err)
+{
+	bool chain = !o || !SKV_HAS(o, independent) || !o->independent;
+	struct put p = *whole;
+	struct skv_error later = { 0 };
+	struct slabkv_keys first, rest, last;
+	uint32_t half;
+	int rc = put_blocks(&p, instance, keys, o, a, err);
+
+	if (rc != SKV_E_TOO_LARGE || keys->n < 2 || keys->n > SLABKV_MAX_KEYS)
+		return rc;
+	*err = (struct skv_error){ 0 };
+	half = keys->n / 2;
+	first = keys_from(keys, 0, half);
+	first.parent = keys->parent;
+	rest = keys_from(keys, half, keys->n - half);
+	last = keys_from(keys, half - 1, 1);
+	rest.parent = chain ? &last : NULL;
+	rc = put_parts(whole, instance, &first, o, a, err);
+	if (rc != SKV_OK)
+		return rc;
+	p = *whole;
+	p.blocks = skv_block_at(whole->blocks, whole->block_size, half);
+	if (chain && skv_block_at(whole->blocks, whole->block_size, half - 1)->result ==
+			     SLABKV_NOT_ADMITTED) {
+		refuse_all(&p, rest.n);
+		return SKV_OK;
+	}
+	rc = put_parts(&p, instance, &rest, o, a, &later);
+	fail_rest(p.blocks, p.block_size, rest.n, rc);
+	if (err->status == SKV_OK)
+		*err = later;
+	return SKV_OK; /* the first ones were stored */
+}
+
+static void fail_all(struct slabkv_block *blocks, size_t block_size, const struct slabkv_keys *keys,
+		     int why)
 {
 	for (uint32_t b = 0; keys && b < keys->n; b++) {
 		skv_block_at(blocks, block_size, b)->result = SLABKV_FAILED;
@@ -213,8 +311,8 @@ static void fail_all(struct slabkv_block *blocks, size_t block_size, const struc
 }
 
 int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
-		   const struct slabkv_put_options *o, struct slabkv_block *blocks, size_t block_size,
-		   struct slabkv_io *io, struct skv_error *err)
+		   const struct slabkv_put_options *o, struct slabkv_block *blocks,
+		   size_t block_size, struct slabkv_io *io, struct skv_error *err)
 {
 	struct put p = { .kv = kv, .blocks = blocks, .block_size = block_size, .io = io };
 	struct skv_arena a;
@@ -225,12 +323,10 @@ int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 	skv_arena_init(&a);
 	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
-		rc = put_blocks(&p, instance, keys, o, &a, err);
+		rc = put_parts(&p, instance, keys, o, &a, err);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
-	for (uint32_t b = 0; rc != SKV_OK && keys && b < keys->n; b++)
-		if (block(&p, b)->result == SLABKV_FAILED && !block(&p, b)->why)
-			block(&p, b)->why = rc;
+	fail_rest(blocks, block_size, keys ? keys->n : 0, rc);
 	return rc;
 }
 

@@ -91,7 +91,8 @@ static bool lookup_fits(const struct skv_lookup_res *res, const struct skv_looku
 			continue;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (res->loc[(size_t)k * res->n_specs + s].file >= res->files.n ||
-			    res->loc[(size_t)k * res->n_specs + s].length == 0) /* nobody asked for parts of blocks */
+			    res->loc[(size_t)k * res->n_specs + s].length == 0)
+			    /* no caller asked for parts of blocks */
 				return false;
 	}
 	return true;
@@ -111,7 +112,8 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 
 	if (!order)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	snprintf(path, sizeof path, SKV_PATH_LOOKUP, skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
+	snprintf(path, sizeof path, SKV_PATH_LOOKUP,
+		 skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
@@ -122,7 +124,8 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 		rc = answer.codec->read_lookup_res(&in, (const char *)answer.body.data,
 						 answer.body.len, &out->res, err);
 	if (rc == SKV_OK && (!lookup_fits(&out->res, req, keys->n) ||
-			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs, req->n_specs, order, &out->buffer)))
+			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs,
+					      req->n_specs, order, &out->buffer)))
 		rc = bad_answer(err, c.op);
 	out->valid_until_ms = answer.sent_ms + out->res.lease_ms;
 	skv_buf_destroy(&answer.body);
@@ -132,7 +135,8 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 
 static enum skv_lookup_mode mode_of(enum slabkv_mode m)
 {
-	static const enum skv_lookup_mode modes[] = { [SLABKV_PREFIX] = SKV_LOOKUP_PREFIX, [SLABKV_BATCH] = SKV_LOOKUP_BATCH,
+	static const enum skv_lookup_mode modes[] = { [SLABKV_PREFIX] = SKV_LOOKUP_PREFIX,
+						      [SLABKV_BATCH] = SKV_LOOKUP_BATCH,
 						      [SLABKV_WINDOW] = SKV_LOOKUP_WINDOW,
 						      [SLABKV_TRAILING] = SKV_LOOKUP_TRAILING };
 
@@ -167,10 +171,11 @@ int skv_query_lookup(struct slabkv *kv, const char *instance, const struct slabk
 	return rc == SKV_OK ? lookup_call(kv, &req, &input, a, out, err) : rc;
 }
 
-int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, struct skv_arena *a,
-		     const bool **hit, struct skv_error *err)
+int skv_blocks_exist(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		     struct skv_arena *a, const bool **hit, struct skv_error *err)
 {
-	static const struct slabkv_lookup_options each = { .size = sizeof each, .mode = SLABKV_BATCH };
+	static const struct slabkv_lookup_options each = { .size = sizeof each,
+							   .mode = SLABKV_BATCH };
 	struct skv_lookup_answer answer;
 	int rc = skv_query_lookup(kv, instance, keys, &each, a, &answer, err);
 
@@ -200,7 +205,8 @@ static int delete_blocks(struct slabkv *kv, const char *instance, const struct s
 		rc = skv_keys_input(keys, "keys", a, &input, err);
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(path, sizeof path, SKV_PATH_DELETE, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
+	snprintf(path, sizeof path, SKV_PATH_DELETE,
+		 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
@@ -215,8 +221,8 @@ static int delete_blocks(struct slabkv *kv, const char *instance, const struct s
 	return rc;
 }
 
-int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys, uint32_t *deleted,
-		      struct skv_error *err)
+int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		      uint32_t *deleted, struct skv_error *err)
 {
 	struct skv_delete_res res = { 0 };
 	struct skv_arena a;

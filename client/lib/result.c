@@ -1,5 +1,5 @@
 /*
- * result.c - memory of results, and the translation of errors at the edge of the library.
+ * result.c - memory of results, and conversion of internal errors to public ones.
  *
  * A result is one allocation: an arena, then the public struct. What the struct points to lives in
  * the arena, so that slabkv_free releases everything at once. No shared state.
@@ -63,10 +63,11 @@ void slabkv_free(const void *result)
 	skv_free(h);
 }
 
-/* Only what slabkv.h names comes out. */
+/* Only fields that slabkv.h names are returned. */
 static int documented(int status)
 {
-	return SKV_CHECK(status <= SLABKV_OK && status >= SLABKV_E_MISMATCH) ? status : SKV_E_INTERNAL;
+	return SKV_CHECK(status <= SLABKV_OK && status >= SLABKV_E_MISMATCH) ? status
+									     : SKV_E_INTERNAL;
 }
 
 int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int status)
@@ -90,12 +91,14 @@ int skv_result_fail(struct slabkv_error *out, const struct skv_error *err, int s
 	return status;
 }
 
-int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size, const struct slabkv_io *io,
-		     struct skv_error *err)
+int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size,
+		     const struct slabkv_io *io, struct skv_error *err)
 {
 	if (!blocks || block_size < sizeof *blocks)
-		return skv_fail(err, SKV_E_INVALID, "blocks", "block_size is sizeof(struct slabkv_block)");
-	return !io || SKV_HAS(io, bytes) ? SKV_OK : skv_size_refuse(err, "sizeof(struct slabkv_io)");
+		return skv_fail(err, SKV_E_INVALID, "blocks",
+				"block_size is sizeof(struct slabkv_block)");
+	return !io || SKV_HAS(io, bytes) ? SKV_OK
+					 : skv_size_refuse(err, "sizeof(struct slabkv_io)");
 }
 
 void skv_io_tell(struct slabkv_io *io, const struct slabkv_io *counts)

@@ -17,7 +17,7 @@ static int bad_answer(struct skv_error *err, const char *op)
 			"%s: the manager's answer does not match the request", op);
 }
 
-/* Session ids come back from callers: they must be safe in a path. */
+/* Callers pass session ids back: they must be safe in a path. */
 static int check_session(const char *id, struct skv_error *err)
 {
 	struct skv_key k;
@@ -60,8 +60,8 @@ static int session_over(enum skv_session_state state, struct skv_error *err)
 }
 
 static int start_call(struct slabkv *kv, const struct skv_start_req *req,
-		      const struct skv_key_input *keys, const struct skv_key_input *parent,
-		      struct skv_arena *a, struct skv_start_answer *out, struct skv_error *err)
+		      const struct skv_key_input *keys, struct skv_arena *a,
+		      struct skv_start_answer *out, struct skv_error *err)
 {
 	struct skv_v1_in in = { .arena = a };
 	char path[SKV_PATH_MAX];
@@ -73,11 +73,12 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 
 	if (!order)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	snprintf(path, sizeof path, SKV_PATH_START, skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
+	snprintf(path, sizeof path, SKV_PATH_START,
+		 skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
-		c.codec->write_start_req(&body, req, keys, parent);
+		c.codec->write_start_req(&body, req, keys);
 		rc = skv_call_do(kv, &c, &answer, err);
 	} while (skv_call_again(kv, &answer));
 	if (rc == SKV_OK)
@@ -86,7 +87,8 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 	if (rc == SKV_OK && out->res.state != SKV_SESSION_OPEN)
 		rc = session_over(out->res.state, err);
 	if (rc == SKV_OK && (!start_fits(&out->res, req, keys->n) ||
-			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs, req->n_specs, order, &out->buffer)))
+			     !skv_specs_order(out->res.specs, out->res.n_specs, req->specs,
+					      req->n_specs, order, &out->buffer)))
 		rc = bad_answer(err, c.op);
 	out->submit_until_ms = answer.sent_ms + out->res.deadline_ms;
 	skv_buf_destroy(&answer.body);
@@ -122,6 +124,11 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	req.independent = o->independent;
 	if (rc == SKV_OK && !SKV_HAS(o, independent))
 		rc = skv_size_refuse(err, "sizeof");
+	if (rc == SKV_OK && SKV_HAS(o, flags)) {
+		req.selective = (o->flags & SLABKV_PUT_SELECTIVE) != 0;
+		if (o->flags & ~SLABKV_PUT_SELECTIVE)
+			rc = skv_fail(err, SKV_E_INVALID, "flags", "unknown to this version");
+	}
 	if (rc == SKV_OK && req.n_specs > SKV_MAX_SPECS)
 		rc = skv_fail(err, SKV_E_INVALID, "specs", "at most %u specs", SKV_MAX_SPECS);
 	if (rc == SKV_OK)
@@ -136,14 +143,16 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 	if (rc != SKV_OK)
 		return rc;
 	req.has_parent = before != NULL;
-	if (before)
+	if (before) {
 		same_form(&input, &parent);
+		input.parent = &parent;
+	}
 	if (!request_id) {
 		skv_random(&dice, sizeof dice);
 		skv_key_to_hex(dice, random_id);
 		req.request_id = random_id;
 	}
-	return start_call(kv, &req, &input, before ? &parent : NULL, a, out, err);
+	return start_call(kv, &req, &input, a, out, err);
 }
 
 /* One of req and abort is NULL. */
@@ -239,5 +248,6 @@ int slabkv_abort(struct slabkv *kv, const char *session, bool quiesced, struct s
 
 	int rc = skv_enter(kv, &e);
 
-	return skv_result_fail(err, &e, rc == SKV_OK ? skv_session_abort(kv, session, quiesced, &e) : rc);
+	return skv_result_fail(err, &e,
+			       rc == SKV_OK ? skv_session_abort(kv, session, quiesced, &e) : rc);
 }

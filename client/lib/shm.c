@@ -1,5 +1,5 @@
 /*
- * shm.c - named shared memory with its owner in the name.
+ * shm.c - named shared memory whose name identifies its owner.
  *
  * An object is called slabkv-NAME-NAMESPACE-PID-START: the pid namespace (its inode number), the
  * pid and the start time of its owner (field 22 of /proc/PID/stat), which together name one process
@@ -29,7 +29,7 @@ struct owner {
 	unsigned long long start;
 };
 
-/* State and start time of a process. False: the kernel does not tell. */
+/* State and start time of a process. False: not available from the kernel. */
 static bool read_process(unsigned long long pid, char *state, unsigned long long *start)
 {
 	char path[64], line[1024];
@@ -43,7 +43,7 @@ static bool read_process(unsigned long long pid, char *state, unsigned long long
 		return false;
 	ok = fgets(line, sizeof line, f) != NULL;
 	fclose(f);
-	p = ok ? strrchr(line, ')') : NULL; /* the name in between may hold anything */
+	p = ok ? strrchr(line, ')') : NULL; /* the name in between may contain any character */
 	if (!p || sscanf(p, ") %c", state) != 1)
 		return false;
 	p += 2;
@@ -93,8 +93,8 @@ static bool parse(const char *name, struct owner *o)
 	       cut_number(text, &o->space) && strlen(text) > strlen(PREFIX);
 }
 
-/* A process is called a zombie from the moment when its main thread has ended, but lives, with all its memory, as long as
- * it has another one. False also where the kernel does not tell. */
+/* A process is called a zombie from the moment when its main thread has ended, but lives, with all
+ * its memory, as long as it has another thread. False also if the kernel does not say. */
 static bool has_no_threads(unsigned long long pid)
 {
 	const struct dirent *e;
@@ -112,7 +112,7 @@ static bool has_no_threads(unsigned long long pid)
 	return only;
 }
 
-/* Only what is certain: no such process, a zombie without threads, or another process of that number. */
+/* True only when certain: no such process, a zombie without threads, or a reused process id. */
 static bool is_dead(const struct owner *o)
 {
 	unsigned long long start;

@@ -6,8 +6,12 @@
  * there, a location outside of it or an I/O error becomes the status of the pieces concerned.
  */
 #include "client.h"
+#include "node.h"
 
 #include <string.h>
+
+#include <skv/hash.h>
+#include <skv/log.h>
 
 int skv_transfer_begin(struct skv_transfer *t, struct slabkv *kv, struct skv_arena *a,
 		       const struct skv_files *files, uint64_t max)
@@ -20,7 +24,7 @@ int skv_transfer_begin(struct skv_transfer *t, struct slabkv *kv, struct skv_are
 	return t->open && t->dropped && t->why && t->pieces ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* Remembers the first thing that went wrong. */
+/* Records the first error. */
 static int note(struct skv_transfer *t, const struct skv_error *err, int status)
 {
 	if (t->first.status == SKV_OK) {
@@ -31,7 +35,8 @@ static int note(struct skv_transfer *t, const struct skv_error *err, int status)
 }
 
 void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
-		      const struct skv_location *loc, const struct slabkv_block *to, bool exact)
+		      const struct skv_location *loc, const struct slabkv_block *to, bool exact,
+		      bool prove)
 {
 	static const struct slabkv_buf none;
 	uint32_t at = t->buffer ? t->buffer[spec] : spec;
@@ -48,7 +53,8 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 				 .file_index = loc->file,
 				 .offset = loc->offset,
 				 .length = loc->length,
-				 .data = buf->data };
+				 .data = buf->data,
+				 .prove = prove };
 	if (!buf->data || buf->size < loc->length || (exact && buf->size != loc->length)) {
 		skv_fail(&e, SKV_E_INVALID, "bufs",
 			 "block %u, spec %u: a buffer of %llu bytes, not %llu", block, at,
@@ -66,22 +72,36 @@ int skv_transfer_mount(struct slabkv *kv, const char *name, const uint8_t uuid[1
 	const struct slabkv_storage_info *info = NULL;
 	int rc = skv_mount_acquire(kv->mounts, uuid, NULL, out, err);
 
-	if (rc == SKV_OK || skv_mounts_named(kv->mounts))
+	struct skv_error why;
+
+	if (rc == SKV_OK)
 		return rc;
-	rc = skv_object_storage(kv, name, &info, err);
-	if (rc != SKV_OK)
-		return rc;
-	if (info->spec->root && info->spec->root[0] == '/')
+	if (skv_object_storage(kv, name, &info, &why) != SKV_OK) {
+		if (skv_mounts_named(kv->mounts))
+			return rc; /* named directories need no manager */
+		*err = why;
+		return why.status;
+	}
+	if (strcmp(info->spec->type, "memory") == 0 && info->spec->n_fs_master > 0) {
+		const struct skv_node_at at = { info->spec->fs_master[0], kv->token, kv->http,
+						kv->rdma };
+
+		rc = skv_mount_acquire_node(kv->mounts, uuid, &at, out, err);
+	} else if (skv_mounts_named(kv->mounts)) {
+		skv_log(SKV_LOG_DEBUG, "client", "%s: in none of the named directories", name);
+	} else if (info->spec->root && info->spec->root[0] == '/') {
 		rc = skv_mount_acquire(kv->mounts, uuid, info->spec->root, out, err);
-	else
+	} else {
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage %s has no directory", name);
+	}
 	slabkv_free(info);
 	return rc;
 }
 
-/* Opens file i anew on the directory where its storage is now. The
- * directory that was known may be a mount that is gone: the first failure makes that forgotten. */
-static int prove_file(struct skv_transfer *t, uint32_t i, const uint8_t uuid[16], bool write, struct skv_error *err)
+/* Opens file i again in the directory where its storage is now. The known directory may be a mount
+ * that is gone: the first failure drops it. */
+static int prove_file(struct skv_transfer *t, uint32_t i, const uint8_t uuid[16], bool write,
+		      struct skv_error *err)
 {
 	const struct skv_file_ref *ref = &t->files->v[i];
 	struct slabkv *kv = t->kv;
@@ -115,7 +135,7 @@ static int open_file(struct skv_transfer *t, uint32_t i, bool write)
 	t->open[i] = skv_files_find(kv->files, uuid, ref->path, write);
 	if (t->open[i])
 		return SKV_OK;
-	/* The directory of this storage was not found a moment ago: do not ask once per file. */
+	/* The directory of this storage was just not found: do not ask again for each file. */
 	for (uint32_t j = 0; j < i; j++)
 		if (t->why[j] != SKV_OK && t->why[j] != SKV_PENDING &&
 		    strcmp(t->files->v[j].uuid, ref->uuid) == 0)
@@ -123,11 +143,12 @@ static int open_file(struct skv_transfer *t, uint32_t i, bool write)
 	rc = prove_file(t, i, uuid, write, &e);
 	if (rc != SKV_OK)
 		return note(t, &e, rc);
-	SKV_CHECK(t->open[i] && t->open[i]->write == write && memcmp(t->open[i]->uuid, uuid, 16) == 0);
+	SKV_CHECK(t->open[i] && t->open[i]->write == write &&
+		  memcmp(t->open[i]->uuid, uuid, 16) == 0);
 	return SKV_OK;
 }
 
-/* Gives a piece its open file, or the reason why it has none. */
+/* Gives a piece its open file, or the error why there is none. */
 static void resolve(struct skv_transfer *t, struct skv_piece *p)
 {
 	const struct skv_slab_file *f = t->open[p->file_index];
@@ -139,7 +160,7 @@ static void resolve(struct skv_transfer *t, struct skv_piece *p)
 		p->status = t->why[p->file_index];
 	} else if (!skv_files_in_bounds(f, p->offset, p->length)) {
 		skv_fail(&e, SKV_E_CORRUPT, "offset",
-			 "the manager named a place outside of slab file %s", f->path);
+			 "the manager named an offset outside slab file %s", f->path);
 		p->status = note(t, &e, SKV_E_CORRUPT);
 	} else {
 		p->file = f->file;
@@ -148,6 +169,7 @@ static void resolve(struct skv_transfer *t, struct skv_piece *p)
 
 int skv_transfer_plan(struct skv_transfer *t, bool write)
 {
+	t->write = write;
 	for (uint32_t i = 0; i < t->files->n; i++)
 		t->why[i] = SKV_PENDING; /* no piece needs it so far */
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
@@ -162,16 +184,48 @@ int skv_transfer_plan(struct skv_transfer *t, bool write)
 	return skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan);
 }
 
-/* One pass over the plan; the pieces get their results. */
-static void move(struct skv_transfer *t, bool write, const struct skv_deadline *by)
+uint64_t skv_transfer_sum(struct skv_piece *p)
 {
+	if (!p->summed)
+		p->sum = skv_checksum(p->data, p->length);
+	p->summed = true;
+	return p->sum;
+}
+
+/* What an engine does while it waits: the checksum of the next piece, as
+ * soon as its bytes are there. */
+static bool sum_next(void *ctx)
+{
+	struct skv_transfer *t = ctx;
+
+	while (t->next_sum < t->plan.n_order && !t->plan.order[t->next_sum]->prove)
+		t->next_sum++;
+	if (t->next_sum == t->plan.n_order)
+		return false;
+
+	struct skv_piece *p = t->plan.order[t->next_sum];
+
+	SKV_CHECK(p->run < t->plan.n_runs && p->status == SKV_OK);
+	if (!t->write && t->plan.runs[p->run].arrived < p->run_at + p->length)
+		return false;
+	skv_transfer_sum(p);
+	t->next_sum++;
+	return true;
+}
+
+/* One pass over the plan; the pieces get their results. */
+static void move(struct skv_transfer *t, const struct skv_io_call *until)
+{
+	struct skv_io_call by = { until->clock, until->at_ms, sum_next, t };
+
 	SKV_CHECK(t->plan.n_order <= t->n_pieces && t->plan.n_runs <= t->plan.n_order);
 	if (t->plan.n_runs == 0)
 		return;
-	if (write)
-		skv_engine_write(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
+	t->next_sum = 0;
+	if (t->write)
+		skv_engine_write(t->kv->engine, t->plan.runs, t->plan.n_runs, &by);
 	else
-		skv_engine_read(t->kv->engine, t->plan.runs, t->plan.n_runs, by);
+		skv_engine_read(t->kv->engine, t->plan.runs, t->plan.n_runs, &by);
 	skv_plan_settle(&t->plan);
 	for (uint32_t i = 0; i < t->plan.n_runs; i++) {
 		t->ios += t->plan.runs[i].ios ? t->plan.runs[i].ios : 1;
@@ -180,7 +234,7 @@ static void move(struct skv_transfer *t, bool write, const struct skv_deadline *
 }
 
 /* Opens the files anew of runs that may be tried once more. False: there are none. */
-static bool prepare_again(struct skv_transfer *t, bool write)
+static bool prepare_again(struct skv_transfer *t)
 {
 	bool any = false;
 
@@ -188,16 +242,18 @@ static bool prepare_again(struct skv_transfer *t, bool write)
 		struct skv_piece *p = t->plan.order[i];
 		uint32_t f = p->file_index;
 
-		if (!SKV_CHECK(p->run < t->plan.n_runs) || !t->plan.runs[p->run].again || p->done == p->length)
+		if (!SKV_CHECK(p->run < t->plan.n_runs) || !t->plan.runs[p->run].again ||
+		    p->done == p->length)
 			continue;
 		if (t->open[f] && t->open[f]->file == p->file) {
 			skv_files_forget(t->kv->files, t->open[f]);
 			t->dropped[f] = t->open[f];
 			t->open[f] = NULL;
-			t->why[f] = open_file(t, f, write);
+			t->why[f] = open_file(t, f, t->write);
 		}
 		p->status = SKV_OK;
 		p->done = 0;
+		p->summed &= t->write; /* the checksum of what is read again starts anew */
 		p->file = NULL;
 		resolve(t, p);
 		any |= p->status == SKV_OK;
@@ -205,13 +261,13 @@ static bool prepare_again(struct skv_transfer *t, bool write)
 	return any && skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan) == SKV_OK;
 }
 
-void skv_transfer_run(struct skv_transfer *t, bool write, const struct skv_deadline *by)
+void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by)
 {
 	struct skv_error e = { 0 };
 
-	move(t, write, by);
-	if (prepare_again(t, write))
-		move(t, write, by);
+	move(t, by);
+	if (prepare_again(t))
+		move(t, by);
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
 		struct skv_piece *p = &t->pieces[i];
 
@@ -222,7 +278,7 @@ void skv_transfer_run(struct skv_transfer *t, bool write, const struct skv_deadl
 		skv_files_forget(t->kv->files, t->open[p->file_index]);
 		if (p->status != SKV_OK && t->first.status == SKV_OK) {
 			skv_fail(&e, p->status, NULL, "%s %s at %llu: %s",
-				 write ? "writing" : "reading", t->open[p->file_index]->path,
+				 t->write ? "writing" : "reading", t->open[p->file_index]->path,
 				 (unsigned long long)p->offset, skv_status_text(p->status));
 			note(t, &e, p->status);
 		}

@@ -37,6 +37,19 @@ static void tell_locked(struct skv_uring *u, const char *what, int error)
 	u->told = true;
 }
 
+/* One entry of a ring's table of memory; what another ring has pinned is taken from that. */
+static int set_buffer_locked(struct skv_uring *u, struct skv_uring_ring *r, uint32_t at)
+{
+	const struct skv_uring_region *region = &u->regions[at];
+	const struct skv_uring_ring *from = region->base ? u->all : NULL;
+
+	SKV_CHECK(skv_mutex_held(&u->lock) && at < SKV_URING_REGIONS);
+	while (from && (from == r || from->table[at].base != region->base ||
+			from->table[at].length != region->length))
+		from = from->next;
+	return skv_uring_ring_set_buffer(r, at, region, from);
+}
+
 /* Gives a new ring the tables of the others and makes it known. */
 static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 {
@@ -47,9 +60,7 @@ static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 		tell_locked(u, "files", error);
 	if (skv_uring_ring_buffers(r) == 0) {
 		for (uint32_t i = 0; i < SKV_URING_REGIONS; i++) {
-			error = u->regions[i].base ?
-					skv_uring_ring_set_buffer(r, i, &u->regions[i]) :
-					0;
+			error = u->regions[i].base ? set_buffer_locked(u, r, i) : 0;
 			if (error)
 				tell_locked(u, "memory", error);
 		}
@@ -58,7 +69,8 @@ static void adopt_locked(struct skv_uring *u, struct skv_uring_ring *r)
 	u->all = r;
 }
 
-/* A ring that was counted is none: each waiter looks anew, for it may have been the last one to wait for. */
+/* A ring that was counted is none: each waiter looks anew, for it may have been
+ * the last one to wait for. */
 static void lost_locked(struct skv_uring *u)
 {
 	SKV_CHECK(skv_mutex_held(&u->lock));
@@ -139,10 +151,28 @@ static void give(struct skv_uring *u, struct skv_uring_ring *r)
 		skv_uring_ring_free(r);
 }
 
+/* A ring takes its time: memory that is registered is pinned for each anew. */
+static void ready(struct skv_engine *e, uint32_t calls)
+{
+	struct skv_uring *u = uring_of(e);
+
+	for (bool more = true; more;) {
+		struct skv_uring_ring *r;
+
+		skv_mutex_lock(&u->lock);
+		more = u->n_rings < calls && u->n_rings < SKV_URING_RINGS;
+		u->n_rings += more;
+		skv_mutex_unlock(&u->lock);
+		more = more && add_ring(u, &r, NULL) == SKV_OK;
+		if (more)
+			give(u, r);
+	}
+}
+
 /* ---- the engine ------------------------------------------------------------------------------ */
 
-/* From the bound on open files: the kernel wants no table larger than it, and second descriptors must
- * not use up what the first ones need. */
+/* Derived from the bound on open files: the kernel refuses a larger table, and second descriptors
+ * must not use up those that the first ones need. */
 static void set_bounds(struct skv_uring *u)
 {
 	struct rlimit l = { 0, 0 };
@@ -203,7 +233,7 @@ static int create(const struct skv_engine_options *o, struct skv_engine **out,
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* What O_DIRECT asks for, as far as the kernel tells it; a page where it does not. */
+/* The alignment that O_DIRECT needs, if the kernel reports it; else a page. */
 static void read_alignment(struct skv_uring_file *f)
 {
 	long page = sysconf(_SC_PAGESIZE);
@@ -298,8 +328,8 @@ static int open_file(struct skv_engine *e, int dirfd, const char *path, bool wri
 		skv_free(f);
 		return rc;
 	}
-	/* O_NONBLOCK was for the open alone (a pipe must not hold us up): io_uring would answer
-	 * EAGAIN instead of waiting for the disk. Others than regular files the caller refuses. */
+	/* O_NONBLOCK was only for the open (a pipe must not block us): io_uring would answer EAGAIN
+	 * instead of waiting for the disk. The caller refuses all but regular files. */
 	(void)fcntl(f->base.fd, F_SETFL, 0);
 	if (fstat(f->base.fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (f->base.fd <= uring_of(e)->max_fd)
@@ -316,7 +346,7 @@ static void close_file(struct skv_engine *e, struct skv_engine_file *file)
 	struct skv_uring *u = uring_of(e);
 
 	if (f->index != SKV_URING_NONE) {
-		/* A table keeps its files open, and with them the space of deleted ones. */
+		/* A table keeps its files open, and so the space of deleted ones allocated. */
 		skv_mutex_lock(&u->lock);
 		(void)set_everywhere_locked(u, f->index, -1, -1);
 		skv_mutex_unlock(&u->lock);
@@ -342,9 +372,9 @@ static void unmap_locked(struct skv_uring *u, void *owner)
 	for (uint32_t i = 0; i < SKV_URING_REGIONS; i++) {
 		if (!u->regions[i].base || u->regions[i].owner != owner)
 			continue;
-		for (struct skv_uring_ring *r = u->all; r; r = r->next)
-			(void)skv_uring_ring_set_buffer(r, i, &none);
 		u->regions[i] = none;
+		for (struct skv_uring_ring *r = u->all; r; r = r->next)
+			(void)set_buffer_locked(u, r, i);
 	}
 }
 
@@ -360,7 +390,7 @@ static int map_part_locked(struct skv_uring *u, const struct skv_uring_region *p
 		return ENOSPC;
 	u->regions[at] = *part;
 	for (struct skv_uring_ring *r = u->all; r; r = r->next) {
-		int error = r->fixed_buffers ? skv_uring_ring_set_buffer(r, at, part) : ENOSYS;
+		int error = r->fixed_buffers ? set_buffer_locked(u, r, at) : ENOSYS;
 
 		if (error)
 			return error;
@@ -404,7 +434,7 @@ static void unmap_memory(struct skv_engine *e, void *base)
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
 static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		      const struct skv_deadline *by)
+		      const struct skv_io_call *by)
 {
 	struct skv_uring_ring *r = take(uring_of(e));
 
@@ -417,7 +447,7 @@ static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
 }
 
 static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		       const struct skv_deadline *by)
+		       const struct skv_io_call *by)
 {
 	struct skv_uring_ring *r = take(uring_of(e));
 
@@ -441,4 +471,5 @@ const struct skv_engine_ops skv_engine_uring = {
 	.sync = sync_file,
 	.map = map_memory,
 	.unmap = unmap_memory,
+	.ready = ready,
 };

@@ -27,13 +27,14 @@ struct pump {
 	struct skv_io_run *runs;
 	uint32_t n;
 	bool write;
-	const struct skv_deadline *by;
+	const struct skv_io_call *by;
 	uint32_t run; /* where the next request is cut: run, position in it, buffer, bytes of it */
 	uint64_t at;
 	int iov;
 	size_t skip;
 	uint32_t n_free, n_ready, n_sent, n_flight; /* sent: in the ring, not yet the kernel's */
 	uint32_t strikes;
+	bool working; /* the caller has more work to do meanwhile */
 };
 
 static void stop_run(struct skv_io_run *run, uint64_t at, int status)
@@ -42,6 +43,13 @@ static void stop_run(struct skv_io_run *run, uint64_t at, int status)
 		run->done = at;
 		run->status = status;
 	}
+}
+
+static void free_slot(struct pump *p, uint32_t number)
+{
+	SKV_CHECK(p->n_free < p->r->depth);
+	p->r->slots[number].cut = false;
+	p->r->free[p->n_free++] = number;
 }
 
 static struct skv_uring_file *file_of(const struct pump *p, const struct skv_uring_slot *s)
@@ -69,7 +77,8 @@ static void fill_slot(struct pump *p, struct skv_uring_slot *s)
 {
 	const struct skv_io_run *run = &p->runs[p->run];
 
-	*s = (struct skv_uring_slot){ .run = p->run, .at = p->at, .room = s->room, .iov = s->room };
+	*s = (struct skv_uring_slot){ .run = p->run, .at = p->at, .cut = true, .room = s->room,
+				      .iov = s->room };
 	while (p->iov < run->n_iov && s->length < SKV_URING_CHUNK) {
 		const struct iovec *from = &run->iov[p->iov];
 		char *base = (char *)from->iov_base + p->skip;
@@ -105,7 +114,7 @@ static bool cut(struct pump *p, struct skv_uring_slot *s)
 			fill_slot(p, s);
 			if (s->length > 0)
 				return true;
-			stop_run(run, p->at, SKV_E_INTERNAL); /* fewer bytes in iov than told */
+			stop_run(run, p->at, SKV_E_INTERNAL); /* fewer bytes in iov than stated */
 		}
 		p->run++;
 		p->at = 0;
@@ -115,7 +124,7 @@ static bool cut(struct pump *p, struct skv_uring_slot *s)
 	return false;
 }
 
-/* Nothing more is cut; what has not been cut so far stops with `status`. */
+/* Cuts nothing more; what has not been cut yet ends with `status`. */
 static void cut_no_more(struct pump *p, int status)
 {
 	for (; p->run < p->n; p->run++) {
@@ -154,7 +163,7 @@ static void prepare(struct pump *p, uint32_t number)
 
 	if (!SKV_CHECK(sqe)) { /* the ring has an entry for each slot */
 		stop_run(&p->runs[s->run], s->at, SKV_E_INTERNAL);
-		p->r->free[p->n_free++] = number;
+		free_slot(p, number);
 		return;
 	}
 	if (fixed)
@@ -179,7 +188,7 @@ static void prepare(struct pump *p, uint32_t number)
 	p->n_flight++;
 }
 
-/* Of those that were sent the kernel has taken the first ones: keeps the others in `sent`. */
+/* The kernel has taken the first ones of those sent: keeps the others in `sent`. */
 static void forget_taken(struct pump *p)
 {
 	uint32_t left = io_uring_sq_ready(&p->r->ring);
@@ -199,11 +208,11 @@ static void give_up(struct pump *p, int status)
 		uint32_t number = p->r->ready[--p->n_ready];
 
 		stop_run(&p->runs[p->r->slots[number].run], p->r->slots[number].at, status);
-		p->r->free[p->n_free++] = number;
+		free_slot(p, number);
 	}
 	if (p->n_sent == 0)
 		return;
-	/* They stand in the submission queue: nobody may submit to this ring again. */
+	/* They are in the submission queue: this ring must not be submitted to again. */
 	p->r->broken = true;
 	while (p->n_sent > 0) {
 		const struct skv_uring_slot *s = &p->r->slots[p->r->sent[--p->n_sent]];
@@ -213,8 +222,8 @@ static void give_up(struct pump *p, int status)
 	}
 }
 
-/* One system call: submits what is prepared and waits for one completion. False: the ring cannot be
- * submitted to any more. */
+/* One system call: submits what is prepared and waits for one completion, unless there is work to
+ * do meanwhile. False: the ring can no longer be submitted to. */
 static bool enter(struct pump *p)
 {
 	struct io_uring_cqe *cqe;
@@ -222,10 +231,10 @@ static bool enter(struct pump *p)
 
 	if (p->r->broken) {
 		if (io_uring_wait_cqe(&p->r->ring, &cqe) < 0)
-			poll(NULL, 0, 1); /* what the kernel has is waited for, come what may */
+			poll(NULL, 0, 1); /* what the kernel has taken is waited for in any case */
 		return true;
 	}
-	rc = io_uring_submit_and_wait(&p->r->ring, 1);
+	rc = io_uring_submit_and_wait(&p->r->ring, p->working ? 0 : 1);
 	forget_taken(p);
 	if (rc >= 0 || rc == -EINTR) {
 		p->strikes = 0;
@@ -233,7 +242,7 @@ static bool enter(struct pump *p)
 	}
 	if (rc != -EAGAIN && rc != -EBUSY && rc != -ENOMEM)
 		return false;
-	poll(NULL, 0, 1); /* completions arrive by themselves, and free what the kernel lacks */
+	poll(NULL, 0, 1); /* completions arrive anyway, and free what the kernel lacks */
 	return ++p->strikes < STRIKES;
 }
 
@@ -247,7 +256,7 @@ static void retry(struct pump *p, uint32_t number)
 	if (s->at < p->runs[s->run].done)
 		p->r->ready[p->n_ready++] = number;
 	else
-		p->r->free[p->n_free++] = number; /* its run has stopped before it */
+		free_slot(p, number); /* its run has stopped before it */
 }
 
 static void advance(struct pump *p, struct skv_uring_slot *s, uint64_t n)
@@ -280,7 +289,7 @@ static void landed(struct pump *p, uint32_t number, int res)
 		return;
 	}
 	if ((res == -EINVAL || res == -EOPNOTSUPP) && s->direct) {
-		/* A file system that opens O_DIRECT and then has other rules than it told. */
+		/* The file opened with O_DIRECT, but direct I/O is refused. */
 		atomic_store_explicit(&file_of(p, s)->refused, true, memory_order_relaxed);
 		s->direct = false;
 		retry(p, number);
@@ -297,7 +306,24 @@ static void landed(struct pump *p, uint32_t number, int res)
 	} else {
 		stop_run(run, s->at, res < 0 ? skv_engine_status(-res) : SKV_E_INTERNAL);
 	}
-	p->r->free[p->n_free++] = number;
+	free_slot(p, number);
+}
+
+/* Requests of a run are cut in order and complete in any: all bytes before the first request in
+ * flight have arrived. */
+static void note_arrived(struct pump *p, uint32_t number)
+{
+	struct skv_io_run *run = &p->runs[number];
+	uint64_t at = p->run > number ? run->length : p->run == number ? p->at : 0;
+
+	for (uint32_t i = 0; i < p->r->depth; i++)
+		if (p->r->slots[i].cut && p->r->slots[i].run == number && p->r->slots[i].at < at)
+			at = p->r->slots[i].at;
+	if (at > run->done)
+		at = run->done;
+	if (at > run->arrived)
+		run->arrived = at;
+	SKV_CHECK(run->arrived <= run->length);
 }
 
 static void reap(struct pump *p)
@@ -309,20 +335,24 @@ static void reap(struct pump *p)
 		int res = cqe->res;
 
 		io_uring_cqe_seen(&p->r->ring, cqe);
-		if (SKV_CHECK(number < p->r->depth))
-			landed(p, number, res);
+		if (!SKV_CHECK(number < p->r->depth))
+			continue;
+		landed(p, number, res);
+		if (p->by->work && !p->write)
+			note_arrived(p, p->r->slots[number].run);
 	}
 }
 
 void skv_uring_pump(struct skv_uring_ring *r, bool write, struct skv_io_run *runs, uint32_t n,
-		    const struct skv_deadline *by)
+		    const struct skv_io_call *by)
 {
-	struct pump p = { .r = r, .runs = runs, .n = n, .write = write, .by = by };
+	struct pump p = { .r = r, .runs = runs, .n = n, .write = write, .by = by,
+			  .working = by->work };
 
 	for (uint32_t i = 0; i < n; i++)
 		runs[i].done = runs[i].length;
 	for (uint32_t i = 0; i < r->depth; i++)
-		r->free[p.n_free++] = i;
+		free_slot(&p, i);
 	for (;;) {
 		while (p.n_free > 0 && cut(&p, &r->slots[r->free[p.n_free - 1]]))
 			r->ready[p.n_ready++] = r->free[--p.n_free];
@@ -340,6 +370,7 @@ void skv_uring_pump(struct skv_uring_ring *r, bool write, struct skv_io_run *run
 			give_up(&p, SKV_E_IO);
 		}
 		reap(&p);
+		p.working = by->work && p.n_flight > 0 && by->work(by->ctx);
 	}
 	/* Every request is back, or was never the kernel's. */
 	SKV_CHECK(p.run == p.n && p.n_ready == 0);

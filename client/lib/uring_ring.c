@@ -1,5 +1,5 @@
 /*
- * uring_ring.c - one io_uring: making it, its tables of registered files and buffers.
+ * uring_ring.c - one io_uring: creation, and its tables of registered files and buffers.
  *
  * Owns nothing beside the ring it is given. Who may call what when: see struct skv_uring_ring.
  */
@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <skv/mem.h>
 
-/* Why there is no ring, so that the reader knows what to change. */
+/* Why there is no ring, with a hint what to change. */
 static int explain(int error, struct skv_error *err)
 {
 	switch (error) {
@@ -21,7 +23,7 @@ static int explain(int error, struct skv_error *err)
 				"container's seccomp profile)");
 	case ENOSYS:
 		return skv_fail(err, SKV_E_UNSUPPORTED, "engine",
-				"io_uring_setup: this kernel has none, or seccomp hides it");
+				"io_uring_setup: missing in this kernel, or blocked by seccomp");
 	case ENOMEM:
 		return skv_fail(err, SKV_E_UNSUPPORTED, "engine",
 				"io_uring_setup: no memory for a ring (RLIMIT_MEMLOCK)");
@@ -43,8 +45,10 @@ static int check_requests(struct io_uring *ring, struct skv_error *err)
 		all = io_uring_opcode_supported(probe, needed[i]);
 	io_uring_free_probe(probe);
 	return all ? SKV_OK
-		   : skv_fail(err, SKV_E_UNSUPPORTED, "engine",
-			      "io_uring: this kernel does not know every request that is needed");
+		   : skv_fail(
+			     err, SKV_E_UNSUPPORTED, "engine",
+			     "io_uring: this kernel lacks an operation that is needed: use a newer "
+			     "one, or engine posix");
 }
 
 static int make_slots(struct skv_uring_ring *r)
@@ -130,8 +134,28 @@ int skv_uring_ring_buffers(struct skv_uring_ring *r)
 	return rc < 0 ? -rc : 0;
 }
 
+/* Of liburing 2.8; by kernels before 6.13 it is refused. */
+#define CLONE_BUFFERS 30
+#define CLONE_REPLACE 2u
+struct clone_buffers {
+	__u32 from_fd, flags, from, to, n, pad[3];
+};
+
+/* The entry of another ring's table once more: its pages are not pinned again. */
+static bool clone_buffer(struct skv_uring_ring *r, uint32_t at, const struct skv_uring_ring *from)
+{
+	const struct clone_buffers c = { .from_fd = (__u32)from->ring.ring_fd,
+					 .flags = CLONE_REPLACE,
+					 .from = at,
+					 .to = at,
+					 .n = 1 };
+
+	return syscall(__NR_io_uring_register, r->ring.ring_fd, CLONE_BUFFERS, &c, 1) == 0;
+}
+
 int skv_uring_ring_set_buffer(struct skv_uring_ring *r, uint32_t at,
-			      const struct skv_uring_region *region)
+			      const struct skv_uring_region *region,
+			      const struct skv_uring_ring *from)
 {
 	const struct iovec iov = { region->base, region->length };
 	const __u64 tag = 0;
@@ -139,6 +163,10 @@ int skv_uring_ring_set_buffer(struct skv_uring_ring *r, uint32_t at,
 
 	if (!r->fixed_buffers || (!region->base && !r->table[at].base))
 		return 0;
+	if (from && clone_buffer(r, at, from)) {
+		r->table[at] = *region;
+		return 0;
+	}
 	rc = io_uring_register_buffers_update_tag(&r->ring, at, &iov, &tag, 1);
 	if (rc < 0) {
 		r->table[at] = (struct skv_uring_region){ 0 };

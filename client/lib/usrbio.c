@@ -1,14 +1,14 @@
 /*
- * usrbio.c - the engine "usrbio": block bytes over 3FS's native interface, and everything else through the
- * engine behind it.
+ * usrbio.c - the engine "usrbio": block bytes over 3FS's native interface, and everything else
+ * through the engine behind it.
  *
- * Owns the open files, the current connection and the list of memory that callers have told of. The way is
- * chosen file by file, when it is opened: on 3FS natively; on 3FS without its library through the mount, past
- * the page cache; elsewhere with the engine behind. Asked for by name, it says what is wrong instead of going
- * another way on 3FS, except for a library that is not there.
+ * Owns the open files, the current connection and the list of memory that callers have told of. The
+ * way is chosen file by file, when it is opened: on 3FS natively; on 3FS without its library
+ * through the mount, past the page cache; elsewhere with the engine behind. Asked for by name, it
+ * says what is wrong instead of going another way on 3FS, except for a library that is not there.
  *
- * Lock: skv_usrbio.lock. It protects the connection, the list of memory and the descriptors that wait. A connection
- * is made outside of it, by one thread at a time.
+ * Lock: skv_usrbio.lock. It protects the connection, the list of memory and the descriptors that
+ * wait. A connection is made outside of it, by one thread at a time.
  */
 #include "client.h"
 #include "usrbio.h"
@@ -39,10 +39,10 @@ struct reason {
 
 struct skv_usrbio {
 	struct skv_engine base;
-	struct skv_engine *plain;    /* the engine behind */
+	struct skv_engine *plain;    /* the fallback engine */
 	struct skv_hf3fs_options o;      /* fixed; texts are ours */
 	const struct skv_usrbio_lib *functions; /* a test's, or NULL */
-	bool named;                  /* asked for by name */
+	bool named;                  /* requested by name */
 	atomic_bool warned;
 	struct skv_mutex lock;       /* protects what follows */
 	struct skv_cond made;
@@ -52,14 +52,14 @@ struct skv_usrbio {
 	uint64_t retry_ms;     /* after a failure: not before (skv_now_us / 1000) */
 	struct skv_error why;  /* of the last failure; SKV_OK: none */
 	struct region regions[SKV_USRBIO_MAPPED];
-	struct reason *reasons; /* told by slabkv_engine */
-	int stale[STALE]; /* descriptors of daemons that are gone, still in the library's table */
+	struct reason *reasons; /* reported by slabkv_engine */
+	int stale[STALE]; /* descriptors of lost daemons, still in the library's table */
 	uint32_t n_stale;
 };
 
 static struct skv_usrbio *usrbio_of(struct skv_engine *e) { return (struct skv_usrbio *)e; }
 
-/* ---- the connection ------------------------------------------------------------------------------ */
+/* ---- the connection -------------------------------------------------------------------------- */
 
 static int load(struct skv_usrbio *u, const struct skv_usrbio_lib **lib, struct skv_error *err)
 {
@@ -73,18 +73,21 @@ static int load(struct skv_usrbio *u, const struct skv_usrbio_lib **lib, struct 
 }
 
 /* Without the lock. `path`: something on the mount, unless that is among the options. */
-static int make_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_conn **out, struct skv_error *err)
+static int make_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_conn **out,
+		     struct skv_error *err)
 {
 	char found[256];
 	const struct skv_usrbio_lib *lib;
 	int rc = load(u, &lib, err);
 
 	if (rc == SKV_OK)
-		rc = skv_usrbio_mount_point(lib, u->o.mount_point ? u->o.mount_point : path, found, sizeof found, err);
+		rc = skv_usrbio_mount_point(lib, u->o.mount_point ? u->o.mount_point : path, found,
+					    sizeof found, err);
 	if (rc == SKV_OK && u->o.mount_point && strcmp(found, u->o.mount_point) != 0)
-		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point", "%s is not a mount point of 3FS: that is %s",
-			      u->o.mount_point, found);
-	return rc == SKV_OK ? skv_usrbio_conn_make(lib, &u->o, &u->base.retain, found, out, err) : rc;
+		rc = skv_fail(err, SKV_E_INVALID, "hf3fs_mount_point",
+			      "%s is not a mount point of 3FS: that is %s", u->o.mount_point,
+			      found);
+	return rc == SKV_OK ? skv_usrbio_conn_make(lib, &u->o, found, out, err) : rc;
 }
 
 static void map_all(struct skv_usrbio *u, struct skv_usrbio_conn *g)
@@ -109,7 +112,8 @@ static void drop(struct skv_usrbio_conn *g)
 }
 
 /* The connection with a reference, made if there is none or it is lost. */
-static int take_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_conn **out, struct skv_error *err)
+static int take_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_conn **out,
+		     struct skv_error *err)
 {
 	struct skv_usrbio_conn *old = NULL, *fresh = NULL;
 	struct skv_error e = { 0 };
@@ -157,11 +161,11 @@ static int take_conn(struct skv_usrbio *u, const char *path, struct skv_usrbio_c
 	return rc;
 }
 
-/* ---- descriptors of daemons that are gone ----------------------------------------------------- */
+/* ---- descriptors of lost daemons ------------------------------------------------------------- */
 
-/* Descriptors whose daemon is gone cannot be taken out of the library's table: it asks the daemon first. So
- * they are kept, for their numbers must not come back; once a file of the new daemon is open, each is made
- * that file for a moment, taken out, and closed. */
+/* Descriptors of a lost daemon cannot be removed from the library's table: it asks the daemon
+ * first. So they stay open, for their numbers must not be reused; once a file of the new daemon is
+ * open, each is made a duplicate of it for a moment, removed, and closed. */
 static void clear_stale(struct skv_usrbio *u, const struct skv_usrbio_lib *lib, int alive)
 {
 	for (;;) {
@@ -231,7 +235,7 @@ static int copy_options(struct skv_usrbio *u, const struct skv_hf3fs_options *fr
 	return (from->lib && !lib) || (from->mount_point && !mount_point) ? SKV_E_NOMEM : SKV_OK;
 }
 
-/* Who asked for the native way by name hears, once, that there is none. */
+/* A caller that named the native way is warned, once, that there is none. */
 static void warn(struct skv_usrbio *u)
 {
 	struct skv_error why;
@@ -241,10 +245,11 @@ static void warn(struct skv_usrbio *u)
 	skv_mutex_lock(&u->lock);
 	why = u->why;
 	skv_mutex_unlock(&u->lock);
-	skv_log(SKV_LOG_WARN, "client", "engine usrbio: %s; files on 3FS are moved through the mount", why.message);
+	skv_log(SKV_LOG_WARN, "client",
+		"engine usrbio: %s; files on 3FS are moved through the mount", why.message);
 }
 
-/* With a mount point among the options, what is wrong with it is said now. */
+/* If a mount point is among the options, its problems are reported now. */
 static int begin(struct skv_usrbio *u, struct skv_error *err)
 {
 	struct skv_usrbio_conn *g = NULL;
@@ -260,7 +265,8 @@ static int begin(struct skv_usrbio *u, struct skv_error *err)
 	return SKV_OK;
 }
 
-int skv_usrbio_create(const struct skv_engine_options *o, bool named, struct skv_engine **out, struct skv_error *err)
+int skv_usrbio_create(const struct skv_engine_options *o, bool named, struct skv_engine **out,
+		      struct skv_error *err)
 {
 	struct skv_usrbio *u = skv_calloc(1, sizeof *u);
 	struct skv_hf3fs_options defaults;
@@ -281,7 +287,7 @@ int skv_usrbio_create(const struct skv_engine_options *o, bool named, struct skv
 	if (rc == SKV_OK)
 		rc = skv_engine_behind(o, &u->plain, &why, err);
 	if (rc == SKV_OK) {
-		u->why = why; /* of the engine behind, until there is one of our own */
+		u->why = why; /* of the fallback engine, until there is one of our own */
 		u->why.status = SKV_OK; /* not a failure of this one */
 		rc = begin(u, err);
 	}
@@ -292,12 +298,13 @@ int skv_usrbio_create(const struct skv_engine_options *o, bool named, struct skv
 	return rc;
 }
 
-static int create(const struct skv_engine_options *o, struct skv_engine **out, struct skv_error *err)
+static int create(const struct skv_engine_options *o, struct skv_engine **out,
+		  struct skv_error *err)
 {
 	return skv_usrbio_create(o, true, out, err);
 }
 
-/* Texts that have been told stay: they are few. */
+/* Texts already returned to callers are kept until the end: they are few. */
 static const char *keep_locked(struct skv_usrbio *u, const char *text)
 {
 	struct reason *r;
@@ -349,7 +356,8 @@ static void close_native(struct skv_usrbio *u, struct skv_usrbio_file *f)
 }
 
 /* Registers the file; its number may be one that the library holds for a file long closed. */
-static int register_file(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path, struct skv_error *err)
+static int register_file(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path,
+			 struct skv_error *err)
 {
 	const struct skv_usrbio_lib *lib = f->conn->lib;
 	int rc;
@@ -366,12 +374,14 @@ static int register_file(struct skv_usrbio *u, struct skv_usrbio_file *f, const 
 		rc = lib->reg_fd(other, 0);
 	}
 	if (rc > 0)
-		return skv_fail(err, SKV_E_IO, NULL, "slab file %s cannot be registered with 3FS: %s", path, strerror(rc));
+		return skv_fail(err, SKV_E_IO, NULL,
+				"slab file %s cannot be registered with 3FS: %s", path,
+				strerror(rc));
 	f->registered = f->base.fd;
 	return SKV_OK;
 }
 
-/* Where an open file lies. False: the kernel does not tell. */
+/* The path of an open file. False: not available from the kernel. */
 static bool path_of(int fd, char out[PATH_MAX])
 {
 	char link[64];
@@ -392,7 +402,8 @@ static bool lies_below(const char *path, const char *mount_point)
 }
 
 /* On failure f->base.fd is still open. */
-static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path, struct skv_error *err)
+static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path,
+		     struct skv_error *err)
 {
 	char where[PATH_MAX];
 	struct stat st;
@@ -403,10 +414,13 @@ static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char
 	rc = take_conn(u, where, &f->conn, err);
 	if (rc != SKV_OK)
 		return rc;
-	f->chunk = st.st_blksize > 0 && (st.st_blksize & (st.st_blksize - 1)) == 0 ? (uint64_t)st.st_blksize : 4096;
+	f->chunk = st.st_blksize > 0 && (st.st_blksize & (st.st_blksize - 1)) == 0
+			   ? (uint64_t)st.st_blksize
+			   : 4096;
 	rc = lies_below(where, f->conn->mount_point)
 		     ? register_file(u, f, path, err)
-		     : skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point", "slab file %s lies on another 3FS than %s", path,
+		     : skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point",
+				"slab file %s lies on another 3FS than %s", path,
 				f->conn->mount_point);
 	if (rc == SKV_OK)
 		f->kind = SKV_USRBIO_NATIVE;
@@ -415,19 +429,23 @@ static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char
 	return rc;
 }
 
-static int go_plain(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, const char *path, bool write,
-		    struct skv_error *err)
+static int go_plain(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, const char *path,
+		    bool write, struct skv_error *err)
 {
 	char where[PATH_MAX], mount_point[256];
 	int rc;
 
-	/* It would stay so in the cache of open files: a mount whose daemon is between two lives is waited for. */
+	/* The result would stay in the cache of open files, so a restarting daemon is waited
+	 * for. */
 	skv_mutex_lock(&u->lock);
-	snprintf(mount_point, sizeof mount_point, "%s", u->o.mount_point ? u->o.mount_point : u->mount_point);
+	snprintf(mount_point, sizeof mount_point, "%s",
+		 u->o.mount_point ? u->o.mount_point : u->mount_point);
 	skv_mutex_unlock(&u->lock);
 	if (path_of(f->base.fd, where) && lies_below(where, mount_point))
-		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "slab file %s lies below %s, but 3FS does not answer "
-				"for it: is its FUSE daemon mounted there?", path, mount_point);
+		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point",
+				"slab file %s lies below %s, but 3FS does not answer "
+				"for it: is its FUSE daemon mounted there?",
+				path, mount_point);
 	close(f->base.fd);
 	f->base.fd = -1;
 	f->kind = SKV_USRBIO_PLAIN;
@@ -437,8 +455,8 @@ static int go_plain(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, 
 	return rc;
 }
 
-/* Does it lie on 3FS, as far as this engine is concerned? The library is not loaded to find out, unless
- * somebody wants it. */
+/* Does this engine take it for 3FS? The library is not loaded to find out, unless the user wants
+ * it. */
 static bool is_ours(struct skv_usrbio *u, int fd)
 {
 	const char *env = getenv(SKV_USRBIO_LIB_ENV);
@@ -464,8 +482,8 @@ static bool worked(struct skv_usrbio *u)
 	return has;
 }
 
-static int open_file(struct skv_engine *e, int dirfd, const char *path, bool write, struct skv_engine_file **out,
-		     struct skv_error *err)
+static int open_file(struct skv_engine *e, int dirfd, const char *path, bool write,
+		     struct skv_engine_file **out, struct skv_error *err)
 {
 	struct skv_usrbio_file *f = skv_calloc(1, sizeof *f);
 	struct skv_usrbio *u = usrbio_of(e);
@@ -478,9 +496,10 @@ static int open_file(struct skv_engine *e, int dirfd, const char *path, bool wri
 		rc = go_plain(u, f, dirfd, path, write, err);
 	} else if (rc == SKV_OK) {
 		rc = go_native(u, f, path, err);
-		/* "auto" goes another way where the native one has never worked; a daemon that is between two
-		 * lives is waited for. */
-		if (rc == SKV_E_UNSUPPORTED || (rc != SKV_OK && rc != SKV_E_NOMEM && !u->named && !worked(u))) {
+		/* "auto" uses the fallback where the native way has never worked; a restarting
+		 * daemon is waited for. */
+		if (rc == SKV_E_UNSUPPORTED ||
+		    (rc != SKV_OK && rc != SKV_E_NOMEM && !u->named && !worked(u))) {
 			f->kind = SKV_USRBIO_MOUNT;
 			warn(u);
 			rc = SKV_OK;
@@ -514,13 +533,15 @@ static int sync_file(struct skv_engine *e, struct skv_engine_file *file)
 {
 	struct skv_usrbio_file *f = (struct skv_usrbio_file *)file;
 
-	/* On 3FS a write is durable when it completes; a sync would only ask every chain for the length. */
-	return f->kind == SKV_USRBIO_PLAIN ? skv_engine_sync(usrbio_of(e)->plain, f->plain) : SKV_OK;
+	/* On 3FS a write is durable when it completes; a sync would only ask
+	 * every chain for the length. */
+	return f->kind == SKV_USRBIO_PLAIN ? skv_engine_sync(usrbio_of(e)->plain, f->plain)
+					   : SKV_OK;
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* The connection with a reference and its memory; NULL: there is none that stands. */
+/* The connection with a reference and its memory; NULL: none is up. */
 static struct skv_usrbio_conn *enter_locked(struct skv_usrbio *u)
 {
 	SKV_CHECK(skv_mutex_held(&u->lock));
@@ -553,6 +574,11 @@ static int map_memory(struct skv_engine *e, void *base, size_t length, struct sk
 	return rc;
 }
 
+static void ready(struct skv_engine *e, uint32_t calls)
+{
+	skv_engine_ready(usrbio_of(e)->plain, calls);
+}
+
 static void unmap_memory(struct skv_engine *e, void *base)
 {
 	struct skv_usrbio *u = usrbio_of(e);
@@ -576,7 +602,7 @@ static void unmap_memory(struct skv_engine *e, void *base)
 
 /* Runs of one kind of file, by the engine that moves it. */
 static void move_others(struct skv_engine *e, bool write, struct skv_io_run *runs, uint32_t n,
-			const struct skv_deadline *by)
+			const struct skv_io_call *by)
 {
 	const struct skv_engine_ops *ops = e ? e->ops : &skv_engine_posix;
 	struct skv_usrbio_file *f = (struct skv_usrbio_file *)runs->file;
@@ -591,7 +617,8 @@ static void move_others(struct skv_engine *e, bool write, struct skv_io_run *run
 		runs[i].file = &f->base;
 }
 
-static void move(struct skv_engine *e, bool write, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
+static void move(struct skv_engine *e, bool write, struct skv_io_run *runs, uint32_t n,
+		 const struct skv_io_call *by)
 {
 	uint32_t first = 0;
 
@@ -599,27 +626,30 @@ static void move(struct skv_engine *e, bool write, struct skv_io_run *runs, uint
 		struct skv_usrbio_file *f = (struct skv_usrbio_file *)runs[first].file, *next = f;
 		uint32_t end = first;
 
-		/* Files of one connection go together; others one after the other. */
-		while (end < n && (next == f || (f->kind == SKV_USRBIO_NATIVE && next->kind == SKV_USRBIO_NATIVE &&
-						 next->conn == f->conn)))
+		/* Files of one connection are transferred together; others one after the other. */
+		while (end < n &&
+		       (next == f || (f->kind == SKV_USRBIO_NATIVE &&
+				      next->kind == SKV_USRBIO_NATIVE && next->conn == f->conn)))
 			if (++end < n)
 				next = (struct skv_usrbio_file *)runs[end].file;
 		if (f->kind == SKV_USRBIO_NATIVE)
-			skv_usrbio_pump(f->conn, write ? SKV_USRBIO_WRITE : SKV_USRBIO_READ, runs + first, end - first,
-					by);
+			skv_usrbio_pump(f->conn, write ? SKV_USRBIO_WRITE : SKV_USRBIO_READ,
+					runs + first, end - first, by);
 		else
-			move_others(f->kind == SKV_USRBIO_PLAIN ? usrbio_of(e)->plain : NULL, write, runs + first,
-				    end - first, by);
+			move_others(f->kind == SKV_USRBIO_PLAIN ? usrbio_of(e)->plain : NULL, write,
+				    runs + first, end - first, by);
 		first = end;
 	}
 }
 
-static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
+static void read_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		      const struct skv_io_call *by)
 {
 	move(e, false, runs, n, by);
 }
 
-static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
+static void write_runs(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		       const struct skv_io_call *by)
 {
 	move(e, true, runs, n, by);
 }
@@ -637,4 +667,5 @@ const struct skv_engine_ops skv_engine_usrbio = {
 	.map = map_memory,
 	.unmap = unmap_memory,
 	.told = told,
+	.ready = ready,
 };

@@ -1,10 +1,11 @@
 /*
- * usrbio_conn.c - what stands as long as one FUSE daemon lives: rings, buffers, mapped memory.
+ * usrbio_conn.c - everything that lives as long as one FUSE daemon: rings, buffers, mapped memory.
  *
- * Owns all of it. A connection is never repaired: when the daemon was restarted, or too much is orphaned, it is
- * lost, and the engine makes another one; of this one, rings and memory go with the last call, the rest with the
- * last file. Whether the daemon is
- * the same is seen by its submit semaphore: each start has one of its own, published below the mount.
+ * Owns all of it. A connection is never repaired: when the daemon was restarted, or too much is
+ * orphaned, it is lost, and the engine makes another one; of this one, rings and memory go with the
+ * last call, the rest with the last file. Whether the daemon is
+ * the same is seen by its submit semaphore: each start has one of its own,
+ * published below the mount.
  */
 #include "usrbio.h"
 
@@ -40,9 +41,10 @@ static bool is_absent(const char *link)
 	return readlink(link, target, sizeof target) < 0 && errno == ENOENT;
 }
 
-/* Nobody touches our memory once the process of the daemon that knows it has ended. What the mount point says proves
- * nothing of it: another daemon may be mounted there over the old one, which lives on for whoever has its files open.
- * But a daemon answers for its own descriptors as long as it lives. A signal may cut a question short. */
+/* Nobody touches our memory once the process of the daemon that knows it has ended. What the mount
+ * point says proves nothing of it: another daemon may be mounted there over the old one, which
+ * lives on for whoever has its files open. But a daemon answers for its own descriptors as long as
+ * it lives. A signal may cut a question short. */
 static bool has_ended(const struct skv_usrbio_conn *g, int fd)
 {
 	for (int tries = 0; tries < 3; tries++)
@@ -66,7 +68,8 @@ void skv_usrbio_conn_check(struct skv_usrbio_conn *g, int fd)
 	if (why && !atomic_load(&g->gone) && has_ended(g, fd))
 		atomic_store(&g->gone, true);
 	if (why && !atomic_exchange(&g->lost, true))
-		skv_log(SKV_LOG_WARN, "client", "the FUSE daemon of %s is lost: %s; recreating rings and buffers",
+		skv_log(SKV_LOG_WARN, "client",
+			"the FUSE daemon of %s is lost: %s; recreating rings and buffers",
 			g->mount_point, why);
 }
 
@@ -80,7 +83,8 @@ void skv_usrbio_conn_orphaned(struct skv_usrbio_conn *g, struct skv_usrbio_ring 
 	skv_mutex_unlock(&r->lock);
 	much |= atomic_load(&g->orphaned[r->way]) > bytes / 2;
 	if (much && !atomic_exchange(&g->lost, true))
-		skv_log(SKV_LOG_WARN, "client", "too many requests to %s got no answer; recreating rings and buffers",
+		skv_log(SKV_LOG_WARN, "client",
+			"too many requests to %s got no answer; recreating rings and buffers",
 			g->mount_point);
 }
 
@@ -91,9 +95,10 @@ uint64_t skv_usrbio_conn_rings(const struct skv_usrbio_lib *lib, const struct sk
 	return 2ull * o->io_thread_num * lib->ior_size((int)o->ior_entries);
 }
 
-/* Holds a descriptor of the directory where memory is published, for as long as the process lives: by its end
- * the daemon sees the end of the thread that opened it, and forgets what that thread has published. The library
- * has one, of whichever thread came first, for the first daemon. It must not be closed earlier. */
+/* Holds a descriptor of the directory where memory is published, for as long as the process lives:
+ * by its end the daemon sees the end of the thread that opened it, and forgets what that thread
+ * has published. The library has one, of whichever thread came first, for the first daemon. It
+ * must not be closed earlier. */
 static void hold(const struct skv_usrbio_conn *g)
 {
 	static _Thread_local char held[sizeof g->daemon];
@@ -111,10 +116,12 @@ static int make_rings(struct skv_usrbio_conn *g, struct skv_error *err)
 	int rc = SKV_OK;
 
 	for (uint32_t i = 0; rc == SKV_OK && i < g->o->io_thread_num; i++) {
-		rc = skv_usrbio_ring_make(g, SKV_USRBIO_READ, g->o, &g->rings[SKV_USRBIO_READ][i], err);
+		rc = skv_usrbio_ring_make(g, SKV_USRBIO_READ, g->o, &g->rings[SKV_USRBIO_READ][i],
+					  err);
 		if (rc != SKV_OK)
 			break;
-		rc = skv_usrbio_ring_make(g, SKV_USRBIO_WRITE, g->o, &g->rings[SKV_USRBIO_WRITE][i], err);
+		rc = skv_usrbio_ring_make(g, SKV_USRBIO_WRITE, g->o, &g->rings[SKV_USRBIO_WRITE][i],
+					  err);
 		if (rc == SKV_OK)
 			g->n_rings++;
 		else
@@ -133,7 +140,8 @@ static int make_pools(struct skv_usrbio_conn *g, struct skv_error *err)
 		char name[32];
 
 		snprintf(name, sizeof name, "hf3fs%u", atomic_fetch_add(&serial, 1));
-		rc = skv_usrbio_pool_make(g->lib, g->mount_point, name, bytes[way], g->o->numa_id, &g->pools[way], err);
+		rc = skv_usrbio_pool_make(g->lib, g->mount_point, name, bytes[way], g->o->numa_id,
+					  &g->pools[way], err);
 	}
 	return rc;
 }
@@ -183,14 +191,14 @@ void skv_usrbio_conn_unref(struct skv_usrbio_conn *g)
 	if (!g || atomic_fetch_sub(&g->refs, 1) > 1)
 		return;
 	if (!SKV_CHECK(g->users == 0))
-		return; /* somebody uses it still: it is left to him */
+		return; /* still in use: better leaked than freed */
 	skv_mutex_destroy(&g->lock);
 	skv_free(g);
 }
 
 int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3fs_options *o,
-			   const struct skv_engine_retain *retain, const char *mount_point,
-			   struct skv_usrbio_conn **out, struct skv_error *err)
+			   const char *mount_point, struct skv_usrbio_conn **out,
+			   struct skv_error *err)
 {
 	struct skv_usrbio_conn *g = skv_calloc(1, sizeof *g);
 	struct skv_error room;
@@ -200,7 +208,6 @@ int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3f
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	g->lib = lib;
 	g->o = o;
-	g->retain = retain;
 	atomic_init(&g->refs, 1);
 	g->users = 1;
 	skv_mutex_init(&g->lock);
@@ -209,8 +216,9 @@ int skv_usrbio_conn_make(const struct skv_usrbio_lib *lib, const struct skv_hf3f
 	rc = SKV_OK;
 	if (error)
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point",
-			      "%s/" SKV_USRBIO_VIRT "/submit-ios: %s: does the FUSE daemon of this 3FS run?", mount_point,
-			      strerror(error));
+			      "%s/" SKV_USRBIO_VIRT
+			      "/submit-ios: %s: does the FUSE daemon of this 3FS run?",
+			      mount_point, strerror(error));
 	if (rc == SKV_OK) {
 		rc = skv_usrbio_room(o, skv_usrbio_conn_rings(lib, o), &room);
 		if (rc != SKV_OK && err)
@@ -240,8 +248,10 @@ int skv_usrbio_conn_map(struct skv_usrbio_conn *g, void *base, size_t length, st
 	int rc = SKV_OK;
 
 	if (!skv_usrbio_shm_of(base, length, shm))
-		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
-				"no shared memory with a name in /dev/shm: 3FS reads and writes copies of it");
+		return skv_fail(
+			err, SKV_E_UNSUPPORTED, NULL,
+			"no shared memory with a name in /dev/shm: 3FS reads and "
+			"writes copies of it");
 	m = skv_calloc(1, sizeof *m);
 	if (!m)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
@@ -252,7 +262,8 @@ int skv_usrbio_conn_map(struct skv_usrbio_conn *g, void *base, size_t length, st
 		if (g->n_mapped < SKV_USRBIO_MAPPED)
 			g->mapped[g->n_mapped++] = m;
 		else
-			rc = skv_fail(err, SKV_E_UNSUPPORTED, NULL, "at most %u regions", SKV_USRBIO_MAPPED);
+			rc = skv_fail(err, SKV_E_UNSUPPORTED, NULL, "at most %u regions",
+				      SKV_USRBIO_MAPPED);
 		skv_mutex_unlock(&g->lock);
 	}
 	if (rc != SKV_OK) {
@@ -281,8 +292,8 @@ void skv_usrbio_conn_unmap(struct skv_usrbio_conn *g, const void *base)
 	skv_free(m);
 }
 
-const struct skv_hf3fs_iov *skv_usrbio_conn_find(struct skv_usrbio_conn *g, const void *data, uint64_t length,
-						   uint64_t *n)
+const struct skv_hf3fs_iov *skv_usrbio_conn_find(struct skv_usrbio_conn *g, const void *data,
+						 uint64_t length, uint64_t *n)
 {
 	const struct skv_hf3fs_iov *found = NULL;
 

@@ -38,22 +38,26 @@ void skv_usrbio_bound_files(uint64_t most)
 	with.rlim_max = most;
 	with.rlim_cur = l.rlim_cur < with.rlim_max ? l.rlim_cur : with.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &with) != 0)
-		skv_log(SKV_LOG_WARN, "client", "the hard limit of open files cannot be lowered: %s", strerror(errno));
+		skv_log(SKV_LOG_WARN, "client",
+			"the hard limit of open files cannot be lowered: %s", strerror(errno));
 	else
 		skv_log(SKV_LOG_INFO, "client",
-			"the hard limit of open files is lowered to %llu: 3FS's library takes memory for each",
+			"the hard limit of open files is lowered to %llu: 3FS's library takes "
+			"memory for each",
 			(unsigned long long)most);
 }
 
-static int find_symbols(void *handle, const char *name, struct skv_usrbio_lib *lib, struct skv_error *err)
+static int find_symbols(void *handle, const char *name, struct skv_usrbio_lib *lib,
+			struct skv_error *err)
 {
 	void *p;
 
-#define FIND(symbol, type, parameters)                                                                                 \
-	p = dlsym(handle, "hf3fs_" #symbol);                                                                           \
-	if (!p)                                                                                                        \
-		return skv_fail(err, SKV_E_UNSUPPORTED, "hf3fs_lib", "%s has no function hf3fs_%s: is it 3FS's?",      \
-				name, #symbol);                                                                        \
+#define FIND(symbol, type, parameters)                                       \
+	p = dlsym(handle, "hf3fs_" #symbol);                                 \
+	if (!p)                                                              \
+		return skv_fail(err, SKV_E_UNSUPPORTED, "hf3fs_lib",         \
+				"%s has no function hf3fs_%s: is it 3FS's?", \
+				name, #symbol);                              \
 	memcpy(&lib->symbol, &p, sizeof p);
 	SKV_HF3FS_FUNCTIONS(FIND)
 #undef FIND
@@ -78,8 +82,9 @@ static int load_locked(const char *name, struct loaded **out, struct skv_error *
 		rc = find_symbols(handle, name, &l->lib, err);
 	else
 		rc = skv_fail(err, SKV_E_UNSUPPORTED, "hf3fs_lib",
-			      "no client library of 3FS: %s (install it, or name it with hf3fs_lib or " SKV_USRBIO_LIB_ENV
-			      ")", dlerror());
+			      "no client library of 3FS: %s (install it, or name it with "
+			      "hf3fs_lib or " SKV_USRBIO_LIB_ENV ")",
+			      dlerror());
 	if (rc == SKV_OK) {
 		l->next = all;
 		all = l;
@@ -116,27 +121,31 @@ bool skv_usrbio_is_3fs(int fd)
 	return ioctl(fd, SKV_HF3FS_IOC_MAGIC, &magic) == 0 && magic == SKV_HF3FS_MAGIC;
 }
 
-int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out, size_t size,
-			   struct skv_error *err)
+int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out,
+			   size_t size, struct skv_error *err)
 {
 	int n;
 
 	if (access(path, F_OK) != 0) /* the library throws */
-		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "%s: %s", path, strerror(errno));
+		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point", "%s: %s", path,
+				strerror(errno));
 	n = lib->extract_mount_point(out, size > INT_MAX ? INT_MAX : (int)size, path);
 	if (n > 0 && (size_t)n <= size)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point", n > 0 ? "%s: its mount point is too long"
-								       : "%s does not lie on a mounted 3FS", path);
+	return skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point",
+			n > 0 ? "%s: its mount point is too long"
+			      : "%s does not lie on a mounted 3FS",
+			path);
 }
 
-int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n, const size_t *start,
-		     const size_t *end, struct skv_error *err)
+int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n,
+		     const size_t *start, const size_t *end, struct skv_error *err)
 {
 	for (size_t i = 0; i < n; i++)
 		if (chunk == 0 || start[i] % chunk || end[i] % chunk || start[i] >= end[i])
-			return skv_fail(err, SKV_E_INVALID, "ranges", "range %zu is not made of whole chunks of %zu bytes",
-					i, chunk);
+			return skv_fail(err, SKV_E_INVALID, "ranges",
+					"range %zu is not made of whole chunks of %zu bytes", i,
+					chunk);
 	for (size_t at = 0; at < n; at += SKV_HF3FS_PUNCH_MAX) {
 		size_t some = n - at < SKV_HF3FS_PUNCH_MAX ? n - at : SKV_HF3FS_PUNCH_MAX;
 		int error = lib->punchhole(fd, (int)some, start + at, end + at, 0);

@@ -1,6 +1,6 @@
 /*
- * usrbio_lib.h - the functions of 3FS's client library as a table, loaded at run time, and guards in
- * front of those that misbehave.
+ * usrbio_lib.h - the functions of 3FS's client library as a table, loaded at run time, and guards
+ * in front of those that misbehave.
  *
  * Tests put a table of their own in its place. Any thread.
  */
@@ -13,7 +13,8 @@
 
 #define SKV_USRBIO_LIB "libhf3fs_api_shared.so"
 #define SKV_USRBIO_LIB_ENV "HF3FS_LIB"
-#define SKV_USRBIO_VIRT "3fs-virt/iovs" /* below a mount point: where buffers and rings are made known */
+#define SKV_USRBIO_VIRT \
+	"3fs-virt/iovs" /* below a mount point: where buffers and rings are made known */
 
 struct skv_usrbio_lib {
 #define SKV_USRBIO_MEMBER(name, type, parameters) type(*name) parameters;
@@ -21,10 +22,11 @@ struct skv_usrbio_lib {
 #undef SKV_USRBIO_MEMBER
 };
 
-/* Loads the library: `path`, else what the environment says in HF3FS_LIB, else SKV_USRBIO_LIB as the
- * dynamic linker finds it. It stays loaded until the process ends: it has threads of its own. The hard
- * limit of open files is lowered before, where it is beyond SKV_USRBIO_NOFILE: the library makes a table
- * with 8 bytes or more for each possible descriptor, gigabytes with the limits that containers have. SKV_E_UNSUPPORTED with the reason, SKV_E_NOMEM. */
+/* Loads the library: `path`, else what the environment says in HF3FS_LIB, else SKV_USRBIO_LIB as
+ * the dynamic linker finds it. It stays loaded until the process ends: it has threads of its own.
+ * The hard limit of open files is lowered before, where it is beyond SKV_USRBIO_NOFILE: the library
+ * makes a table with 8 bytes or more for each possible descriptor, gigabytes with the limits that
+ * containers have. SKV_E_UNSUPPORTED with the reason, SKV_E_NOMEM. */
 #define SKV_USRBIO_NOFILE (1u << 20)
 int skv_usrbio_load(const char *path, const struct skv_usrbio_lib **out, struct skv_error *err);
 
@@ -36,13 +38,13 @@ void skv_usrbio_bound_files(uint64_t most);
 
 /* The mount point of 3FS that `path` lies below (`size` bytes of room). SKV_E_UNAVAILABLE: no such
  * path; SKV_E_FOREIGN: not on 3FS. */
-int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out, size_t size,
-			   struct skv_error *err);
+int skv_usrbio_mount_point(const struct skv_usrbio_lib *lib, const char *path, char *out,
+			   size_t size, struct skv_error *err);
 
-/* Gives back the space of ranges [start, end) of an open file, as many as one likes. Every edge must be a
- * multiple of `chunk` (st_blksize of the file): else SKV_E_INVALID, and nothing is done. The last chunk
- * of a file must not be punched: it holds its length. SKV_E_IO. */
-int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n, const size_t *start,
-		     const size_t *end, struct skv_error *err);
+/* Gives back the space of ranges [start, end) of an open file, as many as one likes. Every edge
+ * must be a multiple of `chunk` (st_blksize of the file): else SKV_E_INVALID, and nothing is done.
+ * The last chunk of a file must not be punched: it holds its length. SKV_E_IO. */
+int skv_usrbio_punch(const struct skv_usrbio_lib *lib, int fd, size_t chunk, size_t n,
+		     const size_t *start, const size_t *end, struct skv_error *err);
 
 #endif

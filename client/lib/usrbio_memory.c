@@ -1,9 +1,11 @@
 /*
- * usrbio_memory.c - memory that the FUSE daemon knows: making it known, and buffers in memory of ours.
+ * usrbio_memory.c - memory shared with the FUSE daemon: registration, and buffers in our own
+ * memory.
  *
- * The memory is made by us, not by 3FS's library: then every page is there before the daemon hears of it
- * (a full /dev/shm is an error, not a SIGBUS, and the pages are charged to this process), it lies on the
- * right NUMA node, and its name is removed at once, so that a process that is killed leaves nothing behind.
+ * The memory is made by us, not by 3FS's library: then every page is there before the daemon
+ * hears of it (a full /dev/shm is an error, not a SIGBUS, and the pages are charged to this
+ * process), it lies on the right NUMA node, and its name is removed at once, so that a process
+ * that is killed leaves nothing behind.
  */
 #include "usrbio.h"
 
@@ -26,8 +28,9 @@
 
 /* ---- telling the daemon ---------------------------------------------------------------------- */
 
-int skv_usrbio_publish(const struct skv_usrbio_lib *lib, const char *mount_point, const char *shm, void *base,
-		       size_t length, struct skv_usrbio_memory *out, struct skv_error *err)
+int skv_usrbio_publish(const struct skv_usrbio_lib *lib, const char *mount_point, const char *shm,
+		       void *base, size_t length, struct skv_usrbio_memory *out,
+		       struct skv_error *err)
 {
 	char target[sizeof SHM + SKV_SHM_NAME], id[37];
 	uint8_t uuid[16];
@@ -40,20 +43,23 @@ int skv_usrbio_publish(const struct skv_usrbio_lib *lib, const char *mount_point
 	snprintf(out->link, sizeof out->link, "%s/" SKV_USRBIO_VIRT "/%s", mount_point, id);
 	rc = lib->iovwrap(&out->iov, base, uuid, mount_point, length, 0, -1);
 	if (rc != 0)
-		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "3FS's library refused memory: %s", strerror(-rc));
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "3FS's library refused memory: %s",
+				strerror(-rc));
 	if (symlink(target, out->link) == 0)
 		return SKV_OK;
 	rc = errno;
 	out->link[0] = '\0';
-	return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
-			"the FUSE daemon of %s refused memory: %s (it must see the same /dev/shm as this process)",
-			mount_point, strerror(rc));
+	return skv_fail(
+		err, SKV_E_UNAVAILABLE, NULL,
+		"the FUSE daemon of %s refused memory: %s (it must see the same /dev/shm as "
+		"this process)",
+		mount_point, strerror(rc));
 }
 
 void skv_usrbio_withdraw(struct skv_usrbio_memory *m)
 {
 	if (m->link[0])
-		(void)unlink(m->link); /* of a daemon that is gone: nothing to remove */
+		(void)unlink(m->link); /* of a lost daemon: nothing to remove */
 	m->link[0] = '\0';
 }
 
@@ -68,13 +74,16 @@ bool skv_usrbio_shm_of(const void *base, size_t length, char shm[SKV_SHM_NAME])
 
 	while (f && !found && fgets(line, sizeof line, f)) {
 		path[0] = '\0';
-		if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %511[^\n]", &begin, &end, perms, &offset, &major, &minor,
-			   &inode, path) < 7 || begin != (uintptr_t)base)
+		if (sscanf(line, "%llx-%llx %7s %llx %x:%x %llu %511[^\n]", &begin, &end, perms,
+			   &offset, &major, &minor, &inode, path) < 7 ||
+		    begin != (uintptr_t)base)
 			continue;
 		found = true;
-		if (strncmp(perms, "rw-s", 4) != 0 || offset != 0 || strncmp(path, SHM "/", sizeof SHM) != 0 ||
-		    strlen(path) - strlen(SHM) >= SKV_SHM_NAME || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
-		    st.st_ino != inode || st.st_dev != makedev(major, minor) || (uint64_t)st.st_size < length)
+		if (strncmp(perms, "rw-s", 4) != 0 || offset != 0 ||
+		    strncmp(path, SHM "/", sizeof SHM) != 0 ||
+		    strlen(path) - strlen(SHM) >= SKV_SHM_NAME || stat(path, &st) != 0 ||
+		    !S_ISREG(st.st_mode) || st.st_ino != inode ||
+		    st.st_dev != makedev(major, minor) || (uint64_t)st.st_size < length)
 			path[0] = '\0';
 	}
 	if (f)
@@ -92,22 +101,31 @@ int skv_usrbio_room(const struct skv_hf3fs_options *o, uint64_t rings, struct sk
 	struct statvfs st;
 
 	if (statvfs(SHM, &st) != 0)
-		return skv_fail(err, SKV_E_NO_SPACE, "hf3fs_iov_size", SHM ": %s: mount a tmpfs there", strerror(errno));
+		return skv_fail(err, SKV_E_NO_SPACE, "hf3fs_iov_size",
+				SHM ": %s: mount a tmpfs there", strerror(errno));
 	have = (uint64_t)st.f_bavail * st.f_frsize;
-	skv_fail(err, need <= have ? SKV_OK : SKV_E_NO_SPACE, "hf3fs_iov_size",
-		 "a process needs %.1f MiB of shared memory (%.1f to read, %.1f to write, %.1f for rings), " SHM
-		 " has %.1f MiB free%s", (double)need / mib, (double)o->read_iov_size / mib,
-		 (double)o->write_iov_size / mib, (double)rings / mib, (double)have / mib,
-		 need <= have ? "" : ": make it larger (in a container --shm-size), or hf3fs_iov_size smaller");
+	skv_fail(
+		err, need <= have ? SKV_OK : SKV_E_NO_SPACE, "hf3fs_iov_size",
+		"a process needs %.1f MiB of shared memory (%.1f to read, %.1f to write, "
+		"%.1f for rings), " SHM
+		" has %.1f MiB free%s",
+		(double)need / mib, (double)o->read_iov_size / mib, (double)o->write_iov_size / mib,
+		(double)rings / mib, (double)have / mib,
+		need <= have
+			? ""
+			: ": make it larger (in a container --shm-size), or "
+			  "hf3fs_iov_size smaller");
 	return need <= have ? SKV_OK : SKV_E_NO_SPACE;
 }
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
-int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_point, const char *name, uint64_t bytes,
-			 int numa, struct skv_usrbio_pool *out, struct skv_error *err)
+int skv_usrbio_pool_make(const struct skv_usrbio_lib *lib, const char *mount_point,
+			 const char *name, uint64_t bytes, int numa, struct skv_usrbio_pool *out,
+			 struct skv_error *err)
 {
-	struct slabkv_pool_options o = { .size = sizeof o, .bytes = bytes, .buffer_bytes = bytes, .numa_node = numa,
+	struct slabkv_pool_options o = { .size = sizeof o, .bytes = bytes, .buffer_bytes = bytes,
+					 .numa_node = numa,
 					  .kind = SLABKV_MEMORY_SHARED, .shm_name = name };
 	struct slabkv_pool_info info = { .size = sizeof info };
 	struct slabkv_error e;
@@ -143,7 +161,8 @@ static bool is_used(const struct skv_usrbio_pool *p, uint32_t unit)
 
 static void mark(struct skv_usrbio_pool *p, uint32_t unit, uint32_t n, bool used)
 {
-	if (!SKV_CHECK(n > 0 && unit < p->n_units && n <= p->n_units - unit) || !SKV_CHECK(used || p->n_used >= n))
+	if (!SKV_CHECK(n > 0 && unit < p->n_units && n <= p->n_units - unit) ||
+	    !SKV_CHECK(used || p->n_used >= n))
 		return;
 	for (uint32_t i = unit; i < unit + n; i++)
 		p->used[i / 64] ^= 1ull << (i % 64);

@@ -1,27 +1,30 @@
 /*
- * usrbio_pump.c - one call of the engine "usrbio": cuts runs into requests, sends them as far as places and
- * buffers go, settles what lands, and returns when nothing of it is flying or worth waiting for.
+ * usrbio_pump.c - one call of the engine "usrbio": cuts runs into requests, sends them as
+ * far as places and buffers go, settles what lands, and returns when nothing of it is
+ * flying or worth waiting for.
  *
- * A request has one piece of memory. Bytes that lie side by side in memory that the daemon knows go without
- * a copy, if they are many (SKV_USRBIO_DIRECT) or all that is left; everything else goes through a buffer of
- * ours, which makes one request of several blocks. Requests end at chunks of the file: a chunk is never
- * written in two parts.
+ * A request has one piece of memory. Bytes that lie side by side in memory that the daemon knows go
+ * without a copy, if they are many (SKV_USRBIO_DIRECT) or all that is left; everything else goes
+ * through a buffer of ours, which makes one request of several blocks. Requests end at chunks of
+ * the file: a chunk is never written in two parts.
  *
- * While it runs, a run's `done` is where it stops: its whole length first, then the lowest position at which
- * a request failed or came short. A request that is not back when its time is over is orphaned; but not a read into
- * the caller's memory. When the daemon is another one, nothing comes back: only requests in the caller's memory are
- * waited for then, until it is sure that the old daemon's process has ended.
+ * While it runs, a run's `done` is where it stops: its whole length first, then the lowest position
+ * at which a request failed or came short. A request that is not back when its time is over is
+ * orphaned; but not one in the caller's memory. When the daemon is another one, nothing comes
+ * back: only requests in the caller's memory are waited for then, until it is sure that the old
+ * daemon's process has ended.
  */
 #include "usrbio.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include <skv/check.h>
 #include <skv/log.h>
 
 #define PARTS 4u          /* a call that is too short for large reads has so many */
 #define LEAST (4ull << 20) /* unless they were smaller than this */
-#define TURN_MS 10u /* between looks whether there is a place and a buffer */
+#define TURN_MS 10u /* between polls for a free place and buffer */
 
 static bool writing(const struct skv_usrbio_call *c) { return c->ring->way == SKV_USRBIO_WRITE; }
 
@@ -33,7 +36,7 @@ static void stop_run(struct skv_io_run *run, uint64_t at, int status)
 	}
 }
 
-/* Where the runs' bytes lie in memory: the extent at the cursor, joined with neighbours. */
+/* Extents of memory that hold the runs' bytes: the one at the cursor, joined with neighbours. */
 static uint64_t extent(const struct skv_usrbio_call *c, int iov, size_t skip, uint64_t most)
 {
 	const struct skv_io_run *run = &c->runs[c->run];
@@ -66,7 +69,8 @@ static void step(struct skv_usrbio_call *c, uint64_t n)
 }
 
 /* Copies between a buffer and the caller's memory at [at, at + length) of a run. */
-static void copy(const struct skv_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length, bool out)
+static void copy(const struct skv_io_run *run, uint64_t at, uint8_t *buffer, uint64_t length,
+		 bool out)
 {
 	for (int i = 0; i < run->n_iov && length > 0; i++) {
 		uint64_t some = run->iov[i].iov_len;
@@ -143,7 +147,8 @@ static uint64_t less(const struct skv_usrbio_call *c, uint64_t n)
 	return end > begin ? end - begin : n / 2;
 }
 
-/* No call has more than half of the buffers. One that has none takes a smaller one than it would like. */
+/* No call holds more than half of the buffers. A call that holds none accepts a smaller one than it
+ * wants. */
 static bool cut_buffered(struct skv_usrbio_call *c, struct skv_usrbio_io *io, uint64_t most)
 {
 	struct skv_usrbio_pool *pool = &c->ring->conn->pools[c->ring->way];
@@ -221,21 +226,23 @@ static void send_no_more(struct skv_usrbio_call *c, int status)
 	}
 }
 
-/* Errors of requests that were not carried out, because what they name is not known there. */
+/* Errors of requests that were not executed, because the daemon does not know the file or
+ * memory. */
 static bool unknown(int64_t error) { return error == EBADF || error == EACCES || error == EINVAL; }
 
 static void doubt(struct skv_usrbio_call *c, struct skv_io_run *run, int64_t error)
 {
 	if (!unknown(error))
 		return;
-	run->again |= error == EBADF; /* the file alone may be what is unknown */
+	run->again |= error == EBADF; /* only the file may be unknown */
 	skv_usrbio_conn_check(c->ring->conn, run->file->fd);
 }
 
-/* Sends what there are places and buffers for. */
+/* Sends as many as there are places and buffers for. */
 static void send(struct skv_usrbio_call *c)
 {
-	uint32_t sent, most = writing(c) ? 1 : SKV_USRBIO_BATCH; /* a write flies while the next is copied */
+	/* a write flies while the next is copied */
+	uint32_t sent, most = writing(c) ? 1 : SKV_USRBIO_BATCH;
 	int error = 0;
 
 	do {
@@ -271,8 +278,10 @@ static void settle(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 		doubt(c, run, -n);
 	} else if ((uint64_t)n > io->length) {
 		stop_run(run, io->at, SKV_E_INTERNAL);
-	} else if ((uint64_t)n < io->length) { /* a hole, or the end: nothing was ever written there */
-		stop_run(run, io->at + (writing(c) ? 0 : (uint64_t)n), writing(c) ? SKV_E_IO : SKV_OK);
+	} else if ((uint64_t)n < io->length) {
+		/* a hole, or the end: nothing was ever written there */
+		stop_run(run, io->at + (writing(c) ? 0 : (uint64_t)n),
+			 writing(c) ? SKV_E_IO : SKV_OK);
 	}
 	release(c, io);
 }
@@ -283,19 +292,15 @@ static uint64_t budget(const struct skv_usrbio_call *c)
 }
 
 /* Orphans one request. False: it has landed meanwhile. */
-static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool own)
+static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 {
-	const struct skv_engine_retain *retain = c->ring->conn->retain;
 	struct skv_io_run *run = &c->runs[io->run];
 	uint64_t at = io->at, length = io->length;
-	uint8_t *data = io->data;
-	void *kept = own && retain->keep ? retain->keep(retain->ctx, data, length) : NULL;
+	bool own = io->own;
 
-	if (!skv_usrbio_ring_abandon(c->ring, c, io, kept)) {
-		if (kept)
-			retain->let_go(retain->ctx, kept, data, length);
+	SKV_CHECK(!own || atomic_load(&c->ring->conn->gone));
+	if (!skv_usrbio_ring_abandon(c->ring, c, io))
 		return false;
-	}
 	stop_run(run, at, SKV_E_IO);
 	run->in_flight |= writing(c);
 	run->touched |= writing(c);
@@ -304,8 +309,8 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io, bool ow
 	return true;
 }
 
-/* Orphans what is over its time, and on a connection that is lost everything, for nothing comes back there. Not what
- * the daemon may still read or write in the caller's memory: of that, writes alone, when their time is over. */
+/* Orphans requests that are overdue, and all of them on a lost connection, where nothing completes
+ * any more; but none in the caller's memory while the daemon may still access it. */
 static void give_up_late(struct skv_usrbio_call *c)
 {
 	struct skv_usrbio_conn *g = c->ring->conn;
@@ -320,24 +325,28 @@ static void give_up_late(struct skv_usrbio_call *c)
 		if (!skv_usrbio_ring_mine(c->ring, c, io))
 			continue;
 		late = now - io->sent_ms >= budget(c);
-		if (late && io->own && !gone && !writing(c))
-			n_overdue += skv_usrbio_ring_overdue(c->ring, c, io);
+		if (io->own && !gone)
+			n_overdue += late && skv_usrbio_ring_overdue(c->ring, c, io);
 		else if (late)
-			n += give_up(c, io, io->own && !gone);
-		else if (lost && (!io->own || gone))
-			(void)give_up(c, io, false);
+			n += give_up(c, io);
+		else if (lost)
+			(void)give_up(c, io);
 	}
 	if (n_overdue > 0)
-		skv_log(SKV_LOG_WARN, "client", "usrbio: %u reads into registered memory got no answer in %llu ms; they are waited "
-			"for, since they may still land there", n_overdue, (unsigned long long)budget(c));
+		skv_log(SKV_LOG_WARN, "client",
+			"usrbio: %u %s registered memory got no answer in %llu ms; they are "
+			"waited for, since they may still use it",
+			n_overdue, writing(c) ? "writes from" : "reads into",
+			(unsigned long long)budget(c));
 	if (n == 0)
 		return;
-	skv_log(SKV_LOG_WARN, "client", "usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
+	skv_log(SKV_LOG_WARN, "client",
+		"usrbio: %u %s got no answer in %llu ms; their memory stays away until it comes", n,
 		writing(c) ? "writes" : "reads", (unsigned long long)budget(c));
 	skv_usrbio_conn_orphaned(g, c->ring);
 }
 
-/* Takes what has landed; when nothing does, looks why. */
+/* Reaps completions; if there are none, checks why. */
 static void wait_some(struct skv_usrbio_call *c)
 {
 	uint32_t ms = budget(c) < SKV_USRBIO_PROBE_MS ? (uint32_t)budget(c) : SKV_USRBIO_PROBE_MS;
@@ -360,18 +369,19 @@ static void wait_turn(struct skv_usrbio_call *c)
 {
 	struct skv_usrbio_conn *g = c->ring->conn;
 
+	/* an orphaned write may have landed */
 	for (uint32_t i = 0; i < g->n_rings; i++)
-		skv_usrbio_ring_poll(&g->rings[c->ring->way][i]); /* what is orphaned may have landed */
+		skv_usrbio_ring_poll(&g->rings[c->ring->way][i]);
 	if (skv_deadline_passed(c->by))
 		send_no_more(c, SKV_E_TIMEOUT);
 	else
 		skv_usrbio_pool_wait(&g->pools[c->ring->way], TURN_MS);
 }
 
-/* Bytes of a request. Reads are large, but a short call is cut into some, so that one is copied while the next
- * are under way. */
-static uint64_t size_of_requests(const struct skv_hf3fs_options *o, enum skv_usrbio_way way, const struct skv_io_run *runs,
-				 uint32_t n)
+/* Bytes of a request. Reads are large, but a short call is cut into some, so that one is copied
+ * while the next are under way. */
+static uint64_t size_of_requests(const struct skv_hf3fs_options *o, enum skv_usrbio_way way,
+				 const struct skv_io_run *runs, uint32_t n)
 {
 	uint64_t total = 0;
 
@@ -394,8 +404,8 @@ static void refuse(struct skv_io_run *runs, uint32_t n)
 	}
 }
 
-void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct skv_io_run *runs, uint32_t n,
-		     const struct skv_deadline *by)
+void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct skv_io_run *runs,
+		     uint32_t n, const struct skv_io_call *by)
 {
 	struct skv_usrbio_call c = { .o = g->o, .runs = runs, .n = n, .by = by,
 				     .most = size_of_requests(g->o, way, runs, n) };
@@ -419,7 +429,8 @@ void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct 
 	}
 	skv_cond_destroy(&c.wake);
 	for (uint32_t i = 0; i < n; i++)
-		runs[i].again = runs[i].status == SKV_E_IO && (runs[i].again || atomic_load(&g->lost)) &&
+		runs[i].again = runs[i].status == SKV_E_IO &&
+				(runs[i].again || atomic_load(&g->lost)) &&
 				!(way == SKV_USRBIO_WRITE && runs[i].touched);
 	skv_usrbio_conn_leave(g);
 }

@@ -1,13 +1,13 @@
 /*
- * usrbio_ring.c - one ring for reads or for writes: places, sending, waiting.
+ * usrbio_ring.c - one ring for reads or for writes: entries, submission, waiting.
  *
- * The library wants one thread at a time to prepare and submit, and one to wait. The first is had by the
- * ring's lock. The second is whoever waits first: it takes completions for all and wakes their callers;
- * when it has its own, another one takes its place. So there are no threads beside the callers', and a call
- * that is alone costs no switch of threads but the daemon's.
+ * The library wants one thread at a time to prepare and submit, and one to wait. The first is had
+ * by the ring's lock. The second is whoever waits first: it takes completions for all and wakes
+ * their callers; when it has its own, another one takes its place. So there are no threads beside
+ * the callers', and a call that is alone costs no switch of threads but the daemon's.
  *
- * A completion is believed only if it names a request that is flying: everything else (named twice, never
- * sent) is dropped.
+ * A completion is believed only if it names a request that is flying: everything else (named
+ * twice, never sent) is dropped.
  */
 #include "usrbio.h"
 
@@ -19,31 +19,38 @@
 #include <skv/log.h>
 #include <skv/mem.h>
 
-#define REAP 64u      /* completions taken at a time */
-#define SLICE_MS 50u  /* the library is asked to wait so long at once: its clock may be set meanwhile */
+#define REAP 64u      /* completions reaped at a time */
+#define SLICE_MS \
+	50u /* longest single wait in the library: its clock may be set meanwhile */
 
 static uint64_t now_ms(void) { return skv_now_us() / 1000; }
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly so many or none. A
- * negative one ("at most so many at once") is refused by newer daemons; they take all at once. */
-static int create(struct skv_usrbio_conn *g, bool read, const struct skv_hf3fs_options *o, struct skv_hf3fs_ior *ior)
+/* A positive depth would leave the tail of a call unexecuted: the daemon takes exactly
+ * so many or none. A negative one ("at most so many at once") is refused by newer
+ * daemons; they take all at once. */
+static int create(struct skv_usrbio_conn *g, bool read, const struct skv_hf3fs_options *o,
+		  struct skv_hf3fs_ior *ior)
 {
 	static atomic_bool told;
 	int depth = o->io_depth > 0 ? -o->io_depth : o->io_depth;
-	int rc = g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, depth, 0, 0, o->numa_id);
+	int rc = g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, depth, 0, 0,
+				    o->numa_id);
 
 	if (rc != -EINVAL || depth == 0)
 		return rc;
 	if (!atomic_exchange(&told, true))
-		skv_log(SKV_LOG_INFO, "client", "the FUSE daemon of %s takes no negative hf3fs_io_depth: 0 is used",
+		skv_log(SKV_LOG_INFO, "client",
+			"the FUSE daemon of %s takes no negative hf3fs_io_depth: 0 is used",
 			g->mount_point);
-	return g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, 0, 0, 0, o->numa_id);
+	return g->lib->iorcreate3(ior, g->mount_point, (int)o->ior_entries, read, 0, 0, 0,
+				  o->numa_id);
 }
 
-int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way, const struct skv_hf3fs_options *o,
-			 struct skv_usrbio_ring *out, struct skv_error *err)
+int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way,
+			 const struct skv_hf3fs_options *o, struct skv_usrbio_ring *out,
+			 struct skv_error *err)
 {
 	int rc;
 
@@ -61,9 +68,11 @@ int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way, con
 	if (rc != 0) {
 		skv_free(out->ios);
 		out->ios = NULL;
-		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
-				"the FUSE daemon of %s refused a ring: %s (is it up, and does it see the same /dev/shm?)",
-				g->mount_point, strerror(-rc));
+		return skv_fail(
+			err, SKV_E_UNAVAILABLE, NULL,
+			"the FUSE daemon of %s refused a ring: %s (is it up, and does it see the "
+			"same /dev/shm?)",
+			g->mount_point, strerror(-rc));
 	}
 	g->lib->iovunlink(&out->ior.iov); /* its name; older libraries leave that to us */
 	skv_mutex_init(&out->lock);
@@ -72,12 +81,7 @@ int skv_usrbio_ring_make(struct skv_usrbio_conn *g, enum skv_usrbio_way way, con
 
 void skv_usrbio_ring_close(struct skv_usrbio_ring *r)
 {
-	const struct skv_engine_retain *retain = r->conn->retain;
-
 	r->conn->lib->iordestroy(&r->ior);
-	for (uint32_t i = 0; i < r->entries && atomic_load(&r->conn->gone) && retain->let_go; i++)
-		if (r->ios[i].flying && r->ios[i].kept) /* it never comes back, and does no harm any more */
-			retain->let_go(retain->ctx, r->ios[i].kept, r->ios[i].data, r->ios[i].length);
 	skv_mutex_destroy(&r->lock);
 	skv_free(r->ios);
 }
@@ -118,7 +122,8 @@ void skv_usrbio_ring_give(struct skv_usrbio_ring *r, struct skv_usrbio_io *io)
 	skv_mutex_unlock(&r->lock);
 }
 
-bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, uint8_t *data, uint64_t length)
+bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, uint8_t *data,
+			   uint64_t length)
 {
 	bool mine = true;
 
@@ -140,8 +145,8 @@ bool skv_usrbio_ring_claim(struct skv_usrbio_ring *r, struct skv_usrbio_io *io, 
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, struct skv_usrbio_io *const *ios,
-			      uint32_t n, int *error)
+uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call *c,
+			      struct skv_usrbio_io *const *ios, uint32_t n, int *error)
 {
 	const struct skv_usrbio_lib *lib = r->conn->lib;
 	uint32_t sent = 0;
@@ -155,8 +160,8 @@ uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call 
 		const struct skv_io_run *run = &c->runs[io->run];
 		const struct skv_usrbio_file *f = (const struct skv_usrbio_file *)run->file;
 
-		rc = lib->prep_io(&r->ior, io->iov, r->way == SKV_USRBIO_READ, io->data, f->registered,
-				  run->offset + io->at, io->length, io);
+		rc = lib->prep_io(&r->ior, io->iov, r->way == SKV_USRBIO_READ, io->data,
+				  f->registered, run->offset + io->at, io->length, io);
 		if (rc < 0)
 			break;
 		io->call = c;
@@ -166,8 +171,8 @@ uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call 
 	}
 	if (sent > 0) {
 		r->flying += sent;
-		/* What is prepared may run before it is submitted, and cannot be taken back: whatever this
-		 * says, it is waited for. */
+		/* A prepared request may run before it is submitted, and cannot be withdrawn:
+		 * whatever this returns, it is waited for. */
 		(void)lib->submit_ios(&r->ior);
 	}
 	skv_mutex_unlock(&r->lock);
@@ -177,22 +182,14 @@ uint32_t skv_usrbio_ring_send(struct skv_usrbio_ring *r, struct skv_usrbio_call 
 
 /* ---- landing --------------------------------------------------------------------------------- */
 
-/* Memory of callers' that is to be let go of, once the lock is. */
-struct late {
-	void *kept;
-	uint8_t *data;
-	uint64_t length;
-};
-
-/* True: *late is to be let go of. */
-static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *cqe, struct late *late)
+static void land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *cqe)
 {
 	struct skv_usrbio_io *io = (struct skv_usrbio_io *)(uintptr_t)cqe->userdata;
 	uintptr_t at = (uintptr_t)io - (uintptr_t)r->ios;
 
 	SKV_CHECK(skv_mutex_held(&r->lock));
 	if (at >= r->entries * sizeof *io || at % sizeof *io || !io->flying)
-		return false;
+		return;
 	io->flying = false;
 	io->result = cqe->result;
 	r->flying--;
@@ -200,26 +197,20 @@ static bool land_locked(struct skv_usrbio_ring *r, const struct skv_hf3fs_cqe *c
 		io->next = io->call->landed;
 		io->call->landed = io;
 		skv_cond_signal(&io->call->wake);
-		return false;
+		return;
 	}
 	r->orphaned--;
 	if (!io->own) {
 		atomic_fetch_sub(&r->conn->orphaned[r->way], io->length);
 		skv_usrbio_pool_give(&r->conn->pools[r->way], io->data, io->length);
 	}
-	*late = (struct late){ io->kept, io->data, io->length };
-	io->kept = NULL;
 	give_locked(r, io);
-	return late->kept != NULL;
 }
 
 /* One wait for completions, on behalf of all. */
 static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 {
-	const struct skv_engine_retain *retain = r->conn->retain;
 	struct skv_hf3fs_cqe cqes[REAP];
-	struct late late[REAP];
-	uint32_t n_late = 0;
 	struct timespec until;
 	int n;
 
@@ -236,14 +227,7 @@ static void reap_locked(struct skv_usrbio_ring *r, uint32_t ms)
 	skv_mutex_lock(&r->lock);
 	r->reaping = false;
 	for (int i = 0; i < n && i < (int)REAP; i++)
-		n_late += land_locked(r, &cqes[i], &late[n_late]);
-	if (n_late == 0)
-		return;
-	skv_mutex_unlock(&r->lock);
-	for (uint32_t i = 0; i < n_late; i++)
-		if (retain->let_go)
-			retain->let_go(retain->ctx, late[i].kept, late[i].data, late[i].length);
-	skv_mutex_lock(&r->lock);
+		land_locked(r, &cqes[i]);
 }
 
 static void leave_locked(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c)
@@ -257,7 +241,8 @@ static void leave_locked(struct skv_usrbio_ring *r, const struct skv_usrbio_call
 		*at = c->next;
 }
 
-struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv_usrbio_call *c, uint32_t ms)
+struct skv_usrbio_io *skv_usrbio_ring_wait(struct skv_usrbio_ring *r, struct skv_usrbio_call *c,
+					   uint32_t ms)
 {
 	uint64_t until = now_ms() + ms, now;
 	struct skv_usrbio_io *landed;
@@ -294,7 +279,8 @@ void skv_usrbio_ring_poll(struct skv_usrbio_ring *r)
 	skv_mutex_unlock(&r->lock);
 }
 
-bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, const struct skv_usrbio_io *io)
+bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c,
+			  const struct skv_usrbio_io *io)
 {
 	bool mine;
 
@@ -304,7 +290,8 @@ bool skv_usrbio_ring_mine(struct skv_usrbio_ring *r, const struct skv_usrbio_cal
 	return mine;
 }
 
-bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io)
+bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c,
+			     struct skv_usrbio_io *io)
 {
 	bool news;
 
@@ -315,8 +302,8 @@ bool skv_usrbio_ring_overdue(struct skv_usrbio_ring *r, const struct skv_usrbio_
 	return news;
 }
 
-bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c, struct skv_usrbio_io *io,
-			     void *kept)
+bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_call *c,
+			     struct skv_usrbio_io *io)
 {
 	bool mine;
 
@@ -324,7 +311,6 @@ bool skv_usrbio_ring_abandon(struct skv_usrbio_ring *r, const struct skv_usrbio_
 	mine = io->flying && io->call == c;
 	if (mine) {
 		io->call = NULL;
-		io->kept = kept;
 		r->orphaned++;
 		if (!io->own)
 			atomic_fetch_add(&r->conn->orphaned[r->way], io->length);

@@ -1,7 +1,8 @@
 /*
- * api.c - the fs-master as the transports see it: routes, the form of bodies and of failures, its root.
+ * api.c - the fs-master's API for the transports: routes, bodies, failures, its root.
  *
- * Owns the path of the root, which is opened anew for each call: what is mounted there now is what counts. No locks.
+ * Owns the path of the root, which is opened anew for each call: what is mounted there now
+ * is what counts. No locks.
  */
 #include "fs_master.h"
 
@@ -15,8 +16,9 @@
 #include <skv/v1_json.h>
 
 static const struct skv_route routes[] = {
-#define FS_ROUTE(name, method, pattern, role, flags)                                                          \
-	{ #name, #method, pattern, ROLE_##role, flags, SKV_PLANE_ALL, NULL, NULL, fs_op_##name##_run, fs_op_##name##_write },
+#define FS_ROUTE(name, method, pattern, role, flags)                              \
+	{ #name, #method, pattern, ROLE_##role, flags, SKV_PLANE_ALL, NULL, NULL, \
+	  fs_op_##name##_run, fs_op_##name##_write },
 	FS_OPS(FS_ROUTE)
 #undef FS_ROUTE
 };
@@ -30,14 +32,18 @@ int fs_open_root(const struct skv_request *c, int *fd, struct skv_error *err)
 	*fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (*fd >= 0)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_UNAVAILABLE, "root", "the root of this fs-master cannot be opened (%s): is the file system mounted at %.160s ?",
-			strerror_r(errno, text, sizeof text), root);
+	return skv_fail(
+		err, SKV_E_UNAVAILABLE, "root",
+		"the root of this fs-master cannot be opened (%s): is the file system "
+		"mounted at %.160s ?",
+		strerror_r(errno, text, sizeof text), root);
 }
 
 static int head(struct skv_request *c, const struct skv_head *h)
 {
 	c->type = skv_v1_json.content_type;
-	if (!c->route || !(c->route->flags & ROUTE_BODY) || skv_v1_codec_of_type(h->content_type) == &skv_v1_json)
+	if (!c->route || !(c->route->flags & ROUTE_BODY) ||
+	    skv_v1_codec_of_type(h->content_type) == &skv_v1_json)
 		return SKV_OK;
 	c->http = 415;
 	return skv_fail(&c->err, SKV_E_UNSUPPORTED, "Content-Type", "a body is application/json");
@@ -57,8 +63,10 @@ int skv_fs_master_create(const char *root, struct skv_api **out, struct skv_erro
 	struct fs_master *m;
 
 	if (root[0] != '/')
-		return skv_fail(err, SKV_E_INVALID, "root",
-				"an fs-master needs the directory whose subdirectories it looks after: --root /absolute/path");
+		return skv_fail(
+			err, SKV_E_INVALID, "root",
+			"an fs-master needs the directory whose subdirectories it looks after: "
+			"--root /absolute/path");
 	m = skv_calloc(1, sizeof *m);
 	if (m)
 		m->root = skv_strdup(root);
@@ -66,8 +74,10 @@ int skv_fs_master_create(const char *root, struct skv_api **out, struct skv_erro
 		skv_free(m);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	m->api = (struct skv_api){ .name = "fs", .prefix = "/", .routes = routes, .n_routes = sizeof routes / sizeof routes[0],
-				   .state_size = sizeof(struct fs_request), .ctx = m, .head = head, .fail = fail };
+	m->api = (struct skv_api){ .name = "fs", .prefix = "/", .routes = routes,
+				   .n_routes = sizeof routes / sizeof routes[0],
+				   .state_size = sizeof(struct fs_request), .ctx = m, .head = head,
+				   .fail = fail };
 	*out = &m->api;
 	return SKV_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * fs_master.h - what the files of the fs-master share: its part of a call, its root.
+ * fs_master.h - shared by the files of the fs-master: its part of a call, its root.
  */
 #ifndef SKV_SERVER_FS_MASTER_H
 #define SKV_SERVER_FS_MASTER_H
@@ -25,32 +25,36 @@ struct fs_request {
 };
 
 static inline struct fs_request *fs_of(struct skv_request *c) { return c->state; }
-static inline const struct fs_master *fs_master_of(const struct skv_request *c) { return c->api->ctx; }
+
+static inline const struct fs_master *fs_master_of(const struct skv_request *c)
+{
+	return c->api->ctx;
+}
 
 /* SKV_E_UNAVAILABLE: the root is not there. The caller closes *fd. */
 int fs_open_root(const struct skv_request *c, int *fd, struct skv_error *err);
 
-/* ---- ops.c ------------------------------------------------------------------------------------- */
+/* ---- ops.c ----------------------------------------------------------------------------------- */
 
-#define FS_OPS(X)                                                                                                        \
-	X(index, GET, "/", OPEN, 0)                                                                                      \
-	X(healthz, GET, "/healthz", OPEN, 0)                                                                             \
-	X(readyz, GET, "/readyz", OPEN, ROUTE_BLOCKS)                                                                    \
-	X(metrics, GET, "/metrics", READ, ROUTE_SCRAPE)                                                                  \
-	X(stat, GET, "/fs/{dir}", READ, ROUTE_BLOCKS)                                                                    \
-	X(list, GET, "/fs/{dir}/files", READ, ROUTE_BLOCKS)                                                              \
-	X(stat_file, GET, "/fs/{dir}/files/{file}", READ, ROUTE_BLOCKS)                                                  \
-	X(open, POST, "/fs/{dir}/open", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                                \
-	X(probe, POST, "/fs/{dir}/probe", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
-	X(create, POST, "/fs/{dir}/create", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
-	X(check, POST, "/fs/{dir}/check", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
-	X(delete, POST, "/fs/{dir}/delete", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
-	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
-	X(owners, POST, "/fs/{dir}/owners", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
-	X(claim, POST, "/fs/{dir}/claim", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                              \
-	X(disown, POST, "/fs/{dir}/disown", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                            \
-	X(mend, POST, "/fs/{dir}/mend", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                                \
-	X(leave, POST, "/fs/{dir}/leave", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)                                               \
+#define FS_OPS(X)                                                             \
+	X(index, GET, "/", OPEN, 0)                                           \
+	X(healthz, GET, "/healthz", OPEN, 0)                                  \
+	X(readyz, GET, "/readyz", OPEN, ROUTE_BLOCKS)                         \
+	X(metrics, GET, "/metrics", READ, ROUTE_SCRAPE)                       \
+	X(stat, GET, "/fs/{dir}", READ, ROUTE_BLOCKS)                         \
+	X(list, GET, "/fs/{dir}/files", READ, ROUTE_BLOCKS)                   \
+	X(stat_file, GET, "/fs/{dir}/files/{file}", READ, ROUTE_BLOCKS)       \
+	X(open, POST, "/fs/{dir}/open", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)     \
+	X(probe, POST, "/fs/{dir}/probe", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
+	X(create, POST, "/fs/{dir}/create", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
+	X(check, POST, "/fs/{dir}/check", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
+	X(delete, POST, "/fs/{dir}/delete", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
+	X(punch, POST, "/fs/{dir}/punch", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
+	X(owners, POST, "/fs/{dir}/owners", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
+	X(claim, POST, "/fs/{dir}/claim", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
+	X(disown, POST, "/fs/{dir}/disown", ADMIN, ROUTE_BLOCKS | ROUTE_BODY) \
+	X(mend, POST, "/fs/{dir}/mend", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)     \
+	X(leave, POST, "/fs/{dir}/leave", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)   \
 	X(look, POST, "/fs/{dir}/look", ADMIN, ROUTE_BLOCKS | ROUTE_BODY)
 
 #define FS_PROTOTYPES(name, ...)                       \

@@ -1,9 +1,10 @@
 /*
- * ops.c - the operations of an fs-master: each opens the root, the storage in a directory of it, does its one step, and
- * forgets all of it.
+ * ops.c - the operations of an fs-master: each opens the root and a storage's directory, does one
+ * step, and keeps nothing.
  *
- * Which storage the directory must be is told by the request; whether it is one is the storage's to judge, by the same code
- * that a manager with a mount uses. All that touches the file system runs on a worker. No state, no locks.
+ * Which storage the directory must be is told by the request; whether it is one is the storage's to
+ * judge, by the same code that a manager with a mount uses. All that touches the file system runs
+ * on a worker. No state, no locks.
  */
 #include "fs_master.h"
 
@@ -15,12 +16,15 @@
 #include <skv/json_out.h>
 #include <skv/mem.h>
 
-/* ---- for managers ------------------------------------------------------------------------------ */
+/* ---- for managers ---------------------------------------------------------------------------- */
 
-static int open_storage(struct skv_request *c, const int *root, const struct skv_fs_request *q, struct skv_storage **out)
+static int open_storage(struct skv_request *c, const int *root, const struct skv_fs_request *q,
+			struct skv_storage **out)
 {
-	struct skv_storage_config cfg = { .name = q->storage, .root = c->param[0].value, .below = root, .unit = q->unit,
-					  .may_create = q->may_create, .chunk = q->chunk, .read_chunk = q->read_chunk,
+	struct skv_storage_config cfg = { .name = q->storage, .root = c->param[0].value,
+					  .below = root, .unit = q->unit,
+					  .may_create = q->may_create, .chunk = q->chunk,
+					  .read_chunk = q->read_chunk,
 					  .any_mount = q->any_mount };
 
 	memcpy(cfg.uuid, q->uuid, sizeof cfg.uuid);
@@ -72,7 +76,8 @@ static struct skv_storage_owner owner_of(const struct skv_fs_request *q)
 	return o;
 }
 
-static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage *s, const struct skv_fs_request *q)
+static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage *s,
+		const struct skv_fs_request *q)
 {
 	const struct skv_storage_owner o = owner_of(q);
 
@@ -106,7 +111,8 @@ static int step(struct skv_request *c, enum skv_fs_verb verb, struct skv_storage
 	return SKV_E_INTERNAL;
 }
 
-static int on_storage(struct skv_request *c, enum skv_fs_verb verb, const int *root, const struct skv_fs_request *q)
+static int on_storage(struct skv_request *c, enum skv_fs_verb verb, const int *root,
+		      const struct skv_fs_request *q)
 {
 	struct skv_storage *s = NULL;
 	int rc = open_storage(c, root, q, &s);
@@ -178,7 +184,7 @@ void fs_op_leave_write(struct skv_request *c) { write_answer(c); }
 int fs_op_look_run(struct skv_request *c) { return run(c, SKV_FS_LOOK); }
 void fs_op_look_write(struct skv_request *c) { write_answer(c); }
 
-/* ---- for people -------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 /* Decimal, with or without the zeros that a file's name has. */
 static int file_number(struct skv_request *c, uint32_t *out)
@@ -187,11 +193,13 @@ static int file_number(struct skv_request *c, uint32_t *out)
 	char *end;
 	unsigned long long v = strtoull(text, &end, 10);
 
-	if (strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10 && *end == '\0' && v < SKV_NO_FILE) {
+	if (strspn(text, "0123456789") == strlen(text) && strlen(text) <= 10 && *end == '\0' &&
+	    v < SKV_NO_FILE) {
 		*out = (uint32_t)v;
 		return SKV_OK;
 	}
-	return skv_fail(&c->err, SKV_E_INVALID, "file", "the number of a slab file, 0..%u", SKV_NO_FILE - 1);
+	return skv_fail(&c->err, SKV_E_INVALID, "file", "the number of a slab file, 0..%u",
+			SKV_NO_FILE - 1);
 }
 
 static int run_stat(struct skv_request *c, uint32_t file)
@@ -270,7 +278,7 @@ void fs_op_list_write(struct skv_request *c)
 	skv_jout_close(&c->out, '}');
 }
 
-/* ---- of the service ---------------------------------------------------------------------------- */
+/* ---- of the service -------------------------------------------------------------------------- */
 
 int fs_op_index_run(struct skv_request *c)
 {
@@ -308,5 +316,5 @@ int fs_op_metrics_run(struct skv_request *c)
 void fs_op_metrics_write(struct skv_request *c)
 {
 	c->type = "text/plain; version=0.0.4; charset=utf-8";
-	skv_service_expose(c->s, &c->arena, &c->out);
+	skv_request_expose(c);
 }

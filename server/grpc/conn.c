@@ -1,10 +1,11 @@
 /*
  * conn.c - one HTTP/2 connection: nghttp2 between the socket and the streams.
  *
- * nghttp2 keeps the protocol (frames, HPACK, flow control) and is handed bytes; here they are read and
- * written, and what a client may do is bounded: control frames by a bucket of tokens, outbound acks and
- * settings by nghttp2's own limits, time by a timer. Runs on the connection's thread. A connection is
- * closed only from conn_event, flush and the timers, never inside a callback of nghttp2.
+ * nghttp2 keeps the protocol (frames, HPACK, flow control) and is handed bytes; here they are
+ * read and written, and what a client may do is bounded: control frames by a bucket of tokens,
+ * outbound acks and settings by nghttp2's own limits, time by a timer. Runs on the
+ * connection's thread. A connection is closed only from conn_event, flush and the timers,
+ * never inside a callback of nghttp2.
  */
 #include "internal.h"
 
@@ -42,8 +43,8 @@ static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, voi
 	return 0;
 }
 
-static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name, size_t n_name,
-		     const uint8_t *value, size_t n_value, uint8_t flags, void *ctx)
+static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+		     size_t n_name, const uint8_t *value, size_t n_value, uint8_t flags, void *ctx)
 {
 	struct grpc_conn *c = ctx;
 	struct grpc_stream *st = stream_of(h2, frame->hd.stream_id);
@@ -64,7 +65,8 @@ static bool control_allowed(struct grpc_conn *c)
 	uint64_t more = (now - c->control_ms) * CONTROL_PER_S / 1000;
 
 	if (more > 0) {
-		c->control = c->control + more < CONTROL_BURST ? c->control + (uint32_t)more : CONTROL_BURST;
+		c->control = c->control + more < CONTROL_BURST ? c->control + (uint32_t)more
+							       : CONTROL_BURST;
 		c->control_ms = now;
 	}
 	if (c->control == 0)
@@ -81,7 +83,8 @@ static bool is_control(nghttp2_session *h2, const nghttp2_frame *frame)
 	case NGHTTP2_SETTINGS:
 	case NGHTTP2_PRIORITY:
 		return true;
-	case NGHTTP2_RST_STREAM: /* libcurl sends one after each answer: that stream is gone, and it costs nothing */
+	case NGHTTP2_RST_STREAM:
+		/* libcurl sends one after each answer: that stream is gone, and it costs nothing */
 		return stream_of(h2, frame->hd.stream_id) != NULL;
 	case NGHTTP2_DATA:
 		return frame->hd.length == 0 && !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM);
@@ -109,7 +112,8 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	return 0;
 }
 
-static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *p, size_t n, void *ctx)
+static int on_data(nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *p, size_t n,
+		   void *ctx)
 {
 	struct grpc_stream *st = stream_of(h2, id);
 
@@ -126,7 +130,8 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	struct grpc_stream *st;
 
 	/* Over max_streams: nghttp2's own answer. */
-	if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM)
+	if (frame->hd.type == NGHTTP2_RST_STREAM &&
+	    frame->rst_stream.error_code == NGHTTP2_REFUSED_STREAM)
 		skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
 	if (frame->hd.type == NGHTTP2_GOAWAY && frame->goaway.error_code != NGHTTP2_NO_ERROR)
 		skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
@@ -135,7 +140,8 @@ static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *frame, void *
 	/* All was said before the client had: the rest of its request is not waited for. */
 	st = stream_of(h2, frame->hd.stream_id);
 	if (st && !st->ended_in)
-		nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_NO_ERROR);
+		nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
+					  NGHTTP2_NO_ERROR);
 	return 0;
 }
 
@@ -152,7 +158,8 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 
 int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err)
 {
-	if (nghttp2_session_callbacks_new(&g->callbacks) != 0 || nghttp2_option_new(&g->option) != 0)
+	if (nghttp2_session_callbacks_new(&g->callbacks) != 0 ||
+	    nghttp2_option_new(&g->option) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	nghttp2_session_callbacks_set_on_begin_headers_callback(g->callbacks, on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(g->callbacks, on_header);
@@ -162,7 +169,8 @@ int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err)
 	nghttp2_session_callbacks_set_on_stream_close_callback(g->callbacks, on_stream_close);
 	nghttp2_option_set_max_outbound_ack(g->option, 1000);
 	nghttp2_option_set_max_settings(g->option, 32);
-	nghttp2_option_set_stream_reset_rate_limit(g->option, UINT32_MAX, UINT32_MAX); /* is_control does it */
+	/* is_control does it */
+	nghttp2_option_set_stream_reset_rate_limit(g->option, UINT32_MAX, UINT32_MAX);
 	nghttp2_option_set_max_continuations(g->option, 8);
 	nghttp2_option_set_no_closed_streams(g->option, 1);
 	return SKV_OK;
@@ -185,7 +193,8 @@ static void begin_wait(struct grpc_conn *c)
 	c->pace = (struct skv_pace){ 0 };
 }
 
-/* Calls have timers of their own: the connection's runs while there are none, or the socket is full. */
+/* Calls have timers of their own: the connection's runs while there are
+ * none, or the socket is full. */
 static void arm(struct grpc_conn *c)
 {
 	uint64_t at = limit_of(c);
@@ -223,7 +232,8 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 	if (is_blocked(c) || c->leaving)
 		skv_grpc_conn_close(c);
 	else
-		skv_grpc_conn_leave(c); /* says GOAWAY, so that the client loses no call on its way */
+		skv_grpc_conn_leave(c); /* sends GOAWAY, so that the client loses no call in
+					 * flight */
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -240,15 +250,21 @@ static int begin_h2(struct grpc_conn *c)
 	if (nghttp2_session_server_new2(&c->h2, g->callbacks, c, g->option) != 0 ||
 	    nghttp2_submit_settings(c->h2, NGHTTP2_FLAG_NONE, settings,
 				    sizeof settings / sizeof settings[0]) != 0 ||
-	    nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) != 0)
+	    nghttp2_session_set_local_window_size(c->h2, NGHTTP2_FLAG_NONE, 0, CONNECTION_WINDOW) !=
+		    0)
 		return SKV_E_NOMEM;
 	return SKV_OK;
+}
+
+static struct grpc_io *open_io(const struct skv_grpc *g, int fd)
+{
+	return g->o.tls ? skv_grpc_io_tls(fd) : skv_grpc_io_plain(fd);
 }
 
 void skv_grpc_conn_open(struct grpc_loop *l, const struct grpc_socket *s)
 {
 	struct grpc_conn *c = skv_calloc(1, sizeof *c);
-	struct grpc_io *io = c && !l->drained ? skv_grpc_io_plain(s->fd) : NULL;
+	struct grpc_io *io = c && !l->drained ? open_io(l->g, s->fd) : NULL;
 	struct epoll_event e = { .events = EPOLLIN, .data.ptr = c };
 
 	ASSERT_LOOP_THREAD(l);
@@ -290,6 +306,7 @@ void skv_grpc_conn_close(struct grpc_conn *c)
 	nghttp2_session_del(c->h2);
 	skv_buf_destroy(&c->out);
 	c->io->ops->close(c->io); /* and leaves epoll with it */
+	skv_free(c->peer);
 	assert(c->prev ? c->prev->next == c : l->conns == c);
 	if (c->prev)
 		c->prev->next = c->next;
@@ -305,14 +322,16 @@ void skv_grpc_conn_leave(struct grpc_conn *c)
 {
 	c->leaving = true;
 	c->since_ms = c->loop->now_ms;
-	nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(c->h2),
-			      NGHTTP2_NO_ERROR, NULL, 0);
+	nghttp2_submit_goaway(c->h2, NGHTTP2_FLAG_NONE,
+			      nghttp2_session_get_last_proc_stream_id(c->h2), NGHTTP2_NO_ERROR,
+			      NULL, 0);
 	skv_grpc_conn_flush(c);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* What is written already goes, when that is most of the buffer: it must not grow while the socket lags. */
+/* Drops the written part once that is most of the buffer, which must not grow while the socket
+ * lags. */
 static void drop_written(struct grpc_conn *c)
 {
 	size_t left;
@@ -356,8 +375,8 @@ static void set_events(struct grpc_conn *c, unsigned events)
 	c->events = events;
 }
 
-/* Writes until nothing is left or the socket is full; then reading stops too, so that a client that takes no
- * answers cannot make more of them. */
+/* Writes until nothing is left or the socket is full; then reading stops too, so that a client that
+ * takes no answers cannot make more of them. */
 static void write_out(struct grpc_conn *c)
 {
 	for (;;) {
@@ -370,7 +389,7 @@ static void write_out(struct grpc_conn *c)
 		if (n == IO_WANTS_WRITE || n == IO_WANTS_READ) {
 			if (!is_blocked(c))
 				begin_wait(c);
-			set_events(c, n == IO_WANTS_WRITE ? EPOLLOUT : EPOLLIN | EPOLLOUT);
+			set_events(c, n == IO_WANTS_WRITE ? EPOLLOUT : EPOLLIN);
 			return;
 		}
 		if (n < 0) {
@@ -420,13 +439,15 @@ static void read_in(struct grpc_conn *c)
 		c->in_nghttp2 = false;
 		assert(used < 0 || used == n); /* no callback pauses it */
 		if (used < 0) {
-			/* Not HTTP/2 at all, a flood, or no memory: nghttp2 has said what it wanted to say. */
+			/* Not HTTP/2 at all, a flood, or no memory: nghttp2 has
+			 * said what it wanted to say. */
 			skv_metrics_add(&c->loop->g->s->metrics, METRIC_grpc_connections_abused, 1);
-			skv_log(SKV_LOG_DEBUG, "grpc", "connection closed: %s", nghttp2_strerror((int)used));
+			skv_log(SKV_LOG_DEBUG, "grpc", "connection closed: %s",
+				nghttp2_strerror((int)used));
 			c->broken = true;
 		}
 		if (n < (ssize_t)READ_BYTES)
-			return;
+			return; /* epoll tells if there is more */
 	}
 }
 

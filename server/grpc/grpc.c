@@ -1,8 +1,8 @@
 /*
- * grpc.c - life of the gRPC server: options, port, threads, drain, end.
+ * grpc.c - life cycle of the gRPC server: options, port, threads, drain, shutdown.
  *
- * Owns everything in struct skv_grpc; shares struct skv_service with other transports. Called by one thread
- * of main. It never calls the core itself: the operations do.
+ * Owns everything in struct skv_grpc; shares struct skv_service with other transports. Called by
+ * one thread of main. It never calls the core itself: the operations do.
  */
 #include "internal.h"
 
@@ -53,8 +53,8 @@ static void release(struct skv_grpc *g)
 int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, struct skv_grpc **out,
 		    struct skv_error *err)
 {
-	const struct skv_listen l = { o->listen, o->port, o->host_param, o->port_param, o->port_option,
-				      o->socket_name, &s->inherited };
+	const struct skv_listen l = { o->listen,      o->port,        o->host_param, o->port_param,
+				      o->port_option, o->socket_name, &s->inherited };
 	struct skv_grpc *g = skv_calloc(1, sizeof *g);
 	int rc;
 
@@ -66,7 +66,8 @@ int skv_grpc_create(const struct skv_grpc_options *o, struct skv_service *s, str
 	g->n_loops = thread_count(o->threads);
 	skv_peers_init(&g->peers, o->max_connections_per_ip);
 	g->o.listen = skv_strdup(o->listen);
-	rc = g->o.listen ? skv_grpc_methods_init(g, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = g->o.listen ? skv_grpc_methods_init(g, err)
+			 : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc == SKV_OK)
 		rc = skv_grpc_h2_init(g, err);
 	if (rc == SKV_OK)
@@ -90,8 +91,8 @@ uint16_t skv_grpc_port(const struct skv_grpc *g) { return g->bound.port; }
 
 const char *skv_grpc_address(const struct skv_grpc *g) { return g->bound.text; }
 
-/* Looks every few milliseconds: it happens once in a process's life, and whoever ends a call must not have
- * to touch the transport afterwards. */
+/* Polls every few milliseconds: it happens once in a process's life, and the code that ends a call
+ * must not have to touch the transport afterwards. */
 static uint64_t await_zero(const struct skv_grpc *g, enum gauge which, uint32_t timeout_ms)
 {
 	uint64_t end = skv_now_ms(&skv_clock_system) + timeout_ms;

@@ -1,5 +1,5 @@
 /*
- * head.c - values of gRPC's own header fields: grpc-timeout and grpc-message.
+ * head.c - values of gRPC's own header fields: grpc-timeout.
  *
  * No state; any thread.
  */
@@ -43,24 +43,4 @@ bool skv_grpc_timeout(const char *s, size_t n, uint64_t *ms)
 	}
 	*ms = v;
 	return true;
-}
-
-void skv_grpc_percent(const char *s, char *out)
-{
-	static const char hex[] = "0123456789ABCDEF";
-	size_t k = 0;
-
-	for (size_t i = 0; s[i] && i < SKV_MESSAGE_MAX; i++) {
-		unsigned char c = (unsigned char)s[i];
-
-		if (c >= 0x20 && c <= 0x7e && c != '%') {
-			out[k++] = (char)c;
-		} else {
-			out[k++] = '%';
-			out[k++] = hex[c >> 4];
-			out[k++] = hex[c & 15];
-		}
-	}
-	assert(k <= 3 * SKV_MESSAGE_MAX);
-	out[k] = '\0';
 }

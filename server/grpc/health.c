@@ -1,9 +1,10 @@
 /*
  * health.c - grpc.health.v1.Health: Check, and Watch as a stream of changes.
  *
- * The manager as a whole ("") and its services are serving when /readyz says ready; gRPC's own (health,
- * reflection) always are. A watched service that nobody knows is SERVICE_UNKNOWN, as the
- * protocol wants it. The watchers of an event thread are looked at a few times a second by that thread.
+ * The manager as a whole ("") and its services are serving when /readyz says ready; gRPC's
+ * own (health, reflection) always are. A watched service that nobody knows is
+ * SERVICE_UNKNOWN, as the protocol wants it. The watchers of an event thread are looked at a
+ * few times a second by that thread.
  */
 #include "internal.h"
 
@@ -14,7 +15,10 @@
 
 enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
-static bool is_always_there(const char *name, size_t n) { return n > 5 && memcmp(name, "grpc.", 5) == 0; }
+static bool is_always_there(const char *name, size_t n)
+{
+	return n > 5 && memcmp(name, "grpc.", 5) == 0;
+}
 
 static int state_of(struct skv_grpc *g, const char *name, size_t n)
 {
@@ -60,7 +64,8 @@ static void check(struct grpc_stream *st, const uint8_t *p, size_t n)
 	int state;
 
 	if (!read_request(p, n, &name, &n_name)) {
-		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID, "the message is not valid protobuf");
+		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID,
+			      "the message is not valid protobuf");
 		return;
 	}
 	state = state_of(st->loop->g, name, n_name);
@@ -81,12 +86,13 @@ static void watch(struct grpc_stream *st, const uint8_t *p, size_t n)
 	size_t n_name;
 
 	if (st->watching || !read_request(p, n, &name, &n_name)) {
-		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID, "Watch takes one valid message");
+		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID,
+			      "Watch takes one valid message");
 		return;
 	}
 	st->watching = true;
 	st->watch_last = state_of(l->g, name, n_name);
-	/* The state of one that nobody knows, or that is always there, never changes. */
+	/* The state of an unknown service, or of one that is always there, never changes. */
 	st->watch_known = st->watch_last != SERVICE_UNKNOWN && !is_always_there(name, n_name);
 	send_state(st, st->watch_last);
 	st->watch_next = l->watchers;
@@ -125,9 +131,11 @@ void skv_grpc_health_look(struct grpc_loop *l)
 			send_state(st, state);
 		}
 		if (draining)
-			skv_grpc_fail(st, GRPC_UNAVAILABLE, SKV_E_NOT_READY, "this manager is shutting down");
+			skv_grpc_fail(st, GRPC_UNAVAILABLE, SKV_E_NOT_READY,
+				      "this manager is shutting down");
 	}
-	/* Written in a second pass: it may close connections, and with them watchers of the list above. */
+	/* Written in a second pass: it may close connections, and with them
+	 * watchers of the list above. */
 	for (struct grpc_conn *c = l->watchers ? l->conns : NULL; c; c = next) {
 		next = c->next;
 		if (nghttp2_session_want_write(c->h2))

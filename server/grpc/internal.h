@@ -1,9 +1,10 @@
 /*
- * internal.h - the gRPC server's objects: the transport, its event threads, a connection, a call on it.
+ * internal.h - the gRPC server's objects: the transport, its event threads, a
+ * connection, a call on it.
  *
- * A connection and its streams belong to one thread (struct grpc_loop) and are touched by it alone. The
- * one exception is a call that waits: until its completion has come through the thread's inbox, its
- * struct skv_request belongs to the core or a worker.
+ * A connection and its streams belong to one thread (struct grpc_loop) and are touched by it alone.
+ * The one exception is a call that waits: until its completion has come through the thread's inbox,
+ * its struct skv_request belongs to the core or a worker.
  */
 #ifndef SKV_GRPC_INTERNAL_H
 #define SKV_GRPC_INTERNAL_H
@@ -35,7 +36,7 @@
 #define OUT_BYTES (256u * 1024)        /* frames made ahead of what the socket takes */
 #define KEEP_BYTES (64u * 1024)        /* buffers up to this are kept for the next call */
 #define OWN_MESSAGE_MAX (16u * 1024)   /* one question to health or reflection */
-#define OWN_BYTES (256u * 1024)        /* their answers on one connection that the client has not taken */
+#define OWN_BYTES (256u * 1024) /* their answers on one connection that the client has not taken */
 #define SLOW_BYTES_PER_MS 64u          /* each so many bytes moved buy a call 1 ms more */
 #define CONTROL_BURST 2000u            /* control frames at once */
 #define CONTROL_PER_S 500u             /* control frames for longer */
@@ -105,7 +106,8 @@ struct grpc_loop {
 	struct timer watch_timer;
 	struct timer accept_timer; /* loop 0: descriptors ran out */
 	uint64_t now_ms;           /* of this round */
-	uintptr_t owner;           /* skv_thread of the thread; of who destroys the loop, once that has ended */
+	uintptr_t owner;           /* skv_thread of the thread; of who destroys the
+				      loop, once that has ended */
 	bool drained;              /* has said GOAWAY */
 	uint8_t *input;            /* READ_BYTES */
 };
@@ -117,6 +119,7 @@ struct grpc_conn {
 	struct grpc_loop *loop;
 	struct grpc_conn *prev, *next;
 	struct grpc_io *io;
+	struct skv_tls_peer *peer; /* NULL: not looked at yet */
 	nghttp2_session *h2;
 	struct grpc_stream *streams;
 	uint32_t n_streams;
@@ -151,7 +154,8 @@ struct grpc_stream {
 
 	/* Header. */
 	uint32_t head_bytes;
-	const char *path, *authorization; /* in the call's arena */
+	/* in the call's arena */
+	const char *path, *authorization, *forwarded, *route_wish;
 	uint16_t http;    /* not a gRPC request: answer this HTTP status */
 	uint8_t problem;  /* enum grpc_code found in the header, GRPC_OK = none */
 	const char *problem_text;
@@ -176,8 +180,9 @@ struct grpc_stream {
 	bool deferred;      /* nothing to send now */
 	bool answered;      /* the status is known, nothing more will be said */
 	uint8_t code;       /* enum grpc_code */
-	const char *trailer_message, *trailer_code, *trailer_field; /* NULL: none; see reply.c */
-	char text[3 * SKV_MESSAGE_MAX + 1];                   /* of trailer_message */
+	/* NULL: none; see reply.c */
+	const char *trailer_message, *trailer_code, *trailer_field;
+	char text[SKV_ENCODED_MAX]; /* of trailer_message */
 	char field[SKV_FIELD_MAX];
 
 	bool pending; /* with the core or a worker */
@@ -189,7 +194,7 @@ struct grpc_stream {
 	int watch_last;
 };
 
-/* ---- loop.c: event threads -------------------------------------------------------------------- */
+/* ---- loop.c: event threads ------------------------------------------------------------------- */
 
 int skv_grpc_loops_start(struct skv_grpc *g, struct skv_error *err);
 void skv_grpc_loops_stop(struct skv_grpc *g);
@@ -200,7 +205,7 @@ void skv_grpc_completed(void *ctx, int status);
 /* The connection of a socket is over, closed by whoever calls. */
 void skv_grpc_socket_left(struct skv_grpc *g, const uint8_t address[SKV_ADDRESS_BYTES]);
 
-/* ---- conn.c: HTTP/2 --------------------------------------------------------------------------- */
+/* ---- conn.c: HTTP/2 -------------------------------------------------------------------------- */
 
 int skv_grpc_h2_init(struct skv_grpc *g, struct skv_error *err);
 /* Takes over an accepted socket. */
@@ -212,7 +217,7 @@ void skv_grpc_conn_event(struct grpc_conn *c, unsigned events);
 void skv_grpc_conn_flush(struct grpc_conn *c);
 void skv_grpc_conn_leave(struct grpc_conn *c);
 
-/* ---- stream.c: one call ----------------------------------------------------------------------- */
+/* ---- stream.c: one call ---------------------------------------------------------------------- */
 
 struct grpc_stream *skv_grpc_stream_begin(struct grpc_conn *c, int32_t id);
 /* The client or we have closed it; it is released when nothing of it waits any more. */
@@ -231,14 +236,12 @@ void skv_grpc_stream_done(struct grpc_stream *st);
 /* Every WATCH_MS while there are watchers. */
 void skv_grpc_health_look(struct grpc_loop *l);
 
-/* ---- head.c ----------------------------------------------------------------------------------- */
+/* ---- head.c ---------------------------------------------------------------------------------- */
 
 /* "100m" -> milliseconds, rounded up; false: not a grpc-timeout. */
 bool skv_grpc_timeout(const char *s, size_t n, uint64_t *ms);
-/* As the value of grpc-message; `out` holds 3 * SKV_MESSAGE_MAX + 1 bytes. */
-void skv_grpc_percent(const char *s, char *out);
 
-/* ---- reply.c: answers ------------------------------------------------------------------------- */
+/* ---- reply.c: answers ------------------------------------------------------------------------ */
 
 /* Ends the call with a status that the transport decided. */
 void skv_grpc_fail(struct grpc_stream *st, enum grpc_code code, int status, const char *message);
@@ -251,12 +254,12 @@ void skv_grpc_end(struct grpc_stream *st);
 /* Not gRPC at all: an HTTP status without a body. */
 void skv_grpc_not_grpc(struct grpc_stream *st, unsigned http);
 
-/* ---- methods.c -------------------------------------------------------------------------------- */
+/* ---- methods.c ------------------------------------------------------------------------------- */
 
 int skv_grpc_methods_init(struct skv_grpc *g, struct skv_error *err);
 const struct grpc_method *skv_grpc_method_find(const struct skv_grpc *g, const char *path);
 
-/* ---- health.c, reflect.c ---------------------------------------------------------------------- */
+/* ---- health.c, reflect.c --------------------------------------------------------------------- */
 
 extern const struct grpc_method skv_grpc_health_methods[2];
 extern const struct grpc_method skv_grpc_reflect_method;

@@ -34,7 +34,7 @@ static void plain_close(struct grpc_io *io)
 	skv_free(io);
 }
 
-static const struct grpc_io_ops plain = { plain_read, plain_write, plain_close };
+static const struct grpc_io_ops plain = { plain_read, plain_write, plain_close, NULL };
 
 struct grpc_io *skv_grpc_io_plain(int fd)
 {

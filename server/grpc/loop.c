@@ -1,11 +1,11 @@
 /*
  * loop.c - the event threads of the gRPC server: epoll, accepting, the inbox, timers.
  *
- * Each thread owns its connections from their first byte to their last. Thread 0 accepts and deals the
- * sockets out in turn: with one shared listening socket the thread that wakes first would take most.
- * What comes from elsewhere (sockets, completed calls) goes through an inbox under loop.lock, held to
- * link and unlink only, and an eventfd that is written under it: so whoever completed a call touches
- * nothing of the transport any more when the thread has seen it.
+ * Each thread owns its connections from their first byte to their last. Thread 0 accepts and deals
+ * the sockets out in turn: with one shared listening socket the thread that wakes first would take
+ * most. What comes from elsewhere (sockets, completed calls) goes through an inbox under loop.lock,
+ * held to link and unlink only, and an eventfd that is written under it: so whoever completed a
+ * call touches nothing of the transport any more when the thread has seen it.
  */
 #include "internal.h"
 
@@ -109,7 +109,7 @@ static void accept_again(struct timer *t, uint64_t now_ms)
 	listen_events(l, EPOLL_CTL_ADD);
 }
 
-/* A peer that vanished without a word (power, network) is found by the kernel, even while a Watch waits. */
+/* The kernel detects a peer that vanished silently (power, network), even while a Watch waits. */
 static void set_socket(const struct skv_grpc *g, int fd)
 {
 	const int one = 1, probes = 3, interval_s = 10;
@@ -143,11 +143,14 @@ static void accept_some(struct grpc_loop *l)
 	for (int i = 0; i < ACCEPT_ROUND; i++) {
 		struct sockaddr_storage from;
 		socklen_t n = sizeof from;
-		int fd = accept4(g->bound.fd, (struct sockaddr *)&from, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(g->bound.fd, (struct sockaddr *)&from, &n,
+				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct grpc_socket s = { .fd = fd };
 
-		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
-			listen_events(l, EPOLL_CTL_DEL); /* else epoll would tell again at once */
+		if (fd < 0 &&
+		    (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+			listen_events(l, EPOLL_CTL_DEL); /* else epoll would report it again
+							  * immediately */
 			skv_wheel_set(&l->wheel, &l->accept_timer, l->now_ms + ACCEPT_PAUSE);
 			return;
 		}
@@ -217,7 +220,8 @@ static void drain(struct grpc_loop *l)
 	l->drained = true;
 	if (l == &l->g->loops[0]) {
 		skv_wheel_clear(&l->wheel, &l->accept_timer);
-		listen_events(l, EPOLL_CTL_DEL); /* closing does not, if another process has the socket too */
+		/* closing does not, if another process has the socket too */
+		listen_events(l, EPOLL_CTL_DEL);
 		close(l->g->bound.fd);
 		l->g->bound.fd = -1;
 	}
@@ -245,13 +249,15 @@ static void *run(void *arg)
 
 	l->owner = skv_thread();
 	while (!atomic_load(&l->g->stopping)) {
-		int n = epoll_wait(l->epoll, e, EVENTS, skv_wheel_wait(&l->wheel, skv_now_ms(&skv_clock_system)));
+		int n = epoll_wait(l->epoll, e, EVENTS,
+				   skv_wheel_wait(&l->wheel, skv_now_ms(&skv_clock_system)));
 		bool inbox = false;
 
 		l->now_ms = skv_now_ms(&skv_clock_system);
 		for (int i = 0; i < n; i++) {
+			/* later: it may close connections that have events here */
 			if (!e[i].data.ptr)
-				inbox = true; /* later: it may close connections that have events here */
+				inbox = true;
 			else if (e[i].data.ptr != l->g)
 				skv_grpc_conn_event(e[i].data.ptr, e[i].events);
 		}

@@ -1,5 +1,5 @@
 /*
- * methods.c - which method a path means: operations of the APIs, and the transport's own.
+ * methods.c - maps paths to methods: operations of the APIs, and the transport's own.
  *
  * Constant after init, no locks.
  */
@@ -23,7 +23,8 @@ static void add_api(struct skv_grpc *g, const struct skv_api *api)
 	for (size_t i = 0; i < api->n_routes; i++)
 		if (api->routes[i].grpc && api->routes[i].planes & g->o.apis.planes)
 			g->methods[g->n_methods++] =
-				(struct grpc_method){ .path = api->routes[i].grpc, .api = api, .route = &api->routes[i] };
+				(struct grpc_method){ .path = api->routes[i].grpc, .api = api,
+						      .route = &api->routes[i] };
 }
 
 int skv_grpc_methods_init(struct skv_grpc *g, struct skv_error *err)

@@ -1,8 +1,8 @@
 /*
- * reflect.c - grpc.reflection.v1alpha.ServerReflection: which services there are, and their descriptors.
+ * reflect.c - grpc.reflection.v1alpha.ServerReflection: lists the services and their descriptors.
  *
- * So that grpcurl and its like need no .proto file. The descriptors are those that protoc made at build
- * time; they are small, so each question walks them. No state; any thread.
+ * So that grpcurl and its like need no .proto file. The descriptors are those that protoc made at
+ * build time; they are small, so each question walks them. No state; any thread.
  */
 #include "internal.h"
 
@@ -11,12 +11,29 @@
 #include <skv/pb.h>
 
 enum { /* fields of descriptor.proto */
-	SET_FILE = 1, FILE_NAME = 1, FILE_PACKAGE = 2, FILE_MESSAGE = 4, FILE_ENUM = 5, FILE_SERVICE = 6,
-	MESSAGE_NESTED = 3, MESSAGE_ENUM = 4, SERVICE_METHOD = 2, ANY_NAME = 1,
+       SET_FILE = 1,
+       FILE_NAME = 1,
+       FILE_PACKAGE = 2,
+       FILE_MESSAGE = 4,
+       FILE_ENUM = 5,
+       FILE_SERVICE = 6,
+       MESSAGE_NESTED = 3,
+       MESSAGE_ENUM = 4,
+       SERVICE_METHOD = 2,
+       ANY_NAME = 1,
 };
 enum { /* fields of reflection.proto */
-	ASK_HOST = 1, ASK_FILE = 3, ASK_SYMBOL = 4, ASK_EXTENSION = 5, ASK_NUMBERS = 6, ASK_SERVICES = 7,
-	TELL_HOST = 1, TELL_REQUEST = 2, TELL_FILES = 4, TELL_SERVICES = 6, TELL_ERROR = 7,
+       ASK_HOST = 1,
+       ASK_FILE = 3,
+       ASK_SYMBOL = 4,
+       ASK_EXTENSION = 5,
+       ASK_NUMBERS = 6,
+       ASK_SERVICES = 7,
+       TELL_HOST = 1,
+       TELL_REQUEST = 2,
+       TELL_FILES = 4,
+       TELL_SERVICES = 6,
+       TELL_ERROR = 7,
 };
 
 /* The last field `number` of a message; n 0 if there is none. */
@@ -31,8 +48,8 @@ static struct pb_field get(const uint8_t *p, size_t n, uint32_t number)
 	return found;
 }
 
-/* Is `name` what `at` and a dot begin? Returns the rest after them, or NULL; *n becomes its length. An empty
- * `at` (a file without package) is the beginning of everything. */
+/* Is `name` what `at` and a dot begin? Returns the rest after them, or NULL; *n becomes its length.
+ * An empty `at` (a file without package) is the beginning of everything. */
 static const char *below(const char *name, size_t *n, const struct pb_field *at)
 {
 	if (at->n == 0)
@@ -48,8 +65,10 @@ static bool equal(const char *name, size_t n, const struct pb_field *at)
 	return n == at->n && memcmp(name, at->p, n) == 0;
 }
 
-/* Does the message (or service, enum) declare the symbol? Nested ones are asked as deep as the name goes. */
-static bool declares(const struct pb_field *thing, uint32_t nested, uint32_t other, const char *name, size_t n)
+/* Does the message (or service, enum) declare the symbol? Nested ones are searched as deep as the
+ * name goes. */
+static bool declares(const struct pb_field *thing, uint32_t nested, uint32_t other,
+		     const char *name, size_t n)
 {
 	struct pb_field own = get(thing->p, thing->n, ANY_NAME), f;
 	struct skv_rd r = skv_rd_make(thing->p, thing->n);
@@ -123,16 +142,16 @@ static bool is_served(const struct walk *w, const char *service, size_t n)
 	for (size_t i = 0; api && i < api->n_routes; i++) {
 		const char *path = api->routes[i].grpc;
 
-		if (path && api->routes[i].planes & w->apis->planes && strncmp(path + 1, service, n) == 0 &&
-		    path[1 + n] == '/')
+		if (path && api->routes[i].planes & w->apis->planes &&
+		    strncmp(path + 1, service, n) == 0 && path[1 + n] == '/')
 			return true;
 	}
 	return !api;
 }
 
 /* Calls say() with each service's full name, put together in `name`; ends when it returns true. */
-static bool each_service(const struct skv_apis *apis, bool (*say)(void *ctx, const char *name, size_t n),
-			 void *ctx)
+static bool each_service(const struct skv_apis *apis,
+			 bool (*say)(void *ctx, const char *name, size_t n), void *ctx)
 {
 	struct pb_field file, f;
 	struct walk w;
@@ -152,7 +171,8 @@ static bool each_service(const struct skv_apis *apis, bool (*say)(void *ctx, con
 			memcpy(name, package.p, package.n);
 			name[package.n] = '.';
 			memcpy(name + package.n + 1, own.p, own.n);
-			if (is_served(&w, name, package.n + 1 + own.n) && say(ctx, name, package.n + 1 + own.n))
+			if (is_served(&w, name, package.n + 1 + own.n) &&
+			    say(ctx, name, package.n + 1 + own.n))
 				return true;
 		}
 	}
@@ -212,8 +232,9 @@ static void tell_error(struct skv_buf *out, enum grpc_code code, const char *mes
 	skv_buf_destroy(&e);
 }
 
-/* What it imports is asked for next. */
-static void tell_file(const struct skv_apis *apis, struct skv_buf *out, const struct pb_field *asked)
+/* The client asks for its imports next. */
+static void tell_file(const struct skv_apis *apis, struct skv_buf *out,
+		      const struct pb_field *asked)
 {
 	struct pb_field file;
 	struct skv_buf answer;
@@ -223,8 +244,9 @@ static void tell_file(const struct skv_apis *apis, struct skv_buf *out, const st
 	while (walk_next(&w, &file)) {
 		struct pb_field name = get(file.p, file.n, FILE_NAME);
 
-		if (asked->number == ASK_FILE ? !equal((const char *)asked->p, asked->n, &name)
-					      : !file_declares(&file, (const char *)asked->p, asked->n))
+		if (asked->number == ASK_FILE
+			    ? !equal((const char *)asked->p, asked->n, &name)
+			    : !file_declares(&file, (const char *)asked->p, asked->n))
 			continue;
 		skv_buf_init(&answer);
 		pb_put_bytes(&answer, 1, file.p, file.n);
@@ -232,7 +254,8 @@ static void tell_file(const struct skv_apis *apis, struct skv_buf *out, const st
 		skv_buf_destroy(&answer);
 		return;
 	}
-	tell_error(out, GRPC_NOT_FOUND, asked->number == ASK_FILE ? "no such file" : "no such symbol");
+	tell_error(out, GRPC_NOT_FOUND,
+		   asked->number == ASK_FILE ? "no such file" : "no such symbol");
 }
 
 static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
@@ -246,7 +269,8 @@ static void on_message(struct grpc_stream *st, const uint8_t *p, size_t n)
 		if (f.number >= ASK_FILE && f.number <= ASK_SERVICES && f.wire == 2)
 			asked = f;
 	if (r.failed) {
-		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID, "the message is not valid protobuf");
+		skv_grpc_fail(st, GRPC_INVALID_ARGUMENT, SKV_E_INVALID,
+			      "the message is not valid protobuf");
 		return;
 	}
 	skv_buf_init(&out);

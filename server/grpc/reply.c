@@ -1,10 +1,10 @@
 /*
- * reply.c - answers: response headers, framed messages, trailers; and what is counted and logged.
+ * reply.c - answers: response headers, framed messages, trailers; metrics and the log line.
  *
- * A successful call is headers, one message, trailers; a failed one trailers only. Beside grpc-status and
- * grpc-message a failure has our own wire code (slabkv-code, for gRPC's codes are fewer) and the field at
- * fault. The message's bytes are not copied into the answer: nghttp2 asks for them frame by frame.
- * Runs on the connection's thread.
+ * A successful call is headers, one message, trailers; a failed one trailers only. Beside
+ * grpc-status and grpc-message a failure has our own wire code (slabkv-code, for gRPC's codes are
+ * fewer) and the field at fault. The message's bytes are not copied into the answer: nghttp2 asks
+ * for them frame by frame. Runs on the connection's thread.
  */
 #include "internal.h"
 
@@ -70,7 +70,8 @@ static ssize_t give(nghttp2_session *h2, int32_t id, uint8_t *out, size_t size, 
 		st->head_at = (uint8_t)(st->head_at + n);
 	}
 	if (n < size && st->data_at < st->n_data) {
-		size_t k = st->n_data - st->data_at < size - n ? st->n_data - st->data_at : size - n;
+		size_t k =
+			st->n_data - st->data_at < size - n ? st->n_data - st->data_at : size - n;
 
 		memcpy(out + n, st->data + st->data_at, k);
 		st->data_at += k;
@@ -147,13 +148,14 @@ static enum skv_log_level level_of(const struct grpc_stream *st, int status, boo
 	if (slow)
 		return SKV_LOG_WARN;
 	if (http < 500 || st->code == GRPC_DEADLINE_EXCEEDED || st->code == GRPC_CANCELLED)
-		return st->loop->g->s->o.log_refused ? SKV_LOG_INFO : SKV_LOG_DEBUG;
+		return atomic_load(&st->loop->g->s->log_refused) ? SKV_LOG_INFO : SKV_LOG_DEBUG;
 	return http == 500 ? SKV_LOG_ERROR : SKV_LOG_WARN;
 }
 
 static void note(struct grpc_stream *st, int status, const char *cause)
 {
 	struct skv_service *s = st->loop->g->s;
+	const uint64_t slow_ms = atomic_load(&s->slow_ms);
 	bool failed = status != SKV_OK, slow;
 	uint64_t us;
 	enum skv_log_level level;
@@ -161,25 +163,33 @@ static void note(struct grpc_stream *st, int status, const char *cause)
 
 	st->c.failed = failed;
 	us = skv_request_count(&st->c, st->code);
-	slow = s->o.slow_ms && us / 1000 >= s->o.slow_ms && st->c.route;
+	slow = slow_ms && us / 1000 >= slow_ms && st->c.route;
 	level = level_of(st, status, slow);
 	if (slow)
 		skv_metrics_add(&s->metrics, METRIC_grpc_slow, 1);
+	if (skv_audit_wants(&st->c, status)) {
+		client_address(st, client, sizeof client);
+		skv_audit_call(&st->c, status, client);
+	}
 	if ((!failed && !slow) || !skv_log_enabled(level))
 		return;
 	snprintf(number, sizeof number, "%u", st->code);
 	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 	client_address(st, client, sizeof client);
 
-	const struct skv_log_field fields[] = {
+	struct skv_trace_ids ids;
+	struct skv_log_field fields[8 + SKV_TRACE_FIELDS] = {
 		{ "id", st->c.id }, { "method", st->path ? st->path : "" },
 		{ "status", number }, { "code", skv_status_name(status) },
 		{ "ms", ms },	       { "client", client },
 		{ "field", st->field }, { "cause", cause },
 	};
 
-	skv_log_fields(level, "grpc", failed ? "call failed" : "call was slow", fields,
-		       sizeof fields / sizeof fields[0] - (failed ? 0 : 2));
+	size_t n = failed ? 8 : 6;
+
+	n += skv_trace_fields(st->c.trace, &ids, fields + n);
+	assert(n <= sizeof fields / sizeof fields[0]);
+	skv_log_fields(level, "grpc", failed ? "call failed" : "call was slow", fields, n);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */
@@ -193,7 +203,7 @@ static void end_with(struct grpc_stream *st, unsigned code, int status, const ch
 	st->code = (uint8_t)code;
 	snprintf(st->field, sizeof st->field, "%s", field);
 	if (code != GRPC_OK) {
-		skv_grpc_percent(message, st->text);
+		skv_percent_encode(message, st->text);
 		st->trailer_message = st->text;
 		st->trailer_code = skv_status_name(status);
 		st->trailer_field = *st->field ? st->field : NULL;
@@ -236,7 +246,7 @@ void skv_grpc_reply(struct grpc_stream *st)
 	for (int i = 0; i < 4; i++)
 		st->head[1 + i] = (uint8_t)(n >> (24 - 8 * i));
 	skv_metrics_add(&s->metrics, METRIC_grpc_response_bytes, n);
-	/* What failed for its API alone (its code lies in the answer) is an answer like any other here. */
+	/* A failure at API level (its code is in the answer) is a normal answer here. */
 	end_with(st, GRPC_OK, status, "", status == SKV_OK ? "" : st->c.err.field, cause);
 }
 
@@ -253,10 +263,11 @@ void skv_grpc_send(struct grpc_stream *st, const void *p, size_t n)
 		skv_buf_clear(&st->wire);
 		st->n_data = st->data_at = 0;
 	}
-	/* A client that asks and never reads ends here; nobody has asked it for a token. */
+	/* Stops a client that sends requests and never reads; these calls need no token. */
 	if (st->conn->own_bytes + n > OWN_BYTES) {
 		skv_metrics_add(&st->loop->g->s->metrics, METRIC_grpc_streams_refused, 1);
-		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, "too many answers are not taken");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY,
+			      "too many answers wait for the client to read them");
 		return;
 	}
 	st->conn->own_bytes -= st->wire.len;
@@ -292,7 +303,8 @@ void skv_grpc_not_grpc(struct grpc_stream *st, unsigned http)
 	assert(!st->answered && !st->begun);
 	st->answered = st->begun = true;
 	st->code = GRPC_UNKNOWN;
-	note(st, SKV_E_INVALID, http == 405 ? "the HTTP method is not POST" : "the content type is not gRPC's");
+	note(st, SKV_E_INVALID,
+	     http == 405 ? "the HTTP method is not POST" : "the content type is not gRPC's");
 	add(&h, ":status", http == 405 ? "405" : "415");
 	nghttp2_submit_response(st->conn->h2, st->id, h.v, h.n, NULL);
 }

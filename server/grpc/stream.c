@@ -1,10 +1,11 @@
 /*
- * stream.c - one gRPC call: header, messages, where it runs, when it is given up.
+ * stream.c - one gRPC call: header, messages, running it, cancelling it.
  *
- * The header decides method, caller and deadline; messages are put together within their bounds; when the
- * client has said all, the operation runs: on this thread, on a worker, or it comes back through
- * loop.c's inbox. A deadline that passes meanwhile answers the client at once; the operation goes on and
- * its result is dropped, as it is for a client that went away. Runs on the connection's thread.
+ * The header decides method, caller and deadline; messages are put together within their
+ * bounds; when the client has said all, the operation runs: on this thread, on a worker, or it
+ * comes back through loop.c's inbox. A deadline that passes meanwhile answers the client at
+ * once; the operation goes on and its result is dropped, as it is for a client that went away.
+ * Runs on the connection's thread.
  */
 #include "internal.h"
 
@@ -38,13 +39,16 @@ static uint64_t end_of_turn(const struct grpc_stream *st)
 	return at;
 }
 
-/* Part of a message is here, or of the answer still to be taken: that must not stand still. */
+/* Part of a message has arrived, or part of the answer is unread: the client must make progress. */
 static bool is_moving(const struct grpc_stream *st)
 {
 	return st->answered ? st->data_at < st->n_data || st->head_at < PREFIX : st->n_prefix > 0;
 }
 
-static uint64_t moved(const struct grpc_stream *st) { return st->answered ? st->head_at + st->data_at : st->body.len; }
+static uint64_t moved(const struct grpc_stream *st)
+{
+	return st->answered ? st->head_at + st->data_at : st->body.len;
+}
 
 /* The calls of a connection share its rate. */
 static struct skv_pace_limit pace_limit(const struct grpc_stream *st)
@@ -81,12 +85,14 @@ static bool goes_on(struct grpc_stream *st, uint64_t now_ms)
 {
 	const struct skv_pace_limit l = pace_limit(st);
 
-	return now_ms < end_of_turn(st) && (!is_moving(st) || skv_pace_keeps(&st->pace, &l, now_ms, moved(st)));
+	return now_ms < end_of_turn(st) &&
+	       (!is_moving(st) || skv_pace_keeps(&st->pace, &l, now_ms, moved(st)));
 }
 
 static void on_timer(struct timer *t, uint64_t now_ms)
 {
-	struct grpc_stream *st = (struct grpc_stream *)((char *)t - offsetof(struct grpc_stream, timer));
+	struct grpc_stream *st =
+		(struct grpc_stream *)((char *)t - offsetof(struct grpc_stream, timer));
 	struct grpc_conn *c = st->conn;
 	struct metrics *m = &st->loop->g->s->metrics;
 
@@ -99,7 +105,8 @@ static void on_timer(struct timer *t, uint64_t now_ms)
 		nghttp2_submit_rst_stream(c->h2, NGHTTP2_FLAG_NONE, st->id, NGHTTP2_CANCEL);
 	} else if (st->deadline_ms && now_ms >= st->deadline_ms) {
 		skv_metrics_add(m, METRIC_grpc_deadlines, 1);
-		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT, "the call's deadline has passed");
+		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT,
+			      "the call's deadline has passed");
 	} else {
 		skv_metrics_add(m, METRIC_grpc_streams_refused, 1);
 		skv_grpc_fail(st, GRPC_CANCELLED, SKV_E_TIMEOUT, "the request came too slowly");
@@ -156,7 +163,8 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 
 	ASSERT_LOOP_THREAD(l);
 	assert(!st->pending && !st->conn && !st->timer.next);
-	skv_hold_release(&l->g->s->holds, &st->c.hold); /* who sees no call in flight sees nothing held */
+	/* who sees no call in flight sees nothing held */
+	skv_hold_release(&l->g->s->holds, &st->c.hold);
 	skv_gauge_move(&l->g->s->metrics, GAUGE_grpc_in_flight, -1);
 	trim(&st->c.out);
 	trim(&st->body);
@@ -169,7 +177,8 @@ void skv_grpc_stream_free(struct grpc_stream *st)
 		skv_free(st);
 		return;
 	}
-	*st = (struct grpc_stream){ .c = st->c, .body = st->body, .wire = st->wire, .next = l->spare };
+	*st = (struct grpc_stream){ .c = st->c, .body = st->body, .wire = st->wire,
+				    .next = l->spare };
 	l->spare = st;
 	l->n_spare++;
 }
@@ -244,7 +253,8 @@ bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 {
 	uint64_t ms;
 
-	st->head_bytes += (uint32_t)(n_name + n_value + 32); /* as SETTINGS_MAX_HEADER_LIST_SIZE counts */
+	/* as SETTINGS_MAX_HEADER_LIST_SIZE counts */
+	st->head_bytes += (uint32_t)(n_name + n_value + 32);
 	if (st->head_bytes > HEADER_LIST_CUT)
 		return false;
 	if (st->head_bytes > HEADER_LIST_MAX) {
@@ -262,8 +272,14 @@ bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 		st->is_grpc = is_grpc_type(value, n_value);
 	} else if (is(name, n_name, "authorization")) {
 		st->authorization = keep(st, value, n_value);
+	} else if (is(name, n_name, "slabkv-forwarded")) {
+		st->forwarded = keep(st, value, n_value);
+	} else if (is(name, n_name, "slabkv-route")) {
+		st->route_wish = keep(st, value, n_value);
 	} else if (is(name, n_name, "x-request-id")) {
 		skv_request_take_id(&st->c, (const char *)value, n_value);
+	} else if (is(name, n_name, "traceparent")) {
+		skv_trace_take((const char *)value, n_value, st->c.trace);
 	} else if (is(name, n_name, "grpc-timeout")) {
 		if (skv_grpc_timeout((const char *)value, n_value, &ms))
 			st->deadline_ms = st->loop->now_ms + ms;
@@ -273,10 +289,59 @@ bool skv_grpc_stream_header(struct grpc_stream *st, const uint8_t *name, size_t 
 	return true;
 }
 
+/* ---- for the manager that it goes on to ------------------------------------------------------ */
+
+static struct grpc_stream *stream_of(struct skv_request *c)
+{
+	return (struct grpc_stream *)((char *)c - offsetof(struct grpc_stream, c));
+}
+
+static const char *origin_header(struct skv_request *c, const char *name)
+{
+	const struct grpc_stream *st = stream_of(c);
+
+	if (strcmp(name, "Authorization") == 0)
+		return st->authorization;
+	if (strcmp(name, SKV_FORWARDED) == 0)
+		return st->forwarded;
+	if (strcmp(name, SKV_ROUTE) == 0)
+		return st->route_wish;
+	return strcmp(name, "Content-Type") == 0 ? SKV_GRPC_TYPE : NULL;
+}
+
+static void origin_target(struct skv_request *c, struct skv_buf *out)
+{
+	skv_put_bytes(out, stream_of(c)->path, strlen(stream_of(c)->path));
+}
+
+static const void *origin_message(struct skv_request *c, size_t *n)
+{
+	*n = stream_of(c)->body.len;
+	return stream_of(c)->body.data;
+}
+
+static const struct skv_origin origin = { origin_header, origin_target, origin_message };
+
+/* ---- who calls, and what --------------------------------------------------------------------- */
+
 static void refuse(struct grpc_stream *st, int status)
 {
 	st->c.status = status;
 	skv_grpc_reply(st);
+}
+
+/* Whoever sends no token is asked for a certificate. */
+static int authorize(struct grpc_stream *st)
+{
+	struct grpc_conn *c = st->conn;
+
+	if (!st->authorization && c->io->ops->peer) {
+		int rc = c->io->ops->peer(c->io, &c->peer, &st->c.err);
+
+		if (rc != SKV_OK)
+			return rc;
+	}
+	return skv_request_authorize(&st->c, st->authorization, c->peer);
 }
 
 static void admit(struct grpc_stream *st)
@@ -305,7 +370,8 @@ static void admit(struct grpc_stream *st)
 		return;
 	}
 	if (atomic_load(&g->draining)) {
-		skv_grpc_fail(st, GRPC_UNAVAILABLE, SKV_E_NOT_READY, "this manager is shutting down");
+		skv_grpc_fail(st, GRPC_UNAVAILABLE, SKV_E_NOT_READY,
+			      "this manager is shutting down");
 		return;
 	}
 	if (!st->method->route)
@@ -313,7 +379,7 @@ static void admit(struct grpc_stream *st)
 	st->c.route = st->method->route;
 	rc = skv_request_open(&st->c, st->method->api, &(struct skv_head){ .content_type = NULL });
 	if (rc == SKV_OK)
-		rc = skv_request_authorize(&st->c, st->authorization);
+		rc = authorize(st);
 	if (rc == SKV_E_UNAUTHENTICATED)
 		skv_metrics_add(&g->s->metrics, METRIC_grpc_unauthenticated, 1);
 	if (rc != SKV_OK)
@@ -324,6 +390,7 @@ void skv_grpc_stream_head(struct grpc_stream *st)
 {
 	assert(!st->has_head);
 	st->has_head = true;
+	st->c.forwarding.origin = &origin;
 	if (!*st->c.id)
 		skv_request_take_id(&st->c, NULL, 0);
 	admit(st);
@@ -343,11 +410,12 @@ static void take_prefix(struct grpc_stream *st)
 		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "this is not a gRPC message");
 	else if (st->prefix[0] == 1)
 		skv_grpc_fail(st, GRPC_UNIMPLEMENTED, SKV_E_UNSUPPORTED,
-			      "compressed messages are not understood: send them as they are");
+			      "compressed messages are not supported: send them uncompressed");
 	else if (st->got_message)
 		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "this method takes one message");
 	else if (st->want > max)
-		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_LARGE, "the message is too long");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_LARGE,
+			      "the message is too long");
 }
 
 static void take_body(struct grpc_stream *st, const uint8_t *p, size_t n)
@@ -412,17 +480,20 @@ static void run(struct grpc_stream *st)
 	assert(st->ended_in && st->got_message && !st->pending);
 	if (st->deadline_ms && st->loop->now_ms >= st->deadline_ms) {
 		skv_metrics_add(m, METRIC_grpc_deadlines, 1);
-		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT, "the call's deadline has passed");
+		skv_grpc_fail(st, GRPC_DEADLINE_EXCEEDED, SKV_E_TIMEOUT,
+			      "the call's deadline has passed");
 		return;
 	}
 	if (skv_gauge_get(m, GAUGE_grpc_parked) >= PARKED_MAX) {
 		skv_metrics_add(m, METRIC_grpc_streams_refused, 1);
-		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY, "too many calls are waiting");
+		skv_grpc_fail(st, GRPC_RESOURCE_EXHAUSTED, SKV_E_TOO_MANY,
+			      "too many calls are waiting");
 		return;
 	}
 	rc = st->c.api->message(&st->c, st->body.data, st->body.len);
 	if (rc == SKV_OK) {
-		/* Counted before it may wait: whoever sees none waiting may destroy the transport. */
+		/* Counted before it may wait: a caller that sees none waiting may destroy the
+		 * transport. */
 		st->pending = true;
 		skv_gauge_move(m, GAUGE_grpc_parked, 1);
 		st->c.done = (struct skv_done){ skv_grpc_completed, st };
@@ -440,7 +511,7 @@ void skv_grpc_stream_half_closed(struct grpc_stream *st)
 {
 	st->ended_in = true;
 	if (!st->answered && st->n_prefix > 0)
-		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "the message ends too early");
+		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "the message is truncated");
 	else if (!st->answered && st->method->route && !st->got_message)
 		skv_grpc_fail(st, GRPC_INTERNAL, SKV_E_INVALID, "there is no message");
 	else if (!st->answered && st->method->route)

@@ -1,9 +1,10 @@
 /*
- * wheel.c - a timer wheel: 256 slots of 8 ms; what lies further ahead stays in its slot for another round.
+ * wheel.c - a timer wheel: 256 slots of 8 ms; what lies further ahead stays in
+ * its slot for another round.
  *
- * Calls have deadlines and connections idle times, nearly all of them cleared before they are due, so
- * setting and clearing must cost nothing; a heap would pay for an order that nobody asks for. One
- * thread.
+ * Calls have deadlines and connections idle times, nearly all of them cleared before they
+ * are due, so setting and clearing must cost nothing; a heap would pay for an order that
+ * nobody asks for. One thread.
  */
 #include "wheel.h"
 
@@ -73,7 +74,7 @@ void skv_wheel_run(struct wheel *w, uint64_t now_ms)
 		struct timer *slot = &w->slot[tick % WHEEL_SLOTS];
 		struct timer due = { .prev = &due, .next = &due };
 
-		/* Taken over first: whoever fires may set and clear others of this slot. */
+		/* Detached first: a fired timer may set and clear others of this slot. */
 		while (slot->next != slot) {
 			struct timer *t = slot->next;
 

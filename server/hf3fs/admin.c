@@ -1,8 +1,9 @@
 /*
- * admin.c - what `slabkv pages` asks for: spaces listed, exported, imported and cleared.
+ * admin.c - the API of `slabkv pages`: page spaces listed, exported, imported and cleared.
  *
- * For administrators: JSON as that of the native API, whose errors these are too. An import is a start at given places
- * and then a settle, of so many keys at a time as open sessions may hold; its order is the order of use. No state.
+ * For administrators: JSON and errors as in the native API. An import is a start at given slots,
+ * then a partial finish, in batches bounded by the limit of open sessions; its order is the order
+ * of use. Stateless.
  */
 #include "body.h"
 #include "key.h"
@@ -15,14 +16,15 @@
 
 #define NOT_TOLD UINT64_MAX
 
-/* ---- requests ---------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static int invalid(struct hf3fs_request *k, const char *field, const char *what)
 {
 	return skv_fail(&k->c->err, SKV_E_INVALID, field, "%s", what);
 }
 
-static int number(struct hf3fs_request *k, const struct skv_json_node *body, const char *name, uint64_t max, uint64_t *out)
+static int number(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
+		  uint64_t max, uint64_t *out)
 {
 	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
@@ -47,14 +49,17 @@ static int take_tenant(struct hf3fs_request *k, const struct skv_json_node *v, c
 	if (!*out)
 		return hf3fs_nomem(k);
 	if (k->c->s->auth.path && strcmp(*out, own) != 0)
-		return skv_fail(&k->c->err, SKV_E_FORBIDDEN, "tenant", "this token is not the tenant's");
+		return skv_fail(&k->c->err, SKV_E_FORBIDDEN, "tenant",
+				"this token is not the tenant's");
 	return SKV_OK;
 }
 
-/* Which space, and the body. */
-static int open_body(struct skv_request *c, struct hf3fs_request **out, const struct skv_json_node **body)
+/* Reads the space and the body. */
+static int open_body(struct skv_request *c, struct hf3fs_request **out,
+		     const struct skv_json_node **body)
 {
-	static const struct skv_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true, .nul = true };
+	static const struct skv_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true,
+						       .nul = true };
 	struct hf3fs_request *k = c->state;
 	const struct skv_json_node *rank, *ns;
 	struct skv_json_doc doc;
@@ -62,7 +67,8 @@ static int open_body(struct skv_request *c, struct hf3fs_request **out, const st
 	int rc;
 
 	*out = k;
-	if (!skv_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) && doc.fault == SKV_JSON_NOMEM)
+	if (!skv_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) &&
+	    doc.fault == SKV_JSON_NOMEM)
 		return hf3fs_nomem(k);
 	if (!doc.root || doc.root->type != SKV_JSON_OBJECT)
 		return skv_fail(&c->err, SKV_E_INVALID, NULL, "the body is not a JSON object");
@@ -72,11 +78,13 @@ static int open_body(struct skv_request *c, struct hf3fs_request **out, const st
 		return rc;
 	rank = skv_json_get(doc.root, "rank", 4);
 	ns = skv_json_get(doc.root, "namespace", 9);
-	if (!rank || rank->type != SKV_JSON_INTEGER || rank->i < -HF3FS_RANK_MAX || rank->i > HF3FS_RANK_MAX)
+	if (!rank || rank->type != SKV_JSON_INTEGER || rank->i < -HF3FS_RANK_MAX ||
+	    rank->i > HF3FS_RANK_MAX)
 		return invalid(k, "rank", "must be a number of 1 to 18 digits");
 	if (ns && (ns->type != SKV_JSON_STRING || ns->n > SPACE_NS_MAX))
 		return invalid(k, "namespace", "must be a string");
-	space_init(&k->space, tenant, rank->i, ns ? ns->s : SPACE_NS_DEFAULT, ns ? ns->n : sizeof SPACE_NS_DEFAULT - 1);
+	space_init(&k->space, tenant, rank->i, ns ? ns->s : SPACE_NS_DEFAULT,
+		   ns ? ns->n : sizeof SPACE_NS_DEFAULT - 1);
 	return SKV_OK;
 }
 
@@ -110,7 +118,7 @@ unsigned hf3fs_admin_fail(struct skv_request *c)
 	return (unsigned)skv_status_http(c->status);
 }
 
-/* ---- list -------------------------------------------------------------------------------------- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static uint64_t pages_in(const struct skv_storage_view *v, uint32_t n, const char *name)
 {
@@ -135,7 +143,8 @@ static void put_file(struct skv_request *c, const struct space *s)
 	skv_jout_close(&c->out, '}');
 }
 
-static void put_space(struct skv_request *c, const struct space *s, const struct skv_instance_view *i, uint64_t num_pages)
+static void put_space(struct skv_request *c, const struct space *s,
+		      const struct skv_instance_view *i, uint64_t num_pages)
 {
 	struct skv_buf *out = &c->out;
 
@@ -163,7 +172,8 @@ int hf3fs_admin_list(struct skv_request *c)
 	int rc = skv_core_instances(c->s->core, tenant, NULL, &c->arena, &v, &n, &c->err);
 
 	if (rc == SKV_OK)
-		rc = skv_core_storages(c->s->core, NULL, &c->arena, &storages, &n_storages, &c->err);
+		rc = skv_core_storages(c->s->core, NULL, &c->arena, &storages, &n_storages,
+				       &c->err);
 	if (rc != SKV_OK)
 		return rc;
 	begin(c);
@@ -182,7 +192,7 @@ int hf3fs_admin_list(struct skv_request *c)
 
 void hf3fs_admin_list_write(struct skv_request *c) { (void)c; } /* written already */
 
-/* ---- export ------------------------------------------------------------------------------------ */
+/* ---- export ---------------------------------------------------------------------------------- */
 
 int hf3fs_admin_export(struct skv_request *c)
 {
@@ -202,7 +212,8 @@ int hf3fs_admin_export(struct skv_request *c)
 		rc = read_size(k, &k->u.admin.have);
 	if (rc != SKV_OK)
 		return rc;
-	req = (struct skv_export_req){ .tenant = k->space.tenant, .instance = k->space.id, .cursor = k->u.admin.cursor,
+	req = (struct skv_export_req){ .tenant = k->space.tenant, .instance = k->space.id,
+				       .cursor = k->u.admin.cursor,
 				       .max = (uint32_t)max };
 	return skv_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
 }
@@ -234,15 +245,17 @@ void hf3fs_admin_export_write(struct skv_request *c)
 	skv_jout_close(out, '}');
 }
 
-/* ---- import ------------------------------------------------------------------------------------ */
+/* ---- import ---------------------------------------------------------------------------------- */
 
-/* One [key, page] of the request, as the i-th that is asked for. False: it is not to be. */
-static bool take(struct hf3fs_request *k, struct skv_key_set *set, struct skv_json_node pair[2], uint32_t i, uint8_t **text)
+/* Adds one [key, page] of the request, as the i-th of the batch. False: skipped. */
+static bool take(struct hf3fs_request *k, struct skv_key_set *set, struct skv_json_node pair[2],
+		 uint32_t i, uint8_t **text)
 {
 	const struct skv_secret *secret = skv_core_secret(hf3fs_core(k));
 	uint32_t *at;
 
-	if ((pair[0].type == SKV_JSON_STRING && pair[0].n > HF3FS_KEY_MAX) || !hf3fs_key(secret, &pair[0], &k->keys[i])) {
+	if ((pair[0].type == SKV_JSON_STRING && pair[0].n > HF3FS_KEY_MAX) ||
+	    !hf3fs_key(secret, &pair[0], &k->keys[i])) {
 		k->u.admin.unfit++;
 		return false;
 	}
@@ -267,7 +280,8 @@ static int read_import(struct hf3fs_request *k, const struct skv_json_node *body
 	const struct skv_json_node *list = skv_json_get(body, "keys", 4), *v;
 	struct skv_json_node pair[2];
 	struct skv_key_set set;
-	uint8_t *text = skv_arena_alloc(&k->c->arena, 2 * k->c->n_body + 1); /* of all names, see hf3fs_name */
+	/* of all names, see hf3fs_name */
+	uint8_t *text = skv_arena_alloc(&k->c->arena, 2 * k->c->n_body + 1);
 	int rc;
 
 	k->u.admin.num_pages = NOT_TOLD;
@@ -279,7 +293,8 @@ static int read_import(struct hf3fs_request *k, const struct skv_json_node *body
 	k->keys = body_array(k, list->n, sizeof *k->keys);
 	k->u.admin.names = body_array(k, list->n, sizeof *k->u.admin.names);
 	k->u.admin.offsets = body_array(k, list->n, sizeof *k->u.admin.offsets);
-	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.offsets || !hf3fs_key_set(&set, &k->c->arena, list->n))
+	if (!text || !k->keys || !k->u.admin.names || !k->u.admin.offsets ||
+	    !hf3fs_key_set(&set, &k->c->arena, list->n))
 		return hf3fs_nomem(k);
 	v = skv_json_first(list);
 	for (uint32_t i = 0; i < list->n; i++, v = skv_json_next(v)) {
@@ -312,7 +327,7 @@ static void on_partial_done(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
-/* Their slots are ours: the keys are there. */
+/* Confirms the slots taken: their keys exist now. */
 static int settle(struct hf3fs_request *k)
 {
 	const struct skv_start_res *res = &k->u.admin.start_res;
@@ -326,7 +341,8 @@ static int settle(struct hf3fs_request *k)
 	for (uint32_t i = 0; i < res->n_keys; i++) {
 		k->u.admin.there += res->outcome[i] == SKV_START_EXISTS;
 		if (res->outcome[i] == SKV_START_BUSY || res->outcome[i] == SKV_START_NO_ROOM)
-			*(offsets[i] < k->u.admin.have ? &k->u.admin.taken : &k->u.admin.outside) += 1;
+			*(offsets[i] < k->u.admin.have ? &k->u.admin.taken : &k->u.admin.outside) +=
+				1;
 		if (res->outcome[i] != SKV_START_WRITE)
 			continue;
 		keys[n] = keys[i];
@@ -342,7 +358,8 @@ static int settle(struct hf3fs_request *k)
 		.offsets = offsets,
 		.n_commit = n,
 	};
-	rc = skv_core_finish_partial(hf3fs_core(k), &k->u.admin.partial_req, &k->u.admin.partial_res, &k->c->arena, &k->c->err, &done);
+	rc = skv_core_finish_partial(hf3fs_core(k), &k->u.admin.partial_req,
+				     &k->u.admin.partial_res, &k->c->arena, &k->c->err, &done);
 	if (rc == SKV_OK)
 		on_ended(k);
 	return rc;
@@ -360,7 +377,7 @@ static void on_start_done(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
-/* Portion by portion: open sessions may hold a part of the space only. */
+/* In portions: open sessions may hold only part of the space. */
 static int import_next(struct hf3fs_request *k)
 {
 	const struct skv_done done = { on_start_done, k };
@@ -382,8 +399,8 @@ static int import_next(struct hf3fs_request *k)
 			.anonymous = true,
 			.independent = true,
 		};
-		rc = skv_core_start(hf3fs_core(k), &k->u.admin.start_req, &k->u.admin.start_res, &k->c->arena, &k->c->err,
-				    &done);
+		rc = skv_core_start(hf3fs_core(k), &k->u.admin.start_req, &k->u.admin.start_res,
+				    &k->c->arena, &k->c->err, &done);
 		if (rc == SKV_OK)
 			rc = settle(k);
 	}
@@ -407,7 +424,8 @@ static int make_and_import(struct hf3fs_request *k)
 
 static void on_worker(struct job *job, bool expired)
 {
-	struct hf3fs_request *k = (struct hf3fs_request *)((char *)job - offsetof(struct hf3fs_request, job));
+	struct hf3fs_request *k =
+		(struct hf3fs_request *)((char *)job - offsetof(struct hf3fs_request, job));
 	int rc = expired ? SKV_E_TIMEOUT : make_and_import(k);
 
 	if (rc != SKV_PENDING)
@@ -433,7 +451,8 @@ void hf3fs_admin_import_write(struct skv_request *c)
 	skv_jout_field_u64(&c->out, "num_pages", k->u.admin.have);
 	skv_jout_field_u64(&c->out, "imported", k->u.admin.imported);
 	skv_jout_field_u64(&c->out, "skipped",
-			   k->u.admin.there + k->u.admin.taken + k->u.admin.outside + k->u.admin.unfit);
+			   k->u.admin.there + k->u.admin.taken + k->u.admin.outside +
+				   k->u.admin.unfit);
 	skv_jout_field_u64(&c->out, "there", k->u.admin.there);
 	skv_jout_field_u64(&c->out, "taken", k->u.admin.taken);
 	skv_jout_field_u64(&c->out, "outside", k->u.admin.outside);
@@ -441,7 +460,7 @@ void hf3fs_admin_import_write(struct skv_request *c)
 	skv_jout_close(&c->out, '}');
 }
 
-/* ---- clear ------------------------------------------------------------------------------------- */
+/* ---- clear ----------------------------------------------------------------------------------- */
 
 int hf3fs_admin_clear(struct skv_request *c)
 {
@@ -452,7 +471,8 @@ int hf3fs_admin_clear(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	k->u.admin.clear_req = (struct skv_clear_req){ k->space.tenant, k->space.id };
-	return skv_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena, &c->err, &c->done);
+	return skv_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena,
+			      &c->err, &c->done);
 }
 
 void hf3fs_admin_clear_write(struct skv_request *c)

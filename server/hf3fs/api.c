@@ -1,8 +1,9 @@
 /*
- * api.c - the hf3fs API as the transports see it: routes, portions, answers.
+ * api.c - the hf3fs API for the transports: routes, portions, answers.
  *
- * The core takes at most SKV_MAX_KEYS at a time, so a longer request is asked for in portions: each is told when the
- * next one is asked for, on whatever thread the core calls back, and the last by `write`. No locks.
+ * The core takes at most SKV_MAX_KEYS at a time, so longer requests are split into portions: each
+ * answer is appended when the next portion is sent, on whatever thread the core calls back, and the
+ * last by `write`. No locks.
  */
 #include "body.h"
 
@@ -14,7 +15,7 @@
 
 #include "ops_table.h"
 
-/* ---- portions ---------------------------------------------------------------------------------- */
+/* ---- portions -------------------------------------------------------------------------------- */
 
 static void begin_answer(struct hf3fs_request *k)
 {
@@ -31,7 +32,7 @@ static void begin_answer(struct hf3fs_request *k)
 	skv_jout_open(out, '[');
 }
 
-/* Tells the portion that the core has answered. False: nothing is known of the others. */
+/* Appends the answer of the current portion. False: the others have none. */
 static bool tell(struct hf3fs_request *k)
 {
 	bool more;
@@ -44,7 +45,7 @@ static bool tell(struct hf3fs_request *k)
 	return more;
 }
 
-/* Another portion is to be asked for; the last one stays to be told. */
+/* Is another portion to be sent? The last one is appended by `write`. */
 static bool goes_on(struct hf3fs_request *k) { return k->n < k->total - k->at && tell(k); }
 
 int hf3fs_go(struct hf3fs_request *k)
@@ -76,7 +77,7 @@ void hf3fs_untell(struct hf3fs_request *k)
 	begin_answer(k);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 void hf3fs_answer(struct hf3fs_request *k)
 {
@@ -119,7 +120,7 @@ static void write(struct skv_request *c)
 		c->http = 204;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static int head(struct skv_request *c, const struct skv_head *h)
 {
@@ -140,18 +141,18 @@ static int message(struct skv_request *c, const uint8_t *p, size_t n)
 	return skv_fail(&c->err, SKV_E_UNSUPPORTED, NULL, "this API has no gRPC methods");
 }
 
-/* A fault that upstream's server would not have come to, had it not found the space. */
+/* Errors that upstream's server would not reach if the space did not exist. */
 static int check_late(struct hf3fs_request *k, int rc)
 {
-	if (!k->detail || !k->late || k->op->flags & (HF3FS_VLLM | HF3FS_MAKES) || !hf3fs_strict(k) ||
-	    hf3fs_find(k) != SKV_E_NOT_FOUND)
+	if (!k->detail || !k->late || k->op->flags & (HF3FS_VLLM | HF3FS_MAKES) ||
+	    !hf3fs_strict(k) || hf3fs_find(k) != SKV_E_NOT_FOUND)
 		return rc;
 	k->detail = NULL;
 	k->c->http = 0;
 	return SKV_E_NOT_FOUND;
 }
 
-/* ---- the API ----------------------------------------------------------------------------------- */
+/* ---- the API --------------------------------------------------------------------------------- */
 
 static const struct hf3fs_op ops[] = {
 #define COLUMNS(u, r, a, t, l, n) .undone = u, .read = r, .ask = a, .tell = t, .list = l, .none = n
@@ -169,7 +170,7 @@ enum op_number {
 #undef NUMBER
 };
 
-/* /{tenant}/clear of vLLM's looks like /{rank}/clear. */
+/* vLLM's /{tenant}/clear looks like /{rank}/clear. */
 static void tell_clears_apart(struct hf3fs_request *k)
 {
 	struct route_param *p = &k->c->param[0];
@@ -188,7 +189,8 @@ int hf3fs_begin(struct hf3fs_request *k)
 
 	assert(k->at == 0 && k->told == 0);
 	tell_clears_apart(k);
-	ready = skv_request_check_core(k->c); /* before keys are read: they are hashed with the store's secret */
+	/* before keys are read: they are hashed with the store's secret */
+	ready = skv_request_check_core(k->c);
 	rc = hf3fs_read(k);
 	if (rc != SKV_OK)
 		return check_late(k, rc);
@@ -211,27 +213,27 @@ static int run(struct skv_request *c)
 	return hf3fs_wait(k) ? SKV_PENDING : hf3fs_begin(k);
 }
 
-#define ROUTE(op, path, role_)                                                                                       \
-	{ .name = #op,                                                                                               \
-	  .method = "POST",                                                                                          \
-	  .pattern = path,                                                                                           \
-	  .role = ROLE_##role_,                                                                                      \
-	  .flags = ROUTE_OWNED | ROUTE_BODY | ROUTE_RAW,                                                             \
-	  .planes = SKV_PLANE_META,                                                                                  \
-	  .own = &ops[NUMBER_##op],                                                                                  \
-	  .run = run,                                                                                                \
+#define ROUTE(op, path, role_)                           \
+	{ .name = #op,                                   \
+	  .method = "POST",                              \
+	  .pattern = path,                               \
+	  .role = ROLE_##role_,                          \
+	  .flags = ROUTE_OWNED | ROUTE_BODY | ROUTE_RAW, \
+	  .planes = SKV_PLANE_META,                      \
+	  .own = &ops[NUMBER_##op],                      \
+	  .run = run,                                    \
 	  .write = write },
 
 /* The first that fits is taken: paths of fixed words go before these. */
 static const struct skv_route routes[] = {
-#define ADMIN(op, method_, path, f)                                                                                  \
-	{ .name = "pages_" #op,                                                                                      \
-	  .method = #method_,                                                                                        \
-	  .pattern = "/v1/pages" path,                                                                               \
-	  .role = ROLE_ADMIN,                                                                                        \
-	  .flags = ROUTE_CORE | (f),                                                                                 \
-	  .planes = SKV_PLANE_ALL,                                                                                   \
-	  .run = hf3fs_admin_##op,                                                                                   \
+#define ADMIN(op, method_, path, f)    \
+	{ .name = "pages_" #op,        \
+	  .method = #method_,          \
+	  .pattern = "/v1/pages" path, \
+	  .role = ROLE_ADMIN,          \
+	  .flags = ROUTE_TENANT | ROUTE_CORE | (f), \
+	  .planes = SKV_PLANE_ALL,     \
+	  .run = hf3fs_admin_##op,     \
 	  .write = hf3fs_admin_##op##_write },
 	SKV_HF3FS_ADMIN(ADMIN)
 #undef ADMIN
@@ -266,7 +268,8 @@ static bool owns(const char *path)
 	return false;
 }
 
-int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api **out, struct skv_error *err)
+int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api **out,
+			 struct skv_error *err)
 {
 	struct pages *p = skv_calloc(1, sizeof *p);
 

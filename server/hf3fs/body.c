@@ -1,8 +1,9 @@
 /*
- * body.c - path and body of a request: tenant, rank, namespace, keys and pages.
+ * body.c - parses path and body of a request: tenant, rank, namespace, keys and pages.
  *
- * One pass over the text makes nodes, one over the nodes keys; memory comes in one piece for each list. What is wrong
- * is told by the field's name. Upstream's server takes whatever Python can iterate, so its mode does too. No state.
+ * One pass over the text makes nodes, one over the nodes keys; each list is one allocation. Errors
+ * name the field. Upstream's server accepts anything iterable in Python, and so does its
+ * compatibility mode. Stateless.
  */
 #include "hf3fs.h"
 
@@ -16,9 +17,10 @@
 
 #define VALUES_MAX (2u << 20) /* of a body: keys and pages, brackets and commas counted */
 
-static const struct skv_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true, .nul = true };
+static const struct skv_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true,
+					       .nul = true };
 
-/* ---- path -------------------------------------------------------------------------------------- */
+/* ---- path ------------------------------------------------------------------------------------ */
 
 static const char *param_of(const struct skv_request *c, const char *name)
 {
@@ -31,7 +33,7 @@ static const char *param_of(const struct skv_request *c, const char *name)
 bool body_is_tenant(const char *s)
 {
 	static const char *const taken[] = { "v1", "api", "keys", "rank", "clear", "metrics" };
-	size_t first = strcspn(s, "/"); /* what tells a path of ours from a tenant's */
+	size_t first = strcspn(s, "/"); /* distinguishes our paths from a tenant's */
 	int64_t number;
 
 	for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++)
@@ -50,7 +52,8 @@ static int take_tenant(struct hf3fs_request *k, const char **out)
 	if (hf3fs_strict(k) || !body_is_tenant(tenant))
 		return hf3fs_refuse(k, 404, false, "Not Found");
 	if (k->c->s->auth.path && strcmp(tenant, *out) != 0)
-		return skv_fail(&k->c->err, SKV_E_FORBIDDEN, NULL, "this token is not the tenant's");
+		return skv_fail(&k->c->err, SKV_E_FORBIDDEN, NULL,
+				"this token is not the tenant's");
 	*out = tenant;
 	return SKV_OK;
 }
@@ -65,9 +68,9 @@ int body_rank(struct hf3fs_request *k, int64_t *out)
 	return hf3fs_refuse(k, 422, false, "rank: must be a number of 1 to 18 digits");
 }
 
-/* ---- fields ------------------------------------------------------------------------------------ */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
-/* As Python prints it. NULL: it is no scalar, or there is no memory. */
+/* As Python prints it. NULL: not a scalar, or out of memory. */
 static const char *python_text(struct hf3fs_request *k, const struct skv_json_node *v)
 {
 	char *out = skv_arena_alloc(&k->c->arena, 24);
@@ -91,7 +94,8 @@ static const char *python_text(struct hf3fs_request *k, const struct skv_json_no
 	}
 }
 
-static int take_namespace(struct hf3fs_request *k, const struct skv_json_node *body, const char **ns, size_t *n)
+static int take_namespace(struct hf3fs_request *k, const struct skv_json_node *body,
+			  const char **ns, size_t *n)
 {
 	const struct skv_json_node *v = skv_json_get(body, "namespace", 9);
 
@@ -108,10 +112,11 @@ static int take_namespace(struct hf3fs_request *k, const struct skv_json_node *b
 	}
 	if (*ns && *n <= SPACE_NS_MAX)
 		return SKV_OK;
-	return hf3fs_refuse(k, 422, true, "namespace: must be a string of at most %u bytes", SPACE_NS_MAX);
+	return hf3fs_refuse(k, 422, true, "namespace: must be a string of at most %u bytes",
+			    SPACE_NS_MAX);
 }
 
-/* ---- lists ------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 bool items_open(struct items *it, const struct skv_json_node *v, bool strict)
 {
@@ -140,7 +145,8 @@ const struct skv_json_node *items_next(struct items *it)
 	it->letter.s += it->letter.n;
 	it->letter.n = 1;
 	if (it->letter.s[0] & 0x80)
-		it->letter.n += 1 + ((uint8_t)it->letter.s[0] >= 0xe0) + ((uint8_t)it->letter.s[0] >= 0xf0);
+		it->letter.n +=
+			1 + ((uint8_t)it->letter.s[0] >= 0xe0) + ((uint8_t)it->letter.s[0] >= 0xf0);
 	return &it->letter;
 }
 
@@ -149,8 +155,8 @@ void *body_array(struct hf3fs_request *k, uint32_t n, size_t size)
 	return skv_arena_alloc(&k->c->arena, ((size_t)n + 1) * size);
 }
 
-int body_list(struct hf3fs_request *k, const struct skv_json_node *body, const char *name, bool optional,
-		     struct items *it)
+int body_list(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
+	      bool optional, struct items *it)
 {
 	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
@@ -163,8 +169,8 @@ int body_list(struct hf3fs_request *k, const struct skv_json_node *body, const c
 	return hf3fs_refuse(k, 422, true, "%s: must be a list", name);
 }
 
-int body_keys(struct hf3fs_request *k, const struct skv_json_node *body, const char *name, bool optional,
-			  struct items *it)
+int body_keys(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
+	      bool optional, struct items *it)
 {
 	int rc = body_list(k, body, name, optional, it);
 
@@ -197,7 +203,7 @@ bool body_page(struct hf3fs_request *k, const struct skv_json_node *v, uint64_t 
 	return hf3fs_strict(k) || v->type == SKV_JSON_INTEGER || v->type == SKV_JSON_UNSIGNED;
 }
 
-/* ---- what operations read ---------------------------------------------------------------------- */
+/* ---- what operations read -------------------------------------------------------------------- */
 
 int hf3fs_read_nothing(struct hf3fs_request *k, const struct skv_json_node *body)
 {
@@ -219,11 +225,14 @@ int hf3fs_read_keys(struct hf3fs_request *k, const struct skv_json_node *body)
 	return rc;
 }
 
-/* The first key's prefix_key, if there is one, is the block before it; one of the keys itself cannot be. */
+/* The first key's prefix_key, if any, is the block before it; it cannot be one of the keys
+ * itself. */
 static void take_parent(struct hf3fs_request *k, const struct skv_json_node *prefix)
 {
-	k->u.reserve.has_parent = prefix->type != SKV_JSON_NULL && (prefix->type != SKV_JSON_STRING || prefix->n > 0) &&
-				  hf3fs_key(skv_core_secret(hf3fs_core(k)), prefix, &k->u.reserve.parent);
+	k->u.reserve.has_parent =
+		prefix->type != SKV_JSON_NULL &&
+		(prefix->type != SKV_JSON_STRING || prefix->n > 0) &&
+		hf3fs_key(skv_core_secret(hf3fs_core(k)), prefix, &k->u.reserve.parent);
 }
 
 static void check_parent(struct hf3fs_request *k)
@@ -246,13 +255,15 @@ int hf3fs_read_reserve(struct hf3fs_request *k, const struct skv_json_node *body
 	if (rc != SKV_OK)
 		return rc;
 	names = k->u.reserve.names = body_array(k, k->n_keys, sizeof *names);
-	text = skv_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys); /* of all names, see hf3fs_name */
+	/* of all names, see hf3fs_name */
+	text = skv_arena_alloc(&k->c->arena, k->c->n_body + k->n_keys);
 	if (!names || !text)
 		return hf3fs_nomem(k);
 	end = text + k->c->n_body + k->n_keys;
 	for (uint32_t i = 0; it.left > 0; i++) {
 		if (!body_pair(k, items_next(&it), pair))
-			return hf3fs_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
+			return hf3fs_refuse(k, 422, true,
+					    "keys[%u]: must be a key and its prefix_key", i);
 		if (!hf3fs_key_add(&batch, &pair[0], &k->keys[i]))
 			return body_bad_key(k, "keys", i);
 		names[i] = (struct skv_bytes){ text, 0 };
@@ -282,8 +293,10 @@ int body_confirm(struct hf3fs_request *k, const struct skv_json_node *body, cons
 	if (!k->u.confirm.pages)
 		return hf3fs_nomem(k);
 	for (uint32_t i = 0; it.left > 0; i++) {
-		if (!body_pair(k, items_next(&it), pair) || !body_page(k, &pair[1], &k->u.confirm.pages[i]))
-			return hf3fs_refuse(k, 422, true, "%s[%u]: must be a key and its page", written, i);
+		if (!body_pair(k, items_next(&it), pair) ||
+		    !body_page(k, &pair[1], &k->u.confirm.pages[i]))
+			return hf3fs_refuse(k, 422, true, "%s[%u]: must be a key and its page",
+					    written, i);
 		if (!hf3fs_key_add(&batch, &pair[0], &k->keys[i]))
 			return body_bad_key(k, written, i);
 	}
@@ -299,7 +312,8 @@ int body_confirm(struct hf3fs_request *k, const struct skv_json_node *body, cons
 		return hf3fs_nomem(k);
 	for (uint32_t i = 0; it.left > 0; i++)
 		if (!body_page(k, items_next(&it), &k->u.confirm.released[i]))
-			return hf3fs_refuse(k, 422, true, "%s[%u]: must be the number of a page", released, i);
+			return hf3fs_refuse(k, 422, true, "%s[%u]: must be the number of a page",
+					    released, i);
 	return SKV_OK;
 }
 
@@ -313,15 +327,17 @@ int hf3fs_read_initialize(struct hf3fs_request *k, const struct skv_json_node *b
 	const struct skv_json_node *v = skv_json_get(body, "num_pages", 9);
 
 	if (v && v->type == SKV_JSON_INTEGER)
-		k->u.num_pages = v->i < 0 ? 0 : (uint64_t)v->i; /* as upstream has it: a space that is always full */
+		/* as upstream: a space that is always full */
+		k->u.num_pages = v->i < 0 ? 0 : (uint64_t)v->i;
 	else if (v && hf3fs_strict(k) && (v->type == SKV_JSON_TRUE || v->type == SKV_JSON_FALSE))
 		k->u.num_pages = v->type == SKV_JSON_TRUE;
-	else if (!v || !hf3fs_strict(k) || hf3fs_find(k) != SKV_OK) /* upstream does not look at it if there is one */
+	/* upstream ignores it if the space exists */
+	else if (!v || !hf3fs_strict(k) || hf3fs_find(k) != SKV_OK)
 		return hf3fs_refuse(k, 422, true, "num_pages: must be a whole number");
 	return SKV_OK;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int bad_json(struct hf3fs_request *k, const struct skv_json_doc *doc)
 {

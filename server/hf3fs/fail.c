@@ -1,9 +1,10 @@
 /*
- * fail.c - what a call is answered that could not be done: the one place that decides it.
+ * fail.c - answers of failed calls: the one place that decides them.
  *
- * SGLang's clients take any error for the end of their cache, so a well-formed call never gets one: what the store or
- * the pages are too few for is answered as if nothing was there, and a manager that is not ready asks for patience only
- * as long as the clients' own retries last. In the mode of upstream what makes its server raise is 500.
+ * SGLang's clients disable their cache on any error, so a well-formed call never gets one: if the
+ * store fails or pages are short the answer is as if nothing was there, and a manager that is not
+ * ready asks clients to retry only as long as their own retries last. In upstream mode, whatever
+ * makes its server raise is 500.
  */
 #include "hf3fs.h"
 
@@ -13,7 +14,10 @@
 #include <string.h>
 
 
-int hf3fs_nomem(struct hf3fs_request *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+int hf3fs_nomem(struct hf3fs_request *k)
+{
+	return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory");
+}
 
 int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char *fmt, ...)
 {
@@ -39,7 +43,7 @@ void hf3fs_is_up(struct hf3fs_request *k)
 		atomic_store_explicit(since, 0, memory_order_relaxed);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static unsigned detail(struct skv_request *c, unsigned http, const char *text)
 {
@@ -50,7 +54,7 @@ static unsigned detail(struct skv_request *c, unsigned http, const char *text)
 	return http;
 }
 
-/* As Starlette answers when a handler raises, and uvicorn then ends the connection. */
+/* Like Starlette when a handler raises; uvicorn then closes the connection. */
 unsigned hf3fs_raise(struct hf3fs_request *k)
 {
 	struct skv_request *c = k->c;
@@ -69,7 +73,7 @@ static unsigned later(struct skv_request *c)
 	return detail(c, 503, c->err.message);
 }
 
-/* Whoever answers for the partition has an address: there, with the same path. False: he has none. */
+/* Redirects to the partition's owner, same path, if its address is known. False: it is not. */
 static bool elsewhere(struct skv_request *c, unsigned *http)
 {
 	char url[SKV_URL_MAX], *to;
@@ -90,7 +94,7 @@ static bool elsewhere(struct skv_request *c, unsigned *http)
 	return true;
 }
 
-/* Nothing of an operation was done, or there is none. */
+/* The operation was not run, or does not exist. */
 static unsigned refused_outside(struct skv_request *c)
 {
 	switch (c->status) {
@@ -99,14 +103,15 @@ static unsigned refused_outside(struct skv_request *c)
 	case SKV_E_METHOD:
 		return detail(c, 405, "Method Not Allowed");
 	case SKV_E_NOT_READY:
-	case SKV_E_TOO_MANY: /* its clients repeat a 503, and take a 429 for the end of their cache */
+	case SKV_E_TOO_MANY: /* its clients retry a 503, and disable their cache on a 429 */
 		return later(c);
 	default:
-		return detail(c, c->http ? c->http : (unsigned)skv_status_http(c->status), c->err.message);
+		return detail(c, c->http ? c->http : (unsigned)skv_status_http(c->status),
+			      c->err.message);
 	}
 }
 
-/* ---- nothing ----------------------------------------------------------------------------------- */
+/* ---- nothing --------------------------------------------------------------------------------- */
 
 static unsigned nothing(struct hf3fs_request *k)
 {
@@ -117,23 +122,24 @@ static unsigned nothing(struct hf3fs_request *k)
 	return hf3fs_has_answer(k->op) ? 200 : 204;
 }
 
-/* There is no page, and none to be had. */
+/* Answer for: no page, and none available. */
 static unsigned full(struct hf3fs_request *k)
 {
 	hf3fs_count(k, HF3FS_refused_full, k->total);
 	return hf3fs_strict(k) && !(k->op->flags & HF3FS_VLLM) ? hf3fs_raise(k) : nothing(k);
 }
 
-/* As vLLM's handlers tell it: keys of ranks that it does not know are no fault of their own. */
+/* As vLLM's handlers answer: keys of unknown ranks are not the client's fault. */
 static unsigned unknown_rank(struct hf3fs_request *k)
 {
 	bool confirm = k->op->undone == HF3FS_dropped_confirm;
 	char text[128];
 
-	if (!hf3fs_strict(k) || !(k->op->flags & HF3FS_RANKED) || (confirm && k->u.confirm.n_released == 0))
+	if (!hf3fs_strict(k) || !(k->op->flags & HF3FS_RANKED) ||
+	    (confirm && k->u.confirm.n_released == 0))
 		return nothing(k);
-	snprintf(text, sizeof text, confirm ? "%s: %lld" : "%s: Rank %lld not initialized", k->op->trouble,
-		 (long long)k->space.rank);
+	snprintf(text, sizeof text, confirm ? "%s: %lld" : "%s: Rank %lld not initialized",
+		 k->op->trouble, (long long)k->space.rank);
 	return detail(k->c, 500, text);
 }
 
@@ -146,20 +152,24 @@ static unsigned unknown_space(struct hf3fs_request *k)
 		return unknown_rank(k);
 	if (!hf3fs_strict(k))
 		return nothing(k);
-	snprintf(text, sizeof text, "Rank %lld namespace '%.*s' not initialized. Please call /%lld/initialize first.",
-		 (long long)k->space.rank, (int)(k->space.n_ns < 200 ? k->space.n_ns : 200), k->space.ns,
-		 (long long)k->space.rank);
+	snprintf(text, sizeof text,
+		 "Rank %lld namespace '%.*s' not initialized. Please call /%lld/initialize first.",
+		 (long long)k->space.rank, (int)(k->space.n_ns < 200 ? k->space.n_ns : 200),
+		 k->space.ns, (long long)k->space.rank);
 	return detail(k->c, 404, text);
 }
 
-/* As pydantic tells it. */
+/* As pydantic words it. */
 static unsigned refused_rank(struct hf3fs_request *k)
 {
 	struct skv_buf *out = &k->c->out;
 
 	k->c->type = "application/json";
-	skv_buf_printf(out, "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":"
-			    "\"Input should be a valid integer, unable to parse string as an integer\",\"input\":");
+	skv_buf_printf(
+		out,
+		"{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":"
+		"\"Input should be a valid integer, unable to parse string as an "
+		"integer\",\"input\":");
 	skv_jout_text(out, k->bad_rank);
 	skv_buf_printf(out, "}]}");
 	return 422;
@@ -177,7 +187,8 @@ static unsigned malformed(struct hf3fs_request *k)
 	}
 	if (k->c->http == 500)
 		return hf3fs_raise(k);
-	return hf3fs_strict(k) && k->bad_rank ? refused_rank(k) : detail(k->c, k->c->http, k->detail);
+	return hf3fs_strict(k) && k->bad_rank ? refused_rank(k)
+					      : detail(k->c, k->c->http, k->detail);
 }
 
 static unsigned answer(struct skv_request *c)
@@ -199,7 +210,7 @@ static unsigned answer(struct skv_request *c)
 	case SKV_E_NO_SPACE:
 	case SKV_E_QUOTA:
 		return full(k);
-	case SKV_E_NOMEM: /* it may not even be known how many keys there are */
+	case SKV_E_NOMEM: /* even the number of keys may be unknown */
 		return later(c);
 	case SKV_E_NOT_READY:
 	case SKV_E_NOT_OWNER:

@@ -17,9 +17,9 @@
 
 enum { NAME_STRING, NAME_DIGEST, NAME_JSON };
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The text that equal numbers share. */
+/* A text shared by equal numbers. */
 static int number_text(const struct skv_json_node *v, char *out, size_t size)
 {
 	char text[NUMBER_MAX];
@@ -65,7 +65,8 @@ bool hf3fs_key(const struct skv_secret *secret, const struct skv_json_node *v, s
 	if (v->type == SKV_JSON_ARRAY || v->type == SKV_JSON_OBJECT)
 		return false;
 	n = scalar_text(v, text + 1, sizeof text - 1);
-	*out = skv_key_from_string(secret, text, 1 + (n < (int)sizeof text - 1 ? (size_t)n : sizeof text - 2));
+	*out = skv_key_from_string(secret, text,
+				   1 + (n < (int)sizeof text - 1 ? (size_t)n : sizeof text - 2));
 	return true;
 }
 
@@ -78,11 +79,12 @@ bool hf3fs_key_set(struct skv_key_set *s, struct skv_arena *a, uint32_t n)
 	return cells != NULL;
 }
 
-/* ---- names ------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 #define EACH(byte) (0x0101010101010101ull * (byte))
 
-/* Four bytes of eight digits, all at once. False, and anything stored, when they are not lower case digits. */
+/* Packs eight hex digits into four bytes at once. False, with undefined output, if they are not
+ * lower-case digits. */
 static bool pack8(const char *s, uint8_t *out)
 {
 	uint64_t x, v, back;
@@ -93,7 +95,7 @@ static bool pack8(const char *s, uint8_t *out)
 	x = le64toh(x);
 	v = (x & EACH(0x0f)) + (x >> 6 & EACH(1)) * 9;
 	good = !(v & EACH(0xf0));
-	/* A byte that is written so again was a digit. */
+	/* Re-encodes: equal only if every byte was a digit. */
 	back = v + EACH('0') + ((v + EACH(6)) >> 4 & EACH(1)) * ('a' - 10 - '0');
 	v = (v << 4 | v >> 8) & 0x00ff00ff00ff00ffull;
 	v = (v | v >> 8) & 0x0000ffff0000ffffull;
@@ -102,7 +104,7 @@ static bool pack8(const char *s, uint8_t *out)
 	return good && back == x;
 }
 
-/* False, and some bytes stored, when these are not all digits. */
+/* False, with some bytes stored, if not all are digits. */
 static bool pack_digest(const char *s, uint8_t *out)
 {
 	bool good = true;

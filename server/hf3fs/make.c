@@ -1,9 +1,9 @@
 /*
- * make.c - spaces: found, made, and wished for while they cannot be made.
+ * make.c - spaces: found, created, and remembered while they cannot be created.
  *
- * A space is there when its instance is, which is made last, so what a crash has left half made is made whole by the
- * next one who asks. Runs on workers, for the core's administration blocks. What could not be made is remembered until
- * the first reservation in it; that is lost with the process.
+ * A space exists when its instance does, which is created last; the next request completes one left
+ * half-made by a crash. Runs on workers, because the core's administration blocks. A space that
+ * could not be created is remembered until the first reservation in it, or until the process ends.
  */
 #include "hf3fs.h"
 
@@ -20,7 +20,8 @@
 int hf3fs_find(struct hf3fs_request *k)
 {
 	const char *id = k->space.id;
-	const struct skv_match_req req = { .tenant = k->space.tenant, .instances = &id, .n_instances = 1 };
+	const struct skv_match_req req = { .tenant = k->space.tenant, .instances = &id,
+					   .n_instances = 1 };
 	struct skv_match_res res;
 
 	return skv_core_match(hf3fs_core(k), &req, &res, &k->c->arena, &k->c->err);
@@ -31,10 +32,11 @@ int hf3fs_on_worker(struct hf3fs_request *k, void (*run)(struct job *job, bool e
 	k->job.run = run;
 	if (skv_workers_submit(&k->c->s->workers, &k->job, skv_now_ms(&skv_clock_system)))
 		return SKV_PENDING;
-	return skv_fail(&k->c->err, SKV_E_TOO_MANY, NULL, "too many administration calls are waiting");
+	return skv_fail(&k->c->err, SKV_E_TOO_MANY, NULL,
+			"too many administration calls are waiting");
 }
 
-/* ---- wishes ------------------------------------------------------------------------------------ */
+/* ---- wishes ---------------------------------------------------------------------------------- */
 
 static struct wish *find_locked(struct pages *p, const char *name)
 {
@@ -45,7 +47,7 @@ static struct wish *find_locked(struct pages *p, const char *name)
 	return NULL;
 }
 
-/* A wish is tried once in a second. */
+/* A wish is retried at most once per second. */
 static bool is_due(struct hf3fs_request *k)
 {
 	struct pages *p = pages_of(k);
@@ -89,7 +91,8 @@ void hf3fs_wish_add(struct hf3fs_request *k)
 	skv_mutex_lock(&p->wish_lock);
 	w = find_locked(p, made.name);
 	if (!w && p->n_wishes < WISHES_MAX)
-		p->wishes[p->n_wishes++] = made; /* else the first one's size stays, as with a space */
+		/* else the first requested size stays, as for a space */
+		p->wishes[p->n_wishes++] = made;
 	skv_mutex_unlock(&p->wish_lock);
 }
 
@@ -104,9 +107,9 @@ static void remove_wish(struct pages *p, const char *name)
 	skv_mutex_unlock(&p->wish_lock);
 }
 
-/* ---- making ------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------- */
 
-/* The size that a space has is never changed from here. */
+/* An existing space's size is never changed from here. */
 static void compare_size(struct hf3fs_request *k, const char *name, uint64_t num_pages)
 {
 	struct skv_storage_view *v;
@@ -115,7 +118,8 @@ static void compare_size(struct hf3fs_request *k, const char *name, uint64_t num
 
 	if (skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &ignored) == SKV_OK &&
 	    v[0].spec.capacity != num_pages)
-		skv_log(SKV_LOG_WARN, "pages", "%s has %" PRIu64 " pages; an initialize with %" PRIu64 " is ignored", name,
+		skv_log(SKV_LOG_WARN, "pages",
+			"%s has %" PRIu64 " pages; an initialize with %" PRIu64 " is ignored", name,
 			v[0].spec.capacity, num_pages);
 }
 
@@ -140,12 +144,13 @@ static int make_storage(struct hf3fs_request *k, const char *name, uint64_t num_
 	rc = skv_core_storage_create(hf3fs_core(k), &spec, &k->c->err);
 	if (rc == SKV_E_INVALID)
 		return hf3fs_refuse(k, 422, true, "num_pages: %s", k->c->err.message);
-	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* made meanwhile, with the size that it has now */
+	return rc == SKV_E_CONFLICT ? SKV_OK : rc; /* created meanwhile, with its present size */
 }
 
 static int make_group(struct hf3fs_request *k, const char *name)
 {
-	const struct skv_group_spec spec = { .name = name, .storages = &name, .n_storages = 1, .extra = "" };
+	const struct skv_group_spec spec = { .name = name, .storages = &name, .n_storages = 1,
+					     .extra = "" };
 	struct skv_group_view *v;
 	uint32_t n;
 	int rc = skv_core_groups(hf3fs_core(k), name, &k->c->arena, &v, &n, &k->c->err);
@@ -171,7 +176,8 @@ static int make_instance(struct hf3fs_request *k, const char *name)
 
 	space_extra(&k->space, &extra);
 	spec.extra = (const char *)extra.data;
-	rc = extra.failed ? hf3fs_nomem(k) : skv_core_instance_put(hf3fs_core(k), &spec, NULL, &k->c->err);
+	rc = extra.failed ? hf3fs_nomem(k)
+			  : skv_core_instance_put(hf3fs_core(k), &spec, NULL, &k->c->err);
 	skv_buf_destroy(&extra);
 	return rc;
 }
@@ -181,11 +187,16 @@ static int make_all(struct hf3fs_request *k, const char *name, uint64_t num_page
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	rc = make_storage(k, name, num_pages);
+	rc = skv_tenant_begin_instance(k->c, k->space.id, true);
+	if (rc == SKV_E_QUOTA)
+		return hf3fs_refuse(k, 422, true, "%s", k->c->err.message);
+	if (rc == SKV_OK)
+		rc = make_storage(k, name, num_pages);
 	if (rc == SKV_OK)
 		rc = make_group(k, name);
 	if (rc == SKV_OK)
 		rc = make_instance(k, name);
+	skv_tenant_end_instance(k->c);
 	if (rc == SKV_OK) {
 		skv_log(SKV_LOG_INFO, "pages", "%s is initialized", name);
 		remove_wish(pages_of(k), name);
@@ -223,7 +234,8 @@ int hf3fs_drop(struct hf3fs_request *k)
 	if (rc == SKV_OK) {
 		assert(n == 1);
 		k->u.num_pages = v[0].spec.capacity;
-		rc = skv_core_instance_delete(hf3fs_core(k), k->space.tenant, k->space.id, &k->c->err);
+		rc = skv_core_instance_delete(hf3fs_core(k), k->space.tenant, k->space.id,
+					      &k->c->err);
 	}
 	if (rc == SKV_OK && !hf3fs_strict(k)) {
 		remove_wish(pages_of(k), name);
@@ -232,7 +244,7 @@ int hf3fs_drop(struct hf3fs_request *k)
 	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 }
 
-/* Its own wish, or the one that a reservation makes good. */
+/* Creates its own wish, or the one that a reservation fulfils. */
 static int make_and_ask(struct hf3fs_request *k)
 {
 	uint64_t num_pages;
@@ -245,13 +257,15 @@ static int make_and_ask(struct hf3fs_request *k)
 	}
 	rc = hf3fs_make(k, num_pages);
 	if (rc == SKV_OK && k->op->flags & HF3FS_MAKES)
-		hf3fs_watch_look(pages_of(k), &k->space); /* its client has just opened the file, and may have made it anew */
+		/* its client has just opened the file, and may have recreated it */
+		hf3fs_watch_look(pages_of(k), &k->space);
 	return rc == SKV_OK && k->op->ask ? hf3fs_go(k) : rc;
 }
 
 static void on_worker(struct job *job, bool expired)
 {
-	struct hf3fs_request *k = (struct hf3fs_request *)((char *)job - offsetof(struct hf3fs_request, job));
+	struct hf3fs_request *k =
+		(struct hf3fs_request *)((char *)job - offsetof(struct hf3fs_request, job));
 	int rc = expired ? SKV_E_TIMEOUT : make_and_ask(k);
 
 	if (rc != SKV_PENDING)

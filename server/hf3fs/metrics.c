@@ -6,7 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-void hf3fs_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
+void hf3fs_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
+		  struct skv_buf *out)
 {
 	static const struct {
 		const char *name, *labels, *help;
@@ -22,7 +23,7 @@ void hf3fs_expose(const struct skv_api *api, struct skv_service *s, struct skv_a
 	for (unsigned i = 0; i < HF3FS_COUNTERS; i++) {
 		if (i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0)
 			skv_metrics_head(out, rows[i].name, "_total", "counter", rows[i].help);
-		skv_buf_printf(out, "slabkv_%s_total%s %" PRIuFAST64 "\n", rows[i].name, rows[i].labels,
-			       atomic_load(&p->counters[i]));
+		skv_buf_printf(out, "slabkv_%s_total%s %" PRIuFAST64 "\n", rows[i].name,
+			       rows[i].labels, atomic_load(&p->counters[i]));
 	}
 }

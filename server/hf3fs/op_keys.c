@@ -1,13 +1,14 @@
 /*
  * op_keys.c - exists, get_page_indices, delete_keys.
  *
- * What the first two tell is leased, so that no page of it is reused before the client has read it. In the main pool
- * clients read up to the first miss, so exists tells only of the keys before that. An answer of get_page_indices that has
- * one null makes SGLang's data client close itself there, so all are, and nothing is leased for it, unless it was asked
- * for otherwise.
+ * Pages returned by the first two are leased, so that none is reused before the client has read it.
+ * In the main pool clients read up to the first miss, so exists reports only the keys before that.
+ * A null in an answer of get_page_indices makes SGLang's data client close itself, so a single miss
+ * makes all of them null and nothing is leased, unless configured otherwise.
  *
- * In the other pools each key stands for itself, for they may hold the last pages of a prompt alone. Which of them the
- * client will read it alone knows, the last ones mostly; so exists is no use of a page there, get is. No state.
+ * In the other pools each key stands for itself, since they may hold only the last pages of a
+ * prompt. Only the client knows which of them it will read, usually the last ones; so exists does
+ * not count as use there, get does. Stateless.
  */
 #include "hf3fs.h"
 
@@ -25,10 +26,11 @@ static int ask(struct hf3fs_request *k, enum skv_lookup_mode mode)
 		.lease_ms = pages_of(k)->o.lease_ms,
 		.only_leased = true,
 	};
-	return skv_core_lookup(hf3fs_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_lookup(hf3fs_core(k), &k->u.lookup.req, &k->u.lookup.res, &k->c->arena,
+			       &k->c->err, &k->done);
 }
 
-/* ---- exists ------------------------------------------------------------------------------------ */
+/* ---- exists ---------------------------------------------------------------------------------- */
 
 int hf3fs_ask_exists(struct hf3fs_request *k)
 {
@@ -52,7 +54,7 @@ bool hf3fs_tell_exists(struct hf3fs_request *k)
 	return k->u.lookup.req.mode != SKV_LOOKUP_PREFIX || res->matched == k->n;
 }
 
-/* ---- get_page_indices -------------------------------------------------------------------------- */
+/* ---- get_page_indices ------------------------------------------------------------------------ */
 
 static bool is_partial(const struct hf3fs_request *k)
 {
@@ -60,7 +62,10 @@ static bool is_partial(const struct hf3fs_request *k)
 }
 
 /* A window of all keys is all or nothing. */
-int hf3fs_ask_get(struct hf3fs_request *k) { return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW); }
+int hf3fs_ask_get(struct hf3fs_request *k)
+{
+	return ask(k, is_partial(k) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_WINDOW);
+}
 
 bool hf3fs_tell_get(struct hf3fs_request *k)
 {
@@ -85,7 +90,7 @@ bool hf3fs_tell_get(struct hf3fs_request *k)
 	return true;
 }
 
-/* ---- delete_keys ------------------------------------------------------------------------------- */
+/* ---- delete_keys ----------------------------------------------------------------------------- */
 
 int hf3fs_ask_delete(struct hf3fs_request *k)
 {
@@ -95,5 +100,6 @@ int hf3fs_ask_delete(struct hf3fs_request *k)
 		.keys = k->keys + k->at,
 		.n_keys = k->n,
 	};
-	return skv_core_delete(hf3fs_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_delete(hf3fs_core(k), &k->u.del.req, &k->u.del.res, &k->c->arena,
+			       &k->c->err, &k->done);
 }

@@ -1,13 +1,14 @@
 /*
  * op_write.c - reserve_and_allocate_page_indices, confirm_write, clear.
  *
- * A reservation is a session that only confirm_write or its deadline ends, for its answer is the pages and nothing
- * else. The core takes each key once: a repeated one, and one too long to be kept, is taken out of what it is asked.
+ * A reservation is a session that only confirm_write or its deadline ends, because its answer has
+ * nothing but pages. The core takes each key once: repeated keys, and keys too long to store, are
+ * left out of the request to it.
  *
- * Of a key that somebody is writing it is told as of one that is there, without a page: SGLang's client does not look at
- * the page then, and goes on. [false,-1] would end the whole backup, of which mostly all is being written by a replica
- * that had the same prompt. If that writer dies, the key is a miss until its deadline and grace have passed.
- * No state.
+ * A key that another client is writing is reported as existing, without a page: SGLang's client
+ * then ignores the page and goes on. [false,-1] would abort the whole backup, most of which is
+ * usually being written by a replica with the same prompt. If that writer dies, the key is a miss
+ * until its deadline and grace have passed. Stateless.
  */
 #include "key.h"
 #include "hf3fs.h"
@@ -15,12 +16,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- reserve ----------------------------------------------------------------------------------- */
+/* ---- reserve --------------------------------------------------------------------------------- */
 
 #define NOWHERE UINT32_MAX
-#define AGAIN (1u << 31) /* beside the number: an earlier key of the portion is the same */
+#define AGAIN (1u << 31) /* flag beside the number: an earlier key of the portion is equal */
 
-/* Moves those that are to be asked for to the begin of the portion; *out: how many. */
+/* Moves the keys to be requested to the start of the portion; *out: how many. */
 static bool take_once(struct hf3fs_request *k, uint32_t *out)
 {
 	struct skv_key *keys = k->keys + k->at;
@@ -71,20 +72,23 @@ int hf3fs_ask_reserve(struct hf3fs_request *k)
 		.deadline_ms = p->o.reserve_ms,
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
-		.independent = !main, /* a tail without its head is what is wanted there */
+		.selective = true, /* without a page a client skips the key */
+		.independent = !main, /* a tail without its head is wanted there */
 		.relaxed = p->o.relaxed,
 		.anonymous = true,
 		.want_existing = true,
 	};
 	if (n == 0)
 		return hf3fs_find(k);
-	k->u.reserve.has_parent = true; /* of the portion behind this one */
+	k->u.reserve.has_parent = true; /* for the portion after this one */
 	k->u.reserve.parent = k->keys[k->at + n - 1];
-	return skv_core_start(hf3fs_core(k), &k->u.reserve.req, &k->u.reserve.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_start(hf3fs_core(k), &k->u.reserve.req, &k->u.reserve.res, &k->c->arena,
+			      &k->c->err, &k->done);
 }
 
-/* What a key is answered, and how it is counted. */
-static char *put_reserved(struct hf3fs_request *k, char *p, uint32_t i, uint32_t count[HF3FS_COUNTERS])
+/* Appends a key's answer and counts it. */
+static char *put_reserved(struct hf3fs_request *k, char *p, uint32_t i,
+			  uint32_t count[HF3FS_COUNTERS])
 {
 	const uint32_t where = k->u.reserve.where ? k->u.reserve.where[i] : i;
 	const struct skv_start_res *res = &k->u.reserve.res;
@@ -106,6 +110,9 @@ static char *put_reserved(struct hf3fs_request *k, char *p, uint32_t i, uint32_t
 	case SKV_START_BUSY:
 		count[HF3FS_in_flight]++;
 		return skv_jraw_text(p, "[true,-1],");
+	case SKV_START_NOT_ADMITTED:
+		count[HF3FS_not_admitted]++;
+		break;
 	default:
 		count[HF3FS_refused_full]++;
 		break;
@@ -113,7 +120,8 @@ static char *put_reserved(struct hf3fs_request *k, char *p, uint32_t i, uint32_t
 	return skv_jraw_text(p, "[false,-1],");
 }
 
-/* Upstream's server raises when there is neither a free page nor a key that could go: all are reserved. */
+/* Upstream's server raises if there is neither a free page nor an evictable key: all are
+ * reserved. */
 static bool is_all_reserved(struct hf3fs_request *k)
 {
 	struct skv_instance_view *i;
@@ -123,15 +131,17 @@ static bool is_all_reserved(struct hf3fs_request *k)
 	uint32_t n;
 
 	space_name(&k->space, name);
-	return skv_core_instances(hf3fs_core(k), k->space.tenant, k->space.id, &k->c->arena, &i, &n, &ignored) == SKV_OK &&
+	return skv_core_instances(hf3fs_core(k), k->space.tenant, k->space.id, &k->c->arena, &i, &n,
+				  &ignored) == SKV_OK &&
 	       skv_core_storages(hf3fs_core(k), name, &k->c->arena, &s, &n, &ignored) == SKV_OK &&
 	       i[0].open_bytes >= s[0].spec.capacity;
 }
 
 bool hf3fs_tell_reserve(struct hf3fs_request *k)
 {
-	static const enum hf3fs_counter counters[] = { HF3FS_reserved, HF3FS_reserved_existing, HF3FS_refused_full,
-						       HF3FS_in_flight };
+	static const enum hf3fs_counter counters[] = { HF3FS_reserved, HF3FS_reserved_existing,
+						       HF3FS_refused_full, HF3FS_in_flight,
+						       HF3FS_not_admitted };
 	uint32_t count[HF3FS_COUNTERS] = { 0 };
 	char *p = skv_jraw_begin(&k->c->out, (sizeof "[false,]," + SKV_JRAW_U64) * (size_t)k->n);
 
@@ -148,9 +158,9 @@ bool hf3fs_tell_reserve(struct hf3fs_request *k)
 	return true;
 }
 
-/* ---- confirm_write ----------------------------------------------------------------------------- */
+/* ---- confirm_write --------------------------------------------------------------------------- */
 
-/* How much of a list of n is in the portion. */
+/* How many of a list of n are in the portion. */
 static uint32_t part_of(const struct hf3fs_request *k, uint32_t n)
 {
 	return k->at >= n ? 0 : n - k->at < k->n ? n - k->at : k->n;
@@ -172,7 +182,8 @@ int hf3fs_ask_confirm(struct hf3fs_request *k)
 	}
 	if (k->u.confirm.req.n_give_up > 0)
 		k->u.confirm.req.give_up = k->u.confirm.released + k->at;
-	return skv_core_finish_partial(hf3fs_core(k), &k->u.confirm.req, &k->u.confirm.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_finish_partial(hf3fs_core(k), &k->u.confirm.req, &k->u.confirm.res,
+				       &k->c->arena, &k->c->err, &k->done);
 }
 
 bool hf3fs_tell_confirm(struct hf3fs_request *k)
@@ -188,10 +199,11 @@ bool hf3fs_tell_confirm(struct hf3fs_request *k)
 	return true;
 }
 
-/* ---- clear ------------------------------------------------------------------------------------- */
+/* ---- clear ----------------------------------------------------------------------------------- */
 
 int hf3fs_ask_clear(struct hf3fs_request *k)
 {
 	k->u.clear.req = (struct skv_clear_req){ k->space.tenant, k->space.id };
-	return skv_core_clear(hf3fs_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena, &k->c->err, &k->done);
+	return skv_core_clear(hf3fs_core(k), &k->u.clear.req, &k->u.clear.res, &k->c->arena,
+			      &k->c->err, &k->done);
 }

@@ -1,9 +1,9 @@
 /*
- * ranks.c - which ranks of a tenant have a space of vLLM's: a cache in front of the core's registry.
+ * ranks.c - the ranks of a tenant that have a vLLM space: a cache of the core's registry.
  *
- * A key exists when all of them have it, so each such call needs the list. It is read anew once a second (an
- * administrator, or another manager before this one, may have changed it), and at once after this API has made or
- * dropped a space. Owns the cache; its lock is held for copies only.
+ * A key exists when all ranks have it, so each call needs the list. It is reread once a second (an
+ * administrator or the previous owner may have changed it), and at once after this API has created
+ * or dropped a space. Owns the cache; its lock is held for copies only.
  */
 #include "hf3fs.h"
 
@@ -30,11 +30,11 @@ struct hf3fs_ranks {
 	struct tenant tenant[TENANTS];
 };
 
-/* What was read of a tenant. */
+/* A tenant's ranks, as read. */
 struct ranks {
 	int64_t *v; /* in the arena of the call */
 	uint32_t n;
-	uint64_t turn; /* of forgetting, before it was read */
+	uint64_t turn; /* counts invalidations, as of before it was read */
 };
 
 int hf3fs_ranks_create(struct hf3fs_ranks **out)
@@ -67,8 +67,9 @@ void hf3fs_ranks_forget(struct pages *p)
 	skv_mutex_unlock(&p->ranks->lock);
 }
 
-/* SKV_E_NOT_FOUND: they are not known, or not any more. SKV_E_NOMEM. */
-static int known(struct hf3fs_ranks *r, const char *name, uint64_t now, struct skv_arena *a, struct ranks *out)
+/* SKV_E_NOT_FOUND: not cached, or outdated. SKV_E_NOMEM. */
+static int known(struct hf3fs_ranks *r, const char *name, uint64_t now, struct skv_arena *a,
+		 struct ranks *out)
 {
 	int rc = SKV_E_NOT_FOUND;
 
@@ -90,7 +91,7 @@ static int known(struct hf3fs_ranks *r, const char *name, uint64_t now, struct s
 	return rc;
 }
 
-/* In the place of what was read first. Not if something has changed since then, or memory is short. */
+/* Replaces the oldest entry. Not if something has changed since it was read, or memory is short. */
 static void keep(struct hf3fs_ranks *r, const char *name, uint64_t now, const struct ranks *ranks)
 {
 	struct tenant *t = &r->tenant[0];
@@ -122,7 +123,8 @@ static int read_ranks(struct hf3fs_request *k, struct ranks *out)
 	struct skv_instance_view *v;
 	struct space s;
 	uint32_t count;
-	int rc = skv_core_instances(hf3fs_core(k), k->space.tenant, NULL, &k->c->arena, &v, &count, &k->c->err);
+	int rc = skv_core_instances(hf3fs_core(k), k->space.tenant, NULL, &k->c->arena, &v, &count,
+				    &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

@@ -42,7 +42,8 @@ bool space_rank(const char *s, size_t n, bool sign, int64_t *out)
 
 static bool is_plain(char c)
 {
-	return (unsigned char)((c | 0x20) - 'a') < 26 || (unsigned char)(c - '0') < 10 || c == '.' || c == '_' || c == '-';
+	return (unsigned char)((c | 0x20) - 'a') < 26 || (unsigned char)(c - '0') < 10 ||
+	       c == '.' || c == '_' || c == '-';
 }
 
 /* At most `max` bytes, which are 34 at least. */
@@ -99,7 +100,8 @@ void space_name(const struct space *s, char out[SKV_MAX_NAME + 1])
 
 bool space_is_main(const struct space *s)
 {
-	return s->n_ns == sizeof SPACE_NS_DEFAULT - 1 && memcmp(s->ns, SPACE_NS_DEFAULT, s->n_ns) == 0;
+	return s->n_ns == sizeof SPACE_NS_DEFAULT - 1 &&
+	       memcmp(s->ns, SPACE_NS_DEFAULT, s->n_ns) == 0;
 }
 
 void space_extra(const struct space *s, struct skv_buf *out)
@@ -133,7 +135,8 @@ bool space_of(const struct skv_instance_spec *i, struct skv_arena *a, struct spa
 	ns = skv_json_get(pages, "namespace", 9);
 	if (!rank || rank->type != SKV_JSON_INTEGER || !ns || ns->type != SKV_JSON_STRING)
 		return false;
-	if (rank->i < -HF3FS_RANK_MAX || rank->i > HF3FS_RANK_MAX) /* whoever writes `extra` may write any */
+	/* `extra` is not under our control */
+	if (rank->i < -HF3FS_RANK_MAX || rank->i > HF3FS_RANK_MAX)
 		return false;
 	space_init(out, i->tenant, rank->i, ns->s, ns->n);
 	return strcmp(out->id, i->id) == 0;

@@ -1,12 +1,14 @@
 /*
- * vllm.c - the operations of vLLM's metadata service: allocate, exists, locations, clear.
+ * vllm.c - vLLM's metadata service: allocate, exists, locations, clear.
  *
- * Each rank of a tenant has its own space, named "vllm". A key exists when every rank has it; what is told is leased.
+ * Each rank of a tenant has its own space, named "vllm". A key exists when every rank has it;
+ * returned locations are leased.
  *
- * vLLM's client drops a whole batch if one of its keys gets no page, and gives nothing back, so a batch gets pages for all
- * keys or for none. It writes keys that are there once more, on the page that they have: so that is leased for as long as
- * a writer has. For a key that somebody else is writing it gets a *spare*: a page that is reserved under a key that nobody
- * can ask for, so that what is written there is never found, and the page comes back like one that was not confirmed.
+ * vLLM's client drops a whole batch if one key gets no page, and returns nothing, so a batch gets
+ * pages for all keys or for none. It rewrites existing keys, on their page, which is leased for as
+ * long as a writer may take. For a key that another client is writing it gets a *spare*: a page
+ * reserved under a key that nobody can request, so that what is written there is never found, and
+ * the page is freed like one that was not confirmed.
  */
 #include "hf3fs.h"
 
@@ -19,16 +21,17 @@
 #include "key.h"
 
 #define NO_PAGE UINT64_MAX
-#define ROUNDS 4u /* of a batch whose keys others begin to write meanwhile */
+#define ROUNDS 4u /* of a batch whose keys others start writing meanwhile */
 
-/* ---- batch_allocate ---------------------------------------------------------------------------- */
+/* ---- batch_allocate -------------------------------------------------------------------------- */
 
 static bool needs_page(const struct hf3fs_request *k, uint32_t i)
 {
 	const struct skv_json_node *v = &k->u.allocate.node[i];
 
 	assert(i < k->total);
-	return k->u.allocate.page[i] == NO_PAGE && !(v->type == SKV_JSON_STRING && v->n > HF3FS_KEY_MAX);
+	return k->u.allocate.page[i] == NO_PAGE &&
+	       !(v->type == SKV_JSON_STRING && v->n > HF3FS_KEY_MAX);
 }
 
 static bool is_spare(const struct hf3fs_request *k, uint32_t i)
@@ -37,7 +40,7 @@ static bool is_spare(const struct hf3fs_request *k, uint32_t i)
 	return k->u.allocate.spare[i - k->at];
 }
 
-/* A list of keys to be asked for, and where in the request they are. */
+/* Keys to be requested, with their indices in the request. */
 struct gathering {
 	struct skv_key *keys;
 	struct skv_bytes *names;
@@ -65,13 +68,16 @@ static void gather_spare(struct gathering *g, uint32_t i)
 	g->where[g->n++] = i;
 }
 
-/* The keys of the portion that have no page yet: in order, each the one before it as parent. Behind them the spares, which
- * are nobody's parent. */
+/* Collects the portion's keys without a page: in order, each the parent of the next. The spares
+ * follow, as nobody's parent. */
 static bool gather(struct hf3fs_request *k, struct skv_start_req *req)
 {
-	struct gathering g = { .keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.keys),
-			       .names = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.names),
-			       .where = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.where) };
+	struct gathering g =
+		{ .keys = skv_arena_alloc(&k->c->arena, (k->n + (size_t)1) * sizeof *g.keys),
+			       .names = skv_arena_alloc(&k->c->arena,
+							(k->n + (size_t)1) * sizeof *g.names),
+			       .where = skv_arena_alloc(&k->c->arena,
+							(k->n + (size_t)1) * sizeof *g.where) };
 
 	if (!g.keys || !g.names || !g.where)
 		return false;
@@ -98,7 +104,7 @@ static bool gather(struct hf3fs_request *k, struct skv_start_req *req)
 	return true;
 }
 
-/* True: somebody is writing some of them, so nothing was reserved: once more, with spares for these. */
+/* True: others are writing some of them, so nothing was reserved: retry with spares for these. */
 static bool on_started(struct hf3fs_request *k)
 {
 	const struct skv_start_res *res = &k->u.allocate.start_res;
@@ -160,7 +166,8 @@ static int start_once(struct hf3fs_request *k)
 		return hf3fs_nomem(k);
 	if (req->n_keys == 0)
 		return SKV_OK;
-	return skv_core_start(hf3fs_core(k), req, &k->u.allocate.start_res, &k->c->arena, &k->c->err, &done);
+	return skv_core_start(hf3fs_core(k), req, &k->u.allocate.start_res, &k->c->arena,
+			      &k->c->err, &done);
 }
 
 static int start(struct hf3fs_request *k)
@@ -203,7 +210,8 @@ int vllm_ask_allocate(struct hf3fs_request *k)
 	int rc;
 
 	if (!k->u.allocate.page)
-		k->u.allocate.page = skv_arena_alloc(&k->c->arena, k->total * sizeof *k->u.allocate.page);
+		k->u.allocate.page =
+			skv_arena_alloc(&k->c->arena, k->total * sizeof *k->u.allocate.page);
 	if (!k->u.allocate.page)
 		return hf3fs_nomem(k);
 	k->u.allocate.find = (struct skv_lookup_req){
@@ -215,7 +223,8 @@ int vllm_ask_allocate(struct hf3fs_request *k)
 		.lease_ms = writing_ms < SKV_MAX_LEASE_MS ? (uint32_t)writing_ms : SKV_MAX_LEASE_MS,
 		.only_leased = true,
 	};
-	rc = skv_core_lookup(hf3fs_core(k), &k->u.allocate.find, &k->u.allocate.found, &k->c->arena, &k->c->err, &done);
+	rc = skv_core_lookup(hf3fs_core(k), &k->u.allocate.find, &k->u.allocate.found, &k->c->arena,
+			     &k->c->err, &done);
 	return rc == SKV_OK ? on_found(k) : rc;
 }
 
@@ -260,9 +269,9 @@ void vllm_rest_allocate(struct hf3fs_request *k)
 		put_row(k, k->told, NO_PAGE);
 }
 
-/* ---- batch_exists, get_locations: one lookup for each rank ------------------------------------- */
+/* ---- batch_exists, get_locations: one lookup for each rank ----------------------------------- */
 
-/* The rank's answer: only what all have so far stays a hit. */
+/* Merges a rank's answer: only keys on all ranks so far stay hits. */
 static void absorb(struct hf3fs_request *k)
 {
 	const struct skv_lookup_res *res = &k->u.ranks.res;
@@ -289,8 +298,8 @@ static int ask_ranks(struct hf3fs_request *k)
 	int rc = SKV_OK;
 
 	while (rc == SKV_OK && k->u.ranks.turn < k->u.ranks.n && k->u.ranks.matched > 0) {
-		space_init(&k->u.ranks.space, k->space.tenant, k->u.ranks.v[k->u.ranks.turn], SPACE_NS_VLLM,
-			   sizeof SPACE_NS_VLLM - 1);
+		space_init(&k->u.ranks.space, k->space.tenant, k->u.ranks.v[k->u.ranks.turn],
+			   SPACE_NS_VLLM, sizeof SPACE_NS_VLLM - 1);
 		k->u.ranks.req = (struct skv_lookup_req){
 			.tenant = k->space.tenant,
 			.instance = k->u.ranks.space.id,
@@ -305,11 +314,12 @@ static int ask_ranks(struct hf3fs_request *k)
 			k->u.ranks.req.lease_ms = 0;
 			k->u.ranks.req.only_leased = false;
 		}
-		rc = skv_core_lookup(hf3fs_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena, &k->c->err, &done);
+		rc = skv_core_lookup(hf3fs_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena,
+				     &k->c->err, &done);
 		if (rc == SKV_OK)
 			absorb(k);
 	}
-	if (rc == SKV_E_NOT_FOUND) /* gone meanwhile */
+	if (rc == SKV_E_NOT_FOUND) /* removed meanwhile */
 		hf3fs_ranks_forget(pages_of(k));
 	return rc;
 }
@@ -363,7 +373,7 @@ bool vllm_tell_exists(struct hf3fs_request *k)
 	return all || hf3fs_strict(k);
 }
 
-/* Its own rank first: that is what is told and leased. */
+/* Its own rank first, whose locations are returned and leased. */
 int vllm_ask_locations(struct hf3fs_request *k)
 {
 	const int64_t *all;
@@ -406,7 +416,7 @@ bool vllm_tell_locations(struct hf3fs_request *k)
 	return true;
 }
 
-/* ---- initialize -------------------------------------------------------------------------------- */
+/* ---- initialize ------------------------------------------------------------------------------ */
 
 void vllm_say_initialize(struct hf3fs_request *k)
 {
@@ -414,15 +424,19 @@ void vllm_say_initialize(struct hf3fs_request *k)
 
 	k->c->type = "application/json";
 	if (k->u.num_pages == VLLM_SCHEDULER)
-		skv_buf_printf(out, "{\"message\":\"Scheduler role does not require initialization\"}");
+		skv_buf_printf(out,
+			       "{\"message\":\"Scheduler role does not require initialization\"}");
 	else
-		skv_buf_printf(out, "{\"message\":\"Rank %" PRId64 " initialized with %" PRIu64 " pages\"}", k->space.rank,
-			       k->u.num_pages);
+		skv_buf_printf(out,
+			       "{\"message\":\"Rank %" PRId64 " initialized with %" PRIu64
+			       " pages\"}",
+			       k->space.rank, k->u.num_pages);
 }
 
-/* ---- clear ------------------------------------------------------------------------------------- */
+/* ---- clear ----------------------------------------------------------------------------------- */
 
-/* All ranks go, and are known again when they initialize, or write. Runs on a worker: the registry is written. */
+/* Removes all ranks, which are registered again when they initialize or write. Runs on a worker:
+ * the registry is written. */
 static int drop_ranks(struct hf3fs_request *k)
 {
 	const int64_t *v;
@@ -433,7 +447,8 @@ static int drop_ranks(struct hf3fs_request *k)
 	hf3fs_ranks_forget(pages_of(k));
 	rc = hf3fs_ranks(k, &v, &n);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
-		space_init(&k->space, k->space.tenant, v[i], SPACE_NS_VLLM, sizeof SPACE_NS_VLLM - 1);
+		space_init(&k->space, k->space.tenant, v[i], SPACE_NS_VLLM,
+			   sizeof SPACE_NS_VLLM - 1);
 		rc = hf3fs_drop(k);
 	}
 	hf3fs_ranks_forget(pages_of(k));
@@ -442,7 +457,8 @@ static int drop_ranks(struct hf3fs_request *k)
 
 static void on_worker(struct job *job, bool expired)
 {
-	struct hf3fs_request *k = (struct hf3fs_request *)((char *)job - offsetof(struct hf3fs_request, job));
+	struct hf3fs_request *k =
+		(struct hf3fs_request *)((char *)job - offsetof(struct hf3fs_request, job));
 
 	k->c->done.fn(k->c->done.ctx, expired ? SKV_E_TIMEOUT : drop_ranks(k));
 }

@@ -1,15 +1,16 @@
 /*
- * vllm_body.c - what calls of vLLM's client say: the rank stands in the body, but for initialize; keys are JSON lists.
+ * vllm_body.c - parses calls of vLLM's client: the rank is in the body, except for initialize; keys
+ * are JSON lists.
  *
- * Upstream's handlers look at rank and list themselves (400), and answer 500 with a reason where they fail later; only
- * a body that is no JSON object makes its server raise. No state.
+ * Upstream's handlers check rank and list themselves (400), and answer 500 with a reason for later
+ * failures; only a body that is not a JSON object makes its server raise. Stateless.
  */
 #include "body.h"
 #include "key.h"
 
 #include <string.h>
 
-/* ---- the rank ---------------------------------------------------------------------------------- */
+/* ---- the rank -------------------------------------------------------------------------------- */
 
 /* Python's dict takes true for 1. */
 static bool is_rank(const struct hf3fs_request *k, const struct skv_json_node *v, int64_t *out)
@@ -26,7 +27,9 @@ static int take_rank(struct hf3fs_request *k, const struct skv_json_node *body, 
 
 	if (!v || v->type == SKV_JSON_NULL)
 		return hf3fs_refuse(k, 400, false, "%s", k->op->need);
-	return is_rank(k, v, out) ? SKV_OK : hf3fs_refuse(k, 422, true, "rank: must be a number of 1 to 18 digits");
+	return is_rank(k, v, out)
+		       ? SKV_OK
+		       : hf3fs_refuse(k, 422, true, "rank: must be a number of 1 to 18 digits");
 }
 
 int vllm_read(struct hf3fs_request *k, const char *tenant)
@@ -48,10 +51,11 @@ int vllm_read(struct hf3fs_request *k, const char *tenant)
 	return k->op->read(k, body);
 }
 
-/* ---- what operations read ---------------------------------------------------------------------- */
+/* ---- what operations read -------------------------------------------------------------------- */
 
 /* A JSON list, or none, in the field `name`. */
-static int take_keys(struct hf3fs_request *k, const struct skv_json_node *body, const char *name, struct items *it)
+static int take_keys(struct hf3fs_request *k, const struct skv_json_node *body, const char *name,
+		     struct items *it)
 {
 	const struct skv_json_node *v = skv_json_get(body, name, strlen(name));
 
@@ -62,7 +66,8 @@ static int take_keys(struct hf3fs_request *k, const struct skv_json_node *body, 
 
 int vllm_read_initialize(struct hf3fs_request *k, const struct skv_json_node *body)
 {
-	const struct skv_json_node *role = skv_json_get(body, "role", 4), *n = skv_json_get(body, "num_pages", 9);
+	const struct skv_json_node *role = skv_json_get(body, "role", 4),
+				   *n = skv_json_get(body, "num_pages", 9);
 	bool worker = !role || (role->type == SKV_JSON_STRING && skv_json_is(role, "worker", 6));
 
 	if (n && n->type == SKV_JSON_INTEGER)
@@ -71,7 +76,8 @@ int vllm_read_initialize(struct hf3fs_request *k, const struct skv_json_node *bo
 		k->u.num_pages = n && n->type == SKV_JSON_TRUE && hf3fs_strict(k);
 	if (role && role->type == SKV_JSON_STRING && skv_json_is(role, "scheduler", 9))
 		k->u.num_pages = VLLM_SCHEDULER;
-	else if (worker && n && n->type != SKV_JSON_INTEGER && n->type != SKV_JSON_FALSE && !k->u.num_pages)
+	else if (worker && n && n->type != SKV_JSON_INTEGER && n->type != SKV_JSON_FALSE &&
+		 !k->u.num_pages)
 		return hf3fs_refuse(k, 422, true, "num_pages: must be a whole number");
 	else if (!worker || k->u.num_pages == 0)
 		return hf3fs_refuse(k, 400, false, "Invalid initialization parameters");
@@ -110,15 +116,17 @@ int vllm_read_allocate(struct hf3fs_request *k, const struct skv_json_node *body
 		uint32_t *at;
 
 		if (!body_pair(k, items_next(&it), pair))
-			return hf3fs_refuse(k, 422, true, "keys[%u]: must be a key and its prefix_key", i);
+			return hf3fs_refuse(k, 422, true,
+					    "keys[%u]: must be a key and its prefix_key", i);
 		if (!hf3fs_key(secret, &pair[0], &k->keys[n]))
 			return body_bad_key(k, "keys", i);
 		at = skv_key_set_find(&set, k->keys, k->keys[n]);
 		if (*at)
 			continue;
 		if (i == 0)
-			k->u.allocate.has_parent = pair[1].type == SKV_JSON_STRING && pair[1].n > 0 &&
-						   hf3fs_key(secret, &pair[1], &k->u.allocate.parent);
+			k->u.allocate.has_parent =
+				pair[1].type == SKV_JSON_STRING && pair[1].n > 0 &&
+				hf3fs_key(secret, &pair[1], &k->u.allocate.parent);
 		node[n] = pair[0];
 		*at = ++n;
 	}

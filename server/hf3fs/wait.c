@@ -1,9 +1,9 @@
 /*
- * wait.c - calls that wait until this manager answers for the partition.
+ * wait.c - holds calls until this manager owns the partition.
  *
- * A client that is told to come again does so after a second, but a restart is over sooner: so its call is held, as
- * long as pages_retry_ms allows. One worker wakes all that wait. Held are only calls whose bodies are there, so they are as
- * bounded as those. One lock, over the list.
+ * A client told to retry does so after a second, but a restart is faster: so its call is held, as
+ * long as pages_retry_ms allows. One worker wakes all that wait. Only calls with complete bodies
+ * are held, so the limits on bodies bound them. One lock, over the list.
  */
 #include "hf3fs.h"
 
@@ -11,8 +11,8 @@
 
 #include <assert.h>
 
-#define SLICE_MS 20u /* between two looks for calls whose time is over */
-#define MAKE_MS 10000u /* an initialize waits so long */
+#define SLICE_MS 20u /* between checks for calls whose time is over */
+#define MAKE_MS 10000u /* how long an initialize waits */
 
 uint64_t pages_down_ms(struct hf3fs_request *k)
 {
@@ -23,7 +23,7 @@ uint64_t pages_down_ms(struct hf3fs_request *k)
 	return atomic_compare_exchange_strong(since, &first, now) ? 0 : now - first;
 }
 
-/* Takes those off the list that need not wait any more. *last: nobody is left. */
+/* Takes calls off the list that need not wait any more. *last: none is left. */
 static struct hf3fs_request *take_due(struct pages *p, bool all, bool *last)
 {
 	const uint64_t now = skv_now_ms(&skv_clock_system);
@@ -49,8 +49,8 @@ static struct hf3fs_request *take_due(struct pages *p, bool all, bool *last)
 	return due;
 }
 
-/* It is known who answers: this manager, nobody any more (this one is told to end, and does not wait for its own calls), or
- * another one that has an address. */
+/* Is it decided who answers? This manager, nobody any more (it is shutting down, and does not wait
+ * for its own calls), or another one with a known address. */
 static bool is_ended(struct skv_service *s)
 {
 	char url[SKV_URL_MAX];
@@ -92,7 +92,7 @@ static void wake(struct job *job, bool expired)
 	}
 }
 
-/* How long it may wait from now on. */
+/* How much longer it may wait. */
 static uint64_t patience_of(struct hf3fs_request *k)
 {
 	const uint64_t most = pages_of(k)->o.retry_ms;
@@ -115,9 +115,12 @@ bool hf3fs_wait(struct hf3fs_request *k)
 	k->wait_until = now + ms;
 	skv_mutex_lock(&p->wait_lock);
 	assert(!p->waiting || p->waking);
-	p->service = k->c->s;
-	p->waker.run = wake;
-	waits = p->waking = p->waking || skv_workers_submit(&k->c->s->workers, &p->waker, now);
+	if (!p->waking) { /* else a worker has the job, and reads it without this lock */
+		p->service = k->c->s;
+		p->waker.run = wake;
+		p->waking = skv_workers_submit(&k->c->s->workers, &p->waker, now);
+	}
+	waits = p->waking;
 	if (waits) {
 		hf3fs_count(k, HF3FS_held, 1);
 		k->next = p->waiting;

@@ -1,13 +1,14 @@
 /*
- * watch.c - looks at the clients' page files, and drops the keys of a space whose file is gone, was replaced or was cut.
+ * watch.c - watches the clients' page files, and drops the keys of a space whose file is gone,
+ * replaced or truncated.
  *
- * A thread of its own: a look may hang for as long as a file system does, and nobody waits for that but an initialize, which
- * does for WAIT_MS at most, and not at all where a look hangs already. In a round it looks at the files of all spaces, one
- * after the other, and in between at those that somebody asks for. What is known of each file is a document in the store, so that
- * a restart and the next owner know it, too. The keys go first and what is known changes then: after a crash in between they go
- * once more.
+ * Uses its own thread, because a stat may hang like its file system; only an initialize waits for
+ * it, at most WAIT_MS, and not if one hangs already. Each round checks the files of all spaces in
+ * turn, and requested ones in between. Each file's known state is a document in the store, so that
+ * it survives restarts and changes of owner. Keys are dropped before that state changes: after a
+ * crash in between they are dropped again.
  *
- * Owns the thread and, for each space, what the last look said. The lock is held for copies only.
+ * Owns the thread and, for each space, the last result. The lock is held for copies only.
  */
 #include "hf3fs.h"
 
@@ -35,12 +36,12 @@ struct watched {
 	char name[SKV_MAX_NAME + 1]; /* space_name */
 	enum hf3fs_file_state state;
 	uint64_t drops;           /* since this process looks */
-	uint64_t elsewhere_since; /* ms; 0: it is not. This and the next two the thread's own */
-	bool told;                /* that its file cannot be seen */
-	uint64_t round;           /* it was looked at last */
+	uint64_t elsewhere_since; /* ms; 0: not. This and the next two belong to the thread */
+	bool told;                /* logged: its file is not visible */
+	uint64_t round;           /* round of its last check */
 };
 
-/* A space that is to be looked at now. */
+/* A space to be checked now. */
 struct asked {
 	char tenant[SKV_MAX_NAME + 1];
 	char id[SKV_MAX_NAME + 1];
@@ -48,7 +49,7 @@ struct asked {
 
 struct hf3fs_watch {
 	_Atomic uintptr_t owner; /* skv_thread of the thread, set when it begins */
-	struct skv_mutex lock; /* protects the rest, but for what the thread alone uses */
+	struct skv_mutex lock; /* protects the rest, except what only the thread uses */
 	struct skv_cond wake, done;
 	pthread_t thread;
 	bool stop, ended;
@@ -56,7 +57,7 @@ struct hf3fs_watch {
 	struct asked asked[ASKED_MAX];
 	uint32_t n_asked;
 	uint64_t put, answered; /* of these, ever */
-	uint64_t began; /* ms, the look that is on its way; 0: none is */
+	uint64_t began; /* ms, start of the running stat; 0: none */
 	struct watched *bucket[BUCKETS]; /* written by the thread only */
 	struct asked taken[ASKED_MAX];   /* these the thread's own */
 	uint64_t round;
@@ -67,9 +68,12 @@ struct hf3fs_watch {
 
 static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
 
-static void count(struct pages *p, enum hf3fs_counter which) { atomic_fetch_add_explicit(&p->counters[which], 1, memory_order_relaxed); }
+static void count(struct pages *p, enum hf3fs_counter which)
+{
+	atomic_fetch_add_explicit(&p->counters[which], 1, memory_order_relaxed);
+}
 
-/* ---- the table ---------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static struct watched **bucket_of(struct hf3fs_watch *w, const char *name)
 {
@@ -107,7 +111,7 @@ static struct watched *find_or_add(struct hf3fs_watch *w, const char *name)
 	return of;
 }
 
-/* Those that were not looked at in this round, or all. */
+/* Those not checked in this round, or all. */
 static void forget(struct hf3fs_watch *w, bool all)
 {
 	assert(all || w->owner == skv_thread());
@@ -129,7 +133,8 @@ static void forget(struct hf3fs_watch *w, bool all)
 	skv_mutex_unlock(&w->lock);
 }
 
-static void set_state(struct hf3fs_watch *w, struct watched *of, enum hf3fs_file_state state, bool dropped)
+static void set_state(struct hf3fs_watch *w, struct watched *of, enum hf3fs_file_state state,
+		      bool dropped)
 {
 	ASSERT_WATCH_THREAD(w);
 	skv_mutex_lock(&w->lock);
@@ -147,7 +152,8 @@ bool hf3fs_watch_view(struct pages *p, const struct space *s, struct pages_file_
 	if (!p->watch || !page_file_of(&p->o.files, s, &f))
 		return false;
 	space_name(s, name);
-	snprintf(out->path, sizeof out->path, "%s%s%s", f.dir, *f.dir && f.dir[strlen(f.dir) - 1] != '/' ? "/" : "", f.path);
+	snprintf(out->path, sizeof out->path, "%s%s%s", f.dir,
+		 *f.dir && f.dir[strlen(f.dir) - 1] != '/' ? "/" : "", f.path);
 	skv_mutex_lock(&p->watch->lock);
 	found = find(p->watch, name);
 	out->state = found ? found->state : HF3FS_FILE_NONE;
@@ -156,9 +162,9 @@ bool hf3fs_watch_view(struct pages *p, const struct space *s, struct pages_file_
 	return true;
 }
 
-/* ---- one space ---------------------------------------------------------------------------------- */
+/* ---- one space ------------------------------------------------------------------------------- */
 
-/* Looks at some spaces. */
+/* Checks some spaces. */
 struct round {
 	struct pages *p;
 	struct hf3fs_watch *w;
@@ -166,7 +172,7 @@ struct round {
 	struct skv_doc *docs; /* [n_docs] of a full one, in order of their names */
 	uint32_t n_docs;
 	bool *used;           /* [n_docs] */
-	bool silent;          /* nobody answers for any file */
+	bool silent;          /* no answer for any file */
 };
 
 struct waiting {
@@ -226,9 +232,9 @@ static struct skv_doc *doc_of(struct round *r, const char *name)
 	return NULL;
 }
 
-/* `seen` with inode 0: nothing is known any more. */
-static int learn(struct round *r, const char *name, const struct page_file *f, const struct skv_file_look *seen,
-		 struct skv_error *err)
+/* `seen` with inode 0: forgets its state. */
+static int learn(struct round *r, const char *name, const struct page_file *f,
+		 const struct skv_file_look *seen, struct skv_error *err)
 {
 	char doc[SKV_MAX_NAME + sizeof DOCS];
 	struct skv_buf text = { 0 };
@@ -240,27 +246,35 @@ static int learn(struct round *r, const char *name, const struct page_file *f, c
 		return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 	}
 	page_file_put(seen, f->path, &text);
-	rc = text.failed ? SKV_E_NOMEM : skv_core_doc_put(r->w->core, doc, SKV_DOC_ANY, (const char *)text.data, NULL, err);
+	rc = text.failed ? SKV_E_NOMEM
+			 : skv_core_doc_put(r->w->core, doc, SKV_DOC_ANY, (const char *)text.data,
+					    NULL, err);
 	skv_buf_destroy(&text);
 	return rc;
 }
 
-/* Its pages are lost, and so are its keys. */
-static int drop(struct round *r, const struct space *s, struct watched *of, enum page_file_news news, const struct page_file *f,
-		struct skv_error *err)
+/* Its pages are lost: drops its keys. */
+static int drop(struct round *r, const struct space *s, struct watched *of,
+		enum page_file_news news, const struct page_file *f, struct skv_error *err)
 {
-	const char *why = news == PAGE_FILE_GONE ? "is gone" : news == PAGE_FILE_SHRANK ? "is shorter than it was" : "is another one than it was";
+	const char *why = news == PAGE_FILE_GONE     ? "is gone"
+			  : news == PAGE_FILE_SHRANK ? "is shorter than it was"
+						     : "is another one than it was";
 	uint64_t keys;
 	int rc = clear(r, s, &keys, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	skv_log(SKV_LOG_WARN, "pages", "%s: its file %s %s: its %" PRIu64 " keys are dropped", of->name, f->path, why, keys);
-	count(r->p, news == PAGE_FILE_GONE ? HF3FS_file_gone : news == PAGE_FILE_SHRANK ? HF3FS_file_shrank : HF3FS_file_replaced);
+	skv_log(SKV_LOG_WARN, "pages", "%s: its file %s %s: its %" PRIu64 " keys are dropped",
+		of->name, f->path, why, keys);
+	count(r->p, news == PAGE_FILE_GONE     ? HF3FS_file_gone
+		    : news == PAGE_FILE_SHRANK ? HF3FS_file_shrank
+					       : HF3FS_file_replaced);
 	return SKV_OK;
 }
 
-static int act(struct round *r, const struct space *s, struct watched *of, const struct page_file *f, const struct skv_doc *doc,
+static int act(struct round *r, const struct space *s, struct watched *of,
+	       const struct page_file *f, const struct skv_doc *doc,
 	       const struct skv_file_look *seen, struct skv_error *err)
 {
 	struct skv_file_look known = { .inode = 0 };
@@ -268,7 +282,8 @@ static int act(struct round *r, const struct space *s, struct watched *of, const
 	int rc = SKV_OK;
 
 	if (doc)
-		page_file_get(doc->text, f->path, &known); /* of another path: nothing is known of this one */
+		/* of another path: unknown for this one */
+		page_file_get(doc->text, f->path, &known);
 	news = page_file_settle(page_file_judge(&known, seen), &of->elsewhere_since, now_ms());
 	if (page_file_is_lost(news))
 		rc = drop(r, s, of, news, f, err);
@@ -276,7 +291,9 @@ static int act(struct round *r, const struct space *s, struct watched *of, const
 		rc = learn(r, of->name, f, seen, err);
 	if (rc == SKV_OK)
 		set_state(r->w, of,
-			  news == PAGE_FILE_ELSEWHERE ? HF3FS_FILE_UNSEEN : seen->inode ? HF3FS_FILE_THERE : HF3FS_FILE_NONE,
+			  news == PAGE_FILE_ELSEWHERE ? HF3FS_FILE_UNSEEN
+			  : seen->inode               ? HF3FS_FILE_THERE
+						      : HF3FS_FILE_NONE,
 			  page_file_is_lost(news));
 	return rc;
 }
@@ -284,12 +301,14 @@ static int act(struct round *r, const struct space *s, struct watched *of, const
 static void tell_unseen(struct watched *of, const struct page_file *f, const struct skv_error *err)
 {
 	if (!of->told)
-		skv_log(SKV_LOG_WARN, "pages", "%s: its file %s cannot be checked, its keys stay: %s",
-			of->name, f->path, err->message);
+		skv_log(SKV_LOG_WARN, "pages",
+			"%s: its file %s cannot be checked, its keys stay: %s", of->name, f->path,
+			err->message);
 	of->told = true;
 }
 
-static int look(struct round *r, const struct page_file *f, struct skv_file_look *seen, struct skv_error *err)
+static int look(struct round *r, const struct page_file *f, struct skv_file_look *seen,
+		struct skv_error *err)
 {
 	const struct skv_hf3fs_api_files *o = &r->p->o.files;
 	int rc;
@@ -308,8 +327,9 @@ static int look(struct round *r, const struct page_file *f, struct skv_file_look
 	return rc;
 }
 
-/* `doc` NULL: nothing is known of its file. */
-static void look_at(struct round *r, const struct space *s, struct watched *of, const struct page_file *f, const struct skv_doc *doc)
+/* `doc` NULL: its file's state is unknown. */
+static void look_at(struct round *r, const struct space *s, struct watched *of,
+		    const struct page_file *f, const struct skv_doc *doc)
 {
 	struct skv_file_look seen = { .inode = 0 };
 	struct skv_error err = { 0 };
@@ -327,11 +347,12 @@ static void look_at(struct round *r, const struct space *s, struct watched *of, 
 	of->told = false;
 	rc = act(r, s, of, f, doc, &seen, &err);
 	if (rc != SKV_OK && rc != SKV_E_NOT_OWNER && rc != SKV_E_NOT_READY && rc != SKV_E_NOT_FOUND)
-		skv_log(SKV_LOG_WARN, "pages", "%s: what is known of its file cannot be stored now: %s", of->name,
+		skv_log(SKV_LOG_WARN, "pages",
+			"%s: what is known of its file cannot be stored now: %s", of->name,
 			err.message[0] ? err.message : skv_status_text(rc));
 }
 
-/* ---- those that are asked for ------------------------------------------------------------------- */
+/* ---- those that are asked for ---------------------------------------------------------------- */
 
 static void look_at_asked(struct round *r, const struct asked *q)
 {
@@ -345,8 +366,8 @@ static void look_at_asked(struct round *r, const struct asked *q)
 	uint32_t n;
 	int rc;
 
-	if (skv_core_instances(r->w->core, q->tenant, q->id, &r->a, &v, &n, &err) != SKV_OK || n != 1 ||
-	    !space_of(&v[0].spec, &r->a, &s) || !page_file_of(&r->p->o.files, &s, &f))
+	if (skv_core_instances(r->w->core, q->tenant, q->id, &r->a, &v, &n, &err) != SKV_OK ||
+	    n != 1 || !space_of(&v[0].spec, &r->a, &s) || !page_file_of(&r->p->o.files, &s, &f))
 		return;
 	space_name(&s, name);
 	snprintf(doc_name, sizeof doc_name, DOCS "%s", name);
@@ -356,7 +377,7 @@ static void look_at_asked(struct round *r, const struct asked *q)
 		look_at(r, &s, of, &f, rc == SKV_OK ? &doc : NULL);
 }
 
-/* False: the thread is to end. */
+/* False: the thread must end. */
 static bool serve_asked(struct pages *p)
 {
 	struct hf3fs_watch *w = p->watch;
@@ -413,9 +434,10 @@ void hf3fs_watch_look(struct pages *p, const struct space *s)
 	skv_mutex_unlock(&w->lock);
 }
 
-/* ---- rounds ------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* In a round it may have been looked at already, and what was known when the round began is not what is known now. */
+/* It may have been checked in this round already, so the state at the round's start may be
+ * outdated. */
 static void look_in_turn(struct round *r, const struct space *s)
 {
 	const struct skv_doc *doc;
@@ -451,7 +473,7 @@ static void look_at_all(struct round *r)
 		if (space_of(&v[i].spec, &r->a, &s))
 			look_in_turn(r, &s);
 	}
-	for (uint32_t i = 0; i < r->n_docs; i++) /* of spaces that are gone, or have no file any more */
+	for (uint32_t i = 0; i < r->n_docs; i++) /* of spaces that are gone, or without a file */
 		if (!r->used[i])
 			skv_core_doc_delete(r->w->core, r->docs[i].name, &err);
 	forget(r->w, false);
@@ -493,7 +515,7 @@ static void *watch_thread(void *arg)
 	return NULL;
 }
 
-/* ---- begin and end ------------------------------------------------------------------------------ */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void destroy(struct hf3fs_watch *w)
 {

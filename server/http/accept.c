@@ -1,11 +1,12 @@
 /*
- * accept.c - takes connections from the port and gives them to libmicrohttpd's threads.
+ * accept.c - accepts connections and hands them to libmicrohttpd's threads.
  *
- * libmicrohttpd does not listen itself: it cannot stop that while its threads serve (0.9.75's MHD_quiesce_daemon races
- * with them for the socket), and a manager whose socket outlives it must leave new connections to the next one as soon
- * as it ends. From such a socket none is taken before there is something to answer, either: clients that wait in the
- * kernel need not come again. Owns one thread and the count of connections. What is over the limit is closed at once: a client
- * that waits in the kernel for others to go takes the manager for one that hangs.
+ * libmicrohttpd does not listen itself: it cannot stop that while its threads serve (0.9.75's
+ * MHD_quiesce_daemon races with them for the socket), and a manager whose socket outlives it must
+ * leave new connections to the next one as soon as it ends. From such a socket none is taken before
+ * there is something to answer, either: clients that wait in the kernel need not come again. Owns
+ * one thread and the count of connections. What is over the limit is closed at once: a client that
+ * waits in the kernel for others to go takes the manager for one that hangs.
  */
 #include "internal.h"
 
@@ -28,12 +29,14 @@ static bool accept_one(struct skv_httpd *f)
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
 	if (atomic_fetch_add(&f->acceptor.open, 1) >= f->o.max_connections) {
-		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1); /* who is refused can look it up */
+		/* who is refused can look it up */
+		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1);
 		close(fd);
 		skv_accept_closed(f);
 		return true;
 	}
-	if (MHD_add_connection(f->daemon, fd, (struct sockaddr *)&from, n) != MHD_YES) /* has closed it */
+	/* has closed it */
+	if (MHD_add_connection(f->daemon, fd, (struct sockaddr *)&from, n) != MHD_YES)
 		skv_accept_closed(f);
 	return true;
 }
@@ -41,7 +44,8 @@ static bool accept_one(struct skv_httpd *f)
 static void *run(void *arg)
 {
 	struct skv_httpd *f = arg;
-	struct pollfd wait[2] = { { .fd = f->acceptor.wake, .events = POLLIN }, { .fd = f->bound.fd, .events = POLLIN } };
+	struct pollfd wait[2] = { { .fd = f->acceptor.wake, .events = POLLIN },
+				  { .fd = f->bound.fd, .events = POLLIN } };
 	bool pause = false;
 
 	if (f->bound.inherited)

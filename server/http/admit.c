@@ -1,12 +1,15 @@
 /*
- * admit.c - what the header of a request alone decides: its id, its route, who calls.
+ * admit.c - decisions from a request's header alone: id, route, caller.
  *
  * Runs on a thread of libmicrohttpd before any of the body is read. No state.
  */
 #include "internal.h"
 
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
+
+#include <skv/tls.h>
 
 static const char *header(struct skv_httpd_request *r, const char *name)
 {
@@ -18,12 +21,76 @@ static const char *argument(void *ctx, const char *name)
 	return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, name);
 }
 
-/* Whose request it is. SKV_OK, or what its API says about the header. */
+/* ---- what another manager needs, to which the call is sent on ------------------------------- */
+
+static struct skv_httpd_request *request_of(struct skv_request *c)
+{
+	return (struct skv_httpd_request *)((char *)c - offsetof(struct skv_httpd_request, c));
+}
+
+static const char *origin_header(struct skv_request *c, const char *name)
+{
+	return header(request_of(c), name);
+}
+
+struct query {
+	struct skv_buf *out;
+	char before;
+};
+
+/* Names and values are as received, but for what libmicrohttpd makes of '+'. */
+static void put_part(struct skv_buf *out, const char *text)
+{
+	for (; *text; text++)
+		if (*text == ' ')
+			skv_put_bytes(out, "%20", 3);
+		else
+			skv_put_u8(out, (uint8_t)*text);
+}
+
+static enum MHD_Result add_argument(void *ctx, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	struct query *q = ctx;
+
+	(void)kind;
+	skv_put_u8(q->out, (uint8_t)q->before);
+	q->before = '&';
+	put_part(q->out, name);
+	if (value) {
+		skv_put_u8(q->out, '=');
+		put_part(q->out, value);
+	}
+	return MHD_YES;
+}
+
+static void origin_target(struct skv_request *c, struct skv_buf *out)
+{
+	struct query q = { out, '?' };
+
+	skv_put_bytes(out, c->path, strlen(c->path));
+	MHD_get_connection_values(request_of(c)->mhd, MHD_GET_ARGUMENT_KIND, add_argument, &q);
+}
+
+const struct skv_origin skv_http_origin = { origin_header, origin_target, NULL };
+
+/* Identifies the caller. SKV_OK, or the error that its API reports about the header. */
 static int open_call(struct skv_httpd_request *r, const struct skv_api *api)
 {
-	const struct skv_head head = { header(r, "Content-Type"), header(r, "Accept"), argument, r->mhd };
+	const struct skv_head none = { .content_type = NULL };
+	const struct skv_head head = { header(r, "Content-Type"), header(r, "Accept"), argument,
+				       r->mhd };
 
-	return skv_request_open(&r->c, api, &head);
+	return skv_request_open(&r->c, api, r->grpc ? &none : &head);
+}
+
+/* Another manager's client sent it over gRPC. */
+static bool is_grpc(struct skv_httpd_request *r)
+{
+	const char *type = header(r, "Content-Type");
+
+	return type && strcmp(type, SKV_GRPC_TYPE) == 0 && strcmp(r->method, "POST") == 0 &&
+	       skv_forward_came(&r->c);
 }
 
 /* Host part of "name:port" or "[v6]:port". */
@@ -41,8 +108,8 @@ static bool is_local_name(const char *host, size_t n)
 }
 
 /* Without tokens every process of this host is trusted, but a web page in a browser is not: it
- * sends an Origin of its own, or a host name that was pointed at loopback. A port that is open to other hosts is called
- * by any name. */
+ * sends an Origin of its own, or a host name that was pointed at loopback. A port that is open to
+ * other hosts is called by any name. */
 static int check_browser(struct skv_httpd_request *r)
 {
 	const char *origin = header(r, "Origin");
@@ -53,17 +120,35 @@ static int check_browser(struct skv_httpd_request *r)
 		return SKV_OK;
 	if (host && !r->f->o.open && !is_local_name(host, host_length(host)))
 		return skv_fail(&r->c.err, SKV_E_FORBIDDEN, NULL,
-				"without tokens only the host name localhost or an address is "
-				"answered");
+				"without tokens only requests to localhost or an IP "
+				"address are served");
 	if (origin && (!from || !host || strcasecmp(from + 3, host) != 0))
 		return skv_fail(&r->c.err, SKV_E_FORBIDDEN, NULL,
-				"without tokens requests from web pages elsewhere are refused");
+				"without tokens requests from other sites' web pages are refused");
 	return SKV_OK;
+}
+
+/* Whoever sends no token is asked for a certificate. */
+static int authorize(struct skv_httpd_request *r)
+{
+	const char *token = header(r, "Authorization");
+
+	if (!token && r->f->o.tls) {
+		const union MHD_ConnectionInfo *info =
+			MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+		int rc;
+
+		assert(info);
+		rc = skv_tls_peer_of(info->tls_session, &r->conn->peer, &r->c.err);
+		if (rc != SKV_OK)
+			return rc;
+	}
+	return skv_request_authorize(&r->c, token, r->conn->peer);
 }
 
 static int check_caller(struct skv_httpd_request *r)
 {
-	int rc = skv_request_authorize(&r->c, header(r, "Authorization"));
+	int rc = authorize(r);
 
 	if (rc == SKV_E_UNAUTHENTICATED)
 		skv_metrics_add(&r->f->s->metrics, METRIC_http_unauthenticated, 1);
@@ -74,12 +159,13 @@ static int check_options(struct skv_httpd_request *r)
 {
 	char allow[128];
 
-	if (strcmp(r->c.path, "*") == 0 || skv_route_allow(&r->f->o.apis, r->c.path, allow, sizeof allow))
+	if (strcmp(r->c.path, "*") == 0 ||
+	    skv_route_allow(&r->f->o.apis, r->c.path, allow, sizeof allow))
 		return SKV_OK;
 	return skv_fail(&r->c.err, SKV_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
 
-/* True: the client is told to go to the path without its trailing slash. */
+/* True: the client is redirected to the path without its trailing slash. */
 static bool redirect(struct skv_httpd_request *r)
 {
 	const size_t n = strlen(r->c.path) + 1;
@@ -92,7 +178,7 @@ static bool redirect(struct skv_httpd_request *r)
 	return true;
 }
 
-/* What is decided before it matters what the request is for. */
+/* Checks that do not depend on the kind of request. */
 static int check_request(struct skv_httpd_request *r)
 {
 	const union MHD_ConnectionInfo *info =
@@ -115,12 +201,21 @@ static int check_request(struct skv_httpd_request *r)
 int skv_httpd_request_admit(struct skv_httpd_request *r)
 {
 	const char *id = header(r, "X-Request-Id");
+	const char *trace = header(r, "traceparent");
 	const struct skv_api *api;
 	struct skv_error nowhere;
 	int found, form, rc;
 
 	skv_request_take_id(&r->c, id, id ? strlen(id) : 0);
-	found = skv_route_find(&r->f->o.apis, r->method, r->c.path, &api, &r->c.route, r->c.param, &nowhere);
+	skv_trace_take(trace, trace ? strlen(trace) : 0, r->c.trace);
+	r->grpc = is_grpc(r);
+	if (r->grpc) {
+		r->c.wire = WIRE_GRPC;
+		found = skv_route_find_grpc(&r->f->o.apis, r->c.path, &api, &r->c.route, &nowhere);
+	} else {
+		found = skv_route_find(&r->f->o.apis, r->method, r->c.path, &api, &r->c.route,
+				       r->c.param, &nowhere);
+	}
 	form = open_call(r, api);
 	rc = check_request(r);
 	if (rc != SKV_OK)
@@ -134,5 +229,5 @@ int skv_httpd_request_admit(struct skv_httpd_request *r)
 		return found;
 	}
 	rc = check_caller(r);
-	return rc == SKV_OK ? form : rc; /* whose message still stands in r->c.err */
+	return rc == SKV_OK ? form : rc; /* whose message is still in r->c.err */
 }

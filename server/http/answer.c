@@ -1,8 +1,8 @@
 /*
  * answer.c - the answer of a request: status, body, headers, the log line, the counters.
  *
- * Always runs on a thread of libmicrohttpd. The only place where a request is logged; what errors look like is
- * their API's. No state, no locks.
+ * Always runs on a thread of libmicrohttpd. The only place where a request is logged; what errors
+ * look like is their API's. No state, no locks.
  */
 #include "internal.h"
 
@@ -34,10 +34,11 @@ static void client_address(struct skv_httpd_request *r, char *out, size_t size)
 
 static void log_answer(struct skv_httpd_request *r, unsigned http, uint64_t us, const char *cause)
 {
-	bool slow = r->f->s->o.slow_ms && us / 1000 >= r->f->s->o.slow_ms;
+	const uint64_t slow_ms = atomic_load(&r->f->s->slow_ms);
+	bool slow = slow_ms && us / 1000 >= slow_ms;
 	enum skv_log_level level = http == 500	     ? SKV_LOG_ERROR
 				   : http > 500 || slow ? SKV_LOG_WARN
-				   : r->f->s->o.log_refused ? SKV_LOG_INFO
+				   : atomic_load(&r->f->s->log_refused) ? SKV_LOG_INFO
 							 : SKV_LOG_DEBUG;
 	char status[8], ms[32], client[64];
 
@@ -49,21 +50,27 @@ static void log_answer(struct skv_httpd_request *r, unsigned http, uint64_t us, 
 	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 	client_address(r, client, sizeof client);
 
-	const struct skv_log_field fields[] = {
+	struct skv_trace_ids ids;
+	struct skv_log_field fields[9 + SKV_TRACE_FIELDS] = {
 		{ "id", r->c.id },	   { "method", r->method }, { "path", r->c.path },
 		{ "status", status },	   { "code", skv_status_name(r->c.status) },
 		{ "ms", ms },		   { "client", client },    { "field", r->c.err.field },
 		{ "cause", cause },
 	};
+	size_t n = r->c.failed ? 9 : 7;
 
+	n += skv_trace_fields(r->c.trace, &ids, fields + n);
+	assert(n <= sizeof fields / sizeof fields[0]);
 	skv_log_fields(level, "http", r->c.failed ? "request failed" : "request was slow", fields,
-		       sizeof fields / sizeof fields[0] - (r->c.failed ? 0 : 2));
+		       n);
 }
 
 /* ---- body ------------------------------------------------------------------------------------ */
 
 static unsigned http_status(const struct skv_httpd_request *r)
 {
+	if (r->grpc)
+		return MHD_HTTP_OK;
 	if (r->c.status != SKV_OK)
 		return r->c.answer;
 	if (r->c.http)
@@ -96,9 +103,25 @@ static struct MHD_Response *make_response(struct skv_httpd_request *r, uint64_t 
 	return response;
 }
 
+/* For the manager that sent it on: what will be trailers there. */
+static void add_grpc(struct skv_httpd_request *r, struct MHD_Response *response)
+{
+	char code[12], message[SKV_ENCODED_MAX];
+
+	snprintf(code, sizeof code, "%u", r->c.status == SKV_OK ? 0 : r->c.answer);
+	MHD_add_response_header(response, SKV_GRPC_CODE, code);
+	if (strcmp(code, "0") == 0)
+		return;
+	skv_percent_encode(r->c.err.message, message);
+	MHD_add_response_header(response, SKV_GRPC_MESSAGE, message);
+	if (*r->c.err.field)
+		MHD_add_response_header(response, SKV_GRPC_FIELD, r->c.err.field);
+}
+
 static void add_headers(struct skv_httpd_request *r, struct MHD_Response *response, unsigned http)
 {
-	unsigned retry_after = r->c.retry_after ? r->c.retry_after : skv_request_retry_after(r->c.status);
+	unsigned retry_after =
+		r->c.retry_after ? r->c.retry_after : skv_request_retry_after(r->c.status);
 	char text[128];
 
 	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
@@ -107,7 +130,8 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 	MHD_add_response_header(response, "Cache-Control", "no-store");
 	if (http == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(response, "WWW-Authenticate",
-					r->c.challenge ? r->c.challenge : "Bearer realm=\"slabkvd\"");
+					r->c.challenge ? r->c.challenge
+						       : "Bearer realm=\"slabkvd\"");
 	if (r->c.location)
 		MHD_add_response_header(response, "Location", r->c.location);
 	if (http >= 400 && retry_after > 0) {
@@ -117,6 +141,10 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 	if ((http == MHD_HTTP_METHOD_NOT_ALLOWED || strcmp(r->method, "OPTIONS") == 0) &&
 	    skv_route_allow(&r->f->o.apis, r->c.path, text, sizeof text))
 		MHD_add_response_header(response, "Allow", text);
+	if (r->grpc)
+		add_grpc(r, response);
+	if (r->c.status != SKV_OK && skv_forward_came(&r->c))
+		MHD_add_response_header(response, SKV_STATUS, skv_status_name(r->c.status));
 	if (r->c.close || atomic_load(&r->f->s->leaving) || atomic_load(&r->f->s->draining))
 		MHD_add_response_header(response, "Connection", "close");
 }
@@ -128,22 +156,34 @@ enum MHD_Result skv_answer_send(struct skv_httpd_request *r)
 	enum MHD_Result queued;
 	unsigned http;
 	uint64_t bytes, us;
+	bool packed;
 
 	assert(r->mhd && !r->answered);
 	skv_request_finish(&r->c, cause);
+	if (r->grpc && r->c.status != SKV_OK && r->c.answer)
+		skv_buf_clear(&r->c.out); /* the headers tell it */
 	http = http_status(r); /* before make_response takes the bytes */
 	assert(http >= 200 && http < 600);
+	packed = skv_gzip_wanted(r) && skv_gzip(&r->c.out);
 	response = make_response(r, &bytes);
 	if (!response)
 		return MHD_NO;
+	if (packed)
+		MHD_add_response_header(response, "Content-Encoding", "gzip");
 	add_headers(r, response, http);
 	skv_conn_phase(r, FLOW_ANSWER);
 	skv_conn_deadline(r, bytes);
 	queued = MHD_queue_response(r->mhd, http, response);
 	MHD_destroy_response(response);
 	r->answered = queued == MHD_YES;
-	us = skv_request_count(&r->c, http);
+	us = skv_request_count(&r->c, !r->grpc ? http : r->c.status == SKV_OK ? 0 : r->c.answer);
 	skv_metrics_add(&r->f->s->metrics, METRIC_http_response_bytes, bytes);
-	log_answer(r, http, us, cause);
+	log_answer(r, r->grpc ? (unsigned)skv_status_http(r->c.status) : http, us, cause);
+	if (skv_audit_wants(&r->c, r->c.status)) {
+		char client[64];
+
+		client_address(r, client, sizeof client);
+		skv_audit_call(&r->c, r->c.status, client);
+	}
 	return queued;
 }

@@ -1,10 +1,11 @@
 /*
- * events.c - the bound on how many events libmicrohttpd takes from epoll at a time.
+ * events.c - limits how many events libmicrohttpd takes from epoll at a time.
  *
- * libmicrohttpd 0.9.75 asks for 128 events and, when it got exactly as many, waits for more before it looks at the
- * first: without end, if nothing else happens. So it never gets as many: the program has an epoll_wait of its own, which
- * a shared library that the program is linked with finds before the C library's. Events that are left are there in the
- * next round. Other callers in the process are not affected but for the bound. No state, any thread. Decision 0026.
+ * libmicrohttpd 0.9.75 asks for 128 events and, when it got exactly as many, waits for more before
+ * it looks at the first: without end, if nothing else happens. So it never gets as many: the
+ * program has an epoll_wait of its own, which a shared library that the program is linked with
+ * finds before the C library's. Events that are left are there in the next round. Other callers in
+ * the process are not affected but for the bound. No state, any thread. Decision 0026.
  */
 #include <dlfcn.h>
 #include <sys/epoll.h>
@@ -13,7 +14,8 @@
 
 #define EVENTS_MOST 127 /* one less than libmicrohttpd's MAX_EVENTS */
 
-__attribute__((visibility("default"), used)) int epoll_wait(int fd, struct epoll_event *events, int n, int timeout_ms)
+__attribute__((visibility("default"), used)) int epoll_wait(int fd, struct epoll_event *events,
+							    int n, int timeout_ms)
 {
 	return epoll_pwait(fd, events, n > EVENTS_MOST ? EVENTS_MOST : n, timeout_ms, NULL);
 }

@@ -1,8 +1,9 @@
 /*
- * httpd.c - life of the HTTP server: options, the daemon of libmicrohttpd, drain, end.
+ * httpd.c - life cycle of the HTTP server: options, the daemon of libmicrohttpd, drain, shutdown.
  *
- * Owns everything in struct skv_httpd; the service is shared. Threads: libmicrohttpd's pool (request.c runs on
- * it), one that accepts, one watch for deadlines. Called by one thread of main. It never calls the core itself: the operations do.
+ * Owns everything in struct skv_httpd; the service is shared. Threads: libmicrohttpd's pool
+ * (request.c runs on it), one that accepts, one watch for deadlines. Called by one thread of main.
+ * It never calls the core itself: the operations do.
  */
 #include "internal.h"
 
@@ -17,6 +18,7 @@
 #include <skv/clock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
+#include <skv/tls.h>
 
 void skv_httpd_options_init(struct skv_httpd_options *o)
 {
@@ -64,13 +66,14 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 
 static int bind_port(struct skv_httpd *f, struct skv_error *err)
 {
-	const struct skv_listen l = { f->o.listen, f->o.port, f->o.host_param, f->o.port_param, f->o.port_option,
-				      f->o.socket_name, &f->s->inherited };
+	const struct skv_listen l = { f->o.listen,     f->o.port,        f->o.host_param,
+				      f->o.port_param, f->o.port_option, f->o.socket_name,
+				      &f->s->inherited };
 	int rc = skv_listen(&l, f->o.open || f->s->auth.path, &f->bound, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	snprintf(f->url, sizeof f->url, "http://%s", f->bound.text);
+	snprintf(f->url, sizeof f->url, "%s://%s", f->o.tls ? "https" : "http", f->bound.text);
 	if (!*f->s->url)
 		snprintf(f->s->url, sizeof f->s->url, "%s", f->url);
 	return SKV_OK;
@@ -84,8 +87,8 @@ static void release(struct skv_httpd *f)
 	skv_free(f);
 }
 
-int skv_httpd_create(const struct skv_httpd_options *o, struct skv_service *s, struct skv_httpd **out,
-		     struct skv_error *err)
+int skv_httpd_create(const struct skv_httpd_options *o, struct skv_service *s,
+		     struct skv_httpd **out, struct skv_error *err)
 {
 	struct skv_httpd *f = skv_calloc(1, sizeof *f);
 	int rc;
@@ -115,7 +118,11 @@ static unsigned thread_count(const struct skv_httpd *f)
 
 static int start_daemon(struct skv_httpd *f, struct skv_error *err)
 {
-	const unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
+	/* With epoll libmicrohttpd 0.9.75 does not wait for a handshake's next bytes but asks for
+	 * them without end: one client that stops in between would take a thread's whole core. */
+	const unsigned flags = (f->o.tls ? MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_TLS
+					 : MHD_USE_EPOLL_INTERNAL_THREAD) |
+			       MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET |
 			       MHD_USE_ERROR_LOG;
 	const unsigned threads = thread_count(f);
 	const struct MHD_OptionItem options[] = {
@@ -135,7 +142,10 @@ static int start_daemon(struct skv_httpd *f, struct skv_error *err)
 	assert(skv_events_bounded());
 	f->daemon = MHD_start_daemon(flags, 0, NULL, NULL, skv_httpd_request_serve, f,
 				     MHD_OPTION_EXTERNAL_LOGGER, log_mhd, NULL, MHD_OPTION_ARRAY,
-				     options, MHD_OPTION_END);
+				     options,
+				     f->o.tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END,
+				     SKV_TLS_PRIORITY, MHD_OPTION_HTTPS_CERT_CALLBACK2,
+				     skv_tls_retrieve, MHD_OPTION_END);
 	if (!f->daemon)
 		return skv_fail(err, SKV_E_IO, NULL, "the HTTP server could not start");
 	return SKV_OK;
@@ -177,8 +187,8 @@ uint16_t skv_httpd_port(const struct skv_httpd *f) { return f->bound.port; }
 
 const char *skv_httpd_url(const struct skv_httpd *f) { return f->url; }
 
-/* Looks every few milliseconds: it happens once in a process's life, and whoever ends a request
- * must not have to touch the transport afterwards. */
+/* Polls every few milliseconds: it happens once in a process's life, and the code that ends a
+ * request must not have to touch the transport afterwards. */
 static uint32_t await_zero(const struct skv_httpd *f, enum gauge which, uint32_t timeout_ms)
 {
 	const struct timespec pause = { 0, 5 * 1000 * 1000 };

@@ -1,5 +1,5 @@
 /*
- * internal.h - the transport's objects: the transport, a connection, the request on it.
+ * internal.h - internal objects of the HTTP server: the transport, a connection, its request.
  */
 #ifndef SKV_HTTPD_INTERNAL_H
 #define SKV_HTTPD_INTERNAL_H
@@ -18,7 +18,8 @@
 #include "watch.h"
 
 #define HEADER_MAX (16u * 1024)     /* bytes of a request's header: 431 above it */
-#define CONNECTION_POOL (32u * 1024) /* libmicrohttpd's of a connection, cleared once and a half for each request */
+#define CONNECTION_POOL \
+	(32u * 1024) /* libmicrohttpd's of a connection, cleared once and a half for each request */
 #define DRAIN_NOW (1u << 20)        /* longer bodies of refused requests are not waited for */
 #define KEEP_BODY (64u * 1024)      /* a body buffer up to this is kept for the next request */
 #define SLOW_BYTES_PER_MS 64u       /* each so many bytes moved buy a connection 1 ms more */
@@ -54,12 +55,14 @@ struct skv_httpd_request {
 	struct skv_httpd *f;
 	struct conn *conn;
 	struct MHD_Connection *mhd; /* NULL between requests */
-	const char *method;         /* libmicrohttpd's, as c.path, until the request ends; the same for the next */
+	const char *method;         /* libmicrohttpd's, as c.path, until the request ends;
+				       the same for the next */
 	const char *version;
 
 	struct skv_buf body;
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
 
+	bool grpc; /* a gRPC call of another manager's client: skv/forward.h */
 	bool bad_line; /* skv_framing_line has found so */
 	bool refused; /* decided before the core: status and err are set */
 	bool answered;
@@ -71,6 +74,7 @@ struct conn {
 	struct watched watched;
 	uint64_t phase_ms; /* when the phase of the connection began, see skv_conn_phase */
 	uint32_t phases;   /* how many there have been */
+	struct skv_tls_peer *peer; /* NULL: not looked at yet, or no TLS */
 	struct skv_httpd_request r;
 };
 
@@ -85,6 +89,14 @@ void skv_conn_notify(void *cls, struct MHD_Connection *mhd, void **state,
 		     enum MHD_ConnectionNotificationCode what);
 /* A phase of the connection begins, whose bytes the watch looks at. */
 void skv_conn_phase(struct skv_httpd_request *r, enum flow flow);
+
+/* ---- gzip.c ---------------------------------------------------------------------------------- */
+
+/* Is its answer, which is encoded, one that is compressed for this client? */
+bool skv_gzip_wanted(const struct skv_httpd_request *r);
+/* Replaces the bytes by compressed ones; false: they stay. */
+bool skv_gzip(struct skv_buf *b);
+
 /* The phase may last idle_timeout_ms and the time that moving `bytes` takes. */
 void skv_conn_deadline(struct skv_httpd_request *r, uint64_t bytes);
 
@@ -107,11 +119,18 @@ bool skv_events_bounded(void);
 extern struct skv_httpd_request skv_framing_bad_line;
 /* MHD_OPTION_URI_LOG_CALLBACK: NULL, or skv_framing_bad_line for the state of the request. */
 void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd);
-/* SKV_OK, or the refusal of a header that could be read in two ways, in r->c.err: the connection is to be closed. */
+/* SKV_OK, or the refusal of a header that could be read in two ways, in r->c.err: the
+ * connection is to be closed. */
 int skv_framing_check(struct skv_httpd_request *r);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 
+extern const struct skv_origin skv_http_origin;
+/* Does the operation read the body? */
+static inline bool skv_reads_body(const struct skv_httpd_request *r)
+{
+	return r->grpc || (r->c.route && r->c.route->flags & ROUTE_BODY);
+}
 /* Finds id, API, route and caller. SKV_OK, or the refusal in r->c.err (and r->c.http). */
 int skv_httpd_request_admit(struct skv_httpd_request *r);
 

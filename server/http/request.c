@@ -46,8 +46,10 @@ static void no_deadline(struct skv_httpd_request *r)
 
 static struct conn *conn_create(struct skv_httpd *f, struct MHD_Connection *mhd)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-	const union MHD_ConnectionInfo *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *from =
+		MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	struct conn *c = info ? skv_calloc(1, sizeof *c) : NULL;
 
 	if (!c)
@@ -73,6 +75,7 @@ static void conn_destroy(struct skv_httpd *f, struct conn *c)
 	skv_gauge_move(&f->s->metrics, GAUGE_http_open_connections, -1);
 	skv_buf_destroy(&c->r.body);
 	skv_request_destroy(&c->r.c);
+	skv_free(c->peer);
 	skv_free(c);
 }
 
@@ -109,6 +112,8 @@ static struct skv_httpd_request *request_begin(struct skv_httpd *f, struct MHD_C
 	skv_gauge_move(&f->s->metrics, GAUGE_http_in_flight, 1);
 	r->mhd = mhd;
 	r->c.path = path;
+	r->c.wire = WIRE_HTTP; /* the connection's last one may have been gRPC's */
+	r->c.forwarding.origin = &skv_http_origin;
 	r->method = method;
 	r->c.begin_us = skv_now_us();
 	skv_conn_phase(r, FLOW_NONE);
@@ -162,9 +167,10 @@ static void complete(void *ctx, int status)
 	was = atomic_exchange(&r->parking, PARK_DONE);
 	assert(was != PARK_DONE); /* completed once */
 	if (was != PARK_PARKED)
-		return; /* its thread has not suspended it yet, and goes on by itself */
+		return; /* its thread has not suspended it yet, and continues with it */
 	MHD_resume_connection(mhd);
-	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1); /* last touch: after it the transport may be destroyed */
+	/* last touch: after it the transport may be destroyed */
+	skv_gauge_move(&f->s->metrics, GAUGE_http_parked, -1);
 }
 
 /* Suspends the connection until complete() has been called. */
@@ -194,7 +200,9 @@ static enum MHD_Result dispatch(struct skv_httpd_request *r)
 	r->c.body = r->body.len ? (const char *)r->body.data : "";
 	r->c.n_body = r->body.len;
 	atomic_store(&r->parking, PARK_RUNNING);
-	rc = skv_request_run(&r->c);
+	rc = r->grpc ? r->c.api->message(&r->c, r->body.data, r->body.len) : SKV_OK;
+	if (rc == SKV_OK)
+		rc = skv_request_run(&r->c);
 	if (rc == SKV_PENDING)
 		return park(r);
 	r->c.status = rc;
@@ -211,8 +219,7 @@ static void refuse(struct skv_httpd_request *r, int status)
 	skv_hold_release(&r->f->s->holds, &r->c.hold);
 }
 
-/* A body nobody wants is read and forgotten, so that the connection lives on, but not without
- * end. */
+/* An unwanted body is read and dropped, so that the connection stays open, up to a limit. */
 static enum MHD_Result throw_away(struct skv_httpd_request *r, size_t n)
 {
 	r->dropped += n;
@@ -226,7 +233,7 @@ static enum MHD_Result take(struct skv_httpd_request *r, const char *data, size_
 
 	skv_metrics_add(&f->s->metrics, METRIC_http_request_bytes, n);
 	skv_conn_deadline(r, r->body.len + r->dropped + n);
-	if (r->refused || !(r->c.route->flags & ROUTE_BODY))
+	if (r->refused || !skv_reads_body(r))
 		return throw_away(r, n);
 	if (r->body.len + n > f->s->o.body_max) {
 		refuse(r, skv_fail(&r->c.err, SKV_E_TOO_LARGE, NULL, "the body is over %llu bytes",
@@ -254,8 +261,8 @@ static uint64_t declared_length(struct skv_httpd_request *r)
 	return length ? strtoull(length, NULL, 10) : 0;
 }
 
-/* Header complete. Refused requests with a short body wait for it, so that the connection can go
- * on; the others are answered at once, which ends the connection. */
+/* Header complete. Refused requests with a short body wait for it, so that the connection can stay
+ * open; the others are answered immediately, which closes it. */
 static enum MHD_Result head(struct skv_httpd_request *r)
 {
 	int rc = skv_httpd_request_admit(r);
@@ -263,7 +270,7 @@ static enum MHD_Result head(struct skv_httpd_request *r)
 
 	if (length > 0)
 		begin_flow(r->conn, FLOW_BODY);
-	if (rc == SKV_OK && r->c.route && (r->c.route->flags & ROUTE_BODY) && length != UINT64_MAX &&
+	if (rc == SKV_OK && skv_reads_body(r) && length != UINT64_MAX &&
 	    length > r->f->s->o.body_max)
 		rc = skv_fail(&r->c.err, SKV_E_TOO_LARGE, NULL, "the body is over %llu bytes",
 			      (unsigned long long)r->f->s->o.body_max);
@@ -271,8 +278,8 @@ static enum MHD_Result head(struct skv_httpd_request *r)
 		return MHD_YES;
 	r->refused = true; /* or answered without an operation: OPTIONS, a redirect */
 	r->c.status = rc;
-	if (length == 0 || (!r->c.close && length <= DRAIN_NOW && !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND,
-										"Expect")))
+	if (length == 0 || (!r->c.close && length <= DRAIN_NOW &&
+			    !MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Expect")))
 		return MHD_YES;
 	no_deadline(r);
 	return skv_answer_send(r);

@@ -3,11 +3,11 @@
  *
  * libmicrohttpd's own timeout restarts with every byte, so a client that drips one byte a second
  * would stay for ever. Here each phase of a connection (waiting, sending the request, taking the
- * answer) has one deadline, set by request.c; and while a body or an answer is on its way, the kernel's
- * counts of the connection tell whether it keeps the minimum rate. Past either the socket is shut down, which the thread
- * that serves it sees as the end of the stream. Owns the ring of connections and one thread. The
- * lock is held over shutdown(2), which does not block, so that the descriptor cannot be closed and
- * reused meanwhile.
+ * answer) has one deadline, set by request.c; and while a body or an answer is on its way, the
+ * kernel's counts of the connection tell whether it keeps the minimum rate. Past either the socket
+ * is shut down, which the thread that serves it sees as the end of the stream. Owns the ring of
+ * connections and one thread. The lock is held over shutdown(2), which does not block, so that the
+ * descriptor cannot be closed and reused meanwhile.
  */
 #include "watch.h"
 
@@ -17,7 +17,8 @@
 
 #include <skv/clock.h>
 
-/* A phase is looked at from the second round on that finds it: most are over by then and cost no call. */
+/* A phase is looked at from the second round on that finds it: most are over
+ * by then and cost no call. */
 static bool is_slow_locked(struct watch *w, struct watched *c, uint64_t now)
 {
 	const uint32_t phase = atomic_load_explicit(&c->phase, memory_order_relaxed);
@@ -32,7 +33,8 @@ static bool is_slow_locked(struct watch *w, struct watched *c, uint64_t now)
 	if (phase % FLOWS == FLOW_NONE || skv_pace_due(&c->pace, &w->limit) > now ||
 	    !skv_pace_socket(c->fd, &received, &taken))
 		return false;
-	return !skv_pace_keeps(&c->pace, &w->limit, now, phase % FLOWS == FLOW_BODY ? received : taken) &&
+	return !skv_pace_keeps(&c->pace, &w->limit, now,
+			       phase % FLOWS == FLOW_BODY ? received : taken) &&
 	       atomic_load(&c->phase) == phase;
 }
 

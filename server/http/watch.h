@@ -23,7 +23,8 @@ struct watched {
 	int fd; /* valid while linked */
 	atomic_uint_fast64_t deadline_ms; /* 0 = none: the request is with the core or a worker */
 	_Atomic uint32_t phase;           /* number of the connection's phase * FLOWS + its flow */
-	uint32_t seen;                    /* the phase that `pace` is about; protected by watch.lock */
+	uint32_t seen;                    /* the phase that `pace` is about;
+					     protected by watch.lock */
 	struct skv_pace pace;             /* the same */
 };
 
@@ -41,7 +42,8 @@ struct watch {
 	pthread_t thread;
 };
 
-/* Starts the thread: every interval_ms it shuts down connections that are past their deadline, or slower than the limit. */
+/* Starts the thread: every interval_ms it shuts down connections that are past their deadline,
+ * or slower than the limit. */
 int skv_watch_start(struct watch *w, uint32_t interval_ms, const struct skv_pace_limit *limit,
 		    void (*tick)(void *ctx, uint64_t now_ms, uint32_t dropped), void *ctx,
 		    struct skv_error *err);

@@ -1,8 +1,9 @@
 /*
- * account.c - accounts as documents of the core.
+ * account.c - accounts, stored as documents of the core.
  *
- * A password is kept only as Argon2id with a salt of its own (libsodium), at the library's interactive cost. The
- * document is {"role":N,"password":"$argon2id$..."}. No state; any thread that may block.
+ * A password is kept only as Argon2id with a salt of its own (libsodium), at the
+ * library's interactive cost. The document is {"role":N,"password":"$argon2id$..."}. No
+ * state; any thread that may block.
  */
 #include "account.h"
 
@@ -20,12 +21,15 @@
 #define PREFIX "account/"
 #define ROLES 2
 
-static int document_name(const char *name, char out[sizeof PREFIX + SKV_MAX_NAME], struct skv_error *err)
+static int document_name(const char *name, char out[sizeof PREFIX + SKV_MAX_NAME],
+			 struct skv_error *err)
 {
 	if (!skv_name_valid(name, strlen(name)))
-		return skv_fail(err, SKV_E_INVALID, "user_name",
-				"user_name must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _",
-				SKV_MAX_NAME);
+		return skv_fail(
+			err, SKV_E_INVALID, "user_name",
+			"user_name must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a "
+			"letter, digit or _",
+			SKV_MAX_NAME);
 	assert(strlen(name) <= SKV_MAX_NAME);
 	snprintf(out, sizeof PREFIX + SKV_MAX_NAME, PREFIX "%s", name);
 	return SKV_OK;
@@ -41,13 +45,17 @@ int kvcm_account_check(const struct kvcm_account *account, struct skv_error *err
 		return rc;
 	if (account->role < 0 || account->role >= ROLES)
 		return skv_fail(err, SKV_E_INVALID, "role", "there is no role %d", account->role);
-	if (n >= crypto_pwhash_STRBYTES || strncmp(account->hash, crypto_pwhash_STRPREFIX, strlen(crypto_pwhash_STRPREFIX)) != 0 ||
-	    strspn(account->hash, "$=,+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != n)
-		return skv_fail(err, SKV_E_INVALID, "password", "a password is kept as its hash, " crypto_pwhash_STRPREFIX "...");
+	if (n >= crypto_pwhash_STRBYTES ||
+	    strncmp(account->hash, crypto_pwhash_STRPREFIX, strlen(crypto_pwhash_STRPREFIX)) != 0 ||
+	    strspn(account->hash,
+		   "$=,+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != n)
+		return skv_fail(err, SKV_E_INVALID, "password",
+				"a password is kept as its hash, " crypto_pwhash_STRPREFIX "...");
 	return SKV_OK;
 }
 
-static int put(struct skv_core *core, const struct kvcm_account *account, uint64_t expect, struct skv_error *err)
+static int put(struct skv_core *core, const struct kvcm_account *account, uint64_t expect,
+	       struct skv_error *err)
 {
 	char name[sizeof PREFIX + SKV_MAX_NAME];
 	struct skv_buf text;
@@ -69,12 +77,14 @@ static int put(struct skv_core *core, const struct kvcm_account *account, uint64
 	return rc;
 }
 
-int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account, struct skv_error *err)
+int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account,
+		     struct skv_error *err)
 {
 	return put(core, account, SKV_DOC_ANY, err);
 }
 
-int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role, struct skv_error *err)
+int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role,
+		     struct skv_error *err)
 {
 	char hash[crypto_pwhash_STRBYTES];
 	struct kvcm_account account = { name, role, crypto_pwhash_STRPREFIX };
@@ -84,7 +94,8 @@ int kvcm_account_add(struct skv_core *core, const char *name, const char *passwo
 	if (rc != SKV_OK)
 		return rc;
 	if (n == 0 || n > KVCM_PASSWORD_MAX)
-		return skv_fail(err, SKV_E_INVALID, "password", "a password has 1..%d bytes", KVCM_PASSWORD_MAX);
+		return skv_fail(err, SKV_E_INVALID, "password", "a password has 1..%d bytes",
+				KVCM_PASSWORD_MAX);
 	assert(skv_thread_locks == 0); /* it takes a tenth of a second */
 	if (crypto_pwhash_str(hash, password, n, crypto_pwhash_OPSLIMIT_INTERACTIVE,
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
@@ -113,7 +124,8 @@ static bool parse(struct skv_arena *a, const struct skv_doc *doc, struct kvcm_ac
 	const struct skv_json_node *role, *hash;
 	struct skv_json_doc json;
 
-	if (!skv_json_parse(&json, a, doc->text, strlen(doc->text), &(struct skv_json_limits){ .depth = 4, .values = 64 }))
+	if (!skv_json_parse(&json, a, doc->text, strlen(doc->text),
+			    &(struct skv_json_limits){ .depth = 4, .values = 64 }))
 		return false;
 	role = skv_json_get(json.root, "role", 4);
 	hash = skv_json_get(json.root, "password", 8);
@@ -127,8 +139,8 @@ static bool parse(struct skv_arena *a, const struct skv_doc *doc, struct kvcm_ac
 	return out->hash != NULL;
 }
 
-int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out, uint32_t *n,
-		      struct skv_error *err)
+int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out,
+		      uint32_t *n, struct skv_error *err)
 {
 	struct skv_doc *docs = NULL;
 	uint32_t count = 0;

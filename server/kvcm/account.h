@@ -1,7 +1,9 @@
 /*
- * account.h - accounts: a name, a role, a password's hash, each a document of the core ("account/<name>").
+ * account.h - accounts: a name, a role, a password's hash, each a document of the core
+ * ("account/<name>").
  *
- * Nothing here lets anybody in: tokens do (skv/auth.h). Accounts are kept for tools that manage them.
+ * Nothing here lets anybody in: tokens do (skv/auth.h). Accounts are kept
+ * for tools that manage them.
  */
 #ifndef KVCM_ACCOUNT_H
 #define KVCM_ACCOUNT_H
@@ -19,15 +21,18 @@ struct kvcm_account {
 	const char *hash; /* of the password, as crypto_pwhash_str writes it */
 };
 
-/* A new one. Takes a tenth of a second and 64 MiB for the hash. SKV_E_CONFLICT if it exists. Blocks. */
-int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role, struct skv_error *err);
+/* A new one. Takes a tenth of a second and 64 MiB for the hash.
+ * SKV_E_CONFLICT if it exists. Blocks. */
+int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role,
+		     struct skv_error *err);
 /* Makes or replaces one whose hash is known. Blocks. */
-int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account, struct skv_error *err);
+int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account,
+		     struct skv_error *err);
 /* SKV_E_NOT_FOUND. Blocks. */
 int kvcm_account_delete(struct skv_core *core, const char *name, struct skv_error *err);
 /* All, by name, in `a`. */
-int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out, uint32_t *n,
-		      struct skv_error *err);
+int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out,
+		      uint32_t *n, struct skv_error *err);
 /* SKV_E_INVALID naming "user_name", "role" or "password": what an account must be like. */
 int kvcm_account_check(const struct kvcm_account *account, struct skv_error *err);
 

@@ -1,5 +1,6 @@
 /*
- * admin_account.c - accounts and configuration snapshots: the calls; account.h and snapshot.h do the work.
+ * admin_account.c - calls about accounts and configuration snapshots; account.h and snapshot.h do
+ * the work.
  *
  * No state. Run on workers: hashes take a tenth of a second, the rest writes the store.
  */
@@ -18,7 +19,8 @@ int kvcm_run_admin_addAccount(struct kvcm_request *k)
 		return kvcm_missing(k, "user_name");
 	if (!*req->password)
 		return kvcm_missing(k, "password");
-	return kvcm_account_add(kvcm_core(k), req->user_name, req->password, (int)req->role, &k->c->err);
+	return kvcm_account_add(kvcm_core(k), req->user_name, req->password, (int)req->role,
+				&k->c->err);
 }
 
 int kvcm_run_admin_deleteAccount(struct kvcm_request *k)
@@ -53,7 +55,7 @@ int kvcm_run_admin_listAccount(struct kvcm_request *k)
 	return res->accounts ? SKV_OK : kvcm_nomem(k);
 }
 
-/* ---- snapshots --------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 int kvcm_run_admin_genConfigSnapshot(struct kvcm_request *k)
 {
@@ -66,8 +68,9 @@ int kvcm_run_admin_genConfigSnapshot(struct kvcm_request *k)
 		return rc;
 	skv_buf_init(&text);
 	kvcm_snapshot_write(&s, &text);
-	res->config_snapshot = text.failed ? NULL
-					   : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
+	res->config_snapshot =
+		text.failed ? NULL
+			    : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
 	skv_buf_destroy(&text);
 	return res->config_snapshot ? SKV_OK : kvcm_nomem(k);
 }
@@ -80,11 +83,14 @@ int kvcm_run_admin_loadConfigSnapshot(struct kvcm_request *k)
 
 	if (!*req->config_snapshot)
 		return kvcm_missing(k, "config_snapshot");
-	rc = kvcm_snapshot_read(req->config_snapshot, strlen(req->config_snapshot), &k->c->arena, &s, &k->c->err);
+	rc = kvcm_snapshot_read(req->config_snapshot, strlen(req->config_snapshot), &k->c->arena,
+				&s, &k->c->err);
 	if (rc == SKV_OK)
-		rc = kvcm_snapshot_load(kvcm_core(k), &kvcm_of(k)->model, &s, &k->c->arena, &k->c->err);
+		rc = kvcm_snapshot_load(kvcm_core(k), &kvcm_of(k)->model, &s, &k->c->arena,
+					&k->c->err);
 	if (rc != SKV_OK && *k->c->err.field)
-		return skv_fail(&k->c->err, k->c->err.status, kvcm_text(k, "config_snapshot.%s", k->c->err.field),
+		return skv_fail(&k->c->err, k->c->err.status,
+				kvcm_text(k, "config_snapshot.%s", k->c->err.field),
 				"config_snapshot.%s: %s", k->c->err.field, k->c->err.message);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /*
- * admin_group.c - the peer's instance groups: create, update, remove, get, list.
+ * admin_group.c - KVCM's instance groups: create, update, remove, get, list.
  *
- * A group is replaced as a whole, and only by somebody who knows its version. No state. Changes block: they run on
- * workers.
+ * A group is replaced as a whole, and only by somebody who knows its version. No state. Changes
+ * block: they run on workers.
  */
 #include "op_list.h"
 
@@ -21,10 +21,12 @@ static const char *missing(struct kvcm_request *k, const KvcmAdmin__InstanceGrou
 
 static int no_such_group(struct kvcm_request *k, const char *name)
 {
-	return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "there is no instance group %.100s", name);
+	return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "there is no instance group %.100s",
+			name);
 }
 
-static int translate(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m, struct skv_group_spec *out)
+static int translate(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m,
+		     struct skv_group_spec *out)
 {
 	struct skv_storage_view *v;
 	uint32_t n;
@@ -56,7 +58,8 @@ int kvcm_run_admin_createInstanceGroup(struct kvcm_request *k)
 		rc = skv_core_group_create(kvcm_core(k), &spec, &k->c->err);
 	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "name") == 0)
 		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
-				"the instance group %s exists: updateInstanceGroup changes it", spec.name);
+				"the instance group %s exists: updateInstanceGroup changes it",
+				spec.name);
 	return rc;
 }
 
@@ -77,9 +80,10 @@ int kvcm_run_admin_updateInstanceGroup(struct kvcm_request *k)
 	if (rc == SKV_OK)
 		rc = skv_core_group_put(kvcm_core(k), &spec, &expect, NULL, &k->c->err);
 	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "version") == 0)
-		return skv_fail(&k->c->err, SKV_E_INVALID, "current_version",
-				"current_version: the instance group %s has another version than %lld", spec.name,
-				(long long)req->current_version);
+		return skv_fail(
+			&k->c->err, SKV_E_INVALID, "current_version",
+			"current_version: the instance group %s has another version than %lld",
+			spec.name, (long long)req->current_version);
 	return rc;
 }
 
@@ -94,7 +98,9 @@ int kvcm_run_admin_removeInstanceGroup(struct kvcm_request *k)
 	if (rc == SKV_E_NOT_FOUND)
 		return no_such_group(k, name);
 	if (rc == SKV_E_IN_USE)
-		return skv_fail(&k->c->err, rc, NULL, "the instance group %.100s has instances: removeInstance first", name);
+		return skv_fail(&k->c->err, rc, NULL,
+				"the instance group %.100s has instances: removeInstance first",
+				name);
 	return rc;
 }
 
@@ -127,7 +133,8 @@ int kvcm_run_admin_listInstanceGroup(struct kvcm_request *k)
 	if (!res->instance_group)
 		return kvcm_nomem(k);
 	for (; res->n_instance_group < n; res->n_instance_group++) {
-		KvcmAdmin__InstanceGroup *m = kvcm_group_message(&v[res->n_instance_group].spec, &k->c->arena);
+		KvcmAdmin__InstanceGroup *m =
+			kvcm_group_message(&v[res->n_instance_group].spec, &k->c->arena);
 
 		res->instance_group[res->n_instance_group] = m;
 		if (!m)

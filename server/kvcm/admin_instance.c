@@ -1,7 +1,8 @@
 /*
  * admin_instance.c - instances on the admin service: register, remove, get, list.
  *
- * Registration is the meta service's, asked and answered in the admin service's own messages. No state.
+ * Registration is the meta service's, asked and answered in the admin
+ * service's own messages. No state.
  */
 #include "op_list.h"
 
@@ -16,7 +17,8 @@ static int no_such_instance(struct kvcm_request *k, const char *id)
 static int find(struct kvcm_request *k, const char *id, struct skv_instance_view **out)
 {
 	uint32_t n;
-	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n, &k->c->err);
+	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n,
+				    &k->c->err);
 
 	assert(rc != SKV_OK || n == 1);
 	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;
@@ -31,11 +33,14 @@ int kvcm_run_admin_removeInstance(struct kvcm_request *k)
 	if (!*req->instance_id)
 		return kvcm_missing(k, "instance_id");
 	rc = find(k, req->instance_id, &v);
-	if (rc == SKV_OK && *req->instance_group && strcmp(req->instance_group, v[0].spec.group) != 0)
-		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL, "the instance %.127s is not in the group %.100s",
-				req->instance_id, req->instance_group);
+	if (rc == SKV_OK && *req->instance_group &&
+	    strcmp(req->instance_group, v[0].spec.group) != 0)
+		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, NULL,
+				"the instance %.127s is not in the group %.100s", req->instance_id,
+				req->instance_group);
 	if (rc == SKV_OK)
-		rc = skv_core_instance_delete(kvcm_core(k), k->c->caller.tenant, req->instance_id, &k->c->err);
+		rc = skv_core_instance_delete(kvcm_core(k), k->c->caller.tenant, req->instance_id,
+					      &k->c->err);
 	if (rc == SKV_E_NOT_FOUND)
 		return no_such_instance(k, req->instance_id);
 	return rc;
@@ -64,14 +69,16 @@ int kvcm_run_admin_getInstanceInfo(struct kvcm_request *k)
 	return res->instance_info ? SKV_OK : kvcm_nomem(k);
 }
 
-/* An unknown group has none: the peer's tests ask for that. */
+/* An unknown group has no instances: KVCM's tests expect that. */
 int kvcm_run_admin_listInstanceInfo(struct kvcm_request *k)
 {
-	const char *group = ((const KvcmAdmin__ListInstanceInfoRequest *)k->req)->instance_group_name;
+	const char *group =
+		((const KvcmAdmin__ListInstanceInfoRequest *)k->req)->instance_group_name;
 	KvcmAdmin__ListInstanceInfoResponse *res = k->res;
 	struct skv_instance_view *v;
 	uint32_t n;
-	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, NULL, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, NULL, &k->c->arena, &v, &n,
+				    &k->c->err);
 
 	if (rc != SKV_OK)
 		return rc;

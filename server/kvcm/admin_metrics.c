@@ -1,5 +1,5 @@
 /*
- * admin_metrics.c - getMetrics: the numbers of metrics.h as messages.
+ * admin_metrics.c - getMetrics: the metrics of metrics.h as messages.
  *
  * No state. Any node answers.
  */
@@ -70,7 +70,8 @@ static KvcmAdmin__MetricsData *make_entry(struct list *l, const struct kvcm_metr
 	d->metric_value = v;
 	d->metric_tags = tags;
 	for (; d->n_metric_tags < m->n_tags; d->n_metric_tags++) {
-		tags[d->n_metric_tags] = make_tag(l, m->tag[d->n_metric_tags].key, m->tag[d->n_metric_tags].value);
+		tags[d->n_metric_tags] =
+			make_tag(l, m->tag[d->n_metric_tags].key, m->tag[d->n_metric_tags].value);
 		if (!tags[d->n_metric_tags])
 			return NULL;
 	}

@@ -1,5 +1,5 @@
 /*
- * admin_node.c - this manager among its like: health, who leads, stepping down, the log.
+ * admin_node.c - this manager and its peers: health, leader, demotion, log level.
  *
  * Served by followers too, but for the stepping down. Owns nothing: the delay lives in struct kvcm.
  */
@@ -15,10 +15,10 @@
 
 #define DELAY_MAX_MS 86400000 /* a day */
 
-/* ---- health ------------------------------------------------------------------------------------ */
+/* ---- health ---------------------------------------------------------------------------------- */
 
-/* Both are told from one look: a manager that has the ownership leads from when it serves. Until then it is what it
- * looks like to its clients, a follower, and a healthy one unless it cannot load. */
+/* Leader and health come from one check: a manager with the ownership is leader once it serves.
+ * Until then it is what its clients see, a follower, and a healthy one unless it cannot load. */
 struct kvcm_health kvcm_health(struct skv_service *s)
 {
 	struct skv_error ignored;
@@ -59,7 +59,7 @@ int kvcm_run_admin_getManagerClusterInfo(struct kvcm_request *k)
 	return SKV_OK;
 }
 
-/* ---- stepping down ----------------------------------------------------------------------------- */
+/* ---- stepping down --------------------------------------------------------------------------- */
 
 int kvcm_run_admin_leaderDemote(struct kvcm_request *k)
 {
@@ -87,7 +87,7 @@ int kvcm_run_admin_updateLeaderElectorConfig(struct kvcm_request *k)
 	return SKV_OK;
 }
 
-/* ---- the log ----------------------------------------------------------------------------------- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 int kvcm_run_admin_updateLogger(struct kvcm_request *k)
 {
@@ -95,7 +95,8 @@ int kvcm_run_admin_updateLogger(struct kvcm_request *k)
 		const char *name;
 		enum skv_log_level level;
 	} levels[] = {
-		{ "DEBUG", SKV_LOG_DEBUG }, { "INFO", SKV_LOG_INFO }, { "WARN", SKV_LOG_WARN }, { "ERROR", SKV_LOG_ERROR },
+		{ "DEBUG", SKV_LOG_DEBUG }, { "INFO", SKV_LOG_INFO }, { "WARN", SKV_LOG_WARN },
+		{ "ERROR", SKV_LOG_ERROR },
 	};
 	const KvcmAdmin__UpdateLoggerRequest *req = k->req;
 
@@ -103,19 +104,20 @@ int kvcm_run_admin_updateLogger(struct kvcm_request *k)
 		if (strcasecmp(req->log_level, levels[i].name) != 0)
 			continue;
 		skv_log_level_set(levels[i].level);
-		skv_log(SKV_LOG_WARN, "kvcm", "an administrator set the log level to %s", levels[i].name);
+		skv_log(SKV_LOG_WARN, "kvcm", "an administrator set the log level to %s",
+			levels[i].name);
 		return SKV_OK;
 	}
 	return kvcm_missing(k, "log_level");
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 int kvcm_run_admin_setAdminAuthTokens(struct kvcm_request *k)
 {
 	const KvcmAdmin__SetAdminAuthTokensRequest *req = k->req;
-	int rc = skv_auth_give(&k->c->s->auth, k->c->caller.tenant, (const char *const *)req->tokens, req->n_tokens,
-			       &k->c->err);
+	int rc = skv_auth_give(&k->c->s->auth, k->c->caller.tenant,
+			       (const char *const *)req->tokens, req->n_tokens, &k->c->err);
 
 	return rc;
 }
@@ -141,7 +143,8 @@ int kvcm_run_admin_listAdminAuthTokens(struct kvcm_request *k)
 	assert(n <= AUTH_GIVEN_MAX);
 	res->fingerprints = skv_arena_calloc(&k->c->arena, n + 1, sizeof(char *));
 	for (; res->fingerprints && res->n_fingerprints < n; res->n_fingerprints++) {
-		res->fingerprints[res->n_fingerprints] = kvcm_text(k, "%08x", prints[res->n_fingerprints]);
+		res->fingerprints[res->n_fingerprints] =
+			kvcm_text(k, "%08x", prints[res->n_fingerprints]);
 		if (!res->fingerprints[res->n_fingerprints])
 			return kvcm_nomem(k);
 	}

@@ -1,8 +1,9 @@
 /*
- * admin_storage.c - the peer's storages: add, update, enable, disable, remove, list.
+ * admin_storage.c - KVCM's storages: add, update, enable, disable, remove, list.
  *
- * The message is translated by model.h. A storage keeps its blocks as long as it lives here, so it is not removed
- * while it holds some, and updating never moves it. No state. All but the listing block: they run on workers.
+ * The message is translated by model.h. A storage keeps its blocks as long as it lives here, so it
+ * is not removed while it holds some, and updating never moves it. No state. All but the listing
+ * block: they run on workers.
  */
 #include "op_list.h"
 
@@ -62,13 +63,16 @@ int kvcm_run_admin_addStorage(struct kvcm_request *k)
 	else if (rc == SKV_OK)
 		rc = skv_fail(&k->c->err, SKV_E_CONFLICT, "name", "it exists");
 	if (rc == SKV_E_CONFLICT && strcmp(k->c->err.field, "name") == 0)
-		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the storage %s exists: updateStorage changes it",
+		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
+				"the storage %s exists: updateStorage changes it",
 				m->global_unique_name);
 	return rc;
 }
 
-/* Elsewhere, with `force_update`: an empty storage goes and is made anew; if that fails the old one comes back. */
-static int replace(struct kvcm_request *k, const KvcmAdmin__StorageConfig *m, const struct skv_storage_spec *have)
+/* Elsewhere, with `force_update`: an empty storage goes and is made anew; if that
+ * fails the old one comes back. */
+static int replace(struct kvcm_request *k, const KvcmAdmin__StorageConfig *m,
+		   const struct skv_storage_spec *have)
 {
 	struct skv_error ignored;
 	int rc = skv_core_storage_delete(kvcm_core(k), have->name, &k->c->err);
@@ -103,8 +107,10 @@ int kvcm_run_admin_updateStorage(struct kvcm_request *k)
 	if (rc == SKV_E_CONFLICT && req->force_update)
 		rc = replace(k, m, &have);
 	else if (rc == SKV_E_CONFLICT)
-		return skv_fail(&k->c->err, SKV_E_INVALID, "storage.storage_spec",
-				"storage.storage_spec: a storage does not move; force_update makes an empty one anew");
+		return skv_fail(
+			&k->c->err, SKV_E_INVALID, "storage.storage_spec",
+			"storage.storage_spec: a storage does not move; force_update makes an "
+			"empty one anew");
 	return rc;
 }
 
@@ -124,12 +130,14 @@ static int set_enabled(struct kvcm_request *k, const char *name, bool enabled)
 
 int kvcm_run_admin_enableStorage(struct kvcm_request *k)
 {
-	return set_enabled(k, ((const KvcmAdmin__EnableStorageRequest *)k->req)->storage_unique_name, true);
+	return set_enabled(
+		k, ((const KvcmAdmin__EnableStorageRequest *)k->req)->storage_unique_name, true);
 }
 
 int kvcm_run_admin_disableStorage(struct kvcm_request *k)
 {
-	return set_enabled(k, ((const KvcmAdmin__DisableStorageRequest *)k->req)->storage_unique_name, false);
+	return set_enabled(
+		k, ((const KvcmAdmin__DisableStorageRequest *)k->req)->storage_unique_name, false);
 }
 
 int kvcm_run_admin_removeStorage(struct kvcm_request *k)
@@ -162,7 +170,8 @@ int kvcm_run_admin_listStorage(struct kvcm_request *k)
 	if (!res->storage)
 		return kvcm_nomem(k);
 	for (; res->n_storage < n; res->n_storage++) {
-		res->storage[res->n_storage] = kvcm_storage_message(&v[res->n_storage].spec, &k->c->arena);
+		res->storage[res->n_storage] =
+			kvcm_storage_message(&v[res->n_storage].spec, &k->c->arena);
 		if (!res->storage[res->n_storage])
 			return kvcm_nomem(k);
 	}

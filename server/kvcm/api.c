@@ -1,9 +1,10 @@
 /*
- * api.c - KVCM's API as the transports see it: routes, bodies, answers, failures.
+ * api.c - KVCM's API for the transports: routes, bodies, answers, failures.
  *
- * A body is proto3 JSON over HTTP, whatever its content type says, and the binary form over gRPC. What an operation
- * answers is HTTP 200 or gRPC OK, its error lies in the header of the message. A body that is no message is 400 and
- * {}, an unknown path 404; what the transport refuses (too large, too many) has the transport's status. No locks.
+ * A body is proto3 JSON over HTTP, whatever its content type says, and the binary form over gRPC.
+ * What an operation answers is HTTP 200 or gRPC OK, its error lies in the header of the message. A
+ * body that is no message is 400 and {}, an unknown path 404; what the transport refuses (too
+ * large, too many) has the transport's status. No locks.
  */
 #include "op_list.h"
 
@@ -17,7 +18,7 @@
 #include "metrics.h"
 #include "protosets.h"
 
-/* ---- one call ---------------------------------------------------------------------------------- */
+/* ---- one call -------------------------------------------------------------------------------- */
 
 static const struct skv_proto_codec *codec_of(const struct skv_request *c)
 {
@@ -43,39 +44,44 @@ static int message(struct skv_request *c, const uint8_t *p, size_t n)
 	return SKV_OK;
 }
 
-/* Fields as older versions of the peer call them. */
+/* Field names of older KVCM versions. */
 static const struct skv_proto_alias aliases[] = {
 	{ &kvcm_meta__register_instance_request__descriptor, "query_type", "default_query_type" },
 	{ &kvcm_admin__register_instance_request__descriptor, "query_type", "default_query_type" },
-	{ &kvcm_admin__instance_group__descriptor, "event_reporting_storage_candidates", "event_report_storage_candidates" },
+	{ &kvcm_admin__instance_group__descriptor, "event_reporting_storage_candidates",
+	  "event_report_storage_candidates" },
 	{ NULL, NULL, NULL },
 };
 
-/* Who changes how things are is told what of it was not understood. Others are many, and mean one version or another. */
+/* Requests that change settings note what was not understood. The others are frequent, and come
+ * from clients of different versions. */
 static int read_message(struct kvcm_request *k, ProtobufCMessage **out)
 {
 	struct skv_request *c = k->c;
 
 	if (!(k->op->flags & KVCM_WORKER))
-		return codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, out, &c->err);
+		return codec_of(c)->read(k->op->request, c->body, c->n_body, &c->arena, out,
+					 &c->err);
 	k->notes = skv_arena_calloc(&c->arena, 1, sizeof *k->notes);
 	if (!k->notes)
 		return kvcm_nomem(k);
 	k->notes->aliases = aliases;
 	if (c->wire == WIRE_GRPC)
-		return skv_proto_read_binary_noted(k->op->request, c->body, c->n_body, &c->arena, k->notes, out, &c->err);
-	return skv_proto_read_json_noted(k->op->request, c->body, c->n_body, &c->arena, k->notes, out, &c->err);
+		return skv_proto_read_binary_noted(k->op->request, c->body, c->n_body, &c->arena,
+						   k->notes, out, &c->err);
+	return skv_proto_read_json_noted(k->op->request, c->body, c->n_body, &c->arena, k->notes,
+					 out, &c->err);
 }
 
-/* The answer says nothing, as the peer's: the reason is in the log, one line a second. */
+/* The answer is empty, as KVCM's: the reason is in the log, one line a second. */
 static void log_unread(const struct kvcm_request *k)
 {
 	static atomic_uint_fast64_t last;
 	uint64_t now = skv_now_ms(&skv_clock_system) / 1000 + 1, was = atomic_load(&last);
 
 	if (was != now && atomic_compare_exchange_strong(&last, &was, now))
-		skv_log(SKV_LOG_WARN, "kvcm", "%s: malformed body: %s%s%s", k->op->name, k->c->err.field,
-			*k->c->err.field ? ": " : "", k->c->err.message);
+		skv_log(SKV_LOG_WARN, "kvcm", "%s: malformed body: %s%s%s", k->op->name,
+			k->c->err.field, *k->c->err.field ? ": " : "", k->c->err.message);
 }
 
 static int run(struct skv_request *c)
@@ -96,6 +102,13 @@ static int run(struct skv_request *c)
 	k->trace_id = kvcm_field(k, "trace_id");
 	k->res = skv_proto_make(k->op->response, &c->arena);
 	return k->res ? kvcm_op_run(k) : kvcm_nomem(k);
+}
+
+static void again(struct skv_request *c)
+{
+	struct kvcm_request *k = c->state;
+
+	*k = (struct kvcm_request){ .c = c, .op = k->op, .trace_id = "" };
 }
 
 static void encode(struct kvcm_request *k)
@@ -129,7 +142,8 @@ static void write(struct skv_request *c)
 	struct kvcm_request *k = c->state;
 	int rc = k->op->write ? k->op->write(k) : SKV_OK;
 
-	if (rc == SKV_OK && !kvcm_put_header(k, KVCM_META__ERROR_CODE__OK, kvcm_answer_message(k, SKV_OK)))
+	if (rc == SKV_OK &&
+	    !kvcm_put_header(k, KVCM_META__ERROR_CODE__OK, kvcm_answer_message(k, SKV_OK)))
 		rc = kvcm_nomem(k);
 	if (rc == SKV_OK) {
 		encode(k);
@@ -139,10 +153,11 @@ static void write(struct skv_request *c)
 	}
 }
 
-/* ---- failures ---------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static const char out_of_memory[] =
-	"{\"header\":{\"status\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"out of memory\"},\"request_id\":\"\"}}";
+	"{\"header\":{\"status\":{\"code\":\"INTERNAL_ERROR\",\"message\":\"out of memory\"},"
+	"\"request_id\":\"\"}}";
 
 static unsigned fixed(struct skv_request *c, const char *text, unsigned status)
 {
@@ -151,15 +166,16 @@ static unsigned fixed(struct skv_request *c, const char *text, unsigned status)
 	return status;
 }
 
-/* 3.12 of the peer: who may not is told in HTTP's terms. */
+/* KVCM 3.12: a refused caller gets an HTTP status. */
 static unsigned refuse_caller(struct skv_request *c)
 {
 	if (c->status == SKV_E_FORBIDDEN)
 		return fixed(c, "{\"error\":\"forbidden\"}", 403);
 	c->challenge = c->caller.credentials == CREDENTIALS_MALFORMED
 			       ? "Bearer realm=\"kvcm\", error=\"invalid_request\""
-		       : c->caller.credentials == CREDENTIALS_UNKNOWN ? "Bearer realm=\"kvcm\", error=\"invalid_token\""
-								      : "Bearer realm=\"kvcm\"";
+		       : c->caller.credentials == CREDENTIALS_UNKNOWN
+			       ? "Bearer realm=\"kvcm\", error=\"invalid_token\""
+			       : "Bearer realm=\"kvcm\"";
 	return fixed(c, "{\"error\":\"unauthorized\"}", 401);
 }
 
@@ -176,7 +192,7 @@ static unsigned fail_outside(struct skv_request *c)
 	answer_failure(k, c->status);
 	if (c->http)
 		return c->http;
-	/* Draining is the peer's "ask another one", which its clients look for in the header. */
+	/* While draining, KVCM says "ask another one" in the header, where clients look for it. */
 	return c->status == SKV_E_NOT_READY ? 200 : (unsigned)skv_status_http(c->status);
 }
 
@@ -189,7 +205,7 @@ static unsigned fail(struct skv_request *c)
 	if (c->wire == WIRE_GRPC && (!c->dispatched || !k || k->unread))
 		return (unsigned)skv_status_grpc(c->status);
 	if (k && k->unread) {
-		c->fixed = "{}"; /* of no content type, as the peer's */
+		c->fixed = "{}"; /* without a content type, as KVCM's */
 		return 400;
 	}
 	if (!c->dispatched || !k || !k->op)
@@ -205,7 +221,7 @@ static unsigned fail(struct skv_request *c)
 	return c->wire == WIRE_GRPC ? 0 : status;
 }
 
-/* ---- the API ----------------------------------------------------------------------------------- */
+/* ---- the API --------------------------------------------------------------------------------- */
 
 enum { PLANE_meta = SKV_PLANE_META, PLANE_admin = SKV_PLANE_ADMIN, PLANE_debug = SKV_PLANE_DEBUG };
 
@@ -213,18 +229,19 @@ enum { PLANE_meta = SKV_PLANE_META, PLANE_admin = SKV_PLANE_ADMIN, PLANE_debug =
 #define SERVICE_admin "/kv_cache_manager.proto.admin.AdminService/"
 #define SERVICE_debug "/kv_cache_manager.proto.debug.DebugService/"
 
-#define ROUTE_FLAGS(flags)                                                                                           \
-	(ROUTE_BODY | ((flags) & KVCM_LEADER ? ROUTE_OWNED : 0) | ((flags) & KVCM_WORKER ? ROUTE_BLOCKS : 0))
+#define ROUTE_FLAGS(flags)                                        \
+	(ROUTE_BODY | ((flags) & KVCM_LEADER ? ROUTE_OWNED | ROUTE_HELD : 0) | \
+	  ((flags) & KVCM_WORKER ? ROUTE_BLOCKS : 0) | ((flags) & KVCM_TENANT ? ROUTE_TENANT : 0))
 
 static const struct kvcm_op ops[] = {
-#define OP(service, title, path, req, res, role_, flags_, write_, done_, failed_)                                    \
-	{ .name = #title,                                                                                            \
-	  .request = &kvcm_##service##__##req##__descriptor,                                                         \
-	  .response = &kvcm_##service##__##res##__descriptor,                                                        \
-	  .flags = flags_,                                                                                           \
-	  .run = kvcm_run_##service##_##path,                                                                        \
-	  .write = write_,                                                                                           \
-	  .done = done_,                                                                                             \
+#define OP(service, title, path, req, res, role_, flags_, write_, done_, failed_) \
+	{ .name = #title,                                                         \
+	  .request = &kvcm_##service##__##req##__descriptor,                      \
+	  .response = &kvcm_##service##__##res##__descriptor,                     \
+	  .flags = flags_,                                                        \
+	  .run = kvcm_run_##service##_##path,                                     \
+	  .write = write_,                                                        \
+	  .done = done_,                                                          \
 	  .failed = failed_ },
 	KVCM_OPS(OP)
 #undef OP
@@ -237,27 +254,27 @@ enum op_number {
 };
 
 static const struct skv_route routes[] = {
-#define ROUTE(service, title, path, req, res, role_, flags_, ...)                                                    \
-	{ .name = #title,                                                                                            \
-	  .method = "POST",                                                                                          \
-	  .pattern = "/api/" #path,                                                                                  \
-	  .role = ROLE_##role_,                                                                                      \
-	  .flags = ROUTE_FLAGS(flags_),                                                                              \
-	  .planes = PLANE_##service,                                                                                 \
-	  .grpc = SERVICE_##service #title,                                                                          \
-	  .own = &ops[NUMBER_##service##_##title],                                                                   \
-	  .run = run,                                                                                                \
+#define ROUTE(service, title, path, req, res, role_, flags_, ...) \
+	{ .name = #title,                                         \
+	  .method = "POST",                                       \
+	  .pattern = "/api/" #path,                               \
+	  .role = ROLE_##role_,                                   \
+	  .flags = ROUTE_FLAGS(flags_),                           \
+	  .planes = PLANE_##service,                              \
+	  .grpc = SERVICE_##service #title,                       \
+	  .own = &ops[NUMBER_##service##_##title],                \
+	  .run = run,                                             \
 	  .write = write },
 	KVCM_OPS(ROUTE)
 #undef ROUTE
-#define PAGE(title, path, role_, flags_)                                                                             \
-	{ .name = #title,                                                                                            \
-	  .method = "GET",                                                                                           \
-	  .pattern = path,                                                                                           \
-	  .role = ROLE_##role_,                                                                                      \
-	  .flags = flags_,                                                                                           \
-	  .planes = SKV_PLANE_ADMIN,                                                                                 \
-	  .run = kvcm_page_##title##_run,                                                                            \
+#define PAGE(title, path, role_, flags_)  \
+	{ .name = #title,                 \
+	  .method = "GET",                \
+	  .pattern = path,                \
+	  .role = ROLE_##role_,           \
+	  .flags = flags_,                \
+	  .planes = SKV_PLANE_ADMIN,      \
+	  .run = kvcm_page_##title##_run, \
 	  .write = kvcm_page_##title##_write },
 	KVCM_PAGES(PAGE)
 #undef PAGE
@@ -283,11 +300,13 @@ int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct skv_erro
 		.state_size = sizeof(struct kvcm_request),
 		.ctx = m,
 		.head = head,
+		.again = again,
 		.message = message,
 		.fail = fail,
 		.expose = kvcm_metrics_write,
 		.descriptors = kvcm_protoset,
 	};
+	assert(m->transfer_ms > 0);
 	*out = m;
 	return SKV_OK;
 }

@@ -1,19 +1,21 @@
 /*
- * ask.c - lookups of more keys than the core takes at once: portion by portion, and one result of them all.
+ * ask.c - lookups of more keys than the core takes at once: portion by portion,
+ * and one result of them all.
  *
- * Only where each portion means something by itself: a prefix, which ends with its first miss, or keys one by one. What
- * counts from the end (windows, states) is looked for by lengths, which lease and use nothing, and is asked for when it is
- * known where it lies. Nothing holds between two portions: what goes meanwhile is a miss. No state.
+ * Only where each portion means something by itself: a prefix, which ends with its first miss, or
+ * keys one by one. What counts from the end (windows, states) is looked for by lengths, which lease
+ * and use nothing, and is asked for when it is known where it lies. Nothing holds between two
+ * portions: what goes meanwhile is a miss. No state.
  */
 #include "meta.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* ---- portions ---------------------------------------------------------------------------------- */
+/* ---- portions -------------------------------------------------------------------------------- */
 
-/* Is there more to ask for behind the newest portion? A prefix ends with its first miss, or when the answer is long enough:
- * a shorter prefix is as true. */
+/* Is another portion needed after the newest one? A prefix ends with its first miss, or when the
+ * answer is long enough: a shorter prefix is as true. */
 static bool goes_on(struct kvcm_ask *own)
 {
 	const struct skv_lookup_res *res;
@@ -25,7 +27,9 @@ static bool goes_on(struct kvcm_ask *own)
 	own->rows += prefix ? res->matched : res->n_keys;
 	if (own->at == own->keys.n || (prefix && res->matched < res->n_keys))
 		return false;
-	return !prefix || (uint64_t)(own->rows + kvcm_portion(own->keys.n - own->at)) * res->n_specs <= KVCM_MAX_PLACES;
+	return !prefix ||
+	       (uint64_t)(own->rows + kvcm_portion(own->keys.n - own->at)) * res->n_specs <=
+		       KVCM_MAX_PLACES;
 }
 
 static int ask_on(struct kvcm_ask *own)
@@ -38,12 +42,14 @@ static int ask_on(struct kvcm_ask *own)
 		res = skv_arena_calloc(&k->c->arena, 1, sizeof *res);
 		if (!res)
 			return kvcm_nomem(k);
-		assert(own->n_parts < sizeof own->part / sizeof own->part[0] && own->at <= own->keys.n);
+		assert(own->n_parts < sizeof own->part / sizeof own->part[0] &&
+		       own->at <= own->keys.n);
 		own->part[own->n_parts++] = res;
 		own->req.keys = own->keys.v + own->at;
 		own->req.n_keys = kvcm_portion(own->keys.n - own->at);
 		own->at += own->req.n_keys;
-		rc = skv_core_lookup(kvcm_core(k), &own->req, res, &k->c->arena, &k->c->err, &own->done);
+		rc = skv_core_lookup(kvcm_core(k), &own->req, res, &k->c->arena, &k->c->err,
+				     &own->done);
 	} while (rc == SKV_OK && goes_on(own));
 	return rc;
 }
@@ -66,13 +72,15 @@ int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_a
 	return ask_on(ask);
 }
 
-static bool room_for_all(struct kvcm_request *k, const struct kvcm_ask *own, struct skv_lookup_res *all)
+static bool room_for_all(struct kvcm_request *k, const struct kvcm_ask *own,
+			 struct skv_lookup_res *all)
 {
 	uint32_t files = 0;
 
 	for (uint32_t i = 0; i < own->n_parts; i++)
 		files += own->part[i]->files.n;
-	all->loc = skv_arena_alloc(&k->c->arena, (own->rows * (size_t)all->n_specs + 1) * sizeof *all->loc);
+	all->loc = skv_arena_alloc(&k->c->arena,
+				   (own->rows * (size_t)all->n_specs + 1) * sizeof *all->loc);
 	all->hit = skv_arena_alloc(&k->c->arena, own->rows + 1u);
 	all->created_ms = skv_arena_calloc(&k->c->arena, own->rows + 1u, sizeof *all->created_ms);
 	all->files.v = skv_arena_alloc(&k->c->arena, (files + 1u) * sizeof *all->files.v);
@@ -84,6 +92,7 @@ static void append_rows(struct skv_lookup_res *all, const struct skv_lookup_res 
 {
 	struct skv_location *loc = all->loc + (size_t)all->n_keys * all->n_specs;
 
+	assert(part->n_specs == all->n_specs && n <= part->n_keys);
 	for (uint32_t f = 0; f < part->files.n; f++)
 		all->files.v[all->files.n + f] = part->files.v[f];
 	for (size_t i = 0; i < (size_t)n * all->n_specs; i++) {
@@ -92,7 +101,8 @@ static void append_rows(struct skv_lookup_res *all, const struct skv_lookup_res 
 	}
 	memcpy(all->hit + all->n_keys, part->hit, n * sizeof *all->hit);
 	if (part->created_ms)
-		memcpy(all->created_ms + all->n_keys, part->created_ms, n * sizeof *all->created_ms);
+		memcpy(all->created_ms + all->n_keys, part->created_ms,
+		       n * sizeof *all->created_ms);
 	all->files.n += part->files.n;
 	all->n_keys += n;
 	all->matched += part->matched;
@@ -133,18 +143,20 @@ int kvcm_ask_place(struct kvcm_ask *own, uint32_t at, uint32_t n)
 		return kvcm_nomem(own->k);
 	memset(all->hit, 0, n);
 	memcpy(all->hit + at, part.hit, part.n_keys);
-	memcpy(all->loc + (size_t)at * all->n_specs, part.loc, (size_t)part.n_keys * all->n_specs * sizeof *all->loc);
+	memcpy(all->loc + (size_t)at * all->n_specs, part.loc,
+	       (size_t)part.n_keys * all->n_specs * sizeof *all->loc);
 	if (part.created_ms)
-		memcpy(all->created_ms + at, part.created_ms, part.n_keys * sizeof *all->created_ms);
+		memcpy(all->created_ms + at, part.created_ms,
+		       part.n_keys * sizeof *all->created_ms);
 	all->files = part.files;
 	all->n_keys = n;
 	return SKV_OK;
 }
 
-/* ---- lengths ----------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
-static int length(struct kvcm_request *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, uint32_t begin, uint32_t end,
-		  uint32_t *matched)
+static int length(struct kvcm_request *k, const struct kvcm_keys *keys, struct skv_lookup_req *req,
+		  uint32_t begin, uint32_t end, uint32_t *matched)
 {
 	int rc;
 
@@ -157,7 +169,8 @@ static int length(struct kvcm_request *k, const struct kvcm_keys *keys, struct s
 	return rc;
 }
 
-int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum)
+int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys,
+		 const struct skv_lookup_req *how, int64_t *sum)
 {
 	struct skv_lookup_req req = *how;
 	uint32_t matched, at = 0, n;
@@ -173,8 +186,8 @@ int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys, const str
 }
 
 /* From the end on, each portion with all but one key of a window of the one behind it. */
-int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *begin,
-		     uint32_t *n)
+int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys,
+		     const struct skv_lookup_req *how, uint32_t *begin, uint32_t *n)
 {
 	struct skv_lookup_req req = *how;
 	uint32_t end = keys->n, matched;
@@ -190,8 +203,10 @@ int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys, const
 	return rc;
 }
 
-/* How long the prefix with all specs of full attention is; then the last block in it that has the states. */
-int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *out)
+/* How long the prefix with all specs of full attention is; then the last block
+ * in it that has the states. */
+int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys,
+		     const struct skv_lookup_req *how, uint32_t *out)
 {
 	struct skv_lookup_req req = *how;
 	uint32_t at = 0, n, matched;

@@ -1,11 +1,13 @@
 /*
- * columns.c - groups of specs, as a registration names them, as bits in order of registration. No state.
+ * columns.c - converts groups of specs, as named at registration, to bits in order of registration.
+ * Stateless.
  */
 #include "meta.h"
 
 #include <string.h>
 
-uint32_t kvcm_group_columns(const KvcmMeta__InstanceInfo *info, const KvcmMeta__LocationSpecGroup *group)
+uint32_t kvcm_group_columns(const KvcmMeta__InstanceInfo *info,
+			    const KvcmMeta__LocationSpecGroup *group)
 {
 	uint32_t columns = 0;
 

@@ -1,5 +1,5 @@
 /*
- * debug.c - the peer's debug service: faults on order (faults.h).
+ * debug.c - KVCM's debug service: injected faults (faults.h).
  *
  * Its operations are found only where the manager was started with the debug service. No state.
  */
@@ -32,8 +32,8 @@ int kvcm_run_debug_removeFault(struct kvcm_request *k)
 	const KvcmDebug__RemoveFaultRequest *req = k->req;
 
 	if (!kvcm_faults_remove(&kvcm_of(k)->faults, req->api_name))
-		return skv_fail(&k->c->err, SKV_E_INVALID, "api_name", "api_name: no fault is set for '%.64s'",
-				req->api_name);
+		return skv_fail(&k->c->err, SKV_E_INVALID, "api_name",
+				"api_name: no fault is set for '%.64s'", req->api_name);
 	return SKV_OK;
 }
 

@@ -1,9 +1,10 @@
 /*
- * empty.c - ids of sessions in which there is nothing to write.
+ * empty.c - ids of sessions with nothing to write.
  *
- * The peer gives one even then, clients finish it, and it lives for ten seconds. Nothing needs to be remembered for
- * that: the first half of an id is the second it was made and a number, the other half a hash of it, tenant and
- * instance under the store's secret. A restart and another owner know it as well. No state but a counter.
+ * The peer gives one even then, clients finish it, and it lives for ten seconds. Nothing needs to
+ * be remembered for that: the first half of an id is the second it was made and a number, the other
+ * half a hash of it, tenant and instance under the store's secret. A restart and another owner know
+ * it as well. No state but a counter.
  */
 #include "meta.h"
 
@@ -18,8 +19,8 @@
 static uint64_t proof(struct kvcm_request *k, const char *instance, uint64_t first)
 {
 	char text[2 * SKV_MAX_NAME + 64];
-	int n = snprintf(text, sizeof text, "kvcm session/%s/%.*s/%016llx", k->c->caller.tenant, (int)SKV_MAX_NAME,
-			 instance, (unsigned long long)first);
+	int n = snprintf(text, sizeof text, "kvcm session/%s/%.*s/%016llx", k->c->caller.tenant,
+			 (int)SKV_MAX_NAME, instance, (unsigned long long)first);
 
 	assert(n > 0 && (size_t)n < sizeof text);
 	return skv_key_from_string(skv_core_secret(kvcm_core(k)), text, (size_t)n).lo;

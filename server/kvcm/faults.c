@@ -1,5 +1,5 @@
 /*
- * faults.c - the table of ordered failures.
+ * faults.c - the table of injected faults.
  *
  * A handful of entries under a mutex; the count is an atomic, so that calls pass by without it.
  */
@@ -33,7 +33,8 @@ int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, st
 	int rc = SKV_OK;
 
 	if (!*fault->api)
-		return skv_fail(err, SKV_E_INVALID, "api_name", "the name of an operation is expected");
+		return skv_fail(err, SKV_E_INVALID, "api_name",
+				"the name of an operation is expected");
 	skv_mutex_lock(&f->lock);
 	at = find_locked(f, fault->api);
 	if (!at && atomic_load(&f->n) < KVCM_FAULTS_MAX)
@@ -42,7 +43,8 @@ int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, st
 	if (at)
 		*at = *fault;
 	else
-		rc = skv_fail(err, SKV_E_TOO_MANY, "api_name", "%d faults at most", KVCM_FAULTS_MAX);
+		rc = skv_fail(err, SKV_E_TOO_MANY, "api_name", "%d faults at most",
+			      KVCM_FAULTS_MAX);
 	skv_mutex_unlock(&f->lock);
 	return rc;
 }

@@ -1,5 +1,6 @@
 /*
- * faults.h - failures that a tester orders for operations, by their names in the peer's API ("StartWriteCache").
+ * faults.h - faults that a tester injects into operations, by their names in KVCM's API
+ * ("StartWriteCache").
  *
  * Any thread. While none is ordered, asking costs one load of an atomic.
  */
@@ -30,8 +31,10 @@ struct kvcm_faults {
 
 void kvcm_faults_init(struct kvcm_faults *f);
 void kvcm_faults_destroy(struct kvcm_faults *f);
-/* Replaces what was ordered for the same operation. SKV_E_INVALID (field "api_name"), SKV_E_TOO_MANY. */
-int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault, struct skv_error *err);
+/* Replaces what was ordered for the same operation. SKV_E_INVALID (field
+ * "api_name"), SKV_E_TOO_MANY. */
+int kvcm_faults_inject(struct kvcm_faults *f, const struct kvcm_fault *fault,
+		       struct skv_error *err);
 /* False: none was ordered for it. */
 bool kvcm_faults_remove(struct kvcm_faults *f, const char *api);
 void kvcm_faults_clear(struct kvcm_faults *f);

@@ -1,16 +1,17 @@
 /*
- * lease.c - what each call of an instance needs to know of it: how long a lookup's answer must stay true, and whether its
- * blocks are windows.
+ * lease.c - what each call of an instance needs to know of it: how long a lookup's answer must stay
+ * true, and whether its blocks are windows.
  *
- * Its clients verify nothing, so what a query named stays as long as one of them may read it: a connector of vLLM loads
- * up to a second after its query, SGLang's gets take up to 5 s. The peer keeps what it deletes for a group's
- * delay_before_delete_ms; where that is longer, it counts.
+ * Its clients verify nothing, so what a query named stays as long as one of them may read it: a
+ * connector of vLLM loads up to a second after its query, SGLang's gets take up to 5 s. The peer
+ * keeps what it deletes for a group's delay_before_delete_ms; where that is longer, it counts.
  *
- * An instance that is asked for sliding windows by default holds nothing else: of a prompt the last blocks are stored and
- * read, and those before them are of no use to them.
+ * An instance that is asked for sliding windows by default holds nothing else: of a prompt the last
+ * blocks are stored and read, and those before them are of no use to them.
  *
- * Reading these documents costs more than the lookup, so a table remembers the answer by a hash of tenant and instance:
- * one word for each entry, replaced by whoever comes, true for a second or two. Any thread, no lock.
+ * Reading these documents costs more than the lookup, so a table remembers the answer by a hash of
+ * tenant and instance: one word for each entry, replaced by whoever comes, true for a second or
+ * two. Any thread, no lock.
  */
 #include "meta.h"
 
@@ -19,7 +20,8 @@
 
 #include <skv/clock.h>
 
-/* Of a word: the lease, half an hour at most; are they windows; then the second it was read; then the hash. */
+/* Packed into one word: the lease, half an hour at most; a bit for windows; the second it was read;
+ * the hash. */
 #define LEASE_LIMIT ((1u << 21) - 1) /* ms */
 #define WINDOWS (1u << 21)
 #define FACT_BITS 22
@@ -38,7 +40,8 @@ static bool is_fresh(uint64_t word, uint64_t hash, uint64_t second)
 {
 	uint64_t age = second - (word >> FACT_BITS);
 
-	return (word ^ hash) >> (FACT_BITS + SECOND_BITS) == 0 && (age & ((1u << SECOND_BITS) - 1)) <= 1;
+	return (word ^ hash) >> (FACT_BITS + SECOND_BITS) == 0 &&
+	       (age & ((1u << SECOND_BITS) - 1)) <= 1;
 }
 
 static uint32_t ask(struct kvcm_request *k, const char *instance)
@@ -57,14 +60,18 @@ static uint32_t ask(struct kvcm_request *k, const char *instance)
 	m = kvcm_group_message(&v[0].spec, &k->c->arena);
 	lease = m ? kvcm_group_lease_ms(m) : 0;
 	info = kvcm_instance_message(spec, &k->c->arena);
-	windows = info && info->default_query_type == KVCM_META__QUERY_TYPE__QT_REVERSE_ROLL_SW_MATCH ? WINDOWS : 0;
+	windows =
+		info && info->default_query_type == KVCM_META__QUERY_TYPE__QT_REVERSE_ROLL_SW_MATCH
+			? WINDOWS
+			: 0;
 	return windows | (lease < least ? least : lease > LEASE_LIMIT ? LEASE_LIMIT : lease);
 }
 
 static uint32_t facts(struct kvcm_request *k, const char *instance)
 {
 	char name[2 * SKV_MAX_NAME + 2];
-	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME, instance);
+	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME,
+			 instance);
 	uint64_t hash, second, word;
 	atomic_uint_fast64_t *at;
 
@@ -81,6 +88,12 @@ static uint32_t facts(struct kvcm_request *k, const char *instance)
 	return word & (LEASE_LIMIT | WINDOWS);
 }
 
-uint32_t kvcm_lease_ms(struct kvcm_request *k, const char *instance) { return facts(k, instance) & LEASE_LIMIT; }
+uint32_t kvcm_lease_ms(struct kvcm_request *k, const char *instance)
+{
+	return facts(k, instance) & LEASE_LIMIT;
+}
 
-bool kvcm_has_windows(struct kvcm_request *k, const char *instance) { return facts(k, instance) & WINDOWS; }
+bool kvcm_has_windows(struct kvcm_request *k, const char *instance)
+{
+	return facts(k, instance) & WINDOWS;
+}

@@ -1,16 +1,18 @@
 /*
- * meta.c - what the meta operations share: keys, the instance, locations. No state.
+ * meta.c - helpers of the meta operations: keys, the instance, locations. Stateless.
  */
 #include "meta.h"
 
 #include <assert.h>
 #include <string.h>
 
-int kvcm_take_instance(struct kvcm_request *k, const char *instance, const struct skv_instance_spec **out)
+int kvcm_take_instance(struct kvcm_request *k, const char *instance,
+		       const struct skv_instance_spec **out)
 {
 	struct skv_instance_view *v;
 	uint32_t n;
-	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v, &n, &k->c->err);
+	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v,
+				    &n, &k->c->err);
 
 	assert(rc != SKV_OK || n == 1);
 	if (rc == SKV_OK)
@@ -29,11 +31,11 @@ int kvcm_take_info(struct kvcm_request *k, const char *instance, const KvcmMeta_
 	return *out ? SKV_OK : kvcm_nomem(k);
 }
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Keys of whole blocks; a rest of less than a block has none. */
-static int from_tokens(struct kvcm_request *k, const char *instance, const int64_t *tokens, size_t n,
-		       const int64_t **keys, size_t *n_keys)
+/* Keys of whole blocks; a partial last block has none. */
+static int from_tokens(struct kvcm_request *k, const char *instance, const int64_t *tokens,
+		       size_t n, const int64_t **keys, size_t *n_keys)
 {
 	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, instance, &spec);
@@ -41,8 +43,9 @@ static int from_tokens(struct kvcm_request *k, const char *instance, const int64
 
 	if (rc != SKV_OK)
 		return rc;
+	/* the number of tokens per block is unknown */
 	if (spec->block_tokens == 0)
-		return kvcm_missing(k, "block_keys"); /* nobody has told how many tokens a block has */
+		return kvcm_missing(k, "block_keys");
 	*n_keys = n / spec->block_tokens;
 	made = skv_arena_calloc(&k->c->arena, *n_keys + 1, sizeof *made);
 	if (!made)
@@ -52,10 +55,12 @@ static int from_tokens(struct kvcm_request *k, const char *instance, const int64
 	return SKV_OK;
 }
 
-int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
-		   const int64_t *token_ids, size_t n_token_ids, uint32_t max, struct kvcm_keys *out)
+int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *block_keys,
+		   size_t n_block_keys, const int64_t *token_ids, size_t n_token_ids, uint32_t max,
+		   struct kvcm_keys *out)
 {
-	const char *field = n_block_keys > 0 ? "block_keys" : "token_ids"; /* what the client has sent */
+	/* what the client has sent */
+	const char *field = n_block_keys > 0 ? "block_keys" : "token_ids";
 	const int64_t *keys = block_keys;
 	size_t n = n_block_keys;
 	int rc = SKV_OK;
@@ -67,7 +72,8 @@ int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *
 	if (rc != SKV_OK)
 		return rc;
 	if (n > max)
-		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field, "%s: %zu blocks, %u at most in a request", field, n, max);
+		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field,
+				"%s: %zu blocks, %u at most in a request", field, n, max);
 	out->v = skv_arena_alloc(&k->c->arena, (n + 1) * sizeof *out->v);
 	if (!out->v)
 		return kvcm_nomem(k);
@@ -78,7 +84,8 @@ int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *
 	return SKV_OK;
 }
 
-int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys)
+int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
+		       struct kvcm_keys *keys)
 {
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
@@ -92,7 +99,8 @@ int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mas
 	return SKV_OK;
 }
 
-int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more, bool tokens)
+int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more,
+		      bool tokens)
 {
 	const char *field = tokens ? "token_ids" : "block_keys";
 	const struct skv_instance_spec *spec;
@@ -102,14 +110,16 @@ int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, 
 		return SKV_OK;
 	rc = kvcm_take_instance(k, instance, &spec);
 	if (rc == SKV_OK && (uint64_t)n * (spec->n_specs + more) > KVCM_MAX_PLACES)
-		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field, "%s: %u blocks of %u specs, %u at most in an answer", field, n,
+		return skv_fail(&k->c->err, SKV_E_TOO_LARGE, field,
+				"%s: %u blocks of %u specs, %u at most in an answer", field, n,
 				spec->n_specs, KVCM_MAX_PLACES / (spec->n_specs + more));
 	return rc;
 }
 
-/* ---- states ------------------------------------------------------------------------------------ */
+/* ---- states ---------------------------------------------------------------------------------- */
 
-static bool room_for_states(struct kvcm_request *k, const struct skv_states_req *req, struct skv_states_res *all)
+static bool room_for_states(struct kvcm_request *k, const struct skv_states_req *req,
+			    struct skv_states_res *all)
 {
 	const size_t n = (size_t)req->n_keys * all->n_specs;
 	struct skv_arena *a = &k->c->arena;
@@ -125,11 +135,15 @@ static bool room_for_states(struct kvcm_request *k, const struct skv_states_req 
 }
 
 /* Its files get numbers behind those that are there. */
-static bool append_states(struct kvcm_request *k, struct skv_states_res *all, const struct skv_states_res *part)
+static bool append_states(struct kvcm_request *k, struct skv_states_res *all,
+			  const struct skv_states_res *part)
 {
-	const size_t at = (size_t)all->n_keys * all->n_specs, n = (size_t)part->n_keys * all->n_specs;
-	struct skv_file_ref *files = skv_arena_alloc(&k->c->arena, (all->files.n + part->files.n + 1u) * sizeof *files);
+	const size_t at = (size_t)all->n_keys * all->n_specs,
+		     n = (size_t)part->n_keys * all->n_specs;
+	struct skv_file_ref *files =
+		skv_arena_alloc(&k->c->arena, (all->files.n + part->files.n + 1u) * sizeof *files);
 
+	assert(part->n_specs == all->n_specs);
 	if (!files)
 		return false;
 	if (all->files.n)
@@ -140,7 +154,8 @@ static bool append_states(struct kvcm_request *k, struct skv_states_res *all, co
 	memcpy(all->loc + at, part->loc, n * sizeof *all->loc);
 	for (size_t i = 0; i < n; i++)
 		all->loc[at + i].file += all->files.n;
-	memcpy(all->created_ms + all->n_keys, part->created_ms, part->n_keys * sizeof *all->created_ms);
+	memcpy(all->created_ms + all->n_keys, part->created_ms,
+	       part->n_keys * sizeof *all->created_ms);
 	if (part->parent)
 		memcpy(all->parent + all->n_keys, part->parent, part->n_keys * sizeof *all->parent);
 	all->files = (struct skv_files){ files, all->files.n + part->files.n };
@@ -148,7 +163,8 @@ static bool append_states(struct kvcm_request *k, struct skv_states_res *all, co
 	return true;
 }
 
-int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req, struct skv_states_res *res)
+int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req,
+		struct skv_states_res *res)
 {
 	struct skv_states_req part_req = *req;
 	struct skv_states_res part;
@@ -166,14 +182,15 @@ int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req, struct
 		}
 		assert(rc != SKV_OK || part.n_keys == part_req.n_keys);
 		if (rc == SKV_OK && part.n_specs != res->n_specs)
-			rc = skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "the instance was registered again meanwhile");
+			rc = skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
+				      "the instance was registered again meanwhile");
 		if (rc == SKV_OK && !append_states(k, res, &part))
 			rc = kvcm_nomem(k);
 	}
 	return rc;
 }
 
-/* ---- locations --------------------------------------------------------------------------------- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
 const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files)
 {
@@ -187,5 +204,6 @@ const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *fi
 void kvcm_splice(struct kvcm_request *k, unsigned at, struct kvcm_locations *l)
 {
 	assert(at < sizeof k->splice / sizeof k->splice[0] && l->field != 0);
-	k->splice[at] = (struct skv_proto_splice){ l->field, kvcm_locations_json, kvcm_locations_binary, l, NULL };
+	k->splice[at] = (struct skv_proto_splice){ l->field, kvcm_locations_json,
+						   kvcm_locations_binary, l, NULL };
 }

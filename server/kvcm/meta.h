@@ -1,5 +1,6 @@
 /*
- * meta.h - what the meta operations share: keys of a request, what is known of its instance, locations of answers.
+ * meta.h - helpers of the meta operations: a request's keys, its instance's settings, an answer's
+ * locations.
  */
 #ifndef KVCM_META_H
 #define KVCM_META_H
@@ -8,7 +9,7 @@
 
 #include "op_list.h"
 
-/* ---- meta.c ------------------------------------------------------------------------------------ */
+/* ---- meta.c ---------------------------------------------------------------------------------- */
 
 /* The keys that a request means. */
 struct kvcm_keys {
@@ -22,33 +23,45 @@ struct kvcm_keys {
 /* Specs of blocks in one answer: as many as those of the largest portion. */
 #define KVCM_MAX_PLACES (SKV_MAX_KEYS * SKV_MAX_SPECS)
 
-/* block_keys, or without them those of token_ids in blocks of the instance, `max` at most. SKV_E_INVALID as kvcm_missing
- * when both are empty. */
-int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *block_keys, size_t n_block_keys,
-		   const int64_t *token_ids, size_t n_token_ids, uint32_t max, struct kvcm_keys *out);
+/* block_keys, or without them those of token_ids in blocks of the instance, `max` at most.
+ * SKV_E_INVALID as kvcm_missing when both are empty. */
+int kvcm_take_keys(struct kvcm_request *k, const char *instance, const int64_t *block_keys,
+		   size_t n_block_keys, const int64_t *token_ids, size_t n_token_ids, uint32_t max,
+		   struct kvcm_keys *out);
+
 /* How many of `left` keys the next portion has. */
-static inline uint32_t kvcm_portion(uint32_t left) { return left < SKV_MAX_KEYS ? left : SKV_MAX_KEYS; }
+static inline uint32_t kvcm_portion(uint32_t left)
+{
+	return left < SKV_MAX_KEYS ? left : SKV_MAX_KEYS;
+}
+
 /* Those that the mask leaves, in their order. */
-int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys);
-/* Is there room in an answer for so many blocks, each with all its specs and `more` beside them? Not asked of what one
- * portion holds. SKV_E_TOO_LARGE, naming what was sent: keys, or `tokens`. */
-int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more, bool tokens);
+int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
+		       struct kvcm_keys *keys);
+/* Is there room in an answer for so many blocks, each with all its specs and `more` beside them?
+ * Not asked of what one portion holds. SKV_E_TOO_LARGE, naming what was sent: keys, or `tokens`. */
+int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more,
+		      bool tokens);
 /* skv_core_states, portion by portion. */
-int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req, struct skv_states_res *res);
+int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req,
+		struct skv_states_res *res);
 /* The instance of the request; *out lives in the call's arena. SKV_E_NOT_FOUND. */
-int kvcm_take_instance(struct kvcm_request *k, const char *instance, const struct skv_instance_spec **out);
+int kvcm_take_instance(struct kvcm_request *k, const char *instance,
+		       const struct skv_instance_spec **out);
 /* As it was registered. SKV_E_NOT_FOUND, SKV_E_NOMEM. */
-int kvcm_take_info(struct kvcm_request *k, const char *instance, const KvcmMeta__InstanceInfo **out);
+int kvcm_take_info(struct kvcm_request *k, const char *instance,
+		   const KvcmMeta__InstanceInfo **out);
 
 /* Places of an answer's files as clients see them, for kvcm_locations.roots. NULL: no memory. */
 const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files);
 /* Lets the answer's field be written from `l`, which stays as it is until then. */
 void kvcm_splice(struct kvcm_request *k, unsigned at, struct kvcm_locations *l);
 
-/* ---- ask.c: lookups in portions ---------------------------------------------------------------- */
+/* ---- ask.c: lookups in portions -------------------------------------------------------------- */
 
 struct kvcm_ask {
-	struct skv_lookup_req req; /* the caller's: how, PREFIX or BATCH for more keys than SKV_MAX_KEYS */
+	struct skv_lookup_req req; /* the caller's: how, PREFIX or BATCH for more
+				      keys than SKV_MAX_KEYS */
 	struct skv_lookup_res res; /* of all portions, once they are joined */
 	struct kvcm_request *k;
 	struct kvcm_keys keys;
@@ -64,40 +77,46 @@ int kvcm_ask(struct kvcm_request *k, const struct kvcm_keys *keys, struct kvcm_a
 int kvcm_ask_join(struct kvcm_ask *ask);
 /* Then: what was asked for were keys from `at` on of `n`; all others are misses. */
 int kvcm_ask_place(struct kvcm_ask *ask, uint32_t at, uint32_t n);
-/* Nothing is leased or used by these. Adds what a lookup of the keys would match; `how`: PREFIX, BATCH, or any one portion. */
-int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, int64_t *sum);
+/* Nothing is leased or used by these. Adds what a lookup of the keys would match; `how`: PREFIX,
+ * BATCH, or any one portion. */
+int kvcm_lengths(struct kvcm_request *k, const struct kvcm_keys *keys,
+		 const struct skv_lookup_req *how, int64_t *sum);
 /* A portion with the last window, if there is any; `how`: WINDOW, of half a portion at most. */
-int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *begin,
-		     uint32_t *n);
+int kvcm_find_window(struct kvcm_request *k, const struct kvcm_keys *keys,
+		     const struct skv_lookup_req *how, uint32_t *begin, uint32_t *n);
 /* What HYBRID finds; `how` says of which specs. */
-int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys, const struct skv_lookup_req *how, uint32_t *out);
+int kvcm_find_states(struct kvcm_request *k, const struct kvcm_keys *keys,
+		     const struct skv_lookup_req *how, uint32_t *out);
 
-/* ---- columns.c: specs as bits ------------------------------------------------------------------ */
+/* ---- columns.c: specs as bits ---------------------------------------------------------------- */
 
 /* Bits of the specs of a group, in order of registration. */
-uint32_t kvcm_group_columns(const KvcmMeta__InstanceInfo *info, const KvcmMeta__LocationSpecGroup *group);
-/* Bits of the groups whose names begin with "full" or "FULL", and of all others. False unless there is one of
- * each kind. */
+uint32_t kvcm_group_columns(const KvcmMeta__InstanceInfo *info,
+			    const KvcmMeta__LocationSpecGroup *group);
+/* Bits of the groups whose names begin with "full" or "FULL", and of all others. False unless
+ * there is one of each kind. */
 bool kvcm_hybrid_columns(const KvcmMeta__InstanceInfo *info, uint32_t *full, uint32_t *state);
 
-/* ---- lease.c ----------------------------------------------------------------------------------- */
+/* ---- lease.c --------------------------------------------------------------------------------- */
 
-/* How long what is found must stay where it is: what the instance's group promises, a second at least. Remembered
- * for a second or two. */
+/* How long what is found must stay where it is: what the instance's group promises, a second at
+ * least. Remembered for a second or two. */
 uint32_t kvcm_lease_ms(struct kvcm_request *k, const char *instance);
-/* Does the instance hold nothing but sliding windows, of which each block goes by its own use? Remembered as long. */
+/* Does the instance hold nothing but sliding windows, of which each block goes by its own
+ * use? Remembered as long. */
 bool kvcm_has_windows(struct kvcm_request *k, const char *instance);
 
-/* ---- empty.c: sessions in which there is nothing to write -------------------------------------- */
+/* ---- empty.c: sessions in which there is nothing to write ------------------------------------ */
 
 enum kvcm_empty { KVCM_EMPTY_NONE, KVCM_EMPTY_OPEN, KVCM_EMPTY_OVER };
 
 /* An id that tells by itself whose it is and when it ends: nothing is remembered of it. */
-void kvcm_empty_make(struct kvcm_request *k, const char *instance, char out[SKV_SESSION_ID_HEX + 1]);
+void kvcm_empty_make(struct kvcm_request *k, const char *instance,
+		     char out[SKV_SESSION_ID_HEX + 1]);
 /* Is it one of the instance's? Not NONE: open still, or over. */
 enum kvcm_empty kvcm_empty_check(struct kvcm_request *k, const char *instance, const char *id);
 
-/* ---- sessions.c: sessions of more blocks than the core takes at once ---------------------------- */
+/* ---- sessions.c: sessions of more blocks than the core takes at once ------------------------- */
 
 /* One of the core's. */
 struct kvcm_session {
@@ -109,9 +128,11 @@ char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, u
 /* How many there are in such an id; 0: it is that of one, or none at all. */
 uint32_t kvcm_sessions_read(const char *id, struct kvcm_session v[KVCM_MAX_PORTIONS]);
 
-/* ---- the operations ---------------------------------------------------------------------------- */
+/* ---- the operations -------------------------------------------------------------------------- */
 
-/* Registers, or finds the same there. *storage_configs (NULL: not wanted) becomes the answer's text. */
-int kvcm_register(struct kvcm_request *k, const KvcmMeta__RegisterInstanceRequest *req, char **storage_configs);
+/* Registers, or finds the same there. *storage_configs (NULL: not wanted)
+ * becomes the answer's text. */
+int kvcm_register(struct kvcm_request *k, const KvcmMeta__RegisterInstanceRequest *req,
+		  char **storage_configs);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * meta_backend.c - getCacheLocationsByBackend.
  *
- * A block has one place here, so of several selectors the one of its storage's type chooses it. Selectors for
- * storages that only report (event reports) are understood and find nothing. No state.
+ * A block has one place here, so of several selectors the one of its storage's type
+ * chooses it. Selectors for storages that only report (event reports) are understood
+ * and find nothing. No state.
  */
 #include "meta.h"
 
@@ -13,12 +14,13 @@ struct by_backend {
 	struct kvcm_ask ask;
 	struct kvcm_locations locations;
 	struct kvcm_mask mask;
-	uint64_t types; /* bit for each StorageType asked for */
+	uint64_t types; /* one bit for each requested StorageType */
 };
 
 static bool is_type(int type)
 {
-	return type > KVCM_META__STORAGE_TYPE__ST_UNSPECIFIED && type <= KVCM_META__STORAGE_TYPE__ST_TAIRMEMPOOL_SSD;
+	return type > KVCM_META__STORAGE_TYPE__ST_UNSPECIFIED &&
+	       type <= KVCM_META__STORAGE_TYPE__ST_TAIRMEMPOOL_SSD;
 }
 
 static bool is_strategy(int strategy, int type)
@@ -34,7 +36,8 @@ static bool is_strategy(int strategy, int type)
 	}
 }
 
-static int take_selectors(struct kvcm_request *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req,
+static int take_selectors(struct kvcm_request *k,
+			  const KvcmMeta__GetCacheLocationsByBackendRequest *req,
 			  struct by_backend *own)
 {
 	for (size_t i = 0; i < req->n_backend_selectors; i++) {
@@ -49,7 +52,8 @@ static int take_selectors(struct kvcm_request *k, const KvcmMeta__GetCacheLocati
 	return own->types ? SKV_OK : kvcm_missing(k, "backend_selectors");
 }
 
-static int check_names(struct kvcm_request *k, const KvcmMeta__GetCacheLocationsByBackendRequest *req, uint32_t n_keys)
+static int check_names(struct kvcm_request *k,
+		       const KvcmMeta__GetCacheLocationsByBackendRequest *req, uint32_t n_keys)
 {
 	if (req->n_location_spec_names > 0 && req->n_location_spec_names != n_keys)
 		return kvcm_missing(k, "location_spec_names");
@@ -68,8 +72,8 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_request *k)
 
 	if (!own)
 		return kvcm_nomem(k);
-	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    KVCM_MAX_KEYS, &keys);
+	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
+			    req->n_token_ids, KVCM_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
 		rc = kvcm_check_places(k, req->instance_id, keys.n, 0, req->n_block_keys == 0);
 	if (rc == SKV_OK && req->query_type != KVCM_META__QUERY_TYPE__QT_BATCH_GET)
@@ -97,9 +101,9 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_request *k)
 	return kvcm_ask(k, &keys, &own->ask);
 }
 
-/* Specs of row i that were asked for. */
-static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest *req, const struct by_backend *own,
-			      uint32_t i)
+/* The requested specs of row i. */
+static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest *req,
+			      const struct by_backend *own, uint32_t i)
 {
 	const struct skv_lookup_res *res = &own->ask.res;
 	uint32_t asked = 0;
@@ -110,7 +114,8 @@ static uint32_t asked_columns(const KvcmMeta__GetCacheLocationsByBackendRequest 
 
 		if (loc->length == 0 ||
 		    !(own->types >> kvcm_storage_type(res->files.v[loc->file].type) & 1) ||
-		    (req->n_location_spec_names > 0 && strcmp(res->specs[s], req->location_spec_names[i]) != 0))
+		    (req->n_location_spec_names > 0 &&
+		     strcmp(res->specs[s], req->location_spec_names[i]) != 0))
 			continue;
 		asked |= (uint32_t)1 << s;
 	}

@@ -1,5 +1,5 @@
 /*
- * meta_cache.c - getCacheMeta: where blocks are and in which state.
+ * meta_cache.c - getCacheMeta: locations and states of blocks.
  *
  * Nothing is leased or used by it. No state.
  */
@@ -24,11 +24,11 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_request *k)
 
 	if (!own)
 		return kvcm_nomem(k);
-	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    KVCM_MAX_KEYS, &keys);
+	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
+			    req->n_token_ids, KVCM_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys);
-	if (rc == SKV_OK) /* each is told twice, and in a text */
+	if (rc == SKV_OK) /* each is written twice, and in a text */
 		rc = kvcm_check_places(k, req->instance_id, keys.n, 3, req->n_block_keys == 0);
 	if (rc != SKV_OK)
 		return rc;
@@ -41,7 +41,8 @@ int kvcm_run_meta_getCacheMeta(struct kvcm_request *k)
 	return kvcm_states(k, &own->req, &own->res);
 }
 
-/* A block is what the best of its specs is; specs in other states are left out of its location. */
+/* A block has the state of the best of its specs; specs in other states are left out of its
+ * location. */
 static enum kvcm_status settle(struct skv_states_res *res, uint32_t row)
 {
 	static const struct {

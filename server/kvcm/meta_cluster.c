@@ -1,5 +1,5 @@
 /*
- * meta_cluster.c - getClusterInfo: who leads and where it is. Any node answers.
+ * meta_cluster.c - getClusterInfo: the leader and its endpoint. Any node answers.
  *
  * No state.
  */

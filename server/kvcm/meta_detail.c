@@ -1,8 +1,8 @@
 /*
- * meta_detail.c - getCacheMetaDetail: all that is known of keys, for diagnosis.
+ * meta_detail.c - getCacheMetaDetail: everything known about keys, for diagnosis.
  *
- * A block's specs in one state are one location. Nothing is leased or used by it, so what it names may be another block's
- * a moment later. No state.
+ * A block's specs in one state are one location. Nothing is leased or used by it, so what it names
+ * may be another block's a moment later. No state.
  */
 #include "meta.h"
 
@@ -16,7 +16,8 @@ struct detail {
 };
 
 /* As kvcm_take_unmasked, and tells which they were. */
-static int take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask, struct kvcm_keys *keys, uint32_t **index)
+static int take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
+			 struct kvcm_keys *keys, uint32_t **index)
 {
 	struct kvcm_mask mask = kvcm_mask_of(block_mask);
 	uint32_t n = 0;
@@ -29,6 +30,7 @@ static int take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_m
 	for (uint32_t i = 0; i < keys->n; i++) {
 		if (kvcm_mask_skips(&mask, i))
 			continue;
+		assert(n <= i); /* taken keys move to the front */
 		(*index)[n] = i;
 		keys->v[n++] = keys->v[i];
 	}
@@ -45,10 +47,11 @@ int kvcm_run_meta_getCacheMetaDetail(struct kvcm_request *k)
 
 	if (!own)
 		return kvcm_nomem(k);
-	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    KVCM_MAX_KEYS, &keys);
+	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
+			    req->n_token_ids, KVCM_MAX_KEYS, &keys);
 	if (rc == SKV_OK)
-		rc = take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys, &own->index);
+		rc = take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &keys,
+				   &own->index);
 	if (rc == SKV_OK) /* each is a message of its own */
 		rc = kvcm_check_places(k, req->instance_id, keys.n, 3, req->n_block_keys == 0);
 	if (rc != SKV_OK)
@@ -63,12 +66,13 @@ int kvcm_run_meta_getCacheMetaDetail(struct kvcm_request *k)
 	return kvcm_states(k, &own->req, &own->res);
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
-static bool add_spec(struct kvcm_request *k, const struct skv_states_res *res, uint32_t spec, const struct skv_location *loc,
-		     KvcmMeta__CacheLocationDetail *out)
+static bool add_spec(struct kvcm_request *k, const struct skv_states_res *res, uint32_t spec,
+		     const struct skv_location *loc, KvcmMeta__CacheLocationDetail *out)
 {
-	KvcmMeta__LocationSpec *s = skv_proto_make(&kvcm_meta__location_spec__descriptor, &k->c->arena);
+	KvcmMeta__LocationSpec *s =
+		skv_proto_make(&kvcm_meta__location_spec__descriptor, &k->c->arena);
 	const struct skv_file_ref *file = &res->files.v[loc->file];
 	char id[KVCM_LOCATION_ID];
 	struct skv_buf uri;
@@ -79,7 +83,8 @@ static bool add_spec(struct kvcm_request *k, const struct skv_states_res *res, u
 	skv_buf_init(&uri);
 	kvcm_uri(file, file->client_root ? file->client_root : "", loc, &uri);
 	s->name = (char *)res->specs[spec];
-	s->uri = uri.failed ? NULL : skv_arena_strndup(&k->c->arena, (const char *)uri.data, uri.len);
+	s->uri = uri.failed ? NULL
+			    : skv_arena_strndup(&k->c->arena, (const char *)uri.data, uri.len);
 	skv_buf_destroy(&uri);
 	if (out->n_location_specs == 0) {
 		kvcm_location_id(loc->generation, id);
@@ -91,8 +96,9 @@ static bool add_spec(struct kvcm_request *k, const struct skv_states_res *res, u
 }
 
 /* The row's specs in one state; none: NULL is put nowhere. */
-static bool add_location(struct kvcm_request *k, const struct skv_states_res *res, uint32_t row, uint8_t state,
-			 KvcmMeta__CacheLocationStatus status, KvcmMeta__CacheMetaDetailItem *item)
+static bool add_location(struct kvcm_request *k, const struct skv_states_res *res, uint32_t row,
+			 uint8_t state, KvcmMeta__CacheLocationStatus status,
+			 KvcmMeta__CacheMetaDetailItem *item)
 {
 	const uint8_t *states = res->state + (size_t)row * res->n_specs;
 	KvcmMeta__CacheLocationDetail *at = NULL;
@@ -101,9 +107,11 @@ static bool add_location(struct kvcm_request *k, const struct skv_states_res *re
 		if (states[s] != state)
 			continue;
 		if (!at) {
-			at = skv_proto_make(&kvcm_meta__cache_location_detail__descriptor, &k->c->arena);
+			at = skv_proto_make(&kvcm_meta__cache_location_detail__descriptor,
+					    &k->c->arena);
 			if (at)
-				at->location_specs = skv_arena_calloc(&k->c->arena, res->n_specs, sizeof(void *));
+				at->location_specs = skv_arena_calloc(&k->c->arena, res->n_specs,
+								      sizeof(void *));
 			if (!at || !at->location_specs)
 				return false;
 		}
@@ -120,10 +128,11 @@ static bool add_location(struct kvcm_request *k, const struct skv_states_res *re
 	return true;
 }
 
-static bool add_prev(struct kvcm_request *k, const struct skv_key *prev, KvcmMeta__CacheMetaDetailItem *item)
+static bool add_prev(struct kvcm_request *k, const struct skv_key *prev,
+		     KvcmMeta__CacheMetaDetailItem *item)
 {
-	KvcmMeta__CacheMetaDetailItem__PropertiesEntry *p =
-		skv_proto_make(&kvcm_meta__cache_meta_detail_item__properties_entry__descriptor, &k->c->arena);
+	KvcmMeta__CacheMetaDetailItem__PropertiesEntry *p = skv_proto_make(
+		&kvcm_meta__cache_meta_detail_item__properties_entry__descriptor, &k->c->arena);
 
 	item->properties = skv_arena_calloc(&k->c->arena, 1, sizeof *item->properties);
 	if (!p || !item->properties)
@@ -135,7 +144,8 @@ static bool add_prev(struct kvcm_request *k, const struct skv_key *prev, KvcmMet
 	return true;
 }
 
-static bool fill_item(struct kvcm_request *k, const struct detail *own, uint32_t row, KvcmMeta__CacheMetaDetailItem *item)
+static bool fill_item(struct kvcm_request *k, const struct detail *own, uint32_t row,
+		      KvcmMeta__CacheMetaDetailItem *item)
 {
 	const struct skv_states_res *res = &own->res;
 
@@ -148,12 +158,16 @@ static bool fill_item(struct kvcm_request *k, const struct detail *own, uint32_t
 	item->status->code = KVCM_META__ERROR_CODE__OK;
 	if (res->parent[row] && !add_prev(k, res->parent[row], item))
 		return false;
-	if (!add_location(k, res, row, SKV_SLOT_COMMITTED, KVCM_META__CACHE_LOCATION_STATUS__CLS_SERVING, item) ||
-	    !add_location(k, res, row, SKV_SLOT_WRITING, KVCM_META__CACHE_LOCATION_STATUS__CLS_WRITING, item) ||
-	    !add_location(k, res, row, SKV_SLOT_REMOVING, KVCM_META__CACHE_LOCATION_STATUS__CLS_DELETING, item))
+	if (!add_location(k, res, row, SKV_SLOT_COMMITTED,
+			  KVCM_META__CACHE_LOCATION_STATUS__CLS_SERVING, item) ||
+	    !add_location(k, res, row, SKV_SLOT_WRITING,
+			  KVCM_META__CACHE_LOCATION_STATUS__CLS_WRITING, item) ||
+	    !add_location(k, res, row, SKV_SLOT_REMOVING,
+			  KVCM_META__CACHE_LOCATION_STATUS__CLS_DELETING, item))
 		return false;
 	if (item->n_locations == 0) {
-		item->locations[0] = skv_proto_make(&kvcm_meta__cache_location_detail__descriptor, &k->c->arena);
+		item->locations[0] =
+			skv_proto_make(&kvcm_meta__cache_location_detail__descriptor, &k->c->arena);
 		item->n_locations = item->locations[0] != NULL;
 	}
 	return item->n_locations > 0;
@@ -169,8 +183,8 @@ int kvcm_write_cache_meta_detail(struct kvcm_request *k)
 	if (!out->items)
 		return kvcm_nomem(k);
 	for (uint32_t i = 0; i < own->req.n_keys; i++) {
-		KvcmMeta__CacheMetaDetailItem *item =
-			skv_proto_make(&kvcm_meta__cache_meta_detail_item__descriptor, &k->c->arena);
+		KvcmMeta__CacheMetaDetailItem *item = skv_proto_make(
+			&kvcm_meta__cache_meta_detail_item__descriptor, &k->c->arena);
 
 		if (!item || !fill_item(k, own, i, item))
 			return kvcm_nomem(k);

@@ -1,9 +1,10 @@
 /*
  * meta_finish.c - finishWriteCache.
  *
- * A session belongs to its instance, may be finished twice in the same way, and a mask that does not fit leaves it open:
- * the peer's does neither. Another finish of a session that is over fails, as the peer's does, and so does one that names
- * blocks as written which were removed meanwhile; the others of it are committed. No state.
+ * A session belongs to its instance, may be finished twice in the same way, and a mask that does
+ * not fit leaves it open: the peer's does neither. Another finish of a session that is over fails,
+ * as the peer's does, and so does one that names blocks as written which were removed meanwhile;
+ * the others of it are committed. No state.
  */
 #include "meta.h"
 
@@ -14,10 +15,11 @@ struct finish {
 	struct skv_finish_req req; /* as the client sent it */
 	struct skv_finish_res res;
 	uint32_t committed;
-	/* One that is several (sessions.c); n_parts 0: it is not. Each is finished, whatever became of those before. */
+	/* One that is several (sessions.c); n_parts 0: it is not. Each is finished,
+	 * whatever became of those before. */
 	struct kvcm_session part[KVCM_MAX_PORTIONS];
 	uint32_t n_parts, next;
-	uint32_t at; /* blocks of those that were asked for */
+	uint32_t at; /* offset in the blocks of the request */
 	struct skv_finish_req part_req;
 	struct skv_error err; /* of the first that failed, and */
 	int status;           /* its status */
@@ -25,7 +27,8 @@ struct finish {
 };
 
 /* A session in which there was nothing to write. */
-static int finish_empty(struct kvcm_request *k, enum kvcm_empty state, const struct skv_finish_req *req)
+static int finish_empty(struct kvcm_request *k, enum kvcm_empty state,
+			const struct skv_finish_req *req)
 {
 	const struct skv_instance_spec *spec;
 	int rc = kvcm_take_instance(k, req->instance, &spec);
@@ -33,14 +36,15 @@ static int finish_empty(struct kvcm_request *k, enum kvcm_empty state, const str
 	if (rc != SKV_OK)
 		return rc;
 	if (state == KVCM_EMPTY_OVER)
-		return skv_fail(&k->c->err, SKV_E_SESSION_EXPIRED, NULL, "the session's deadline has passed");
+		return skv_fail(&k->c->err, SKV_E_SESSION_EXPIRED, NULL,
+				"the session's deadline has passed");
 	if (req->mask_count > 0)
 		return skv_fail(&k->c->err, SKV_E_INVALID, "success_blocks",
 				"success_blocks: the session has no blocks to write");
 	return SKV_OK;
 }
 
-/* ---- a session that is several ------------------------------------------------------------------- */
+/* ---- a session that is several --------------------------------------------------------------- */
 
 static int check_mask(struct kvcm_request *k, const struct finish *own)
 {
@@ -51,8 +55,9 @@ static int check_mask(struct kvcm_request *k, const struct finish *own)
 		n += own->part[i].n_blocks;
 	if (req->mask_kind == SKV_MASK_BITS ? req->mask_count == n : req->mask_count <= n)
 		return SKV_OK;
-	return skv_fail(&k->c->err, SKV_E_INVALID, "success_blocks", "success_blocks: %u told, the session writes %u blocks",
-			req->mask_count, n);
+	return skv_fail(&k->c->err, SKV_E_INVALID, "success_blocks",
+			"success_blocks: %u told, the session writes %u blocks", req->mask_count,
+			n);
 }
 
 /* The part of the mask that is about the next one. */
@@ -65,7 +70,8 @@ static void take_part(struct finish *own)
 	assert(req->mask_kind != SKV_MASK_BITS || part->n_blocks <= left);
 	own->part_req = *req;
 	own->part_req.session = part->id;
-	own->part_req.mask_count = req->mask_kind == SKV_MASK_BITS || left > part->n_blocks ? part->n_blocks : left;
+	own->part_req.mask_count =
+		req->mask_kind == SKV_MASK_BITS || left > part->n_blocks ? part->n_blocks : left;
 	own->part_req.mask = req->mask_kind == SKV_MASK_BITS ? req->mask + own->at : NULL;
 	own->at += part->n_blocks;
 }
@@ -90,7 +96,8 @@ static int finish_on(struct kvcm_request *k)
 		int rc;
 
 		take_part(own);
-		rc = skv_core_finish(kvcm_core(k), &own->part_req, &own->res, &k->c->arena, &k->c->err, &own->done);
+		rc = skv_core_finish(kvcm_core(k), &own->part_req, &own->res, &k->c->arena,
+				     &k->c->err, &own->done);
 		if (rc == SKV_PENDING)
 			return rc;
 		note_part(k, own, rc);
@@ -110,7 +117,7 @@ static void part_finished(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
-/* ---- the operation ------------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------- */
 
 int kvcm_run_meta_finishWriteCache(struct kvcm_request *k)
 {
@@ -146,8 +153,10 @@ int kvcm_run_meta_finishWriteCache(struct kvcm_request *k)
 		return rc == SKV_OK ? finish_on(k) : rc;
 	}
 	if (!skv_key_from_hex(req->write_session_id, strlen(req->write_session_id), &ignored))
-		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, "write_session_id", "no such session, or it is over");
-	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &k->c->done);
+		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, "write_session_id",
+				"no such session, or it is over");
+	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
+			       &k->c->done);
 }
 
 static uint32_t told(const struct skv_finish_req *req)
@@ -162,10 +171,12 @@ static uint32_t told(const struct skv_finish_req *req)
 int kvcm_write_finish(struct kvcm_request *k)
 {
 	const struct finish *own = k->own;
-	uint32_t n = told(&own->req), committed = own->n_parts ? own->committed : own->res.committed;
+	uint32_t n = told(&own->req),
+		 committed = own->n_parts ? own->committed : own->res.committed;
 
 	if (committed >= n)
 		return SKV_OK;
-	return skv_fail(&k->c->err, SKV_E_SESSION_ENDED, NULL, "%u of the blocks were removed while they were being written",
+	return skv_fail(&k->c->err, SKV_E_SESSION_ENDED, NULL,
+			"%u of the blocks were removed while they were being written",
 			n - committed);
 }

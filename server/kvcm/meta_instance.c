@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* ---- registerInstance -------------------------------------------------------------------------- */
+/* ---- registerInstance ------------------------------------------------------------------------ */
 
 static const char *missing_field(const KvcmMeta__RegisterInstanceRequest *m)
 {
@@ -45,19 +45,25 @@ static int compare(struct kvcm_request *k, const struct skv_instance_spec *asked
 	if (!fields)
 		return kvcm_nomem(k);
 	if (*fields)
-		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL, "instance %s is registered with other data: %s",
-				asked->id, fields);
+		return skv_fail(&k->c->err, SKV_E_CONFLICT, NULL,
+				"instance %s is registered with other data: %s", asked->id, fields);
 	return SKV_OK;
 }
 
 static int put(struct kvcm_request *k, const struct skv_instance_spec *spec)
 {
-	int rc = skv_core_instance_create(kvcm_core(k), spec, &k->c->err);
+	int rc = skv_tenant_use(k->c, SKV_OWNED_GROUP, spec->group);
 
+	if (rc == SKV_OK)
+		rc = skv_tenant_begin_instance(k->c, spec->id, false);
+	if (rc == SKV_OK)
+		rc = skv_core_instance_create(kvcm_core(k), spec, &k->c->err);
+	skv_tenant_end_instance(k->c);
 	if (rc == SKV_E_CONFLICT)
 		return compare(k, spec); /* somebody was faster */
 	if (rc == SKV_E_NOT_FOUND)
-		return skv_fail(&k->c->err, rc, "instance_group", "there is no instance group %s", spec->group);
+		return skv_fail(&k->c->err, rc, "instance_group", "there is no instance group %s",
+				spec->group);
 	return rc;
 }
 
@@ -71,7 +77,8 @@ static int tell_storages(struct kvcm_request *k, const char *group, char **out)
 	int rc = skv_core_groups(kvcm_core(k), group, &k->c->arena, &v, &n, &k->c->err);
 
 	if (rc == SKV_OK)
-		rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &storages, &n_storages, &k->c->err);
+		rc = skv_core_storages(kvcm_core(k), NULL, &k->c->arena, &storages, &n_storages,
+				       &k->c->err);
 	if (rc != SKV_OK)
 		return rc;
 	assert(n == 1);
@@ -80,12 +87,14 @@ static int tell_storages(struct kvcm_request *k, const char *group, char **out)
 		return kvcm_nomem(k);
 	skv_buf_init(&text);
 	kvcm_storage_configs(m, storages, n_storages, &k->c->arena, &text);
-	*out = text.failed ? NULL : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
+	*out = text.failed ? NULL
+			   : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
 	skv_buf_destroy(&text);
 	return *out ? SKV_OK : kvcm_nomem(k);
 }
 
-int kvcm_register(struct kvcm_request *k, const KvcmMeta__RegisterInstanceRequest *req, char **storage_configs)
+int kvcm_register(struct kvcm_request *k, const KvcmMeta__RegisterInstanceRequest *req,
+		  char **storage_configs)
 {
 	const char *field = missing_field(req);
 	struct skv_instance_spec spec;
@@ -103,10 +112,11 @@ int kvcm_register(struct kvcm_request *k, const KvcmMeta__RegisterInstanceReques
 
 int kvcm_run_meta_registerInstance(struct kvcm_request *k)
 {
-	return kvcm_register(k, k->req, &((KvcmMeta__RegisterInstanceResponse *)k->res)->storage_configs);
+	return kvcm_register(k, k->req,
+			     &((KvcmMeta__RegisterInstanceResponse *)k->res)->storage_configs);
 }
 
-/* ---- getInstanceInfo --------------------------------------------------------------------------- */
+/* ---- getInstanceInfo ------------------------------------------------------------------------- */
 
 int kvcm_run_meta_getInstanceInfo(struct kvcm_request *k)
 {

@@ -1,8 +1,9 @@
 /*
  * meta_query.c - getCacheLocation, getCacheLocationLen.
  *
- * The peer's query types are modes of the core's lookup. A block is found if it has any spec, for a location of the
- * peer's need not have all; its answer then lacks the others. Long requests: ask.c. No state.
+ * The peer's query types are modes of the core's lookup. A block is found if it has any spec,
+ * for a location of the peer's need not have all; its answer then lacks the others. Long
+ * requests: ask.c. No state.
  */
 #include "meta.h"
 
@@ -19,7 +20,7 @@ struct question {
 
 struct query {
 	struct kvcm_ask ask;
-	uint32_t n;    /* keys of the request; of a window those of one portion are asked for, */
+	uint32_t n;    /* keys of the request; of a window, one portion is requested, */
 	uint32_t at;   /* from here on */
 	struct kvcm_locations locations;
 	char **names; /* specs to tell */
@@ -50,16 +51,19 @@ static int take_hybrid(struct kvcm_request *k, const struct question *q, struct 
 	if (rc != SKV_OK)
 		return rc;
 	if (!kvcm_hybrid_columns(info, &req->full_specs, &req->state_specs))
-		return skv_fail(&k->c->err, SKV_E_INVALID, "query_type",
-				"instance %s has no group of specs beside those whose name begins with full, or none "
-				"of these", q->instance);
+		return skv_fail(
+			&k->c->err, SKV_E_INVALID, "query_type",
+			"instance %s has no group of specs beside those whose name begins with "
+			"full, or none of these",
+			q->instance);
 	req->mode = SKV_LOOKUP_HYBRID;
 	req->partial = false;
 	req->drop = info->model_deployment && info->model_deployment->use_eagle_pop ? 1 : 0;
 	return SKV_OK;
 }
 
-static int take_request(struct kvcm_request *k, const struct question *q, struct skv_lookup_req *req)
+static int take_request(struct kvcm_request *k, const struct question *q,
+			struct skv_lookup_req *req)
 {
 	*req = (struct skv_lookup_req){
 		.tenant = k->c->caller.tenant,
@@ -94,7 +98,7 @@ static bool is_prefix(int type)
 	       type == KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH_WITH_MAMBA;
 }
 
-/* ---- long requests ----------------------------------------------------------------------------- */
+/* ---- long requests --------------------------------------------------------------------------- */
 
 /* A window is looked for in portions that overlap by it. */
 static int check_window(struct kvcm_request *k, const struct question *q)
@@ -103,11 +107,13 @@ static int check_window(struct kvcm_request *k, const struct question *q)
 
 	if (!window || q->keys.n <= SKV_MAX_KEYS || q->sw_size <= (int32_t)SKV_MAX_KEYS / 2)
 		return SKV_OK;
-	return skv_fail(&k->c->err, SKV_E_TOO_LARGE, "sw_size", "sw_size: %d, %u at most for more than %u blocks", q->sw_size,
+	return skv_fail(&k->c->err, SKV_E_TOO_LARGE, "sw_size",
+			"sw_size: %d, %u at most for more than %u blocks", q->sw_size,
 			SKV_MAX_KEYS / 2, SKV_MAX_KEYS);
 }
 
-/* Where it lies what a long request asks for, if that counts from its end: *keys are those to be asked for. */
+/* Finds the keys to look up for a long request that counts from its end: *keys is reduced to
+ * them. */
 static int narrow(struct kvcm_request *k, struct query *own, struct kvcm_keys *keys)
 {
 	struct skv_lookup_req *req = &own->ask.req;
@@ -142,7 +148,8 @@ static bool row_has(const struct skv_lookup_res *res, uint32_t row, uint32_t spe
 	return true;
 }
 
-/* The prefix as far as it ends with states: some may have gone, or the answer may be full before its end. */
+/* The prefix as far as it ends with states: some may have gone, or the answer
+ * may be full before its end. */
 static void keep_states(const struct query *own, struct skv_lookup_res *res)
 {
 	uint32_t n = 0;
@@ -154,7 +161,7 @@ static void keep_states(const struct query *own, struct skv_lookup_res *res)
 	res->matched = n;
 }
 
-/* ---- getCacheLocation -------------------------------------------------------------------------- */
+/* ---- getCacheLocation ------------------------------------------------------------------------ */
 
 int kvcm_run_meta_getCacheLocation(struct kvcm_request *k)
 {
@@ -167,8 +174,8 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_request *k)
 		return kvcm_nomem(k);
 	own->names = req->location_spec_names;
 	own->n_names = req->n_location_spec_names;
-	rc = kvcm_take_keys(k, q.instance, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    KVCM_MAX_KEYS, &q.keys);
+	rc = kvcm_take_keys(k, q.instance, req->block_keys, req->n_block_keys, req->token_ids,
+			    req->n_token_ids, KVCM_MAX_KEYS, &q.keys);
 	if (rc == SKV_OK)
 		rc = take_type(k, &q);
 	if (rc == SKV_OK && is_prefix(q.type))
@@ -185,7 +192,8 @@ int kvcm_run_meta_getCacheLocation(struct kvcm_request *k)
 		return rc;
 	own->ask.req.lease_ms = kvcm_lease_ms(k, q.instance);
 	own->ask.req.only_leased = true; /* the answer cannot say that what it names has no lease */
-	own->ask.req.slots_only = true;  /* it is read at its place, never asked for again in between */
+	/* clients read the location directly, without another lookup */
+	own->ask.req.slots_only = true;
 	return kvcm_ask(k, &q.keys, &own->ask);
 }
 
@@ -193,7 +201,8 @@ int kvcm_write_locations(struct kvcm_request *k)
 {
 	struct query *own = k->own;
 	struct skv_lookup_res *res = &own->ask.res;
-	bool leading = own->ask.req.mode == SKV_LOOKUP_PREFIX || own->ask.req.mode == SKV_LOOKUP_HYBRID;
+	bool leading =
+		own->ask.req.mode == SKV_LOOKUP_PREFIX || own->ask.req.mode == SKV_LOOKUP_HYBRID;
 	int rc = kvcm_ask_join(&own->ask);
 
 	if (rc == SKV_OK && own->n > res->n_keys && own->ask.req.mode == SKV_LOOKUP_WINDOW)
@@ -210,7 +219,8 @@ int kvcm_write_locations(struct kvcm_request *k)
 		.n_specs = res->n_specs,
 		.specs = res->specs,
 		.loc = res->loc,
-		.columns = kvcm_columns((const char *const *)own->names, own->n_names, res->specs, res->n_specs),
+		.columns = kvcm_columns((const char *const *)own->names, own->n_names, res->specs,
+					res->n_specs),
 		.n = leading ? res->matched : res->n_keys,
 		.hit = res->hit,
 		.status = KVCM_SERVING,
@@ -223,10 +233,11 @@ int kvcm_write_locations(struct kvcm_request *k)
 	return SKV_OK;
 }
 
-/* ---- getCacheLocationLen ----------------------------------------------------------------------- */
+/* ---- getCacheLocationLen --------------------------------------------------------------------- */
 
 /* As the query would find it. */
-static int take_length(struct kvcm_request *k, const struct kvcm_keys *keys, struct skv_lookup_req *req, int64_t *out)
+static int take_length(struct kvcm_request *k, const struct kvcm_keys *keys,
+		       struct skv_lookup_req *req, int64_t *out)
 {
 	struct kvcm_keys all = *keys;
 	uint32_t at, n = 0;
@@ -252,8 +263,8 @@ int kvcm_run_meta_getCacheLocationLen(struct kvcm_request *k)
 	struct question q = { req->instance_id, (int)req->query_type, req->sw_size, { 0 } };
 	KvcmMeta__GetCacheLocationLenResponse *res = k->res;
 	struct skv_lookup_req lookup;
-	int rc = kvcm_take_keys(k, q.instance, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-				KVCM_MAX_KEYS, &q.keys);
+	int rc = kvcm_take_keys(k, q.instance, req->block_keys, req->n_block_keys, req->token_ids,
+				req->n_token_ids, KVCM_MAX_KEYS, &q.keys);
 
 	if (rc == SKV_OK)
 		rc = take_type(k, &q);

@@ -1,8 +1,9 @@
 /*
  * meta_remove.c - removeCache, trimCache.
  *
- * What the mask of a removal leaves out stays, which the peer's own server has yet to learn. Both mean every location of a
- * block, those that are being written too: the writer's finish then fails for it. No state.
+ * What the mask of a removal leaves out stays, which the peer's own server has yet to learn.
+ * Both mean every location of a block, those that are being written too: the writer's finish
+ * then fails for it. No state.
  */
 #include "meta.h"
 
@@ -12,7 +13,7 @@ struct removal {
 	struct skv_delete_req req;
 	struct skv_delete_res res;
 	struct kvcm_keys keys;
-	uint32_t at; /* what is before it has been removed */
+	uint32_t at; /* the keys before it have been removed */
 	struct skv_done done;
 };
 
@@ -27,7 +28,8 @@ static int remove_on(struct kvcm_request *k)
 		r->req.keys = r->keys.v + r->at;
 		r->req.n_keys = kvcm_portion(r->keys.n - r->at);
 		r->at += r->req.n_keys;
-		rc = skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err, &r->done);
+		rc = skv_core_delete(kvcm_core(k), &r->req, &r->res, &k->c->arena, &k->c->err,
+				     &r->done);
 	}
 	return rc;
 }
@@ -42,7 +44,7 @@ static void removed(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
-/* Without keys the core is asked all the same: it knows the instance. */
+/* Even without keys the core is called: it checks the instance. */
 static int remove_first(struct kvcm_request *k)
 {
 	struct removal *r = k->own;
@@ -60,18 +62,19 @@ int kvcm_run_meta_removeCache(struct kvcm_request *k)
 
 	if (!r)
 		return kvcm_nomem(k);
-	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    KVCM_MAX_KEYS, &r->keys);
+	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
+			    req->n_token_ids, KVCM_MAX_KEYS, &r->keys);
 	if (rc == SKV_OK)
 		rc = kvcm_take_unmasked(k, (const ProtobufCMessage *)req->block_mask, &r->keys);
 	if (rc != SKV_OK)
 		return rc;
-	r->req = (struct skv_delete_req){ .tenant = k->c->caller.tenant, .instance = req->instance_id, .writing = true };
+	r->req = (struct skv_delete_req){ .tenant = k->c->caller.tenant,
+					  .instance = req->instance_id, .writing = true };
 	r->done = (struct skv_done){ removed, k };
 	return remove_first(k);
 }
 
-/* ---- trimCache --------------------------------------------------------------------------------- */
+/* ---- trimCache ------------------------------------------------------------------------------- */
 
 struct trim {
 	union {
@@ -84,14 +87,17 @@ struct trim {
 	} res;
 };
 
-/* All of it goes at once, its open sessions too. */
+/* The whole instance is removed together, its open sessions too. */
 static int remove_all(struct kvcm_request *k, struct trim *own, const char *instance)
 {
-	own->req.clear = (struct skv_clear_req){ .tenant = k->c->caller.tenant, .instance = instance };
-	return skv_core_clear(kvcm_core(k), &own->req.clear, &own->res.clear, &k->c->arena, &k->c->err, &k->c->done);
+	own->req.clear = (struct skv_clear_req){ .tenant = k->c->caller.tenant,
+						 .instance = instance };
+	return skv_core_clear(kvcm_core(k), &own->req.clear, &own->res.clear, &k->c->arena,
+			      &k->c->err, &k->c->done);
 }
 
-static int remove_span(struct kvcm_request *k, struct trim *own, const KvcmMeta__TrimCacheRequest *req)
+static int remove_span(struct kvcm_request *k, struct trim *own,
+		       const KvcmMeta__TrimCacheRequest *req)
 {
 	if (req->begin_timestamp < 0)
 		return kvcm_missing(k, "begin_timestamp");
@@ -103,7 +109,8 @@ static int remove_span(struct kvcm_request *k, struct trim *own, const KvcmMeta_
 		.from_ms = 1000u * (uint64_t)req->begin_timestamp,
 		.to_ms = 1000u * (uint64_t)req->end_timestamp + 999,
 	};
-	return skv_core_trim(kvcm_core(k), &own->req.trim, &own->res.trim, &k->c->arena, &k->c->err, &k->c->done);
+	return skv_core_trim(kvcm_core(k), &own->req.trim, &own->res.trim, &k->c->arena, &k->c->err,
+			     &k->c->done);
 }
 
 int kvcm_run_meta_trimCache(struct kvcm_request *k)
@@ -115,7 +122,8 @@ int kvcm_run_meta_trimCache(struct kvcm_request *k)
 		return kvcm_nomem(k);
 	switch (req->strategy) {
 	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_CACHE:
-	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_META: /* here there is no metadata without its cache */
+	case KVCM_META__TRIM_STRATEGY__TS_REMOVE_ALL_META:
+		/* here there is no metadata without its cache */
 		return remove_all(k, own, req->instance_id);
 	case KVCM_META__TRIM_STRATEGY__TS_TIMESTAMP:
 		return remove_span(k, own, req);

@@ -1,15 +1,16 @@
 /*
  * meta_start.c - startWriteCache, and startEvictWriteCache.
  *
- * The latter is asked by an engine that is about to evict blocks, so one replica of them is its own: two are wanted unless
- * it says otherwise, and that is the one that is kept here.
+ * The latter is asked by an engine that is about to evict blocks, so one replica of them is its
+ * own: two are wanted unless it says otherwise, and that is the one that is kept here.
  *
- * The core names one writer for each key and spec; whatever else is there, being written or being removed is
- * masked. A key that is repeated in one request is masked after the first, for the core takes each once.
+ * The core names one writer for each key and spec; whatever else is there, being written or
+ * being removed is masked. A key that is repeated in one request is masked after the first, for
+ * the core takes each once.
  *
- * Keys beyond those that the core takes at once are asked for in portions, each a session of the core's (sessions.c). What
- * a portion is refused for, and what is behind it, is masked when one before it has blocks to write: whoever wants it
- * written asks again. No state.
+ * Keys beyond those that the core takes at once are asked for in portions, each a session of the
+ * core's (sessions.c). What a portion is refused for, and what is behind it, is masked when one
+ * before it has blocks to write: whoever wants it written asks again. No state.
  */
 #include "meta.h"
 
@@ -20,7 +21,9 @@
 #include <skv/key_set.h>
 
 #define TIMEOUT_MAX_S 1800
-#define MAX_PLACES (KVCM_MAX_PLACES / 4) /* in one answer: too long a one would be refused when its sessions are open */
+#define MAX_PLACES         \
+	(KVCM_MAX_PLACES / \
+	 4) /* in one answer: too long a one would be refused when its sessions are open */
 
 /* A portion with blocks to write. */
 struct portion {
@@ -30,11 +33,11 @@ struct portion {
 
 struct start {
 	struct skv_start_req req;
-	struct skv_start_res res; /* of the portion that was asked for last */
+	struct skv_start_res res; /* of the last portion requested */
 	uint32_t n;           /* keys of the request, repeated ones included */
 	struct kvcm_keys keys; /* none of them twice */
 	const uint32_t *columns; /* [keys.n] specs of each; NULL: all */
-	uint32_t at;          /* the portion that was asked for last begins here */
+	uint32_t at;          /* where the last portion requested begins */
 	uint8_t *outcome;     /* [keys.n] */
 	struct portion portion[KVCM_MAX_PORTIONS];
 	uint32_t n_portions;
@@ -45,7 +48,7 @@ struct start {
 	struct kvcm_locations locations;
 };
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* Takes repeated keys out of `keys`; own->once then tells which one each was. */
 static int take_once(struct kvcm_request *k, struct start *own, struct kvcm_keys *keys)
@@ -79,9 +82,10 @@ static int take_once(struct kvcm_request *k, struct start *own, struct kvcm_keys
 	return SKV_OK;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------ */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
-static const KvcmMeta__LocationSpecGroup *find_group(const KvcmMeta__InstanceInfo *info, const char *name)
+static const KvcmMeta__LocationSpecGroup *find_group(const KvcmMeta__InstanceInfo *info,
+						     const char *name)
 {
 	for (size_t i = 0; i < info->n_location_spec_groups; i++)
 		if (strcmp(info->location_spec_groups[i]->name, name) == 0)
@@ -90,7 +94,8 @@ static const KvcmMeta__LocationSpecGroup *find_group(const KvcmMeta__InstanceInf
 }
 
 /* Specs of each key that is written; of a repeated one those that it has first. */
-static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req, struct start *own)
+static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req,
+		       struct start *own)
 {
 	const KvcmMeta__LocationSpecGroup *last = NULL;
 	const KvcmMeta__InstanceInfo *info;
@@ -101,8 +106,8 @@ static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRe
 		return SKV_OK;
 	if (req->n_location_spec_group_names != own->n)
 		return skv_fail(&k->c->err, SKV_E_INVALID, "location_spec_group_names",
-				"location_spec_group_names: %zu names for %u blocks", req->n_location_spec_group_names,
-				own->n);
+				"location_spec_group_names: %zu names for %u blocks",
+				req->n_location_spec_group_names, own->n);
 	rc = kvcm_take_info(k, req->instance_id, &info);
 	if (rc != SKV_OK)
 		return rc;
@@ -117,8 +122,10 @@ static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRe
 			found = last ? kvcm_group_columns(info, last) : 0;
 		}
 		if (found == 0)
-			return skv_fail(&k->c->err, SKV_E_INVALID, "location_spec_group_names",
-					"location_spec_group_names: the instance has no group '%.64s'", name);
+			return skv_fail(
+				&k->c->err, SKV_E_INVALID, "location_spec_group_names",
+				"location_spec_group_names: the instance has no group '%.64s'",
+				name);
 		assert((own->once ? own->once[i] : i) < own->keys.n);
 		if (!own->again || !own->again[i])
 			columns[own->once ? own->once[i] : i] = found;
@@ -127,10 +134,11 @@ static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRe
 	return SKV_OK;
 }
 
-/* ---- the operation ----------------------------------------------------------------------------- */
+/* ---- the operation --------------------------------------------------------------------------- */
 
 /* `elsewhere`: replicas that the caller has itself. */
-static int check_unserved(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req, int32_t elsewhere)
+static int check_unserved(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req,
+			  int32_t elsewhere)
 {
 	if (req->min_replica_count > 1 + elsewhere)
 		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
@@ -145,16 +153,19 @@ static int check_unserved(struct kvcm_request *k, const KvcmMeta__StartWriteCach
 	return SKV_OK;
 }
 
-/* The peer's 0 and less end at once. */
+/* KVCM's values <= 0 expire immediately. */
 static uint32_t deadline_of(int32_t seconds)
 {
-	return seconds <= 0 ? 1 : 1000u * (uint32_t)(seconds < TIMEOUT_MAX_S ? seconds : TIMEOUT_MAX_S);
+	return seconds <= 0 ? 1
+			    : 1000u * (uint32_t)(seconds < TIMEOUT_MAX_S ? seconds : TIMEOUT_MAX_S);
 }
 
 /* How many keys at the begin of a long request are there already, whatever their groups. */
-static int skip_leading(struct kvcm_request *k, const char *instance, const struct kvcm_keys *keys, uint32_t *at)
+static int skip_leading(struct kvcm_request *k, const char *instance, const struct kvcm_keys *keys,
+			uint32_t *at)
 {
-	struct skv_lookup_req req = { .tenant = k->c->caller.tenant, .instance = instance, .mode = SKV_LOOKUP_PREFIX };
+	struct skv_lookup_req req = { .tenant = k->c->caller.tenant, .instance = instance,
+				      .mode = SKV_LOOKUP_PREFIX };
 	int64_t leading = 0;
 	int rc = SKV_OK;
 
@@ -165,12 +176,13 @@ static int skip_leading(struct kvcm_request *k, const char *instance, const stru
 	return rc;
 }
 
-/* What the newest portion answered. True: the next one is to be asked for. */
+/* Records the result of the newest portion. True: the next one is needed. */
 static bool goes_on(struct start *own)
 {
 	uint32_t next = own->at + own->req.n_keys, more;
 
-	assert(next <= own->keys.n && own->res.n_keys == own->req.n_keys && own->res.n_write <= own->res.n_keys);
+	assert(next <= own->keys.n && own->res.n_keys == own->req.n_keys &&
+	       own->res.n_write <= own->res.n_keys);
 	more = kvcm_portion(own->keys.n - next);
 	memcpy(own->outcome + own->at, own->res.outcome, own->req.n_keys);
 	if (own->res.n_write > 0) {
@@ -196,7 +208,8 @@ static int start_on(struct kvcm_request *k, uint32_t at)
 		if (own->req.has_parent)
 			own->req.parent = own->keys.v[at - 1];
 		own->res = (struct skv_start_res){ 0 };
-		rc = skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err, &own->done);
+		rc = skv_core_start(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
+				    &own->done);
 		more = rc == SKV_OK && goes_on(own);
 	}
 	return rc != SKV_OK && rc != SKV_PENDING && own->n_portions > 0 ? SKV_OK : rc;
@@ -224,8 +237,8 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 
 	if (!own)
 		return kvcm_nomem(k);
-	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids, req->n_token_ids,
-			    KVCM_MAX_KEYS, &own->keys);
+	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
+			    req->n_token_ids, KVCM_MAX_KEYS, &own->keys);
 	if (rc == SKV_OK)
 		rc = check_unserved(k, req, elsewhere);
 	if (rc == SKV_OK)
@@ -238,6 +251,8 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 		.request_id = "",
 		.deadline_ms = deadline_of(req->write_timeout_seconds),
 		.grace_ms = kvcm_of(k)->transfer_ms, /* writers do not look at the deadline */
+		.selective = true, /* a masked block is one that they need not write */
+		.unsummed = true,
 	};
 	own->req.independent = kvcm_has_windows(k, req->instance_id);
 	rc = take_groups(k, req, own);
@@ -250,6 +265,7 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 	if (!own->outcome)
 		return kvcm_nomem(k);
 	memset(own->outcome, SKV_START_EXISTS, own->keys.n + 1u);
+	assert(own->keys.n <= KVCM_MAX_KEYS && at <= own->keys.n);
 	if (own->keys.n == 0) { /* fewer tokens than a block */
 		const struct skv_instance_spec *spec;
 
@@ -262,7 +278,7 @@ int kvcm_run_meta_startWriteCache(struct kvcm_request *k) { return run(k, 0); }
 
 int kvcm_run_meta_startEvictWriteCache(struct kvcm_request *k) { return run(k, 1); }
 
-/* What to do with each key of the request. */
+/* The outcome for each key of the request. */
 static const uint8_t *outcomes(struct kvcm_request *k, const struct start *own)
 {
 	uint8_t *all;
@@ -292,7 +308,8 @@ static char *session_of(struct kvcm_request *k, const struct start *own, const c
 }
 
 /* Rows to write, in the order of the request: of all portions together. */
-static int take_rows(struct kvcm_request *k, const struct start *own, struct skv_files *files, struct skv_location *loc)
+static int take_rows(struct kvcm_request *k, const struct start *own, struct skv_files *files,
+		     struct skv_location *loc)
 {
 	const uint32_t n_specs = own->portion[0].res.n_specs;
 
@@ -319,7 +336,8 @@ static int take_rows(struct kvcm_request *k, const struct start *own, struct skv
 static int take_locations(struct kvcm_request *k, struct start *own)
 {
 	const struct skv_start_res *first = &own->portion[0].res;
-	struct skv_location *loc = skv_arena_alloc(&k->c->arena, (size_t)own->n_write * first->n_specs * sizeof *loc);
+	struct skv_location *loc =
+		skv_arena_alloc(&k->c->arena, (size_t)own->n_write * first->n_specs * sizeof *loc);
 	struct skv_files *files = skv_arena_calloc(&k->c->arena, 1, sizeof *files);
 	uint32_t n_files = 0;
 	int rc;

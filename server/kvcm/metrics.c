@@ -36,11 +36,14 @@ static void tell(const struct walk *w, struct kvcm_metric *m, double real, uint6
 #define TELL(metric, value) tell(w, &(metric), (double)(value), (uint64_t)(value))
 #define METRIC(n, type, form, h) { .name = (n), .help = (h), .counter = (type), .is_real = (form) }
 
-/* Of all routes with the name of route `i`: meta and admin have some in common. False if an earlier one has it. */
-static bool totals_of(const struct skv_api *api, const struct skv_service *s, size_t i, struct metric_totals *out)
+/* Sums over all routes with the name of route `i`: meta and admin share some names. False if an
+ * earlier route has it. */
+static bool totals_of(const struct skv_api *api, const struct skv_service *s, size_t i,
+		      struct metric_totals *out)
 {
 	struct metric_totals one;
 
+	assert(i < api->n_routes);
 	*out = (struct metric_totals){ 0 };
 	for (size_t k = 0; k < api->n_routes; k++) {
 		if (strcmp(api->routes[k].name, api->routes[i].name) != 0)
@@ -60,14 +63,14 @@ static void each_op(const struct walk *w, const struct skv_api *api, const struc
 	struct metric_totals totals;
 	const struct metric_totals *t = &totals;
 
-#define EACH(title, kind, form, expr, text)                                                               \
-	for (size_t i = 0; i < api->n_routes; i++) {                                                       \
-		struct kvcm_metric m = METRIC(title, kind, form, text);                                    \
-		m.n_tags = 1;                                                                              \
-		m.tag[0].key = "api_name";                                                                 \
-		m.tag[0].value = api->routes[i].name;                                                      \
-		if (totals_of(api, s, i, &totals))                                                         \
-			TELL(m, expr);                                                                     \
+#define EACH(title, kind, form, expr, text)                             \
+	for (size_t i = 0; i < api->n_routes; i++) {                    \
+		struct kvcm_metric m = METRIC(title, kind, form, text); \
+		m.n_tags = 1;                                           \
+		m.tag[0].key = "api_name";                              \
+		m.tag[0].value = api->routes[i].name;                   \
+		if (totals_of(api, s, i, &totals))                      \
+			TELL(m, expr);                                  \
 	}
 	KVCM_OP_METRICS(EACH)
 #undef EACH
@@ -75,14 +78,14 @@ static void each_op(const struct walk *w, const struct skv_api *api, const struc
 
 static void each_group(const struct walk *w, const struct skv_stats *s)
 {
-#define EACH(title, kind, form, expr, text)                                                               \
-	for (uint32_t i = 0; i < s->n_groups; i++) {                                                      \
-		const struct skv_group_view *v = &s->groups[i];                                           \
-		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
-		m.n_tags = 1;                                                                             \
-		m.tag[0].key = "instance_group";                                                          \
-		m.tag[0].value = v->spec.name;                                                            \
-		TELL(m, expr);                                                                            \
+#define EACH(title, kind, form, expr, text)                             \
+	for (uint32_t i = 0; i < s->n_groups; i++) {                    \
+		const struct skv_group_view *v = &s->groups[i];         \
+		struct kvcm_metric m = METRIC(title, kind, form, text); \
+		m.n_tags = 1;                                           \
+		m.tag[0].key = "instance_group";                        \
+		m.tag[0].value = v->spec.name;                          \
+		TELL(m, expr);                                          \
 	}
 	KVCM_GROUP_METRICS(EACH)
 #undef EACH
@@ -90,19 +93,19 @@ static void each_group(const struct walk *w, const struct skv_stats *s)
 
 static void each_instance(const struct walk *w, const struct skv_stats *s)
 {
-#define EACH(title, kind, form, expr, text)                                                               \
-	for (uint32_t i = 0; i < s->n_instances; i++) {                                                   \
-		const struct skv_instance_view *v = &s->instances[i];                                     \
-		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
-		m.n_tags = 2;                                                                             \
-		m.tag[0].key = "instance_group";                                                          \
-		m.tag[0].value = v->spec.group;                                                           \
-		m.tag[1].key = "instance_id";                                                             \
-		m.tag[1].value = v->spec.id;                                                              \
-		m.n_tags += strcmp(v->spec.tenant, "default") != 0;                                       \
-		m.tag[2].key = "tenant";                                                                  \
-		m.tag[2].value = v->spec.tenant;                                                          \
-		TELL(m, expr);                                                                            \
+#define EACH(title, kind, form, expr, text)                             \
+	for (uint32_t i = 0; i < s->n_instances; i++) {                 \
+		const struct skv_instance_view *v = &s->instances[i];   \
+		struct kvcm_metric m = METRIC(title, kind, form, text); \
+		m.n_tags = 2;                                           \
+		m.tag[0].key = "instance_group";                        \
+		m.tag[0].value = v->spec.group;                         \
+		m.tag[1].key = "instance_id";                           \
+		m.tag[1].value = v->spec.id;                            \
+		m.n_tags += strcmp(v->spec.tenant, "default") != 0;     \
+		m.tag[2].key = "tenant";                                \
+		m.tag[2].value = v->spec.tenant;                        \
+		TELL(m, expr);                                          \
 	}
 	KVCM_INSTANCE_METRICS(EACH)
 #undef EACH
@@ -110,16 +113,16 @@ static void each_instance(const struct walk *w, const struct skv_stats *s)
 
 static void each_storage(const struct walk *w, const struct skv_stats *s)
 {
-#define EACH(title, kind, form, expr, text)                                                               \
-	for (uint32_t i = 0; i < s->n_storages; i++) {                                                    \
-		const struct skv_storage_view *v = &s->storages[i];                                       \
-		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
-		m.n_tags = 2;                                                                             \
-		m.tag[0].key = "type";                                                                    \
-		m.tag[0].value = v->spec.type;                                                            \
-		m.tag[1].key = "unique_name";                                                             \
-		m.tag[1].value = v->spec.name;                                                            \
-		TELL(m, expr);                                                                            \
+#define EACH(title, kind, form, expr, text)                             \
+	for (uint32_t i = 0; i < s->n_storages; i++) {                  \
+		const struct skv_storage_view *v = &s->storages[i];     \
+		struct kvcm_metric m = METRIC(title, kind, form, text); \
+		m.n_tags = 2;                                           \
+		m.tag[0].key = "type";                                  \
+		m.tag[0].value = v->spec.type;                          \
+		m.tag[1].key = "unique_name";                           \
+		m.tag[1].value = v->spec.name;                          \
+		TELL(m, expr);                                          \
 	}
 	KVCM_STORAGE_METRICS(EACH)
 #undef EACH
@@ -131,10 +134,10 @@ static void each_total(const struct walk *w, const struct skv_core *core, const 
 	const struct skv_core_counters *c = &got;
 
 	skv_core_counters_get(core, &got);
-#define EACH(title, kind, form, expr, text)                                                               \
-	do {                                                                                              \
-		struct kvcm_metric m = METRIC(title, kind, form, text);                                   \
-		TELL(m, expr);                                                                            \
+#define EACH(title, kind, form, expr, text)                             \
+	do {                                                            \
+		struct kvcm_metric m = METRIC(title, kind, form, text); \
+		TELL(m, expr);                                          \
 	} while (0);
 	KVCM_TOTAL_METRICS(EACH)
 #undef EACH
@@ -156,7 +159,7 @@ void kvcm_metrics_each(const struct skv_api *api, struct skv_service *s, struct 
 	each_storage(&w, &stats);
 }
 
-/* ---- Prometheus -------------------------------------------------------------------------------- */
+/* ---- Prometheus ------------------------------------------------------------------------------ */
 
 struct text {
 	struct skv_buf *out;
@@ -185,7 +188,8 @@ static void put_line(void *ctx, const struct kvcm_metric *m)
 	}
 	put_name(t->out, m->name);
 	for (unsigned i = 0; i < m->n_tags; i++)
-		skv_buf_printf(t->out, "%s%s=\"%s\"", i ? "," : "{", m->tag[i].key, m->tag[i].value);
+		skv_buf_printf(t->out, "%s%s=\"%s\"", i ? "," : "{", m->tag[i].key,
+			       m->tag[i].value);
 	skv_buf_printf(t->out, "%s ", m->n_tags ? "}" : "");
 	if (m->is_real)
 		skv_buf_printf(t->out, "%.6g\n", m->real);
@@ -193,7 +197,8 @@ static void put_line(void *ctx, const struct kvcm_metric *m)
 		skv_buf_printf(t->out, "%" PRId64 "\n", m->whole);
 }
 
-void kvcm_metrics_write(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
+void kvcm_metrics_write(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
+			struct skv_buf *out)
 {
 	struct text t = { out, NULL };
 

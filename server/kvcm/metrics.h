@@ -1,5 +1,5 @@
 /*
- * metrics.h - this manager's numbers under the peer's names: for getMetrics and for Prometheus.
+ * metrics.h - this manager's metrics under KVCM's names: for getMetrics and for Prometheus.
  */
 #ifndef KVCM_METRICS_H
 #define KVCM_METRICS_H
@@ -27,11 +27,12 @@ struct kvcm_metric {
 	} tag[3];
 };
 
-/* Calls `sink` for each number; those of one name come one after the other. A follower has no objects to tell of.
- * Strings live in `a` or in the constant tables. */
+/* Calls `sink` for each number; those of one name come one after the other. A follower has no
+ * objects to tell of. Strings live in `a` or in the constant tables. */
 void kvcm_metrics_each(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
 		       void (*sink)(void *ctx, const struct kvcm_metric *metric), void *ctx);
 /* All of it in Prometheus text format 0.0.4, names beginning with kvcm_: skv_api.expose. */
-void kvcm_metrics_write(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out);
+void kvcm_metrics_write(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
+			struct skv_buf *out);
 
 #endif

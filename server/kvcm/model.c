@@ -1,5 +1,6 @@
 /*
- * model.c - messages of the peer as text and as other messages: what storages, groups and registrations share.
+ * model.c - helpers for storages, groups and registrations: KVCM's messages as text and as other
+ * messages.
  *
  * No state. Any thread.
  */
@@ -19,18 +20,22 @@ int kvcm_model_name(const char *name, const char *field, struct skv_error *err)
 {
 	if (skv_name_valid(name, strlen(name)))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, field,
-			"%s: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ - : = @ + , that begins with a letter, digit or _", field,
-			name, SKV_MAX_NAME);
+	return skv_fail(
+		err, SKV_E_INVALID, field,
+		"%s: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ - : = @ + , that begins with a "
+		"letter, digit or _",
+		field, name, SKV_MAX_NAME);
 }
 
 int kvcm_model_id(const char *id, struct skv_error *err)
 {
 	if (skv_model_name_valid(id, strlen(id)))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, "instance_id",
-			"instance_id: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with a / between them that begin "
-			"with a letter, digit or _", id, SKV_MAX_NAME);
+	return skv_fail(
+		err, SKV_E_INVALID, "instance_id",
+		"instance_id: '%.64s' is not 1 to %u of A-Z a-z 0-9 . _ - : = @ + , in parts with "
+		"a / between them that begin with a letter, digit or _",
+		id, SKV_MAX_NAME);
 }
 
 const char *kvcm_model_text(const ProtobufCMessage *m, struct skv_arena *a)
@@ -52,7 +57,8 @@ ProtobufCMessage *kvcm_model_message(const ProtobufCMessageDescriptor *d, const 
 	ProtobufCMessage *m;
 	struct skv_error err;
 
-	if (!extra || *extra != '{' || skv_proto_json.read(d, extra, strlen(extra), a, &m, &err) != SKV_OK)
+	if (!extra || *extra != '{' ||
+	    skv_proto_json.read(d, extra, strlen(extra), a, &m, &err) != SKV_OK)
 		return NULL;
 	return m;
 }

@@ -1,9 +1,9 @@
 /*
- * model_group.c - the peer's InstanceGroup as a group of the core.
+ * model_group.c - KVCM's InstanceGroup as a group of the core.
  *
- * A strategy (CPS_*) says which kinds of storages are taken, or taken first: it becomes the order of the
- * group's storages, which is made anew when a storage comes (kvcm_groups_refit), because candidates may be
- * named before they exist. No state. kvcm_groups_refit blocks, the rest does not.
+ * A strategy (CPS_*) says which kinds of storages are taken, or taken first: it becomes the order
+ * of the group's storages, which is made anew when a storage comes (kvcm_groups_refit), because
+ * candidates may be named before they exist. No state. kvcm_groups_refit blocks, the rest does not.
  */
 #include "model_internal.h"
 
@@ -68,11 +68,14 @@ static int check_index(const KvcmAdmin__MetaIndexerConfig *x, struct skv_error *
 
 static int check_reclaim(const reclaim *r, struct skv_error *err)
 {
-	if ((int)r->reclaim_policy < 0 || r->reclaim_policy > KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL)
+	if ((int)r->reclaim_policy < 0 ||
+	    r->reclaim_policy > KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL)
 		return invalid("reclaim_strategy.reclaim_policy", "no such policy", err);
-	if (r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL && r->trigger_period_seconds == 0)
+	if (r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_TTL &&
+	    r->trigger_period_seconds == 0)
 		return invalid("reclaim_strategy.trigger_period_seconds",
-			       "POLICY_TTL needs the seconds after which an unused block goes", err);
+			       "POLICY_TTL needs the seconds after which an unused block goes",
+			       err);
 	if (r->trigger_period_seconds < 0)
 		return invalid("reclaim_strategy.trigger_period_seconds", "not negative", err);
 	if (r->reclaim_step_size < 0)
@@ -83,12 +86,15 @@ static int check_reclaim(const reclaim *r, struct skv_error *err)
 		return invalid("reclaim_strategy.delay_before_delete_ms", "0 to 600000", err);
 	/* The oneof's number is the field's; 0 = not given. */
 	if (r->instance_reclaim_budget_policy_presence_case != 0 &&
-	    r->instance_reclaim_budget_policy != KVCM_ADMIN__INSTANCE_RECLAIM_BUDGET_POLICY__GROUP_LRU)
-		return unsupported("reclaim_strategy.instance_reclaim_budget_policy", "policy but GROUP_LRU", err);
+	    r->instance_reclaim_budget_policy !=
+		    KVCM_ADMIN__INSTANCE_RECLAIM_BUDGET_POLICY__GROUP_LRU)
+		return unsupported("reclaim_strategy.instance_reclaim_budget_policy",
+				   "policy but GROUP_LRU", err);
 	if (r->trigger_strategy && r->trigger_strategy->used_size < 0)
 		return invalid("reclaim_strategy.trigger_strategy.used_size", "not negative", err);
 	if (r->trigger_strategy && !(r->trigger_strategy->used_percentage >= 0))
-		return invalid("reclaim_strategy.trigger_strategy.used_percentage", "a number, not negative", err);
+		return invalid("reclaim_strategy.trigger_strategy.used_percentage",
+			       "a number, not negative", err);
 	return SKV_OK;
 }
 
@@ -97,7 +103,8 @@ static int check_strategy(KvcmAdmin__CachePreferStrategy s, struct skv_error *er
 	switch (s) {
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS:
-	/* Prefers what no storage here can be: the first candidate then, as without a preference. */
+	/* Prefers what no storage here can be: the first candidate then, as without a
+	 * preference. */
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_MOONCAKE:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_TAIR_MEMPOOL:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_VCNS_3FS:
@@ -107,7 +114,8 @@ static int check_strategy(KvcmAdmin__CachePreferStrategy s, struct skv_error *er
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_TAIR_MEMPOOL:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_VCNS_3FS:
 	case KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_TAIR_MEMPOOL_SSD:
-		return unsupported("cache_config.data_storage_strategy", "storage of that kind", err);
+		return unsupported("cache_config.data_storage_strategy", "storage of that kind",
+				   err);
 	default:
 		return invalid("cache_config.data_storage_strategy", "no such strategy", err);
 	}
@@ -131,11 +139,13 @@ static int check(const group *m, struct skv_error *err)
 	if (m->version < 0)
 		return invalid("version", "not negative", err);
 	if (m->n_event_report_storage_candidates > 0)
-		return unsupported("event_report_storage_candidates", "storages that report events", err);
+		return unsupported("event_report_storage_candidates", "storages that report events",
+				   err);
 	if (*m->affinity_strategy_json)
 		return unsupported("affinity_strategy_json", "affinity", err);
 	if (c->migration_config && c->migration_config->n_strategies > 0)
-		return unsupported("cache_config.migration_config", "migration between storages", err);
+		return unsupported("cache_config.migration_config", "migration between storages",
+				   err);
 	rc = check_strategy(c->data_storage_strategy, err);
 	if (rc == SKV_OK && c->reclaim_strategy)
 		rc = check_reclaim(c->reclaim_strategy, err);
@@ -187,7 +197,8 @@ static int order_storages(const group *m, const struct skv_storage_view *storage
 
 /* ---- capacity -------------------------------------------------------------------------------- */
 
-/* The line at `share` of `bound`; 0 = none: no bound, no share, or one that the bound itself keeps. */
+/* The line at `share` of `bound`; 0 = none: no bound, no share, or one that the bound itself
+ * keeps. */
 static uint64_t line(uint64_t bound, double share)
 {
 	if (bound == 0 || share <= 0 || share >= 1)
@@ -206,13 +217,14 @@ static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, stru
 	s->quotas = out;
 	for (size_t i = 0; i < q->n_quota_config; i++) {
 		const KvcmAdmin__QuotaConfig *c = q->quota_config[i];
-		const char *type = kvcm_core_type(c->storage_type); /* NULL: kept by itself */
+		const char *type = kvcm_core_type(c->storage_type); /* NULL: only stored */
 
 		if (c->capacity < 0)
 			return invalid("quota.quota_config.capacity", "not negative", err);
 		for (uint32_t k = 0; type && k < s->n_quotas; k++)
 			if (strcmp(out[k].type, type) == 0)
-				return invalid("quota.quota_config.storage_type", "named twice", err);
+				return invalid("quota.quota_config.storage_type", "named twice",
+					       err);
 		if (!type)
 			continue;
 		/* A quota of 0 lets nothing in; 0 in the core would mean none. */
@@ -251,7 +263,8 @@ static void set_steps(const reclaim *r, struct skv_group_spec *s)
 				       : (uint32_t)DAY_MS;
 }
 
-static int set_lines(const group *m, struct skv_arena *a, struct skv_group_spec *s, struct skv_error *err)
+static int set_lines(const group *m, struct skv_arena *a, struct skv_group_spec *s,
+		     struct skv_error *err)
 {
 	const reclaim *r = m->cache_config->reclaim_strategy;
 	const KvcmAdmin__TriggerStrategy *t = r ? r->trigger_strategy : NULL;
@@ -311,7 +324,7 @@ static int64_t whole(uint64_t v)
 	return v > INT64_MAX ? INT64_MAX : (int64_t)v;
 }
 
-/* A group that the peer's API did not make, as its message would be. */
+/* The KVCM message for a group that another API made. */
 static group *made_up(const struct skv_group_spec *g, struct skv_arena *a)
 {
 	group *m = skv_arena_alloc(a, sizeof *m);
@@ -347,7 +360,8 @@ static group *made_up(const struct skv_group_spec *g, struct skv_arena *a)
 
 group *kvcm_group_message(const struct skv_group_spec *g, struct skv_arena *a)
 {
-	group *m = (group *)kvcm_model_message(&kvcm_admin__instance_group__descriptor, g->extra, a);
+	group *m =
+		(group *)kvcm_model_message(&kvcm_admin__instance_group__descriptor, g->extra, a);
 
 	if (!m)
 		m = made_up(g, a);
@@ -366,16 +380,20 @@ static bool same_storages(const struct skv_group_spec *a, const struct skv_group
 	return true;
 }
 
-/* One group; SKV_OK also when somebody changed or removed it meanwhile: who did has seen the storages of now. */
-static int refit(struct skv_core *core, const struct skv_group_spec *have, const struct skv_storage_view *storages,
-		 uint32_t n, struct skv_arena *a, struct skv_error *err)
+/* One group; SKV_OK also when somebody changed or removed it meanwhile: who did has
+ * seen the storages of now. */
+static int refit(struct skv_core *core, const struct skv_group_spec *have,
+		 const struct skv_storage_view *storages, uint32_t n, struct skv_arena *a,
+		 struct skv_error *err)
 {
-	ProtobufCMessage *m = kvcm_model_message(&kvcm_admin__instance_group__descriptor, have->extra, a);
+	ProtobufCMessage *m =
+		kvcm_model_message(&kvcm_admin__instance_group__descriptor, have->extra, a);
 	struct skv_group_spec s, old = *have;
 	const uint64_t version = have->version;
 	int rc;
 
-	if (!m || kvcm_group_spec((group *)m, storages, n, a, &s, err) != SKV_OK || same_storages(have, &s))
+	if (!m || kvcm_group_spec((group *)m, storages, n, a, &s, err) != SKV_OK ||
+	    same_storages(have, &s))
 		return SKV_OK;
 	old.storages = s.storages; /* the order only */
 	old.n_storages = s.n_storages;

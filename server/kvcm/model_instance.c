@@ -1,7 +1,8 @@
 /*
- * model_instance.c - a registration of the peer as an instance of the core, and what tells two apart.
+ * model_instance.c - KVCM's registrations as instances of the core, and their comparison.
  *
- * The core keeps specs, block size and group; the rest of the InstanceInfo lies in `extra`. No state.
+ * The core keeps specs, block size and group; the rest of the InstanceInfo
+ * lies in `extra`. No state.
  */
 #include "model_internal.h"
 
@@ -26,7 +27,8 @@ static int check_specs(const registration *m, struct skv_error *err)
 	static const char field[] = "location_spec_infos";
 
 	if (m->n_location_spec_infos == 0 || m->n_location_spec_infos > SKV_MAX_SPECS)
-		return skv_fail(err, SKV_E_INVALID, field, "%s: 1 to %u specs", field, SKV_MAX_SPECS);
+		return skv_fail(err, SKV_E_INVALID, field, "%s: 1 to %u specs", field,
+				SKV_MAX_SPECS);
 	for (size_t i = 0; i < m->n_location_spec_infos; i++) {
 		int64_t size = m->location_spec_infos[i]->size;
 		int rc = kvcm_model_name(spec_name(m, i), field, err);
@@ -34,12 +36,13 @@ static int check_specs(const registration *m, struct skv_error *err)
 		if (rc != SKV_OK)
 			return rc;
 		if (size < (int64_t)SKV_MIN_SPEC_SIZE || size > (int64_t)SKV_MAX_SPEC_SIZE)
-			return skv_fail(err, SKV_E_INVALID, field, "%s: the size of '%s' is not 1 to 4 GiB", field,
+			return skv_fail(err, SKV_E_INVALID, field,
+					"%s: the size of '%s' is not 1 to 4 GiB", field,
 					spec_name(m, i));
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(spec_name(m, i), spec_name(m, k)) == 0)
-				return skv_fail(err, SKV_E_INVALID, field, "%s: '%s' is named twice", field,
-						spec_name(m, i));
+				return skv_fail(err, SKV_E_INVALID, field,
+						"%s: '%s' is named twice", field, spec_name(m, i));
 	}
 	return SKV_OK;
 }
@@ -52,22 +55,27 @@ static int check_groups(const registration *m, struct skv_error *err)
 		const spec_group *g = m->location_spec_groups[i];
 
 		if (!*g->name)
-			return skv_fail(err, SKV_E_INVALID, field, "%s: a group without a name", field);
+			return skv_fail(err, SKV_E_INVALID, field, "%s: a group without a name",
+					field);
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(g->name, m->location_spec_groups[k]->name) == 0)
-				return skv_fail(err, SKV_E_INVALID, field, "%s: '%.64s' is named twice", field,
-						g->name);
+				return skv_fail(err, SKV_E_INVALID, field,
+						"%s: '%.64s' is named twice", field, g->name);
 		if (g->n_spec_names == 0)
-			return skv_fail(err, SKV_E_INVALID, field, "%s: '%.64s' has no specs", field, g->name);
+			return skv_fail(err, SKV_E_INVALID, field, "%s: '%.64s' has no specs",
+					field, g->name);
 		for (size_t k = 0; k < g->n_spec_names; k++) {
 			size_t at = 0;
 
-			while (at < m->n_location_spec_infos && strcmp(g->spec_names[k], spec_name(m, at)) != 0)
+			while (at < m->n_location_spec_infos &&
+			       strcmp(g->spec_names[k], spec_name(m, at)) != 0)
 				at++;
 			if (at == m->n_location_spec_infos)
-				return skv_fail(err, SKV_E_INVALID, field,
-						"%s: '%.64s' names '%.64s', which is not a spec of the instance",
-						field, g->name, g->spec_names[k]);
+				return skv_fail(
+					err, SKV_E_INVALID, field,
+					"%s: '%.64s' names '%.64s', which is not a spec "
+					"of the instance",
+					field, g->name, g->spec_names[k]);
 		}
 	}
 	return SKV_OK;
@@ -80,13 +88,16 @@ static int check(const registration *m, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = kvcm_model_name(m->instance_group, "instance_group", err);
 	if (rc == SKV_OK && m->block_size <= 0)
-		rc = skv_fail(err, SKV_E_INVALID, "block_size", "block_size: tokens of a block, at least 1");
+		rc = skv_fail(err, SKV_E_INVALID, "block_size",
+			      "block_size: tokens of a block, at least 1");
 	if (rc == SKV_OK && *m->affinity_strategy_json)
 		rc = skv_fail(err, SKV_E_UNSUPPORTED, "affinity_strategy_json",
 			      "affinity_strategy_json: this server has no affinity");
-	if (rc == SKV_OK && ((int)m->default_query_type < 0 ||
-			     m->default_query_type > KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH_WITH_MAMBA))
-		rc = skv_fail(err, SKV_E_INVALID, "default_query_type", "default_query_type: no such type");
+	if (rc == SKV_OK &&
+	    ((int)m->default_query_type < 0 ||
+	     m->default_query_type > KVCM_META__QUERY_TYPE__QT_PREFIX_MATCH_WITH_MAMBA))
+		rc = skv_fail(err, SKV_E_INVALID, "default_query_type",
+			      "default_query_type: no such type");
 	if (rc == SKV_OK)
 		rc = check_specs(m, err);
 	return rc == SKV_OK ? check_groups(m, err) : rc;
@@ -144,17 +155,20 @@ int kvcm_instance_spec(const registration *m, const char *tenant, struct skv_are
 	return SKV_OK;
 }
 
-registration *kvcm_register_from_admin(const KvcmAdmin__RegisterInstanceRequest *m, struct skv_arena *a)
+registration *kvcm_register_from_admin(const KvcmAdmin__RegisterInstanceRequest *m,
+				       struct skv_arena *a)
 {
-	return (registration *)kvcm_model_convert(&m->base, &kvcm_meta__register_instance_request__descriptor, a);
+	return (registration *)kvcm_model_convert(
+		&m->base, &kvcm_meta__register_instance_request__descriptor, a);
 }
 
 KvcmAdmin__InstanceInfo *kvcm_instance_for_admin(const info *m, struct skv_arena *a)
 {
-	return (KvcmAdmin__InstanceInfo *)kvcm_model_convert(&m->base, &kvcm_admin__instance_info__descriptor, a);
+	return (KvcmAdmin__InstanceInfo *)kvcm_model_convert(
+		&m->base, &kvcm_admin__instance_info__descriptor, a);
 }
 
-/* An instance that the peer's API did not register. */
+/* The KVCM message for an instance that another API registered. */
 static info *made_up(const struct skv_instance_spec *s, struct skv_arena *a)
 {
 	info *m = skv_arena_alloc(a, sizeof *m);
@@ -184,7 +198,8 @@ static info *made_up(const struct skv_instance_spec *s, struct skv_arena *a)
 
 info *kvcm_instance_message(const struct skv_instance_spec *s, struct skv_arena *a)
 {
-	ProtobufCMessage *m = kvcm_model_message(&kvcm_meta__instance_info__descriptor, s->extra, a);
+	ProtobufCMessage *m =
+		kvcm_model_message(&kvcm_meta__instance_info__descriptor, s->extra, a);
 
 	return m ? (info *)m : made_up(s, a);
 }
@@ -234,7 +249,8 @@ static bool same_groups(const info *a, const info *b)
 		const spec_group *g = a->location_spec_groups[i];
 		size_t k = 0;
 
-		while (k < b->n_location_spec_groups && strcmp(g->name, b->location_spec_groups[k]->name) != 0)
+		while (k < b->n_location_spec_groups &&
+		       strcmp(g->name, b->location_spec_groups[k]->name) != 0)
 			k++;
 		if (k == b->n_location_spec_groups || !has_all(g, b->location_spec_groups[k]) ||
 		    !has_all(b->location_spec_groups[k], g))
@@ -249,7 +265,8 @@ const char *kvcm_instance_differs(const info *have, const info *asked, struct sk
 		const char *name;
 		bool same;
 	} fields[] = {
-		{ "instance_group", strcmp(have->instance_group_name, asked->instance_group_name) == 0 },
+		{ "instance_group", strcmp(have->instance_group_name, asked->instance_group_name) ==
+			  0 },
 		{ "block_size", have->block_size == asked->block_size },
 		{ "location_spec_infos", same_specs(have, asked) },
 		{ "model_deployment", same_model(have->model_deployment, asked->model_deployment) },
@@ -262,7 +279,8 @@ const char *kvcm_instance_differs(const info *have, const info *asked, struct sk
 	text[0] = '\0';
 	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
 		if (!fields[i].same)
-			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", fields[i].name);
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "",
+					      fields[i].name);
 	assert(n < sizeof text);
 	return skv_arena_strndup(a, text, n);
 }

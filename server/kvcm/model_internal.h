@@ -1,4 +1,4 @@
-/* model_internal.h - what the files of the model share. */
+/* model_internal.h - shared by the files of the model. */
 #ifndef KVCM_MODEL_INTERNAL_H
 #define KVCM_MODEL_INTERNAL_H
 

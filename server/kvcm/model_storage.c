@@ -1,8 +1,10 @@
 /*
- * model_storage.c - the peer's StorageConfig as a storage of the core, and the entries of `storage_configs`.
+ * model_storage.c - KVCM's StorageConfig as a storage of the core, and the entries of
+ * `storage_configs`.
  *
- * The peer's root is a directory that may be anybody's; ours are directories of their own in it, because
- * a storage of the core owns its directory. No state. kvcm_storage_create and kvcm_storage_change block, the rest does not.
+ * The peer's root is a directory that may be anybody's; ours are directories of their own in it,
+ * because a storage of the core owns its directory. No state. kvcm_storage_create and
+ * kvcm_storage_change block, the rest does not.
  */
 #include "model_internal.h"
 
@@ -22,7 +24,8 @@ typedef KvcmAdmin__StorageConfig config;
 static int no_such_kind(const char *field, struct skv_error *err)
 {
 	return skv_fail(err, SKV_E_UNSUPPORTED, field,
-			"%s: this server has storages of the kinds nfs, threefs and dummy only", field);
+			"%s: this server has storages of the kinds nfs, threefs and dummy only",
+			field);
 }
 
 /* Length of `path` without slashes at its end; "/" is 0. */
@@ -58,13 +61,15 @@ int kvcm_mounts_check(const char *mounts, struct skv_error *err)
 
 		if (len > 0 && (!equals || *m != '/' || equals[1] != '/'))
 			return skv_fail(err, SKV_E_INVALID, "kvcm_mounts",
-					"kvcm_mounts: '%.*s' is not '/theirs=/here'", (int)(len < 100 ? len : 100), m);
+					"kvcm_mounts: '%.*s' is not '/theirs=/here'",
+					(int)(len < 100 ? len : 100), m);
 		m += len + (m[len] == ',');
 	}
 	return SKV_OK;
 }
 
-/* Where the clients' directory `path` is on this host: the longest "client=here" that it begins with. */
+/* Where the clients' directory `path` is on this host: the longest
+ * "client=here" that it begins with. */
 static int here(const char *path, const char *mounts, struct skv_arena *a, const char **out,
 		struct skv_error *err)
 {
@@ -78,7 +83,8 @@ static int here(const char *path, const char *mounts, struct skv_arena *a, const
 
 		while (n > 1 && m[n - 1] == '/')
 			n--;
-		if (n > best_n && strncmp(path, m, n) == 0 && (n == 1 || path[n] == '/' || path[n] == '\0')) {
+		if (n > best_n && strncmp(path, m, n) == 0 &&
+		    (n == 1 || path[n] == '/' || path[n] == '\0')) {
 			best = equals + 1;
 			best_n = n;
 			best_len = len - (size_t)(best - m);
@@ -99,7 +105,8 @@ static int here(const char *path, const char *mounts, struct skv_arena *a, const
 	return join(best, best_len, rest, a, out, err);
 }
 
-/* The clients' directory of the storage, without slashes at its end, and the mount point if it is on one. */
+/* The clients' directory of the storage, without slashes at its end, and the
+ * mount point if it is on one. */
 static int client_root(const config *m, struct skv_arena *a, const char **root, const char **mount,
 		       struct skv_error *err)
 {
@@ -170,19 +177,20 @@ static uint64_t at_most(uint64_t v, uint64_t bound)
 	return v < bound ? v : bound;
 }
 
-/* Where it lies, here and for clients. A dummy has no bytes, and lies nowhere. */
-static int set_places(const config *m, const struct kvcm_model *o, const char *id, struct skv_arena *a,
-		      struct skv_storage_spec *s, struct skv_error *err)
+/* Its location, here and for clients. A dummy stores no bytes and has none. */
+static int set_places(const config *m, const struct kvcm_model *o, const char *id,
+		      struct skv_arena *a, struct skv_storage_spec *s, struct skv_error *err)
 {
 	const char *clients, *ours;
 	char dir[2 * SKV_MAX_NAME + 2];
 	int rc;
 
-	s->type = kvcm_core_type(m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS
-					 ? KVCM_ADMIN__STORAGE_TYPE__ST_NFS
-				 : m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS
-					 ? KVCM_ADMIN__STORAGE_TYPE__ST_3FS
-					 : KVCM_ADMIN__STORAGE_TYPE__ST_DUMMY);
+	s->type = kvcm_core_type(
+		m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS
+			? KVCM_ADMIN__STORAGE_TYPE__ST_NFS
+		: m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS
+			? KVCM_ADMIN__STORAGE_TYPE__ST_3FS
+			: KVCM_ADMIN__STORAGE_TYPE__ST_DUMMY);
 	s->root = s->client_root = s->client_mount = "";
 	if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_DUMMY)
 		return SKV_OK;
@@ -196,15 +204,18 @@ static int set_places(const config *m, const struct kvcm_model *o, const char *i
 	rc = join(clients, strlen(clients), dir, a, &s->client_root, err);
 	if (rc == SKV_OK)
 		rc = join(ours, strlen(ours), dir, a, &s->root, err);
-	if (rc == SKV_OK && (strlen(s->root) > SKV_MAX_ROOT || strlen(s->client_root) > SKV_MAX_ROOT))
-		rc = skv_fail(err, SKV_E_INVALID, "storage_spec", "the path is over %u characters", SKV_MAX_ROOT);
+	if (rc == SKV_OK &&
+	    (strlen(s->root) > SKV_MAX_ROOT || strlen(s->client_root) > SKV_MAX_ROOT))
+		rc = skv_fail(err, SKV_E_INVALID, "storage_spec", "the path is over %u characters",
+			      SKV_MAX_ROOT);
 	return rc;
 }
 
-int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *id, struct skv_arena *a,
-		      struct skv_storage_spec *out, struct skv_error *err)
+int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *id,
+		      struct skv_arena *a, struct skv_storage_spec *out, struct skv_error *err)
 {
-	struct skv_storage_spec s = { .name = m->global_unique_name, .enabled = true, .unit = o->storage_unit };
+	struct skv_storage_spec s = { .name = m->global_unique_name, .enabled = true,
+				      .unit = o->storage_unit };
 	int rc = kvcm_model_name(m->global_unique_name, "global_unique_name", err);
 
 	if (rc == SKV_OK)
@@ -217,7 +228,8 @@ int kvcm_storage_spec(const config *m, const struct kvcm_model *o, const char *i
 	s.capacity = o->storage_capacity - o->storage_capacity % o->storage_unit;
 	s.file_size = o->storage_file_size ? o->storage_file_size : KVCM_MAX_FILE_SIZE;
 	s.file_size = at_most(at_most(s.file_size, KVCM_MAX_FILE_SIZE), s.capacity);
-	s.any_mount = o->any_mount && m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS;
+	s.any_mount = o->any_mount &&
+		      m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_THREEFS;
 	s.extra = kvcm_model_text(&m->base, a);
 	if (!s.extra)
 		return kvcm_model_nomem(err);
@@ -245,8 +257,8 @@ static int make_directories(char *path, unsigned levels)
 	return mkdir(path, 0777) == 0 || errno == EEXIST ? 0 : errno;
 }
 
-/* The core makes the storage's own directory, and only that. The peer's root is made too, with all above it; but
- * never a mount point of 3FS, which is missing because nothing is mounted. */
+/* The core makes only the storage's own directory. The root in a KVCM spec is made too, with all
+ * its parents, but never a mount point of 3FS: that is missing because nothing is mounted. */
 static int make_parent(const config *m, const char *root, struct skv_error *err)
 {
 	unsigned levels = SKV_MAX_ROOT;
@@ -270,9 +282,11 @@ static int make_parent(const config *m, const char *root, struct skv_error *err)
 	error = make_directories(parent, levels);
 	if (error == 0)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_UNAVAILABLE, "storage_spec",
-			"the storage's directory does not exist on the manager's host and cannot be made: %s",
-			strerror(error));
+	return skv_fail(
+		err, SKV_E_UNAVAILABLE, "storage_spec",
+		"the storage's directory does not exist on the manager's host and "
+		"cannot be made: %s",
+		strerror(error));
 }
 
 /* Eight digits that are this store's for ever, and tell nothing about its secret. */
@@ -301,8 +315,8 @@ static void keep_fixed(struct skv_storage_spec *s, const struct skv_storage_spec
 }
 
 /* The storage's spec for this manager. */
-static int spec_here(struct skv_core *core, const config *m, const struct kvcm_model *o, struct skv_arena *a,
-		     struct skv_storage_spec *s, struct skv_error *err)
+static int spec_here(struct skv_core *core, const config *m, const struct kvcm_model *o,
+		     struct skv_arena *a, struct skv_storage_spec *s, struct skv_error *err)
 {
 	char id[9];
 
@@ -311,7 +325,8 @@ static int spec_here(struct skv_core *core, const config *m, const struct kvcm_m
 	return kvcm_storage_spec(m, o, o->id ? o->id : id, a, s, err);
 }
 
-int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvcm_model *o, struct skv_error *err)
+int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvcm_model *o,
+			struct skv_error *err)
 {
 	struct skv_storage_spec s;
 	struct skv_arena a;
@@ -320,6 +335,8 @@ int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvc
 	assert(skv_thread_locks == 0);
 	skv_arena_init(&a);
 	rc = spec_here(core, m, o, &a, &s, err);
+	if (rc == SKV_OK)
+		rc = skv_core_root_allowed(core, s.root, err);
 	if (rc == SKV_OK && *s.root)
 		rc = make_parent(m, s.root, err);
 	if (rc == SKV_OK && o->owner && *s.root)
@@ -332,7 +349,8 @@ int kvcm_storage_create(struct skv_core *core, const config *m, const struct kvc
 	return rc;
 }
 
-int kvcm_storage_change(struct skv_core *core, const config *m, const struct kvcm_model *o, struct skv_error *err)
+int kvcm_storage_change(struct skv_core *core, const config *m, const struct kvcm_model *o,
+			struct skv_error *err)
 {
 	struct skv_storage_spec s;
 	struct skv_storage_view *v;
@@ -362,7 +380,7 @@ static const char *clients_root(const struct skv_storage_spec *s)
 	return s->client_root && *s->client_root ? s->client_root : s->root;
 }
 
-/* A storage that the peer's API did not make, as its message would be. */
+/* The KVCM message for a storage that another API made. */
 static config *made_up(const struct skv_storage_spec *s, struct skv_arena *a)
 {
 	config *m = skv_arena_alloc(a, sizeof *m);
@@ -404,11 +422,12 @@ static config *made_up(const struct skv_storage_spec *s, struct skv_arena *a)
 
 config *kvcm_storage_message(const struct skv_storage_spec *s, struct skv_arena *a)
 {
-	config *m = (config *)kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra, a);
+	config *m =
+		(config *)kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra, a);
 
 	if (!m)
 		m = made_up(s, a);
-	if (m) /* whoever added it may have left it to the kind of its spec */
+	if (m) /* the client may have left the type to the kind of spec */
 		m->storage_type = (KvcmAdmin__StorageType)kvcm_storage_type(s->type);
 	return m;
 }
@@ -441,19 +460,22 @@ static void put_entry(const struct skv_storage_spec *s, const config *m, struct 
 		put_text(out, "mountpoint", m->threefs->mountpoint);
 		skv_buf_printf(out, ",");
 		put_text(out, "root_dir", m->threefs->root_dir);
-		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->threefs->key_count_per_file);
+		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32,
+			       m->threefs->key_count_per_file);
 	} else if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_NFS) {
 		put_text(out, "root_path", m->nfs->root_path);
 		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->nfs->key_count_per_file);
 	} else if (m->storage_spec_case == KVCM_ADMIN__STORAGE_CONFIG__STORAGE_SPEC_DUMMY) {
 		put_text(out, "root_path", m->dummy->root_path);
-		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32, m->dummy->key_count_per_file);
+		skv_buf_printf(out, ",\"key_count_per_file\":%" PRId32,
+			       m->dummy->key_count_per_file);
 	}
 	skv_buf_printf(out, "}}");
 }
 
-void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g, const struct skv_storage_view *storages,
-			  uint32_t n_storages, struct skv_arena *a, struct skv_buf *out)
+void kvcm_storage_configs(const KvcmAdmin__InstanceGroup *g,
+			  const struct skv_storage_view *storages, uint32_t n_storages,
+			  struct skv_arena *a, struct skv_buf *out)
 {
 	bool first = true;
 

@@ -1,5 +1,5 @@
 /*
- * node.c - the endpoints that managers of one store leave for each other. See node.h.
+ * node.c - the published endpoints of the managers of one store. See node.h.
  */
 #include "node.h"
 
@@ -13,7 +13,8 @@
 
 #define KIND "node"
 
-int kvcm_node_publish(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own, struct skv_error *err)
+int kvcm_node_publish(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
+		      struct skv_error *err)
 {
 	struct skv_arena a;
 	const char *text;
@@ -28,8 +29,8 @@ int kvcm_node_publish(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
 
 void kvcm_node_retire(struct skv_core *core) { skv_node_retire(core, KIND); }
 
-int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own, struct skv_arena *a,
-		      struct kvcm_cluster *out, struct skv_error *err)
+int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
+		      struct skv_arena *a, struct kvcm_cluster *out, struct skv_error *err)
 {
 	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME];
 	struct skv_error ignored;
@@ -48,11 +49,13 @@ int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
 		out->endpoint = (const KvcmAdmin__NodeEndpoint *)kvcm_model_message(
 			&kvcm_admin__node_endpoint__descriptor, text, a);
 	/* A leader that has not published yet is still somebody. */
-	out->leader = out->endpoint ? out->endpoint->node_id : skv_arena_strndup(a, leader, strlen(leader));
+	out->leader = out->endpoint ? out->endpoint->node_id
+				    : skv_arena_strndup(a, leader, strlen(leader));
 	return out->leader ? SKV_OK : kvcm_model_nomem(err);
 }
 
-KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct skv_arena *a)
+KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e,
+					       struct skv_arena *a)
 {
 	KvcmMeta__MetaNodeEndpoint *m = skv_arena_alloc(a, sizeof *m);
 

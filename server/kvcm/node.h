@@ -1,8 +1,8 @@
 /*
- * node.h - where managers of one store are to be found: what getClusterInfo and getManagerClusterInfo tell.
+ * node.h - endpoints of the managers of one store, for getClusterInfo and getManagerClusterInfo.
  *
- * Each manager, leader or follower, leaves its endpoint as a document "node/<owner name>" in the store, where the others
- * read it (skv/kvcm_run.h). No state; any thread.
+ * Each manager, leader or follower, leaves its endpoint as a document "node/<owner name>" in the
+ * store, where the others read it (skv/kvcm_run.h). No state; any thread.
  */
 #ifndef KVCM_NODE_H
 #define KVCM_NODE_H
@@ -25,9 +25,10 @@ struct kvcm_cluster {
 };
 
 /* Who leads, also on a follower. Strings live in `a`, or as long as `own`. SKV_E_NOMEM only. */
-int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own, struct skv_arena *a,
-		      struct kvcm_cluster *out, struct skv_error *err);
+int kvcm_node_cluster(struct skv_core *core, const KvcmAdmin__NodeEndpoint *own,
+		      struct skv_arena *a, struct kvcm_cluster *out, struct skv_error *err);
 /* The same endpoint in the meta service's words, without the admin ports. NULL: out of memory. */
-KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e, struct skv_arena *a);
+KvcmMeta__MetaNodeEndpoint *kvcm_node_for_meta(const KvcmAdmin__NodeEndpoint *e,
+					       struct skv_arena *a);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * op.c - what all operations of KVCM's API have in common: the order of checks, codes, messages, headers.
+ * op.c - common to all operations of KVCM's API: order of checks, codes, messages, headers.
  *
- * The peer's order: the instance is there, this node leads, no fault is ordered, required fields, the work. Whether
- * the instance is there is found out by the work itself, and asked for only when something else has failed: then it
- * decides what is told. Leading goes first here, for a standby knows of no instance. No state.
+ * The peer's order: the instance is there, this node leads, no fault is ordered, required fields,
+ * the work. Whether the instance is there is found out by the work itself, and asked for only when
+ * something else has failed: then it decides what is told. Leading goes first here, for a standby
+ * knows of no instance. No state.
  */
 #include "op.h"
 
@@ -16,7 +17,7 @@ struct kvcm *kvcm_of(const struct kvcm_request *k) { return k->c->api->ctx; }
 
 struct skv_core *kvcm_core(const struct kvcm_request *k) { return k->c->s->core; }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 char *kvcm_text(struct kvcm_request *k, const char *fmt, ...)
 {
@@ -50,7 +51,10 @@ int kvcm_missing(struct kvcm_request *k, const char *field)
 	return skv_fail(&k->c->err, SKV_E_INVALID, field, "%s is missing or invalid", field);
 }
 
-int kvcm_nomem(struct kvcm_request *k) { return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+int kvcm_nomem(struct kvcm_request *k)
+{
+	return skv_fail(&k->c->err, SKV_E_NOMEM, NULL, "out of memory");
+}
 
 int kvcm_with_code(struct kvcm_request *k, int rc, int code)
 {
@@ -88,12 +92,13 @@ int kvcm_code(int status)
 	}
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 const char *kvcm_field(const struct kvcm_request *k, const char *name)
 {
 	const ProtobufCFieldDescriptor *f =
-		k->req ? protobuf_c_message_descriptor_get_field_by_name(k->op->request, name) : NULL;
+		k->req ? protobuf_c_message_descriptor_get_field_by_name(k->op->request, name)
+		       : NULL;
 	const char *text = NULL;
 
 	if (f && f->type == PROTOBUF_C_TYPE_STRING && f->label != PROTOBUF_C_LABEL_REPEATED)
@@ -105,20 +110,23 @@ int kvcm_op_run(struct kvcm_request *k)
 {
 	int rc;
 
-	assert(k->op == k->c->route->own && (!(k->op->flags & KVCM_WORKER) || k->c->route->flags & ROUTE_BLOCKS));
+	assert(k->op == k->c->route->own &&
+	       (!(k->op->flags & KVCM_WORKER) || k->c->route->flags & ROUTE_BLOCKS));
 	rc = k->op->flags & KVCM_LEADER ? skv_request_check_core(k->c) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;
-	if (k->op->flags & KVCM_FAULTS && kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
+	if (k->op->flags & KVCM_FAULTS &&
+	    kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
 		k->message = kvcm_text(k, "%s fail due to fault injection", k->op->name);
 		return skv_fail(&k->c->err, SKV_E_INTERNAL, NULL, "fault injection");
 	}
-	if (k->notes && *k->notes->value) /* the message has the default there, which nobody asked for */
+	/* the message holds the default there, which the client did not send */
+	if (k->notes && *k->notes->value)
 		return kvcm_missing(k, k->notes->value);
 	return k->op->run(k);
 }
 
-/* ---- answers ----------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static bool is_registered(const struct kvcm_request *k)
 {
@@ -127,8 +135,8 @@ static bool is_registered(const struct kvcm_request *k)
 	struct skv_error ignored;
 	uint32_t n;
 
-	return *id && skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, &v, &n, &ignored) !=
-			      SKV_E_NOT_FOUND;
+	return *id && skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, &v,
+					 &n, &ignored) != SKV_E_NOT_FOUND;
 }
 
 int kvcm_answer_code(const struct kvcm_request *k, int status)
@@ -141,7 +149,9 @@ int kvcm_answer_code(const struct kvcm_request *k, int status)
 	if (!is_registered(k))
 		return KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST;
 	/* Something of it was not found. */
-	return code == KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST ? KVCM_META__ERROR_CODE__INTERNAL_ERROR : code;
+	return code == KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST
+		       ? KVCM_META__ERROR_CODE__INTERNAL_ERROR
+		       : code;
 }
 
 const char *kvcm_answer_message(struct kvcm_request *k, int status)
@@ -149,7 +159,8 @@ const char *kvcm_answer_message(struct kvcm_request *k, int status)
 	const char *done = k->message ? k->message : k->op->done ? k->op->done : "";
 
 	if (status == SKV_OK && k->notes && *k->notes->fields)
-		return kvcm_text(k, "%s; ignored, for they are not known here: %s", done, k->notes->fields);
+		return kvcm_text(k, "%s; ignored, for they are not known here: %s", done,
+				 k->notes->fields);
 	if (status == SKV_OK || k->message)
 		return done;
 	return kvcm_text(k, "%s%s", k->op->failed ? k->op->failed : "", kvcm_words(k, status));
@@ -158,7 +169,8 @@ const char *kvcm_answer_message(struct kvcm_request *k, int status)
 /* Puts a new message into the field of `m`; NULL: no such field, or no memory. */
 static ProtobufCMessage *make_in(ProtobufCMessage *m, const char *name, struct skv_arena *a)
 {
-	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
+	const ProtobufCFieldDescriptor *f =
+		protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
 	ProtobufCMessage *made = f ? skv_proto_make(f->descriptor, a) : NULL;
 
 	if (made)
@@ -168,18 +180,21 @@ static ProtobufCMessage *make_in(ProtobufCMessage *m, const char *name, struct s
 
 static void set(ProtobufCMessage *m, const char *name, const void *value, size_t n)
 {
-	const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
+	const ProtobufCFieldDescriptor *f =
+		protobuf_c_message_descriptor_get_field_by_name(m->descriptor, name);
 
 	if (f)
 		memcpy((char *)m + f->offset, value, n);
 }
 
-/* The three services' own headers have the same fields, but for what only one of them has. */
+/* The headers of the three services have the same fields, except a few that only one of them
+ * has. */
 bool kvcm_put_header(struct kvcm_request *k, int code, const char *message)
 {
 	ProtobufCMessage *header = make_in(k->res, "header", &k->c->arena);
 	ProtobufCMessage *status = header ? make_in(header, "status", &k->c->arena) : NULL;
-	bool known = code != KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST || !(k->op->flags & KVCM_INSTANCE);
+	bool known = code != KVCM_META__ERROR_CODE__INSTANCE_NOT_EXIST ||
+		     !(k->op->flags & KVCM_INSTANCE);
 	struct timespec now;
 	const char *id;
 
@@ -190,7 +205,9 @@ bool kvcm_put_header(struct kvcm_request *k, int code, const char *message)
 		message = "Server is not leader";
 	if (!known)
 		message = kvcm_text(k, "get %s metrics collector failed", k->op->name);
-	id = known ? kvcm_text(k, "%s_%lld%06ld", k->trace_id, (long long)now.tv_sec, now.tv_nsec / 1000) : "";
+	id = known ? kvcm_text(k, "%s_%lld%06ld", k->trace_id, (long long)now.tv_sec,
+			       now.tv_nsec / 1000)
+		   : "";
 	set(status, "code", &code, sizeof code);
 	set(status, "message", &message, sizeof message);
 	set(header, "request_id", &id, sizeof id);

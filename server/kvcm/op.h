@@ -1,9 +1,9 @@
 /*
- * op.h - one operation of KVCM's API: what its row says, and what its functions work with.
+ * op.h - one operation of KVCM's API: its row, and the environment of its functions.
  *
- * A call: the body becomes a message (api.c) -> checks in the peer's order (op.c) -> run -> perhaps the core calls
- * back -> write -> the answer with its header (api.c). An operation has one row in ops_table.h and one or two
- * functions; it never sees bytes, wires or headers.
+ * A call: the body becomes a message (api.c) -> checks in the peer's order (op.c) -> run -> perhaps
+ * the core calls back -> write -> the answer with its header (api.c). An operation has one row in
+ * ops_table.h and one or two functions; it never sees bytes, wires or headers.
  */
 #ifndef KVCM_OP_H
 #define KVCM_OP_H
@@ -25,21 +25,25 @@
 
 struct kvcm_request;
 
-/* LEADER: only the owner of the partition answers. INSTANCE: of an instance, which must be there before anything else
- * counts. FAULTS: fails when a fault is ordered for it. WORKER: it may block. */
-enum { KVCM_LEADER = 1, KVCM_INSTANCE = 2, KVCM_FAULTS = 4, KVCM_WORKER = 8 };
+/* LEADER: only the owner of the partition answers. INSTANCE: of an instance, which
+ * must be there before anything else counts. FAULTS: fails when a fault is ordered for
+ * it. WORKER: it may block. TENANT: of role ADMIN, for administrators of any tenant: only its own
+ * instances. */
+enum { KVCM_LEADER = 1, KVCM_INSTANCE = 2, KVCM_FAULTS = 4, KVCM_WORKER = 8,
+       KVCM_TENANT = 16 };
 
 struct kvcm_op {
 	const char *name; /* "GetCacheLocation": in messages, metrics, faults */
 	const ProtobufCMessageDescriptor *request, *response;
 	unsigned flags;
-	/* Checks k->req and does the work: SKV_OK, SKV_PENDING (the core calls k->c->done), or an error with
-	 * k->c->err filled. */
+	/* Checks k->req and does the work: SKV_OK, SKV_PENDING (the core calls k->c->done), or an
+	 * error with k->c->err filled. */
 	int (*run)(struct kvcm_request *k);
 	/* After success: fills k->res. SKV_OK or an error as above. NULL: run has done it. */
 	int (*write)(struct kvcm_request *k);
 	const char *done;   /* message of success; NULL: k->message */
-	const char *failed; /* what goes before the error's text: "Failed to trim cache : "; NULL: nothing */
+	const char *failed; /* what goes before the error's text: "Failed to trim
+			       cache : "; NULL: nothing */
 };
 
 /* skv_request.state. */
@@ -54,7 +58,8 @@ struct kvcm_request {
 	bool unread;         /* the body is not a message */
 	struct skv_proto_notes *notes; /* of a JSON body, for operations on workers; NULL: none */
 	void *own;           /* of the operation, between run and write */
-	struct skv_proto_splice splice[2]; /* fields of res that are written from elsewhere; field 0: unused */
+	struct skv_proto_splice splice[2]; /* fields of res that are written from
+					      elsewhere; field 0: unused */
 };
 
 #define KVCM_CAMPAIGN_DELAY_MS 10000u
@@ -66,12 +71,13 @@ struct kvcm {
 	const KvcmAdmin__NodeEndpoint *own;
 	struct kvcm_faults faults;
 	uint32_t transfer_ms;
-	atomic_uint campaign_delay_ms; /* how long this manager leaves the lead to others after leaderDemote */
+	atomic_uint campaign_delay_ms; /* how long this manager leaves the lead to
+					  others after leaderDemote */
 	atomic_uint_fast64_t leases[KVCM_LEASES]; /* lease.c */
 };
 
-/* What checkHealth and /api/healthy tell. Healthy: a leader that can do its work, or a follower that waits for its turn
- * or is just getting it. */
+/* What checkHealth and /api/healthy tell. Healthy: a leader that can do its work, or a follower
+ * that waits for its turn or is just getting it. */
 struct kvcm_health {
 	bool leads; /* it serves: from then on its clients may come */
 	bool healthy;
@@ -81,7 +87,7 @@ struct kvcm_health kvcm_health(struct skv_service *s);
 struct kvcm *kvcm_of(const struct kvcm_request *k);
 struct skv_core *kvcm_core(const struct kvcm_request *k);
 
-/* ---- answers of an operation ------------------------------------------------------------------- */
+/* ---- answers of an operation ----------------------------------------------------------------- */
 
 /* rc with the message of success. */
 int kvcm_done(struct kvcm_request *k, int rc, const char *message);
@@ -98,7 +104,7 @@ int kvcm_code(int status);
 /* What an error of the core is to a client (words.c): never NULL. */
 const char *kvcm_words(const struct kvcm_request *k, int status);
 
-/* ---- the machine (op.c), for api.c ------------------------------------------------------------- */
+/* ---- the machine (op.c), for api.c ----------------------------------------------------------- */
 
 /* Checks in the peer's order, then runs. */
 int kvcm_op_run(struct kvcm_request *k);

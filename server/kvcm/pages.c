@@ -1,5 +1,5 @@
 /*
- * pages.c - what the peer has for GET on its admin port: metrics and health.
+ * pages.c - GET pages on KVCM's admin port: metrics and health.
  *
  * On a port that serves the native API as well, its /metrics is the same. No state.
  */
@@ -13,12 +13,13 @@ int kvcm_page_metrics_run(struct skv_request *c)
 void kvcm_page_metrics_write(struct skv_request *c)
 {
 	c->type = "text/plain; version=0.0.4; charset=utf-8";
-	skv_service_expose(c->s, &c->arena, &c->out);
+	skv_request_expose(c);
 }
 
 int kvcm_page_healthy_run(struct skv_request *c)
 {
-	return kvcm_health(c->s).healthy ? SKV_OK : skv_fail(&c->err, SKV_E_NOT_READY, NULL, "not healthy");
+	return kvcm_health(c->s).healthy ? SKV_OK
+					 : skv_fail(&c->err, SKV_E_NOT_READY, NULL, "not healthy");
 }
 void kvcm_page_healthy_write(struct skv_request *c)
 {

@@ -1,9 +1,11 @@
 /*
- * private.c - directories of storages whose metadata ends with the process: nobody can use them afterwards.
+ * private.c - directories of storages whose metadata ends with the process, so that they are
+ * useless afterwards.
  *
- * Beside the directory <root>/<name>.<id> lies a file <root>/.kvcm-<id> that names the process. Who ends removes its
- * own; who comes removes those of processes that are provably dead. Nothing is ever removed but directories with the
- * mark of our storages. No state; any thread; blocks with the file system.
+ * Beside the directory <root>/<name>.<id> lies a file <root>/.kvcm-<id> that names the process.
+ * Who ends removes its own; who comes removes those of processes that are provably dead.
+ * Nothing is ever removed but directories with the mark of our storages. No state; any thread;
+ * blocks with the file system.
  */
 #include <skv/kvcm_run.h>
 
@@ -11,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +103,8 @@ static void sweep(const char *parent)
 	while (d && (e = readdir(d))) {
 		char path[ENTRY_ROOM];
 
-		if (strncmp(e->d_name, MARK, strlen(MARK)) != 0 || e->d_name[strlen(MARK)] != KVCM_PRIVATE_FIRST)
+		if (strncmp(e->d_name, MARK, strlen(MARK)) != 0 ||
+		    e->d_name[strlen(MARK)] != KVCM_PRIVATE_FIRST)
 			continue;
 		snprintf(path, sizeof path, "%s/%s", parent, e->d_name);
 		if (!is_of_dead(path))
@@ -119,6 +123,7 @@ int kvcm_private_mark(const char *root, const char *id, const char *owner, struc
 	bool good;
 	int fd;
 
+	assert(root[0] == '/' && id[0] == KVCM_PRIVATE_FIRST);
 	snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(root, '/') - root), root);
 	sweep(parent);
 	mark_path(root, id, path);
@@ -127,6 +132,6 @@ int kvcm_private_mark(const char *root, const char *id, const char *owner, struc
 	if (fd >= 0 && close(fd) != 0)
 		good = false;
 	return good ? SKV_OK
-		    : skv_fail(err, SKV_E_IO, "storage_spec", "cannot write into the storage's directory: %s",
-			       strerror(errno));
+		    : skv_fail(err, SKV_E_IO, "storage_spec",
+			       "cannot write into the storage's directory: %s", strerror(errno));
 }

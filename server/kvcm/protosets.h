@@ -1,4 +1,4 @@
-/* protosets.h - the descriptors of KVCM's services, made from the .proto files at build time. */
+/* protosets.h - descriptors of KVCM's services, generated from the .proto files at build time. */
 #ifndef KVCM_PROTOSETS_H
 #define KVCM_PROTOSETS_H
 

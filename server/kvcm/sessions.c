@@ -1,9 +1,9 @@
 /*
- * sessions.c - one session of a client that is several of the core's: its id is all of theirs.
+ * sessions.c - one session of a client that spans several of the core's: its id contains theirs.
  *
- * A write of more blocks than the core takes at once is as many sessions. What belongs together is remembered by nobody:
- * "ID-BLOCKS.ID-BLOCKS..." tells it, so a restart and another owner know it as well, and the core checks each id as ever.
- * No state.
+ * A write of more blocks than the core takes at once is as many sessions. What belongs together is
+ * remembered by nobody: "ID-BLOCKS.ID-BLOCKS..." tells it, so a restart and another owner know it
+ * as well, and the core checks each id as ever. No state.
  */
 #include "meta.h"
 
@@ -18,10 +18,13 @@ char *kvcm_sessions_text(struct kvcm_request *k, const struct kvcm_session *v, u
 	assert(n > 0 && n <= KVCM_MAX_PORTIONS);
 	skv_buf_init(&text);
 	for (uint32_t i = 0; i < n; i++) {
-		assert(v[i].n_blocks > 0 && v[i].n_blocks <= SKV_MAX_KEYS); /* what kvcm_sessions_read takes */
-		skv_buf_printf(&text, n > 1 ? "%s%s-%u" : "%s%s", i ? "." : "", v[i].id, v[i].n_blocks);
+		/* what kvcm_sessions_read takes */
+		assert(v[i].n_blocks > 0 && v[i].n_blocks <= SKV_MAX_KEYS);
+		skv_buf_printf(&text, n > 1 ? "%s%s-%u" : "%s%s", i ? "." : "", v[i].id,
+			       v[i].n_blocks);
 	}
-	out = text.failed ? NULL : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
+	out = text.failed ? NULL
+			  : skv_arena_strndup(&k->c->arena, (const char *)text.data, text.len);
 	skv_buf_destroy(&text);
 	return out;
 }
@@ -33,7 +36,8 @@ static bool take_session(const char **at, struct kvcm_session *out)
 	const char *p = *at;
 	uint32_t n = 0;
 
-	if (strnlen(p, SKV_SESSION_ID_HEX + 1) <= SKV_SESSION_ID_HEX || !skv_key_from_hex(p, SKV_SESSION_ID_HEX, &ignored))
+	if (strnlen(p, SKV_SESSION_ID_HEX + 1) <= SKV_SESSION_ID_HEX ||
+	    !skv_key_from_hex(p, SKV_SESSION_ID_HEX, &ignored))
 		return false;
 	memcpy(out->id, p, SKV_SESSION_ID_HEX);
 	out->id[SKV_SESSION_ID_HEX] = '\0';
@@ -42,6 +46,7 @@ static bool take_session(const char **at, struct kvcm_session *out)
 		return false;
 	for (; *p >= '0' && *p <= '9' && n <= SKV_MAX_KEYS; p++)
 		n = 10 * n + (uint32_t)(*p - '0');
+	assert(n <= 10 * SKV_MAX_KEYS + 9); /* it stops at the first digit too many */
 	out->n_blocks = n;
 	*at = p;
 	return n > 0 && n <= SKV_MAX_KEYS;

@@ -1,12 +1,13 @@
 /*
- * snapshot.c - the text of a configuration snapshot.
+ * snapshot.c - reads and writes the text of a configuration snapshot.
  *
- * The objects are written and read by the native API's JSON codec, so a field that is added there is in the
- * snapshot too, with the same checks. A reader takes the text apart (skv/json.h) and hands each spec, written
- * anew, to the codec. No state; any thread.
+ * The objects are written and read by the native API's JSON codec, so a field that is added there
+ * is in the snapshot too, with the same checks. A reader takes the text apart (skv/json.h) and
+ * hands each spec, written anew, to the codec. No state; any thread.
  */
 #include "snapshot.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,9 +21,10 @@
 #define MAX_VALUES 1000000u /* of a snapshot's JSON */
 #define MAX_DEPTH 16u
 
-/* ---- taking ------------------------------------------------------------------------------------ */
+/* ---- taking ---------------------------------------------------------------------------------- */
 
-int kvcm_snapshot_take(struct skv_core *core, struct skv_arena *a, struct kvcm_snapshot *out, struct skv_error *err)
+int kvcm_snapshot_take(struct skv_core *core, struct skv_arena *a, struct kvcm_snapshot *out,
+		       struct skv_error *err)
 {
 	struct skv_stats stats;
 	int rc = skv_core_stats(core, a, &stats, err);
@@ -43,10 +45,11 @@ int kvcm_snapshot_take(struct skv_core *core, struct skv_arena *a, struct kvcm_s
 		out->groups[out->n_groups] = stats.groups[out->n_groups].spec;
 	for (; out->n_instances < stats.n_instances; out->n_instances++)
 		out->instances[out->n_instances] = stats.instances[out->n_instances].spec;
+	assert(out->n_groups == stats.n_groups && out->n_instances == stats.n_instances);
 	return SKV_OK;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void write_list_of_storages(const struct kvcm_snapshot *s, struct skv_buf *out)
 {
@@ -117,7 +120,7 @@ void kvcm_snapshot_write(const struct kvcm_snapshot *s, struct skv_buf *out)
 	skv_jout_close(out, '}');
 }
 
-/* ---- reading ----------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* One element of one list, and how it is named in errors. */
 struct entry {
@@ -133,8 +136,8 @@ static int at_entry(const struct entry *e, const char *part)
 {
 	char field[SKV_FIELD_MAX];
 
-	snprintf(field, sizeof field, "%s[%" PRIu32 "]%s%s%.60s", e->list, e->i, part, *e->err->field ? "." : "",
-		 e->err->field);
+	snprintf(field, sizeof field, "%s[%" PRIu32 "]%s%s%.60s", e->list, e->i, part,
+		 *e->err->field ? "." : "", e->err->field);
 	return skv_fail(e->err, e->err->status, field, "%s", e->err->message);
 }
 
@@ -146,7 +149,8 @@ static int bad_field(const struct entry *e, const char *name, const char *what)
 
 typedef bool name_rule(const char *s, size_t n);
 
-/* A string field, NUL-terminated; `rule` if it must be a name: skv_name_valid, skv_model_name_valid; NULL: any text. */
+/* A string field, NUL-terminated; `rule` if it must be a name: skv_name_valid,
+ * skv_model_name_valid; NULL: any text. */
 static int read_string(const struct entry *e, const char *name, name_rule *rule, const char **out)
 {
 	const struct skv_json_node *v = skv_json_get(e->v, name, strlen(name));
@@ -154,7 +158,10 @@ static int read_string(const struct entry *e, const char *name, name_rule *rule,
 	if (!v || v->type != SKV_JSON_STRING)
 		return bad_field(e, name, "a string is expected");
 	if (rule && !rule(v->s, v->n))
-		return bad_field(e, name, "1..127 of A-Z a-z 0-9 . _ - : = @ + , are expected, beginning with a letter, digit or _");
+		return bad_field(
+			e, name,
+			"1..127 of A-Z a-z 0-9 . _ - : = @ + , are expected, beginning with a "
+			"letter, digit or _");
 	*out = skv_arena_strndup(e->a, v->s, v->n);
 	return *out ? SKV_OK : skv_fail(e->err, SKV_E_NOMEM, NULL, "out of memory");
 }
@@ -313,8 +320,8 @@ static int read_account(const struct entry *e, void *out)
 
 /* An absent list is an empty one. */
 static int read_list(const struct skv_json_node *root, const char *name, size_t size,
-		     int (*read)(const struct entry *e, void *out), struct skv_arena *a, void *out, uint32_t *n,
-		     struct skv_error *err)
+		     int (*read)(const struct entry *e, void *out), struct skv_arena *a, void *out,
+		     uint32_t *n, struct skv_error *err)
 {
 	const struct skv_json_node *list = skv_json_get(root, name, strlen(name));
 	struct entry e = { .a = a, .list = name, .err = err };
@@ -346,11 +353,12 @@ static int check_head(const struct skv_json_node *root, struct skv_error *err)
 	const struct skv_json_node *format = skv_json_get(root, "format", 6);
 	const struct skv_json_node *version = skv_json_get(root, "version", 7);
 
-	if (!format || format->type != SKV_JSON_STRING || !skv_json_is(format, FORMAT, sizeof FORMAT - 1))
+	if (!format || format->type != SKV_JSON_STRING ||
+	    !skv_json_is(format, FORMAT, sizeof FORMAT - 1))
 		return skv_fail(err, SKV_E_INVALID, "format", "\"" FORMAT "\" is expected");
 	if (!version || version->type != SKV_JSON_INTEGER || version->i != VERSION)
-		return skv_fail(err, SKV_E_INVALID, "version", "%d is expected: the text comes from another version",
-				VERSION);
+		return skv_fail(err, SKV_E_INVALID, "version",
+				"%d is expected: the text comes from another version", VERSION);
 	return SKV_OK;
 }
 
@@ -367,19 +375,21 @@ int kvcm_snapshot_read(const char *text, size_t n, struct skv_arena *a, struct k
 		if (doc.fault == SKV_JSON_NOMEM)
 			return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 		skv_json_line(text, doc.at, &line, &column);
-		return skv_fail(err, SKV_E_INVALID, NULL, "it is not JSON: line %u, column %u", line, column);
+		return skv_fail(err, SKV_E_INVALID, NULL, "it is not JSON: line %u, column %u",
+				line, column);
 	}
 	rc = check_head(doc.root, err);
 	if (rc == SKV_OK)
-		rc = read_list(doc.root, "storages", sizeof *out->storages, read_storage, a, &out->storages,
-			       &out->n_storages, err);
+		rc = read_list(doc.root, "storages", sizeof *out->storages, read_storage, a,
+			       &out->storages, &out->n_storages, err);
 	if (rc == SKV_OK)
-		rc = read_list(doc.root, "groups", sizeof *out->groups, read_group, a, &out->groups, &out->n_groups, err);
+		rc = read_list(doc.root, "groups", sizeof *out->groups, read_group, a, &out->groups,
+			       &out->n_groups, err);
 	if (rc == SKV_OK)
-		rc = read_list(doc.root, "instances", sizeof *out->instances, read_instance, a, &out->instances,
-			       &out->n_instances, err);
+		rc = read_list(doc.root, "instances", sizeof *out->instances, read_instance, a,
+			       &out->instances, &out->n_instances, err);
 	if (rc == SKV_OK)
-		rc = read_list(doc.root, "accounts", sizeof *out->accounts, read_account, a, &out->accounts,
-			       &out->n_accounts, err);
+		rc = read_list(doc.root, "accounts", sizeof *out->accounts, read_account, a,
+			       &out->accounts, &out->n_accounts, err);
 	return rc;
 }

@@ -1,13 +1,14 @@
 /*
- * snapshot_load.c - a configuration snapshot comes into force.
+ * snapshot_load.c - applies a configuration snapshot.
  *
- * First everything is compared with the manager and with itself: names given twice, groups and storages that
- * are nowhere, what may not change. Then storages that are new are made, which can fail on a file system that is
- * not there: those made before it go again, and nothing has changed. What follows is written to the store
- * only. Objects that the snapshot does not name stay.
+ * First everything is compared with the manager and with itself: names given twice, groups and
+ * storages that are nowhere, what may not change. Then storages that are new are made, which can
+ * fail on a file system that is not there: those made before it go again, and nothing has changed.
+ * What follows is written to the store only. Objects that the snapshot does not name stay.
  *
- * A snapshot may come from another manager. A storage that is there keeps its place, whatever place the
- * snapshot's has; one that the peer's API made gets the place that this manager gives to its message (model.h).
+ * A snapshot may come from another manager. A storage that is there keeps its place, whatever
+ * place the snapshot's has; one that the peer's API made gets the place that this manager gives
+ * to its message (model.h).
  *
  * No state; any thread that may block.
  */
@@ -28,7 +29,8 @@ struct load {
 	struct skv_error *err;
 };
 
-static int bad(const struct load *l, const char *list, uint32_t i, const char *field, const char *what, const char *name)
+static int bad(const struct load *l, const char *list, uint32_t i, const char *field,
+	       const char *what, const char *name)
 {
 	char at[SKV_FIELD_MAX];
 
@@ -36,7 +38,7 @@ static int bad(const struct load *l, const char *list, uint32_t i, const char *f
 	return skv_fail(l->err, SKV_E_INVALID, at, what, name);
 }
 
-/* ---- storages ---------------------------------------------------------------------------------- */
+/* ---- storages -------------------------------------------------------------------------------- */
 
 static const struct skv_storage_spec *storage_there(const struct load *l, const char *name)
 {
@@ -54,11 +56,12 @@ static bool storage_will_be(const struct load *l, const char *name)
 	return storage_there(l, name) != NULL;
 }
 
-/* The peer's message that a storage was made from; NULL: another API made it. */
-static const KvcmAdmin__StorageConfig *message_of(const struct load *l, const struct skv_storage_spec *s)
+/* The KVCM message that a storage was made from; NULL: another API made it. */
+static const KvcmAdmin__StorageConfig *message_of(const struct load *l,
+						  const struct skv_storage_spec *s)
 {
-	return (const KvcmAdmin__StorageConfig *)kvcm_model_message(&kvcm_admin__storage_config__descriptor, s->extra,
-								     l->a);
+	return (const KvcmAdmin__StorageConfig *)kvcm_model_message(
+		&kvcm_admin__storage_config__descriptor, s->extra, l->a);
 }
 
 /* Do both messages mean one directory? */
@@ -81,22 +84,27 @@ static int check_storage(const struct load *l, uint32_t i)
 
 	for (uint32_t j = 0; j < i; j++)
 		if (strcmp(l->s->storages[j].name, s->name) == 0)
-			return bad(l, "storages", i, "name", "the storage %s is named twice", s->name);
+			return bad(l, "storages", i, "name", "the storage %s is named twice",
+				   s->name);
 	if (m && strcmp(m->global_unique_name, s->name) != 0)
-		return bad(l, "storages", i, "spec.extra", "it is not the message of the storage %s", s->name);
+		return bad(l, "storages", i, "spec.extra",
+			   "it is not the message of the storage %s", s->name);
 	if (!old)
 		return SKV_OK;
 	was = message_of(l, old);
 	if (strcmp(old->type, s->type) != 0)
-		return bad(l, "storages", i, "spec.type", "the storage %s exists with another type", s->name);
+		return bad(l, "storages", i, "spec.type", "the storage %s exists with another type",
+			   s->name);
 	if (!was != !m || (m && !same_place(was, m)))
-		return bad(l, "storages", i, "spec.extra", "the storage %s exists elsewhere", s->name);
+		return bad(l, "storages", i, "spec.extra", "the storage %s exists elsewhere",
+			   s->name);
 	if (s->capacity < old->capacity)
-		return bad(l, "storages", i, "spec.capacity", "the storage %s exists and cannot shrink", s->name);
+		return bad(l, "storages", i, "spec.capacity",
+			   "the storage %s exists and cannot shrink", s->name);
 	return SKV_OK;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------ */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static bool group_will_be(const struct load *l, const char *name)
 {
@@ -126,14 +134,15 @@ static int check_group(const struct load *l, uint32_t i)
 	return SKV_OK;
 }
 
-/* ---- instances --------------------------------------------------------------------------------- */
+/* ---- instances ------------------------------------------------------------------------------- */
 
 static bool same_instance(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
 {
 	return strcmp(a->tenant, b->tenant) == 0 && strcmp(a->id, b->id) == 0;
 }
 
-static const struct skv_instance_spec *instance_there(const struct load *l, const struct skv_instance_spec *s)
+static const struct skv_instance_spec *instance_there(const struct load *l,
+						      const struct skv_instance_spec *s)
 {
 	for (uint32_t i = 0; i < l->have.n_instances; i++)
 		if (same_instance(&l->have.instances[i].spec, s))
@@ -141,7 +150,8 @@ static const struct skv_instance_spec *instance_there(const struct load *l, cons
 	return NULL;
 }
 
-static const char *changed_field(const struct skv_instance_spec *old, const struct skv_instance_spec *s)
+static const char *changed_field(const struct skv_instance_spec *old,
+				 const struct skv_instance_spec *s)
 {
 	if (strcmp(old->group, s->group) != 0)
 		return "spec.group";
@@ -154,7 +164,8 @@ static const char *changed_field(const struct skv_instance_spec *old, const stru
 	if (old->n_specs != s->n_specs)
 		return "spec.specs";
 	for (uint32_t i = 0; i < s->n_specs; i++)
-		if (strcmp(old->specs[i].name, s->specs[i].name) != 0 || old->specs[i].size != s->specs[i].size)
+		if (strcmp(old->specs[i].name, s->specs[i].name) != 0 ||
+		    old->specs[i].size != s->specs[i].size)
 			return "spec.specs";
 	return NULL;
 }
@@ -166,10 +177,13 @@ static int check_instance(const struct load *l, uint32_t i)
 
 	for (uint32_t j = 0; j < i; j++)
 		if (same_instance(&l->s->instances[j], s))
-			return bad(l, "instances", i, "id", "the instance %s is named twice", s->id);
+			return bad(l, "instances", i, "id", "the instance %s is named twice",
+				   s->id);
 	if (!group_will_be(l, s->group))
 		return bad(l, "instances", i, "spec.group", "there is no group %s", s->group);
-	return field ? bad(l, "instances", i, field, "the instance %s exists with another one", s->id) : SKV_OK;
+	return field ? bad(l, "instances", i, field, "the instance %s exists with another one",
+			   s->id)
+		     : SKV_OK;
 }
 
 static int check_account(const struct load *l, uint32_t i)
@@ -196,19 +210,21 @@ static int check(const struct load *l)
 	return rc;
 }
 
-/* ---- changes ----------------------------------------------------------------------------------- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 /* Names the object that could not be put. */
 static int failed(const struct load *l, const char *list, uint32_t i)
 {
 	char at[SKV_FIELD_MAX];
 
-	snprintf(at, sizeof at, "%s[%" PRIu32 "]%s%.60s", list, i, *l->err->field ? "." : "", l->err->field);
+	snprintf(at, sizeof at, "%s[%" PRIu32 "]%s%.60s", list, i, *l->err->field ? "." : "",
+		 l->err->field);
 	return skv_fail(l->err, l->err->status, at, "%s", l->err->message);
 }
 
-/* From the peer's message, with the sizes of the snapshot. */
-static int put_message(const struct load *l, const KvcmAdmin__StorageConfig *m, const struct skv_storage_spec *s)
+/* Adds a storage from its KVCM message, with the sizes of the snapshot. */
+static int put_message(const struct load *l, const KvcmAdmin__StorageConfig *m,
+		       const struct skv_storage_spec *s)
 {
 	struct kvcm_model model = *l->model;
 	struct skv_storage_view *v;
@@ -264,7 +280,7 @@ static int make_storages(const struct load *l)
 	if (rc == SKV_OK)
 		return SKV_OK;
 	failed(l, "storages", --i);
-	for (;; i--) { /* nothing lies there yet */
+	for (;; i--) { /* no blocks there yet */
 		struct skv_error ignored;
 
 		if (!storage_there(l, l->s->storages[i].name))
@@ -291,8 +307,8 @@ static int put_rest(const struct load *l)
 	return SKV_OK;
 }
 
-int kvcm_snapshot_load(struct skv_core *core, const struct kvcm_model *model, const struct kvcm_snapshot *s,
-		       struct skv_arena *a, struct skv_error *err)
+int kvcm_snapshot_load(struct skv_core *core, const struct kvcm_model *model,
+		       const struct kvcm_snapshot *s, struct skv_arena *a, struct skv_error *err)
 {
 	struct load l = { .core = core, .model = model, .s = s, .a = a, .err = err };
 	int rc = skv_core_stats(core, a, &l.have, err);

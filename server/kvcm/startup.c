@@ -1,5 +1,5 @@
 /*
- * startup.c - the objects that a manager in the peer's mode begins with, from the JSON of its admin service.
+ * startup.c - the initial objects in KVCM's mode, from JSON of its admin service.
  *
  * No state. One thread.
  */
@@ -12,18 +12,20 @@
 
 #include "model.h"
 
-static int read_message(const char *file, const char *text, const ProtobufCMessageDescriptor *d, struct skv_arena *a,
-			ProtobufCMessage **out, struct skv_error *err)
+static int read_message(const char *file, const char *text, const ProtobufCMessageDescriptor *d,
+			struct skv_arena *a, ProtobufCMessage **out, struct skv_error *err)
 {
 	struct skv_error cause;
 	int rc = skv_proto_json.read(d, text, strlen(text), a, out, &cause);
 
 	return rc == SKV_OK ? rc
-			    : skv_fail(err, rc, "kvcm_startup_config", "%.120s: %.180s", file, cause.message);
+			    : skv_fail(err, rc, "kvcm_startup_config", "%.120s: %.180s", file,
+				       cause.message);
 }
 
-int kvcm_startup_storage(const char *file, const char *json, bool enabled, const struct kvcm_model *model,
-			 struct skv_arena *a, struct kvcm_startup_storage *out, struct skv_error *err)
+int kvcm_startup_storage(const char *file, const char *json, bool enabled,
+			 const struct kvcm_model *model, struct skv_arena *a,
+			 struct kvcm_startup_storage *out, struct skv_error *err)
 {
 	struct skv_storage_spec checked;
 	struct skv_error cause;
@@ -34,13 +36,15 @@ int kvcm_startup_storage(const char *file, const char *json, bool enabled, const
 		return rc;
 	rc = kvcm_storage_spec((KvcmAdmin__StorageConfig *)m, model, "", a, &checked, &cause);
 	if (rc != SKV_OK)
-		return skv_fail(err, rc, "kvcm_startup_config", "%.100s: storage_config: %.180s", file, cause.message);
-	*out = (struct kvcm_startup_storage){ .config = m, .name = checked.name, .enabled = enabled };
+		return skv_fail(err, rc, "kvcm_startup_config", "%.100s: storage_config: %.180s",
+				file, cause.message);
+	*out = (struct kvcm_startup_storage){ .config = m, .name = checked.name,
+					      .enabled = enabled };
 	return SKV_OK;
 }
 
-int kvcm_startup_group(const char *file, const char *json, struct skv_arena *a, struct kvcm_startup_group *out,
-		       struct skv_error *err)
+int kvcm_startup_group(const char *file, const char *json, struct skv_arena *a,
+		       struct kvcm_startup_group *out, struct skv_error *err)
 {
 	struct skv_group_spec checked;
 	struct skv_error cause;
@@ -51,7 +55,8 @@ int kvcm_startup_group(const char *file, const char *json, struct skv_arena *a, 
 		return rc;
 	rc = kvcm_group_spec((KvcmAdmin__InstanceGroup *)m, NULL, 0, a, &checked, &cause);
 	if (rc != SKV_OK)
-		return skv_fail(err, rc, "kvcm_startup_config", "%.100s: instance_group: %.180s", file, cause.message);
+		return skv_fail(err, rc, "kvcm_startup_config", "%.100s: instance_group: %.180s",
+				file, cause.message);
 	*out = (struct kvcm_startup_group){ .group = m, .name = checked.name };
 	return SKV_OK;
 }
@@ -79,8 +84,8 @@ static int make_storage(const struct kvcm_startup_storage *s, const struct kvcm_
 	return skv_core_storage_change(core, &v[0].spec, err);
 }
 
-static int make_group(const struct kvcm_startup_group *g, struct skv_core *core, struct skv_arena *a,
-		      struct skv_error *err)
+static int make_group(const struct kvcm_startup_group *g, struct skv_core *core,
+		      struct skv_arena *a, struct skv_error *err)
 {
 	struct skv_storage_view *storages;
 	struct skv_group_view *v;
@@ -98,8 +103,8 @@ static int make_group(const struct kvcm_startup_group *g, struct skv_core *core,
 	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc;
 }
 
-int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model, struct skv_core *core,
-		      struct skv_error *err)
+int kvcm_startup_make(const struct kvcm_startup *s, const struct kvcm_model *model,
+		      struct skv_core *core, struct skv_error *err)
 {
 	struct skv_arena a;
 	int rc = SKV_OK;

@@ -1,8 +1,8 @@
 /*
- * words.c - the core's refusals in the words of KVCM's configuration.
+ * words.c - rewords the core's errors in terms of KVCM's configuration.
  *
- * The core speaks of its own fields (max_blocks, draining, deadline_ms), which clients and operators of KVCM do not have.
- * No state.
+ * The core speaks of its own fields (max_blocks, draining, deadline_ms), which clients and
+ * operators of KVCM do not have. No state.
  */
 #include "op.h"
 
@@ -14,10 +14,11 @@ static const char *of_quota(const char *field)
 	if (strcmp(field, "max_blocks") == 0)
 		return "meta_indexer_config.max_key_count of the instance group is reached";
 	if (strcmp(field, "quotas") == 0)
-		return "quota.quota_config of the instance group is reached on each of its storages, and nothing may be "
-		       "reclaimed there now";
+		return "quota.quota_config of the instance group is reached on each of its "
+		       "storages, and nothing may be reclaimed there now";
 	if (!*field)
-		return "quota.capacity of the instance group is reached, and nothing of it may be reclaimed now";
+		return "quota.capacity of the instance group is reached, and nothing of it may be "
+		       "reclaimed now";
 	return NULL; /* parts of groups are the native API's: its words */
 }
 
@@ -27,12 +28,13 @@ static const char *of_write(int status, const char *field)
 	case SKV_E_SESSION_EXPIRED:
 		return "the write session is over: its write_timeout_seconds have passed";
 	case SKV_E_NO_SPACE:
-		return "the storages of the instance group have no room: what is there is being written, or was named to "
-		       "readers a moment ago";
+		return "the storages of the instance group have no room: what is there is being "
+		       "written, or was named to readers a moment ago";
 	case SKV_E_UNAVAILABLE:
 		return "no storage of storage_candidates is available";
 	case SKV_E_TOO_MANY:
-		return "there are too many open write sessions, or they hold all that they may of the instance group: finish some first";
+		return "there are too many open write sessions, or they hold all that they may of "
+		       "the instance group: finish some first";
 	case SKV_E_QUOTA:
 		return of_quota(field);
 	default:

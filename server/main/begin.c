@@ -1,8 +1,9 @@
 /*
- * begin.c - what a manager does when it can: its first objects, the peer's ports, where others find it.
+ * begin.c - what a manager does once it can: default objects, the KVCM ports, its published
+ * address.
  *
- * Runs on a thread of its own, because a storage's directory may hang: main's thread goes on hearing signals. Owns
- * nothing; sets exit_status when it cannot go on.
+ * Runs on its own thread, because a storage's directory may hang: the main thread keeps handling
+ * signals. Owns nothing; sets exit_status when it cannot go on.
  */
 #include "serve.h"
 
@@ -26,7 +27,7 @@
 
 #define POLL_MS 200
 
-/* Main's thread ends everything in order; who started us starts us again. */
+/* The main thread shuts down in order; the supervisor restarts us. */
 void serve_end_with_problem(struct service *s)
 {
 	atomic_store(&s->exit_status, EXIT_PROBLEM);
@@ -49,8 +50,9 @@ static void put_storages(struct service *s, struct skv_buf *out)
 			spaces++;
 			continue;
 		}
-		skv_buf_printf(out, "%s%s (%s%s%s, %" PRIu64 " MiB%s)", told++ ? ", " : "", v[i].spec.name, v[i].spec.type,
-			       *v[i].spec.root ? " " : "", v[i].spec.root, v[i].spec.capacity >> 20,
+		skv_buf_printf(out, "%s%s (%s%s%s, %" PRIu64 " MiB%s)", told++ ? ", " : "",
+			       v[i].spec.name, v[i].spec.type, *v[i].spec.root ? " " : "",
+			       v[i].spec.root, v[i].spec.capacity >> 20,
 			       v[i].healthy ? "" : ", not usable now");
 	}
 	assert(told + spaces == n);
@@ -60,7 +62,8 @@ static void put_storages(struct service *s, struct skv_buf *out)
 	skv_arena_destroy(&a);
 }
 
-/* The one line on standard output that tells people and scripts that work can begin; in the form of the log. */
+/* The line on standard output that tells users and scripts that the manager is ready; in the log's
+ * format. */
 static void say_ready(struct service *s)
 {
 	const char *grpc = s->grpc ? skv_grpc_address(s->grpc) : "";
@@ -68,16 +71,23 @@ static void say_ready(struct service *s)
 
 	put_storages(s, &storages);
 	if (skv_log_is_json()) {
-		const struct skv_log_field fields[] = { { "version", SKV_VERSION }, { "url", skv_httpd_url(s->httpd) },
-							{ "grpc", grpc }, { "store", s->store_shown },
-							{ "durability", s->p->durability },
-							{ "storages", storages.failed ? "" : (char *)storages.data } };
+		const struct skv_log_field fields[] = {
+			{ "version", SKV_VERSION },
+			{ "url", skv_httpd_url(s->httpd) },
+			{ "grpc", grpc },
+			{ "store", s->store_shown },
+			{ "durability", s->p->durability },
+			{ "storages", storages.failed ? "" : (char *)storages.data }
+		};
 
-		skv_log_line(&line, SKV_LOG_INFO, "main", "ready", fields, sizeof fields / sizeof fields[0]);
+		skv_log_line(&line, SKV_LOG_INFO, "main", "ready", fields,
+			     sizeof fields / sizeof fields[0]);
 	} else {
-		skv_buf_printf(&line, "slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages %s\n",
-			       skv_httpd_url(s->httpd), s->grpc ? ", grpc " : "", grpc, s->store_shown, s->p->durability,
-			       storages.failed ? "" : (char *)storages.data);
+		skv_buf_printf(
+			&line,
+			"slabkvd " SKV_VERSION " ready: %s%s%s, store %s (%s), storages %s\n",
+			skv_httpd_url(s->httpd), s->grpc ? ", grpc " : "", grpc, s->store_shown,
+			s->p->durability, storages.failed ? "" : (char *)storages.data);
 	}
 	if (!line.failed)
 		fwrite(line.data, 1, line.len, stdout);
@@ -86,14 +96,15 @@ static void say_ready(struct service *s)
 	skv_buf_destroy(&storages);
 }
 
-/* Who started us in the background may go on: we serve, if only to say that another one owns the store. */
+/* The background starter may return: we serve, even if only to say that another manager owns the
+ * store. */
 static void release_starter(struct service *s)
 {
 	skv_daemon_ready(s->ready_fd);
 	s->ready_fd = -1;
 }
 
-/* The peer's clients take an open port for a manager that knows what it is: leader, or follower. */
+/* KVCM's clients expect that a manager with an open port knows whether it is leader or follower. */
 static int open_for_business(struct service *s, struct skv_error *err)
 {
 	int rc = skv_compat_start(s->compat, err);
@@ -103,22 +114,23 @@ static int open_for_business(struct service *s, struct skv_error *err)
 	return rc;
 }
 
-/* Another manager owns the store, and it is known where: clients can be sent there. */
+/* Another manager owns the store and its address is known: clients can be redirected. */
 static bool is_follower(struct service *s)
 {
 	char url[SKV_URL_MAX];
 
-	return skv_core_state_get(s->core) == SKV_CORE_STANDBY && skv_service_leader_url(s->service, url) == SKV_OK;
+	return skv_core_state_get(s->core) == SKV_CORE_STANDBY &&
+	       skv_service_leader_url(s->service, url) == SKV_OK;
 }
 
 static int make_objects(struct service *s, struct skv_error *err)
 {
 	assert(skv_thread_locks == 0); /* a storage's directory may hang */
 	return skv_compat_has_objects(s->compat) ? skv_compat_make(s->compat, s->core, err)
-						  : skv_defaults_make(s->p, s->compat, s->core, err);
+						 : skv_defaults_make(s->p, s->compat, s->core, err);
 }
 
-/* Until the default objects are made, whoever owns the store meanwhile. */
+/* Waits until the default objects exist, whoever owns the store meanwhile. */
 static int await_defaults(struct service *s, struct skv_error *err)
 {
 	int rc = SKV_E_NOT_READY;
@@ -140,7 +152,7 @@ static int await_defaults(struct service *s, struct skv_error *err)
 	return rc;
 }
 
-/* Until a storage can be used: after a start each one is checked first. */
+/* Waits until a storage is usable: after a start each one is checked first. */
 static void await_storage(struct service *s)
 {
 	const struct timespec pause = { 0, 20 * 1000 * 1000 };
@@ -150,7 +162,8 @@ static void await_storage(struct service *s)
 	while (!atomic_load(&s->stopping) && skv_core_ready(s->core, &err) != SKV_OK) {
 		if (++rounds == 100)
 			skv_log(SKV_LOG_WARN, "main", "not ready yet: %s", err.message);
-		if (rounds == 500 && open_for_business(s, &err) != SKV_OK) /* it answers; that may be all for long */
+		/* it answers already; this may last */
+		if (rounds == 500 && open_for_business(s, &err) != SKV_OK)
 			skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
 		nanosleep(&pause, NULL);
 	}
@@ -161,10 +174,13 @@ static int publish_all(struct service *s, struct skv_error *err)
 	const char *url = s->service->advertised;
 	int rc = skv_compat_publish(s->compat, s->core, err);
 
-	return rc == SKV_OK && *url ? skv_node_publish(s->core, SKV_NODE_URL, url, err) : rc;
+	if (rc == SKV_OK && *url)
+		rc = skv_node_publish(s->core, SKV_NODE_URL, url, err);
+	return rc == SKV_OK ? skv_node_publish(s->core, SKV_NODE_PEER, s->service->peer, err) : rc;
 }
 
-/* The others must learn where this manager is. The store may be busy for long: it is tried again. */
+/* Publishes this manager's address for the others. Retried, because the store may be busy for
+ * long. */
 static void publish(struct service *s)
 {
 	const struct timespec pause = { 0, POLL_MS * 1000 * 1000 };

@@ -1,9 +1,10 @@
 /*
- * compat.c - the peer's mode of the program. See compat.h.
+ * compat.c - the program in KVCM's mode. See compat.h.
  *
- * Owns the ports, the start-up messages, the endpoint and what the API's operations need to know of the parameters.
- * Main's thread creates, binds and closes; the thread that makes the default objects starts the ports, makes the
- * objects and publishes the endpoint. Nothing here is changed while the other one reads it.
+ * Owns the ports, the start-up messages, the endpoint and the parameters that the API's operations
+ * need. The main thread creates, binds and closes; the thread that makes the default objects starts
+ * the ports, makes the objects and publishes the endpoint. Neither changes anything while the other
+ * reads it.
  */
 #include "compat.h"
 
@@ -33,7 +34,7 @@
 struct skv_compat {
 	const struct skv_params *p;
 	bool on;        /* compat = kvcm */
-	bool in_memory; /* the store ends with the process, and so must the slab files */
+	bool in_memory; /* the store ends with the process, so the slab files must too */
 	struct kvcm *kvcm; /* the API */
 	struct skv_arena arena; /* of startup */
 	struct kvcm_startup startup;
@@ -41,13 +42,13 @@ struct skv_compat {
 	char private_id[ID_DIGITS + 2];
 	char owner[192];
 	struct skv_ports ports;
-	struct skv_mutex lock; /* of the two below: the ports start on another thread than they end */
+	struct skv_mutex lock; /* of the two below: ports start and stop on different threads */
 	bool started;
 	bool closing;
 	KvcmAdmin__NodeEndpoint endpoint;
 	char host[256];
 	char node_id[320];
-	char (*roots)[SKV_MAX_ROOT + 1]; /* of storages in memory, to be removed at the end */
+	char (*roots)[SKV_MAX_ROOT + 1]; /* of storages in memory, to be removed at exit */
 	uint32_t n_roots;
 };
 
@@ -88,10 +89,12 @@ static int load_startup(struct skv_compat *c, struct skv_error *err)
 	if (!s->storages || !s->groups)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	for (; rc == SKV_OK && s->n_storages < f.n_storages; s->n_storages++)
-		rc = kvcm_startup_storage(f.name, f.storages[s->n_storages].json, f.storages[s->n_storages].enabled,
-					  &c->model, &c->arena, &s->storages[s->n_storages], err);
+		rc = kvcm_startup_storage(f.name, f.storages[s->n_storages].json,
+					  f.storages[s->n_storages].enabled, &c->model, &c->arena,
+					  &s->storages[s->n_storages], err);
 	for (; rc == SKV_OK && s->n_groups < f.n_groups; s->n_groups++)
-		rc = kvcm_startup_group(f.name, f.groups[s->n_groups], &c->arena, &s->groups[s->n_groups], err);
+		rc = kvcm_startup_group(f.name, f.groups[s->n_groups], &c->arena,
+					&s->groups[s->n_groups], err);
 	return rc;
 }
 
@@ -111,8 +114,11 @@ int skv_compat_create(const struct skv_params *p, struct skv_compat **out, struc
 	kvcm_admin__node_endpoint__init(&c->endpoint);
 	rc = kvcm_mounts_check(p->kvcm_mounts, err);
 	if (rc == SKV_OK)
-		rc = kvcm_create(&(struct kvcm_options){ .model = &c->model, .transfer_ms = (uint32_t)c->p->kvcm_transfer_ms,
-							   .own = &c->endpoint }, &c->kvcm, err);
+		rc = kvcm_create(&(struct kvcm_options){
+					 .model = &c->model,
+					 .transfer_ms = (uint32_t)c->p->kvcm_transfer_ms,
+					 .own = &c->endpoint },
+				 &c->kvcm, err);
 	if (rc == SKV_OK && c->on)
 		rc = load_startup(c, err);
 	if (rc != SKV_OK) {
@@ -127,7 +133,7 @@ struct skv_api *skv_compat_api(const struct skv_compat *c) { return kvcm_api(c->
 
 /* ---- ports ----------------------------------------------------------------------------------- */
 
-/* Tokens of the parameter, given as an administrator would. */
+/* Adds the parameter's tokens as an administrator would. */
 static int give_tokens(struct skv_compat *c, struct skv_service *s, struct skv_error *err)
 {
 	const char *list[AUTH_GIVEN_MAX];
@@ -138,8 +144,8 @@ static int give_tokens(struct skv_compat *c, struct skv_service *s, struct skv_e
 	snprintf(text, sizeof text, "%s", c->p->kvcm_admin_tokens);
 	for (char *t = strtok_r(text, ", ", &save); t; t = strtok_r(NULL, ", ", &save)) {
 		if (n == AUTH_GIVEN_MAX)
-			return skv_fail(err, SKV_E_INVALID, "kvcm_admin_tokens", "kvcm_admin_tokens: at most %d tokens",
-					AUTH_GIVEN_MAX);
+			return skv_fail(err, SKV_E_INVALID, "kvcm_admin_tokens",
+					"kvcm_admin_tokens: at most %d tokens", AUTH_GIVEN_MAX);
 		list[n++] = t;
 	}
 	assert(n <= AUTH_GIVEN_MAX);
@@ -168,12 +174,13 @@ static void set_endpoint(struct skv_compat *c, uint16_t http_port, uint16_t grpc
 	if (*p->kvcm_node_id)
 		snprintf(c->node_id, sizeof c->node_id, "%s", p->kvcm_node_id);
 	else
-		snprintf(c->node_id, sizeof c->node_id, "%s:%d_%016" PRIx64, c->host, e->admin_http_port, random);
+		snprintf(c->node_id, sizeof c->node_id, "%s:%d_%016" PRIx64, c->host,
+			 e->admin_http_port, random);
 	e->node_id = c->node_id;
 }
 
-int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_port, uint16_t grpc_port,
-		    struct skv_error *err)
+int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_port,
+		    uint16_t grpc_port, struct skv_error *err)
 {
 	int rc = give_tokens(c, s, err);
 
@@ -184,7 +191,8 @@ int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_p
 		return rc;
 	set_endpoint(c, http_port, grpc_port);
 	if (c->on && c->p->kvcm_open && !*c->p->kvcm_admin_tokens && !*c->p->tokens_file)
-		skv_log(SKV_LOG_WARN, "main", "the kvcm ports are open on %s without tokens: whoever reaches them may "
+		skv_log(SKV_LOG_WARN, "main",
+			"the kvcm ports are open on %s without tokens: whoever reaches them may "
 			"do everything (kvcm_admin_tokens, kvcm_open)",
 			*c->p->kvcm_listen ? c->p->kvcm_listen : c->p->http_listen);
 	return SKV_OK;
@@ -214,8 +222,8 @@ int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1], st
 	if (!c->in_memory)
 		return SKV_OK;
 	if (n + 1 + strlen(c->private_id) > SKV_MAX_ROOT)
-		return skv_fail(err, SKV_E_INVALID, "storage_root", "the path of storage_root is over %u characters",
-				SKV_MAX_ROOT);
+		return skv_fail(err, SKV_E_INVALID, "storage_root",
+				"the path of storage_root is over %u characters", SKV_MAX_ROOT);
 	snprintf(root + n, SKV_MAX_ROOT + 1 - n, ".%s", c->private_id);
 	assert(strlen(root) <= SKV_MAX_ROOT);
 	return kvcm_private_mark(root, c->private_id, c->owner, err);
@@ -231,9 +239,10 @@ int skv_compat_publish(struct skv_compat *c, struct skv_core *core, struct skv_e
 	return kvcm_node_publish(core, &c->endpoint, err);
 }
 
-/* ---- end ------------------------------------------------------------------------------------- */
+/* ---- shutdown
+ * ------------------------------------------------------------------------------------ */
 
-/* Directories that nobody can use afterwards; they are removed when the core has let them go. */
+/* Directories of no further use; removed when the core has released them. */
 static void remember_roots(struct skv_compat *c, struct skv_core *core)
 {
 	struct skv_storage_view *v;

@@ -1,7 +1,7 @@
 /*
- * daemon.c - into the background, as kv_cache_manager_bin -d goes.
+ * daemon.c - runs in the background, like kv_cache_manager_bin -d.
  *
- * The command line stays that of the process that goes on: rigs find it there. See daemon.h.
+ * The background process keeps the command line: test rigs look for it. See daemon.h.
  */
 #include "daemon.h"
 
@@ -17,7 +17,7 @@
 
 #define READY 'r'
 
-/* What the starting process does: waits for the byte, or for the end of the other one. */
+/* The starting process: waits for the byte, or for the other process's exit. */
 static void wait_and_end(pid_t pid, int fd)
 {
 	char byte = 0;
@@ -42,7 +42,8 @@ int skv_daemon_begin(int *ready_fd, struct skv_error *err)
 
 	assert(skv_thread_locks == 0); /* the child would hold them, too */
 	if (pipe2(pipe_fd, O_CLOEXEC) != 0)
-		return skv_fail(err, SKV_E_INTERNAL, NULL, "cannot make a pipe: %s", strerror(errno));
+		return skv_fail(err, SKV_E_INTERNAL, NULL, "cannot make a pipe: %s",
+				strerror(errno));
 	fflush(NULL);
 	pid = fork();
 	if (pid < 0) {

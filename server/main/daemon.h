@@ -1,5 +1,6 @@
 /*
- * daemon.h - into the background: the process that was started returns when the one behind it serves.
+ * daemon.h - runs in the background: the started process returns when the background process
+ * serves.
  *
  * Called before any thread exists.
  */
@@ -8,10 +9,11 @@
 
 #include <skv/status.h>
 
-/* Forks. In the background process *ready_fd is where skv_daemon_ready tells that it serves. The process that
- * was started does not return: it ends with 0 then, or as the other one ends if that comes first. */
+/* Forks. In the background process *ready_fd is for skv_daemon_ready. The started process does
+ * not return: it exits with 0 when the other is ready, or with the other's status if that exits
+ * first. */
 int skv_daemon_begin(int *ready_fd, struct skv_error *err);
-/* Lets the starting process end, and the terminal go. Once; a descriptor of -1 does nothing. */
+/* Releases the starting process and the terminal. Once; a descriptor of -1 does nothing. */
 void skv_daemon_ready(int ready_fd);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * defaults.c - the storage `default` and the default group, made at the first start.
+ * defaults.c - creates the storage `default` and the default group at the first start.
  *
- * Runs on a thread of its own (serve.c) because opening a directory may block. What exists stays as
- * it is, except that the storage's capacity grows when the parameters name a higher one. No state.
+ * Runs on its own thread (serve.c) because opening a directory may block. Existing objects stay as
+ * they are, except that the storage's capacity grows when the parameters say so. Stateless.
  */
 #include "main.h"
 
@@ -22,7 +22,7 @@ static bool is_given(const struct skv_params *p, enum skv_param i)
 	return p->source[i] != SKV_FROM_DEFAULT;
 }
 
-/* The registry keeps an absolute path: the next start may have another working directory. */
+/* The registry needs an absolute path: the next start may have another working directory. */
 static int absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
 			 struct skv_error *err)
 {
@@ -48,8 +48,8 @@ static int absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
 	return SKV_OK;
 }
 
-static int create_storage(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
-			  struct skv_error *err)
+static int create_storage(const struct skv_params *p, const struct skv_compat *compat,
+			  struct skv_core *core, struct skv_error *err)
 {
 	char root[SKV_MAX_ROOT + 1];
 	struct skv_storage_spec spec = {
@@ -100,8 +100,8 @@ static int grow_storage(const struct skv_params *p, struct skv_core *core,
 	return skv_core_storage_change(core, &spec, err);
 }
 
-static int make_storage(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
-			struct skv_arena *a, struct skv_error *err)
+static int make_storage(const struct skv_params *p, const struct skv_compat *compat,
+			struct skv_core *core, struct skv_arena *a, struct skv_error *err)
 {
 	struct skv_storage_view *v;
 	uint32_t n;
@@ -127,11 +127,12 @@ static int make_group(const struct skv_params *p, struct skv_core *core, struct 
 
 	if (rc == SKV_E_NOT_FOUND)
 		rc = skv_core_group_create(core, &spec, err);
-	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc; /* somebody was faster */
+	/* somebody was faster */
+	return rc == SKV_E_CONFLICT && strcmp(err->field, "name") == 0 ? SKV_OK : rc;
 }
 
-int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
-		      struct skv_error *err)
+int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat,
+		      struct skv_core *core, struct skv_error *err)
 {
 	struct skv_arena a;
 	int rc;

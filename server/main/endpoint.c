@@ -1,7 +1,7 @@
 /*
- * endpoint.c - under which host and URL other machines find this one.
+ * endpoint.c - the host and URL under which other machines reach this one.
  *
- * No state. Called at start.
+ * Stateless. Called at start.
  */
 #include "endpoint.h"
 
@@ -20,7 +20,7 @@ static bool is_any(const char *listen)
 	return !*listen || strcmp(listen, "0.0.0.0") == 0 || strcmp(listen, "::") == 0;
 }
 
-/* An address of this family that is up and no loopback; link-local ones mean nothing elsewhere. */
+/* An address of this family that is up and not loopback; link-local ones mean nothing elsewhere. */
 static bool first_address(const struct ifaddrs *list, int family, char *out, size_t n)
 {
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
@@ -32,7 +32,9 @@ static bool first_address(const struct ifaddrs *list, int family, char *out, siz
 		if (family == AF_INET) {
 			at = &((const struct sockaddr_in *)(const void *)i->ifa_addr)->sin_addr;
 		} else {
-			const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)i->ifa_addr)->sin6_addr;
+			const struct in6_addr *a =
+				&((const struct sockaddr_in6 *)(const void *)i->ifa_addr)
+					 ->sin6_addr;
 
 			if (IN6_IS_ADDR_LINKLOCAL(a))
 				continue;
@@ -59,10 +61,11 @@ void skv_endpoint_host(const char *listen, char *out, size_t n)
 void skv_endpoint_url(const char *advertise, const char *bound, char *out, size_t n)
 {
 	const char *host = strstr(bound, "://") + 3, *port = strrchr(bound, ':');
+	const int scheme = (int)(host - bound);
 	char any[8], at[256];
 
 	if (*advertise) {
-		snprintf(out, n, "%s%s", strstr(advertise, "://") ? "" : "http://", advertise);
+		snprintf(out, n, "%.*s%s", strstr(advertise, "://") ? 0 : scheme, bound, advertise);
 		return;
 	}
 	assert(port >= host);
@@ -72,5 +75,5 @@ void skv_endpoint_url(const char *advertise, const char *bound, char *out, size_
 		return;
 	}
 	skv_endpoint_host("", at, sizeof at);
-	snprintf(out, n, strchr(at, ':') ? "http://[%s]%s" : "http://%s%s", at, port);
+	snprintf(out, n, strchr(at, ':') ? "%.*s[%s]%s" : "%.*s%s%s", scheme, bound, at, port);
 }

@@ -1,8 +1,8 @@
 /*
- * fsck.c - `slabkvd fsck`: checks a store that no manager runs on.
+ * fsck.c - `slabkvd fsck`: checks a store without a running manager.
  *
- * Reads only; the work is done by skv_core_fsck. Text goes to standard output, one line a problem
- * and a summary; with --json one object. Exit status 0 clean, 1 problems, 2 could not check.
+ * Reads only; skv_core_fsck does the work. Prints one line per problem and a summary, or with
+ * --json one object. Exit status 0 clean, 1 problems, 2 could not check.
  */
 #include "main.h"
 
@@ -26,13 +26,14 @@ struct fsck {
 	json_t *problems; /* with json: array of texts */
 };
 
-static const char usage[] = "Usage: slabkvd fsck [--files] [--fs-master-token-file PATH] [--json] [--store PATH]\n"
-			    "Checks the metadata store PATH (default ./slabkv.db) while no\n"
-			    "manager runs on it.\n"
-			    "  --files  check the slab files too, those behind fs-masters with the token in\n"
-			    "           --fs-master-token-file\n"
-			    "  --json   one JSON object instead of text\n"
-			    "Exit status: 0 clean, 1 problems found, 2 could not check.\n";
+static const char usage[] =
+	"Usage: slabkvd fsck [--files] [--fs-master-token-file PATH] [--json] [--store PATH]\n"
+	"Checks the metadata store PATH (default ./slabkv.db) while no\n"
+	"manager runs on it.\n"
+	"  --files  check the slab files too, those behind fs-masters with the token in\n"
+	"           --fs-master-token-file\n"
+	"  --json   one JSON object instead of text\n"
+	"Exit status: 0 clean, 1 problems found, 2 could not check.\n";
 
 static void say(void *ctx, const char *text)
 {
@@ -44,7 +45,7 @@ static void say(void *ctx, const char *text)
 		printf("problem: %s\n", text);
 }
 
-/* -1: go on; else the exit status. */
+/* -1: continue; else the exit status. */
 static int parse(struct fsck *f, int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -72,7 +73,7 @@ static int parse(struct fsck *f, int argc, char **argv)
 	return -1;
 }
 
-/* Without this a missing store would be made, and found clean. */
+/* Otherwise a missing store would be created, and found clean. */
 static int open_store(struct fsck *f, struct skv_store **out, struct skv_error *err)
 {
 	struct skv_store_options o = { .durability = SKV_DURABILITY_FULL };

@@ -1,7 +1,7 @@
 /*
- * kvcm_config.c - finds the peer's keys in the file, on the command line and in the environment.
+ * kvcm_config.c - reads KVCM's keys from its file, command line and environment.
  *
- * Precedence is the order of reading. It knows no key: kvcm_keys.c does. One thread, at start.
+ * Sources are read in order of precedence. kvcm_keys.c knows the keys. One thread, at start.
  */
 #include "kvcm_internal.h"
 
@@ -11,7 +11,9 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <skv/log.h>
 #include <skv/mem.h>
 
 #define PROGRAM "kv_cache_manager_bin"
@@ -47,13 +49,14 @@ static char *trim(char *s)
 }
 
 /* "key = value"; changes `text`. */
-static int set_pair(struct kvcm_reading *r, char *text, enum skv_param_source source, const char *where,
-		    struct skv_error *err)
+static int set_pair(struct kvcm_reading *r, char *text, enum skv_param_source source,
+		    const char *where, struct skv_error *err)
 {
 	char *equals = strchr(text, '=');
 
 	if (!equals)
-		return skv_fail(err, SKV_E_INVALID, NULL, "%s: expected 'key=value', not '%.64s'", where, text);
+		return skv_fail(err, SKV_E_INVALID, NULL, "%s: expected 'key=value', not '%.64s'",
+				where, text);
 	*equals = '\0';
 	return kvcm_key_set(r, trim(text), trim(equals + 1), source, where, err);
 }
@@ -67,7 +70,8 @@ static int read_file(struct kvcm_reading *r, const char *path, struct skv_error 
 	int rc = SKV_OK;
 
 	if (!f)
-		return skv_fail(err, SKV_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
+		return skv_fail(err, SKV_E_IO, NULL, "-c: cannot read %.200s: %s", path,
+				strerror(errno));
 	while (rc == SKV_OK && getline(&line, &size, f) >= 0) {
 		char where[200];
 		char *text;
@@ -79,7 +83,8 @@ static int read_file(struct kvcm_reading *r, const char *path, struct skv_error 
 			rc = set_pair(r, text, SKV_FROM_FILE, where, err);
 	}
 	if (rc == SKV_OK && ferror(f))
-		rc = skv_fail(err, SKV_E_IO, NULL, "-c: cannot read %.200s: %s", path, strerror(errno));
+		rc = skv_fail(err, SKV_E_IO, NULL, "-c: cannot read %.200s: %s", path,
+			      strerror(errno));
 	free(line); /* getline's own */
 	fclose(f);
 	return rc;
@@ -108,7 +113,7 @@ static int read_args(struct kvcm_command *c, struct arguments *a, int argc, char
 	};
 	int option;
 
-	optind = 0; /* from the beginning, whoever has called getopt before */
+	optind = 0; /* from the beginning, in case getopt was used before */
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "+:c:l:e:dhv", longs, NULL)) >= 0) {
 		switch (option) {
@@ -132,13 +137,15 @@ static int read_args(struct kvcm_command *c, struct arguments *a, int argc, char
 			c->action = SKV_ACTION_VERSION;
 			break;
 		default:
-			return skv_fail(err, SKV_E_INVALID, NULL, "argument '%.64s': %s; see -h", argv[optind - 1],
-					option == ':' ? "a value is missing" : "there is no such option");
+			return skv_fail(err, SKV_E_INVALID, NULL, "argument '%.64s': %s; see -h",
+					argv[optind - 1],
+					option == ':' ? "a value is missing"
+						      : "there is no such option");
 		}
 	}
 	if (optind < argc)
-		return skv_fail(err, SKV_E_INVALID, NULL, "argument '%.64s' is not an option; see -h",
-				argv[optind]);
+		return skv_fail(err, SKV_E_INVALID, NULL,
+				"argument '%.64s' is not an option; see -h", argv[optind]);
 	return SKV_OK;
 }
 
@@ -147,8 +154,10 @@ static int apply_args(struct kvcm_reading *r, const struct arguments *a, struct 
 	int rc = SKV_OK;
 
 	if (a->log_file)
-		rc = kvcm_note(r->notes, err, "-l %.200s: not read; kvcm.logger.log_level, slabkvd.log_file and "
-			       "slabkvd.log_format say how and where is logged", a->log_file);
+		rc = kvcm_note(r->notes, err,
+			       "-l %.200s: not read; kvcm.logger.log_level, slabkvd.log_file and "
+			       "slabkvd.log_format say how and where is logged",
+			       a->log_file);
 	if (rc == SKV_OK && a->file)
 		rc = read_file(r, a->file, err);
 	for (size_t i = 0; rc == SKV_OK && i < a->n_env; i++) {
@@ -180,33 +189,38 @@ static int read_variable(struct kvcm_reading *r, const char *variable, struct sk
 	char where[160];
 
 	snprintf(where, sizeof where, "environment %.*s", (int)(n < 120 ? n : 120), variable);
-	if (strncmp(variable, "KVCM_L1P5_STORAGE=", 18) == 0 || strncmp(variable, "KVCM_L2P_STORAGE=", 17) == 0 ||
-	    strncmp(variable, "KVCM_PACE_STORAGE=", 18) == 0 || strncmp(variable, "KVCM_INSTANCE_GROUP=", 20) == 0)
+	if (strncmp(variable, "KVCM_L1P5_STORAGE=", 18) == 0 ||
+	    strncmp(variable, "KVCM_L2P_STORAGE=", 17) == 0 ||
+	    strncmp(variable, "KVCM_PACE_STORAGE=", 18) == 0 ||
+	    strncmp(variable, "KVCM_INSTANCE_GROUP=", 20) == 0)
 		return kvcm_note(r->notes, err, "%s " BOOTSTRAP_HINT, where);
-	if ((strncmp(variable, "kvcm.", 5) != 0 && strncmp(variable, "kvcm_", 5) != 0) || variable[n] != '=' ||
-	    variable[n + 1] == '\0')
+	if ((strncmp(variable, "kvcm.", 5) != 0 && strncmp(variable, "kvcm_", 5) != 0) ||
+	    variable[n] != '=' || variable[n + 1] == '\0')
 		return SKV_OK;
 	for (size_t i = 0; kvcm_key_name(i); i++)
 		if (is_named(kvcm_key_name(i), variable, n))
-			return kvcm_key_set(r, kvcm_key_name(i), variable + n + 1, SKV_FROM_ENVIRONMENT,
-					    "environment", err);
+			return kvcm_key_set(r, kvcm_key_name(i), variable + n + 1,
+					    SKV_FROM_ENVIRONMENT, "environment", err);
 	return kvcm_note(r->notes, err, "%s: no such key; it is ignored", where);
 }
 
-/* ---- together -------------------------------------------------------------------------------- */
+/* ---- all sources
+ * -------------------------------------------------------------------------------- */
 
 static bool is_given(const struct skv_params *p, enum skv_param i)
 {
 	return p->source[i] != SKV_FROM_DEFAULT;
 }
 
-static int set_default(struct skv_params *p, enum skv_param i, const char *text, struct skv_error *err)
+static int set_default(struct skv_params *p, enum skv_param i, const char *text,
+		       struct skv_error *err)
 {
-	return is_given(p, i) ? SKV_OK : skv_param_set(p, i, text, SKV_FROM_DEFAULT, "default", err);
+	return is_given(p, i) ? SKV_OK
+			      : skv_param_set(p, i, text, SKV_FROM_DEFAULT, "default", err);
 }
 
-/* What the peer's program does unless told otherwise, and ours does not: ports of its own that several managers on a
- * host do not meet at, and none of our bounds on clients, whose connectors do not know them. */
+/* Defaults of KVCM that differ from ours: ports of its own, which may collide on a host with
+ * several managers, and no limits on clients, whose connectors do not expect any. */
 static int set_bounds(struct skv_params *p, struct skv_error *err)
 {
 	static const struct {
@@ -217,10 +231,16 @@ static int set_bounds(struct skv_params *p, struct skv_error *err)
 		{ SKV_PARAM_kvcm_open, "true" },
 		{ SKV_PARAM_http_port, "0" },
 		{ SKV_PARAM_grpc_port, "off" },
-		{ SKV_PARAM_open_percent, "100" },      /* a group may be all blocks that are being written */
-		{ SKV_PARAM_session_max_ms, "1800000" }, /* the peer's own bound of write_timeout_seconds */
-		{ SKV_PARAM_lease_max_ms, "600000" },    /* delay_before_delete_ms is kept as it is given */
-		{ SKV_PARAM_idle_timeout_s, "600" },     /* Python clients keep a connection and come back to it */
+		/* a group may consist of blocks being written */
+		{ SKV_PARAM_open_percent, "100" },
+		/* KVCM's own limit of write_timeout_seconds */
+		{ SKV_PARAM_session_max_ms, "1800000" },
+		/* delay_before_delete_ms is used as given */
+		{ SKV_PARAM_lease_max_ms, "600000" },
+		/* Python clients keep a connection and reuse it */
+		{ SKV_PARAM_idle_timeout_s, "600" },
+		/* its clients are told, and look for the leader themselves */
+		{ SKV_PARAM_forward, "false" },
 	};
 	int rc = SKV_OK;
 
@@ -237,7 +257,8 @@ static int set_defaults(struct skv_params *p, const struct kvcm_command *c, stru
 
 	if (rc == SKV_OK)
 		rc = set_default(p, SKV_PARAM_kvcm_listen, open ? "0.0.0.0" : "127.0.0.1", err);
-	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 && p->kvcm_meta_http_port + 3000 < SKV_PORT_OFF)
+	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 &&
+	    p->kvcm_meta_http_port + 3000 < SKV_PORT_OFF)
 		snprintf(port, sizeof port, "%u", (unsigned)p->kvcm_meta_http_port + 3000);
 	if (rc == SKV_OK)
 		rc = set_default(p, SKV_PARAM_kvcm_debug_http_port, port, err);
@@ -270,12 +291,14 @@ int kvcm_config_load(struct skv_params *p, struct kvcm_command *c, int argc, cha
 
 	memset(c, 0, sizeof *c);
 	c->action = SKV_ACTION_RUN;
+	skv_log_setup(STDERR_FILENO, skv_params_want_json(1, own, envp), SKV_LOG_INFO);
 	rc = skv_params_load(p, 1, own, envp, err); /* defaults and SLABKV_NAME */
 	if (rc != SKV_OK)
 		return rc;
 	a.env = skv_calloc((size_t)argc + 1, sizeof *a.env);
-	rc = a.env ? read_args(c, &a, argc, argv, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	/* Help must come even where the file is broken. */
+	rc = a.env ? read_args(c, &a, argc, argv, err)
+		   : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	/* Help must work even if the file is broken. */
 	if (rc == SKV_OK && c->action == SKV_ACTION_RUN)
 		rc = read_all(&r, c, &a, envp, err);
 	skv_free(a.env);
@@ -283,6 +306,8 @@ int kvcm_config_load(struct skv_params *p, struct kvcm_command *c, int argc, cha
 	skv_free(r.uris.lock);
 	skv_free(r.uris.registry);
 	if (rc != SKV_OK) {
+		/* as far as it was read */
+		skv_log_setup(STDERR_FILENO, strcmp(p->log_format, "json") == 0, SKV_LOG_INFO);
 		skv_params_destroy(p);
 		kvcm_command_destroy(c);
 	}

@@ -1,4 +1,4 @@
-/* kvcm_internal.h - what the steps of reading the peer's configuration share. */
+/* kvcm_internal.h - shared by the files that read KVCM's configuration. */
 #ifndef SKV_KVCM_INTERNAL_H
 #define SKV_KVCM_INTERNAL_H
 
@@ -20,14 +20,15 @@ struct kvcm_reading {
 };
 
 /* One key and its value from `where` ("-e", "FILE:3"). An unknown key is noted, once. */
-int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enum skv_param_source source,
-		 const char *where, struct skv_error *err);
+int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value,
+		 enum skv_param_source source, const char *where, struct skv_error *err);
 /* The i-th key; NULL after the last. */
 const char *kvcm_key_name(size_t i);
-/* Says something once. */
+/* Adds a note, once. */
 int kvcm_note(struct kvcm_notes *notes, struct skv_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Where the store lies, by the URIs: sets the parameter `store` unless it was given itself. */
+/* Derives the store's location from the URIs: sets the parameter `store` unless it was given
+ * itself. */
 int kvcm_uris_apply(struct skv_params *p, const struct kvcm_uris *u, struct kvcm_notes *notes,
 		    struct skv_error *err);
 

@@ -1,7 +1,8 @@
 /*
- * kvcm_keys.c - one key of the peer's configuration as a parameter of ours, by the table kvcm_keys.h.
+ * kvcm_keys.c - applies one key of KVCM's configuration to our parameters, by the table
+ * kvcm_keys.h.
  *
- * No state but the notes. One thread, at start. It finds no sources: kvcm_config.c does.
+ * No state but the notes. One thread, at start. kvcm_config.c reads the sources.
  */
 #include "kvcm_keys.h"
 #include "kvcm_internal.h"
@@ -13,7 +14,16 @@
 
 #include <skv/mem.h>
 
-enum kind { KIND_SET, KIND_FLAG, KIND_ADMIN, KIND_LEASE, KIND_LEVEL, KIND_THREADS, KIND_URI, KIND_NONE };
+enum kind {
+	KIND_SET,
+	KIND_FLAG,
+	KIND_ADMIN,
+	KIND_LEASE,
+	KIND_LEVEL,
+	KIND_THREADS,
+	KIND_URI,
+	KIND_NONE
+};
 
 struct row {
 	const char *key;
@@ -85,13 +95,15 @@ static int keep(char **slot, const char *value, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int set_uri(struct kvcm_reading *r, const char *key, const char *value, struct skv_error *err)
+static int set_uri(struct kvcm_reading *r, const char *key, const char *value,
+		   struct skv_error *err)
 {
 	if (strcmp(key, "kvcm.coordination.uri") == 0)
 		return keep(&r->uris.coordination, value, err);
 	if (strcmp(key, "kvcm.distributed_lock.uri") == 0)
 		return keep(&r->uris.lock, value, err);
-	assert(strcmp(key, "kvcm.registry_storage.uri") == 0); /* the rows of KIND_URI are these three */
+	/* the rows of KIND_URI are these three */
+	assert(strcmp(key, "kvcm.registry_storage.uri") == 0);
 	return keep(&r->uris.registry, value, err);
 }
 
@@ -101,12 +113,12 @@ static const char *level(const char *value)
 	static const char *const names[] = { "info", "error", "error", "warn", "info", "debug" };
 
 	if (value[0] < '0' || value[0] > '5' || value[1] != '\0')
-		return value; /* one of our own words, or refused as such */
+		return value; /* one of our own words, or refused as one */
 	return names[value[0] - '0'];
 }
 
-/* The peer advises 600000 for a manager that is alone; ours are shorter, because no process but a dead or
- * a stopped one lets them run out. */
+/* KVCM's docs advise 600000 for a single manager; our leases are shorter, because only a dead or
+ * suspended process lets them run out. */
 static int set_lease(struct kvcm_reading *r, const struct row *row, const char *value,
 		     enum skv_param_source source, const char *where, struct skv_error *err)
 {
@@ -133,30 +145,33 @@ static int set_row(struct kvcm_reading *r, const struct row *row, const char *va
 	case KIND_SET:
 		return skv_param_set(r->p, row->param, value, source, where, err);
 	case KIND_FLAG:
-		return skv_param_set(r->p, row->param, strcmp(value, "true") == 0 ? "true" : "false", source,
-				     where, err);
-	case KIND_ADMIN:
-		return skv_param_set(r->p, row->param, strcmp(value, "0") == 0 ? "off" : value, source, where,
+		return skv_param_set(r->p, row->param,
+				     strcmp(value, "true") == 0 ? "true" : "false", source, where,
 				     err);
+	case KIND_ADMIN:
+		return skv_param_set(r->p, row->param, strcmp(value, "0") == 0 ? "off" : value,
+				     source, where, err);
 	case KIND_LEASE:
 		return set_lease(r, row, value, source, where, err);
 	case KIND_LEVEL:
 		return skv_param_set(r->p, row->param, level(value), source, where, err);
 	case KIND_THREADS:
 		rc = skv_param_set(r->p, SKV_PARAM_http_threads, value, source, where, err);
-		return rc == SKV_OK ? skv_param_set(r->p, SKV_PARAM_grpc_threads, value, source, where, err) : rc;
+		return rc == SKV_OK ? skv_param_set(r->p, SKV_PARAM_grpc_threads, value, source,
+						    where, err)
+				    : rc;
 	case KIND_URI:
 		return set_uri(r, row->key, value, err);
 	case KIND_NONE:
 		break;
 	}
 	return is_quiet(row, value) ? SKV_OK
-				    : kvcm_note(r->notes, err, "%s: %s has no meaning here: %s", where, row->key,
-						row->text);
+				    : kvcm_note(r->notes, err, "%s: %s has no meaning here: %s",
+						where, row->key, row->text);
 }
 
-int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value, enum skv_param_source source,
-		 const char *where, struct skv_error *err)
+int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value,
+		 enum skv_param_source source, const char *where, struct skv_error *err)
 {
 	char at[320];
 
@@ -181,8 +196,10 @@ void kvcm_config_help(FILE *out)
 	      "  -c, --config_file FILE      lines 'key=value'; # begins a comment\n"
 	      "  -e, --env KEY=VALUE         one key; may be repeated, later ones win\n"
 	      "  -l, --log_config_file FILE  accepted and not read\n"
-	      "  -d, --daemon                return when it serves, go on in the background; the log goes to\n"
-	      "                              logs/kv_cache_manager.log unless slabkvd.log_file names a file\n"
+	      "  -d, --daemon                return when it serves, go on in the background; the "
+	      "log goes to\n"
+	      "                              logs/kv_cache_manager.log unless slabkvd.log_file "
+	      "names a file\n"
 	      "  -h, --help                  this text\n"
 	      "  -v, --version               the version\n\n"
 	      "Keys, from -c, -e and the environment (there also with _ for .); later ones win.\n"
@@ -191,7 +208,8 @@ void kvcm_config_help(FILE *out)
 	for (size_t i = 0; i < N_ROWS; i++)
 		if (rows[i].kind != KIND_NONE)
 			fprintf(out, "  %s\n      %s\n", rows[i].key, rows[i].text);
-	fputs("\nWithout a meaning here; other values than the defaults are warned about:\n\n", out);
+	fputs("\nWithout a meaning here; other values than the defaults are warned about:\n\n",
+	      out);
 	for (size_t i = 0; i < N_ROWS; i++)
 		if (rows[i].kind == KIND_NONE)
 			fprintf(out, "  %s\n      %s\n", rows[i].key, rows[i].text);

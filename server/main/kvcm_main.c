@@ -1,5 +1,5 @@
 /*
- * kvcm_main.c - the program under the name kv_cache_manager_bin: the peer's flags and keys, then the same server.
+ * kvcm_main.c - the program as kv_cache_manager_bin: KVCM's flags and keys, then the same server.
  *
  * Owns nothing. Exit status as main's.
  */
@@ -14,7 +14,7 @@
 
 #include "daemon.h"
 
-/* Whoever names a log file in a directory of its own need not make that first: the peer does not either. */
+/* Creates the log file's directory if missing, as KVCM does. */
 static void make_log_directory(const char *log_file)
 {
 	char dir[4096];
@@ -25,19 +25,20 @@ static void make_log_directory(const char *log_file)
 	if (!slash || slash == dir)
 		return;
 	*slash = '\0';
-	mkdir(dir, 0755); /* opening the file tells whatever is wrong */
+	mkdir(dir, 0755); /* opening the file reports any error */
 }
 
 static int run(const struct skv_params *p, const struct kvcm_command *c)
 {
-	struct skv_run r = { .p = p, .notes = (const char *const *)c->notes.text, .n_notes = c->notes.n,
+	struct skv_run r = { .p = p, .notes = (const char *const *)c->notes.text,
+			     .n_notes = c->notes.n,
 			     .ready_fd = -1 };
 	struct skv_error err;
 
 	if (c->daemon) {
 		make_log_directory(p->log_file);
 		if (skv_daemon_begin(&r.ready_fd, &err) != SKV_OK) {
-			fprintf(stderr, "kv_cache_manager_bin: %s\n", err.message);
+			skv_sink_say("kv_cache_manager_bin", err.message);
 			return EXIT_PROBLEM;
 		}
 	}
@@ -52,7 +53,7 @@ int skv_kvcm_main(int argc, char **argv, char **envp)
 	int status = 0;
 
 	if (kvcm_config_load(&p, &c, argc, argv, envp, &err) != SKV_OK) {
-		fprintf(stderr, "kv_cache_manager_bin: %s\n", err.message);
+		skv_sink_say("kv_cache_manager_bin", err.message);
 		return EXIT_USAGE;
 	}
 	if (c.action == SKV_ACTION_HELP)

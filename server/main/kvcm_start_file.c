@@ -1,8 +1,8 @@
 /*
- * kvcm_start_file.c - the peer's start-up file in the words of its admin service.
+ * kvcm_start_file.c - converts KVCM's start-up file to requests of its admin service.
  *
- * Only names and values that differ are changed; the codec of the service reads the rest, so that unknown fields, enums
- * and numbers are taken as there. No state. One thread, at start.
+ * Only names and values that differ are changed; the service's codec reads the rest, so that
+ * unknown fields, enums and numbers are treated as there. Stateless. One thread, at start.
  */
 #include <skv/kvcm_config.h>
 
@@ -26,12 +26,12 @@ static const char built_in[] =
 	"\"cache_config\":{\"cache_prefer_strategy\":2,"
 	"\"reclaim_strategy\":{\"storage_unique_name\":\"nfs_01\",\"reclaim_policy\":1,"
 	"\"trigger_strategy\":{\"used_percentage\":0.8},\"delay_before_delete_ms\":1000},"
-	"\"meta_indexer_config\":{\"max_key_count\":1000000,\"mutex_shard_num\":16,\"batch_key_size\":16,"
-	"\"meta_storage_backend_config\":{\"storage_type\":\"local\",\"storage_uri\":\"\"},"
-	"\"meta_cache_policy_config\":{\"type\":\"LRU\",\"capacity\":10000}}},"
-	"\"version\":1}}";
+	"\"meta_indexer_config\":{\"max_key_count\":1000000,\"mutex_shard_num\":16,"
+	"\"batch_key_size\":16,\"meta_storage_backend_config\":{\"storage_type\":\"local\","
+	"\"storage_uri\":\"\"},\"meta_cache_policy_config\":{\"type\":\"LRU\","
+	"\"capacity\":10000}}},\"version\":1}}";
 
-/* The file's word for a storage's type, the admin service's field, its StorageType. */
+/* The file's word for a type of storage, the admin service's field, its StorageType. */
 static const struct kind {
 	const char *type;
 	const char *field;
@@ -56,13 +56,16 @@ static const struct kind *find_kind(const json_t *type)
 	return NULL;
 }
 
-/* What is not read must not be taken for what is not there: a member of another type than the file's is an error. */
-static int wrong_type(const char *file, const char *member, const char *expected, struct skv_error *err)
+/* A misread member must not count as absent: a member of an unexpected type is an error. */
+static int wrong_type(const char *file, const char *member, const char *expected,
+		      struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: %s: %s is expected", file, member, expected);
+	return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: %s: %s is expected",
+			file, member, expected);
 }
 
-static int check_object(const char *file, const json_t *parent, const char *name, const char *path, struct skv_error *err)
+static int check_object(const char *file, const json_t *parent, const char *name, const char *path,
+			struct skv_error *err)
 {
 	const json_t *v = json_object_get(parent, name);
 
@@ -82,7 +85,8 @@ static void rename_member(json_t *object, const char *from, const char *to)
 
 static int unknown_type(const char *file, const json_t *type, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.160s: there is no storage type '%.32s'", file,
+	return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config",
+			"%.160s: there is no storage type '%.32s'", file,
 			json_is_string(type) ? json_string_value(type) : "");
 }
 
@@ -105,7 +109,8 @@ static int rename_storage(const char *file, json_t *s, struct skv_error *err)
 		return rc;
 	rename_member(s, "storage_spec", kind->field);
 	if (strcmp(kind->type, "mooncake") == 0)
-		rename_member(json_object_get(s, kind->field), "master_server_entry", "master_service_entry");
+		rename_member(json_object_get(s, kind->field), "master_server_entry",
+			      "master_service_entry");
 	json_object_set_new(s, "storage_type", json_integer(kind->number));
 	return SKV_OK;
 }
@@ -123,7 +128,8 @@ static int rename_group(const char *file, json_t *g, struct skv_error *err)
 		return rc;
 	if (list && !json_is_array(list))
 		return wrong_type(file, "instance_group.quota.quota_config", "an array", err);
-	rename_member(json_object_get(g, "cache_config"), "cache_prefer_strategy", "data_storage_strategy");
+	rename_member(json_object_get(g, "cache_config"), "cache_prefer_strategy",
+		      "data_storage_strategy");
 	rename_member(g, "event_reporting_storage_candidates", "event_report_storage_candidates");
 	json_array_foreach(list, i, quota) {
 		json_t *type = json_object_get(quota, "storage_type");
@@ -139,8 +145,9 @@ static int rename_group(const char *file, json_t *g, struct skv_error *err)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The member as a list: the file has one object, or several in an array, or none. */
-static int listed(const char *file, json_t *root, const char *name, json_t **out, struct skv_error *err)
+/* The member as a list: the file may have one object, an array, or none. */
+static int listed(const char *file, json_t *root, const char *name, json_t **out,
+		  struct skv_error *err)
 {
 	json_t *v = json_object_get(root, name), *j;
 	size_t i;
@@ -167,7 +174,8 @@ static int keep(const json_t *j, struct skv_arena *a, const char **out, struct s
 	return *out ? SKV_OK : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 }
 
-static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *out, struct skv_error *err)
+static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *out,
+		     struct skv_error *err)
 {
 	json_t *storages = NULL, *groups = NULL, *j;
 	size_t i;
@@ -185,7 +193,8 @@ static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *
 		if (rc == SKV_OK)
 			rc = keep(j, a, &out->storages[out->n_storages].json, err);
 		if (rc == SKV_OK)
-			out->storages[out->n_storages++].enabled = !json_is_false(json_object_get(j, "is_available"));
+			out->storages[out->n_storages++].enabled =
+				!json_is_false(json_object_get(j, "is_available"));
 	}
 	json_array_foreach(groups, i, j) {
 		if (rc == SKV_OK)
@@ -193,14 +202,15 @@ static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *
 		if (rc == SKV_OK)
 			rc = keep(j, a, &out->groups[out->n_groups++], err);
 	}
-	assert(rc != SKV_OK ||
-	       (out->n_storages == json_array_size(storages) && out->n_groups == json_array_size(groups)));
+	assert(rc != SKV_OK || (out->n_storages == json_array_size(storages) &&
+				out->n_groups == json_array_size(groups)));
 	json_decref(storages);
 	json_decref(groups);
 	return rc;
 }
 
-int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out, struct skv_error *err)
+int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out,
+			 struct skv_error *err)
 {
 	json_error_t cause;
 	json_t *root = *path ? json_load_file(path, JSON_REJECT_DUPLICATES, &cause)
@@ -209,11 +219,11 @@ int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_star
 
 	*out = (struct kvcm_start_file){ .name = *path ? path : BUILT_IN };
 	if (!root)
-		return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: line %d: %.150s", out->name, cause.line,
-				cause.text);
+		return skv_fail(err, SKV_E_INVALID, "kvcm_startup_config",
+				"%.120s: line %d: %.150s", out->name, cause.line, cause.text);
 	rc = json_is_object(root) ? read_root(root, a, out, err)
-				  : skv_fail(err, SKV_E_INVALID, "kvcm_startup_config", "%.120s: an object is expected",
-					     out->name);
+				  : skv_fail(err, SKV_E_INVALID, "kvcm_startup_config",
+					     "%.120s: an object is expected", out->name);
 	json_decref(root);
 	return rc;
 }

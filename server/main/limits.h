@@ -1,17 +1,21 @@
-/* limits.h - what parameters allow the clients of all ports. */
+/* limits.h - limits on clients of all ports, from the parameters. */
 #ifndef SKV_LIMITS_OF_PORTS_H
 #define SKV_LIMITS_OF_PORTS_H
 
+#include <skv/core.h>
 #include <skv/httpd.h>
 #include <skv/grpc.h>
 #include <skv/params.h>
 #include <skv/service.h>
 
-/* Bounds of bodies and answers, and what is logged; the rest of *o stays. */
+/* Limits of bodies and answers, and what is logged; other members of *o stay. */
 void limit_service(const struct skv_params *p, struct skv_service_options *o);
-/* Threads, connections and time of an HTTP port. */
+/* Threads, connections and time limits of an HTTP port. */
 void limit_httpd(const struct skv_params *p, struct skv_httpd_options *o);
-/* The same of a gRPC port, and its streams. */
+/* The same for a gRPC port, and its streams. */
 void limit_grpc(const struct skv_params *p, struct skv_grpc_options *o);
+
+/* What of the core may change while it runs (skv_core_change). */
+void limit_core(const struct skv_params *p, struct skv_core_options *o);
 
 #endif

@@ -1,22 +1,27 @@
 /*
- * main.c - entry of slabkvd: which action the command line asks for.
+ * main.c - entry point of slabkvd: runs the action that the command line asks for.
  *
- * Owns nothing. Exit status: 0, 1 for a failure, 2 for a parameter that is not valid.
+ * Owns nothing. Exit status: 0, 1 for a failure, 2 for an invalid parameter.
  */
 #include "main.h"
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <skv/log.h>
 #include <skv/kvcm_config.h>
 #include <skv/simulate.h>
 
-static int serve(const struct skv_params *p)
+static int serve(const struct skv_params *p, int argc, char **argv, char **envp)
 {
-	const struct skv_run run = { .p = p, .ready_fd = -1 };
+	const struct skv_run run = { .p = p, .ready_fd = -1, .argc = argc, .argv = argv,
+				     .envp = envp };
 
-	return strcmp(p->role, "fs-master") == 0 ? skv_serve_fs_master(p) : skv_serve(&run);
+	if (strcmp(p->role, "fs-master") == 0)
+		return skv_serve_fs_master(p);
+	return strcmp(p->role, "memory-node") == 0 ? skv_serve_memory_node(p) : skv_serve(&run);
 }
 
 int main(int argc, char **argv, char **envp)
@@ -30,10 +35,19 @@ int main(int argc, char **argv, char **envp)
 		return skv_kvcm_main(argc, argv, envp);
 	if (argc > 1 && strcmp(argv[1], "fsck") == 0)
 		return skv_fsck_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "migrate") == 0)
+		return skv_migrate_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "check-config") == 0)
+		return skv_check_config_main(argc - 1, argv + 1, envp);
+	if (argc > 1 && strcmp(argv[1], "backup") == 0)
+		return skv_backup_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "restore") == 0)
+		return skv_restore_main(argc - 1, argv + 1);
 	if (argc > 1 && strcmp(argv[1], "simulate") == 0)
 		return skv_simulate_main(argc - 1, argv + 1);
+	skv_log_setup(STDERR_FILENO, skv_params_want_json(argc, argv, envp), SKV_LOG_INFO);
 	if (skv_params_load(&p, argc, argv, envp, &err) != SKV_OK) {
-		fprintf(stderr, "slabkvd: %s\n", err.message);
+		skv_sink_say("slabkvd", err.message);
 		return EXIT_USAGE;
 	}
 	switch (p.action) {
@@ -50,7 +64,7 @@ int main(int argc, char **argv, char **envp)
 		skv_params_man(stdout);
 		break;
 	case SKV_ACTION_RUN:
-		status = serve(&p);
+		status = serve(&p, argc, argv, envp);
 		break;
 	}
 	skv_params_destroy(&p);

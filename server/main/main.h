@@ -10,43 +10,70 @@
 #include <skv/params.h>
 
 struct skv_compat;
+struct skv_service;
 
 enum { EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 
-/* Sends the log where the parameters say; *fd is -1 or the log file's descriptor. */
+/* Opens the log according to the parameters; *fd is the log file's descriptor or -1. */
 int skv_sink_open(const struct skv_params *p, int *fd, struct skv_error *err);
-/* Opens the log file again under the same descriptor, after somebody moved it away. */
+/* The log goes to standard error again. Nothing if there is no file (-1). */
+void skv_sink_close(int fd);
+/* A line on standard error, in the log's format: what is said by a process that cannot go on. As
+ * text it begins with `program`. */
+void skv_sink_say(const char *program, const char *message);
+/* Reopens the log file under the same descriptor, after it was rotated. */
 void skv_sink_reopen(const struct skv_params *p, int fd);
+
+/* Reads the ports' certificates, if the parameters name some. SKV_E_INVALID with the remedy. */
+int skv_certificates_load(const struct skv_params *p, struct skv_error *err);
+/* SIGHUP: reads them again and logs what is new. */
+void skv_certificates_reload(void);
 
 /* What a server is started with. */
 struct skv_run {
 	const struct skv_params *p;
-	const char *const *notes; /* said as warnings once the log is open */
+	const char *const *notes; /* logged as warnings once the log is open */
 	size_t n_notes;
 	int ready_fd; /* of skv_daemon_begin; -1 = none */
+	/* Where the parameters are from, to be read again; argv NULL: from elsewhere */
+	int argc;
+	char *const *argv, *const *envp;
 };
 
 /* Serves until SIGTERM or SIGINT; returns the exit status. */
 int skv_serve(const struct skv_run *run);
 /* The same as an fs-master: one HTTP port, no store, no core. */
 int skv_serve_fs_master(const struct skv_params *p);
-/* Leaves the number in a file, complete or not there; nothing if `path` is "". SKV_E_IO names `param`. */
-int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written, struct skv_error *err);
-/* SIGTERM, SIGINT and SIGHUP: blocked in every thread, for sigwaitinfo. */
+/* The same as a memory node: an HTTP port and a data port. */
+int skv_serve_memory_node(const struct skv_params *p);
+/* Writes the number to a file atomically; nothing if `path` is "". SKV_E_IO names `param`. */
+int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written,
+			struct skv_error *err);
+/* Blocks SIGTERM, SIGINT and SIGHUP in every thread, for sigwaitinfo. */
 void skv_signals_block(sigset_t *signals);
+/* Roles without a core: waits for SIGTERM or SIGINT; SIGHUP reads the tokens again. */
+void skv_wait_for_end(const struct skv_params *p, struct skv_service *s, int log_fd,
+		      const sigset_t *signals);
 /* From here on a second SIGTERM or SIGINT ends the process at once. */
 void skv_signals_arm(const sigset_t *signals);
 
-/* The program under its other name, kv_cache_manager_bin; returns the exit status. */
+/* The program as kv_cache_manager_bin; returns the exit status. */
 int skv_kvcm_main(int argc, char **argv, char **envp);
 
-/* Makes the storage `default` and the group p->default_group where they are absent, and lets the
- * storage grow when the parameters ask for it. Blocks. SKV_E_NOT_READY, SKV_E_NOT_OWNER: try again
- * when the core is ready; other errors name the remedy. */
-int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat, struct skv_core *core,
-		      struct skv_error *err);
+/* Creates the storage `default` and the group p->default_group if missing, and grows the storage if
+ * the parameters say so. Blocks. SKV_E_NOT_READY, SKV_E_NOT_OWNER: retry when the core is ready;
+ * other errors name the remedy. */
+int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat,
+		      struct skv_core *core, struct skv_error *err);
 
 /* `slabkvd fsck ...`: argv[0] is "fsck". 0 clean, 1 problems, 2 could not check. */
 int skv_fsck_main(int argc, char **argv);
+/* `slabkvd migrate ...`: 0 done, 1 not done, 2 wrong arguments. */
+int skv_migrate_main(int argc, char **argv);
+/* `slabkvd check-config ...`: 0 nothing is wrong, 1 something is, 2 wrong arguments. */
+int skv_check_config_main(int argc, char **argv, char **envp);
+/* `slabkvd backup ...` and `slabkvd restore ...`: as migrate. */
+int skv_backup_main(int argc, char **argv);
+int skv_restore_main(int argc, char **argv);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * page_files.c - from the parameters pages_file_prefix, pages_vllm_path and pages_fs_master to who looks at those files.
+ * page_files.c - chooses who stats the clients' page files: parameters pages_file_prefix,
+ * pages_vllm_path and pages_fs_master.
  *
- * No state.
+ * Stateless.
  */
 #include "page_files.h"
 
@@ -10,37 +11,42 @@
 #include <skv/limits.h>
 #include <skv/mem.h>
 
-static int look(void *ctx, const char *dir, const char *path, struct skv_file_look *out, struct skv_error *err)
+static int look(void *ctx, const char *dir, const char *path, struct skv_file_look *out,
+		struct skv_error *err)
 {
 	return skv_file_looker_look(ctx, dir, path, out, err);
 }
 
-/* On a mount here it is an absolute path, else one below the directory of the fs-masters' URLs. */
+/* On a local mount an absolute path, else one below the directory of the fs-masters' URLs. */
 static int check_path(const char *name, const char *path, bool remote, struct skv_error *err)
 {
 	if (!*path || (*path == '/') != remote)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, name,
-			remote ? "%s: '%.64s' begins with a slash; with pages_fs_master it is a path below the directory of its URLs"
-			       : "%s: '%.64s' is not an absolute path",
-			name, path);
+	return skv_fail(
+		err, SKV_E_INVALID, name,
+		remote ? "%s: '%.64s' begins with a slash; with pages_fs_master it is a path below "
+			 "the directory of its URLs"
+		       : "%s: '%.64s' is not an absolute path",
+		name, path);
 }
 
-/* `text` is cut into them. */
-static int split(char *text, const char *urls[SKV_MAX_FS_MASTERS], uint32_t *n, struct skv_error *err)
+/* Splits `text` in place. */
+static int split(char *text, const char *urls[SKV_MAX_FS_MASTERS], uint32_t *n,
+		 struct skv_error *err)
 {
 	char *rest = NULL;
 
 	for (char *at = strtok_r(text, ", ", &rest); at; at = strtok_r(NULL, ", ", &rest)) {
 		if (*n == SKV_MAX_FS_MASTERS)
-			return skv_fail(err, SKV_E_INVALID, "pages_fs_master", "pages_fs_master: %u URLs at most", SKV_MAX_FS_MASTERS);
+			return skv_fail(err, SKV_E_INVALID, "pages_fs_master",
+					"pages_fs_master: %u URLs at most", SKV_MAX_FS_MASTERS);
 		urls[(*n)++] = at;
 	}
 	return SKV_OK;
 }
 
-int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **looker, struct skv_hf3fs_api_files *out,
-			struct skv_error *err)
+int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **looker,
+			struct skv_hf3fs_api_files *out, struct skv_error *err)
 {
 	const bool remote = *p->pages_fs_master != '\0';
 	const char *urls[SKV_MAX_FS_MASTERS];
@@ -48,7 +54,8 @@ int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **loo
 	uint32_t n = 0;
 	int rc = check_path("pages_file_prefix", p->pages_file_prefix, remote, err);
 
-	*out = (struct skv_hf3fs_api_files){ .prefix = p->pages_file_prefix, .vllm_path = p->pages_vllm_path,
+	*out = (struct skv_hf3fs_api_files){ .prefix = p->pages_file_prefix,
+					     .vllm_path = p->pages_vllm_path,
 					 .look_ms = (uint32_t)p->pages_look_ms, .look = look };
 	if (rc == SKV_OK)
 		rc = check_path("pages_vllm_path", p->pages_vllm_path, remote, err);

@@ -1,4 +1,4 @@
-/* page_files.h - who looks at the files of SGLang's and vLLM's clients, as parameters say it. */
+/* page_files.h - who stats the page files of SGLang's and vLLM's clients, from the parameters. */
 #ifndef SKV_MAIN_PAGE_FILES_H
 #define SKV_MAIN_PAGE_FILES_H
 
@@ -6,9 +6,9 @@
 #include <skv/params.h>
 #include <skv/storage.h>
 
-/* *looker stays NULL where no files are to be looked at; else skv_file_looker_close, after the API. SKV_E_INVALID names the
- * parameter. */
-int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **looker, struct skv_hf3fs_api_files *out,
-			struct skv_error *err);
+/* *looker stays NULL if no files are to be watched; else release with skv_file_looker_close, after
+ * the API. SKV_E_INVALID names the parameter. */
+int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **looker,
+			struct skv_hf3fs_api_files *out, struct skv_error *err);
 
 #endif

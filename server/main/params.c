@@ -1,8 +1,8 @@
 /*
- * params.c - values of parameters: the table as data, text to value and back.
+ * params.c - parameter values: the table as data, text to value and back.
  *
  * Owns the strings inside struct skv_params. One thread, at start; no locks. It reads no file and
- * prints nothing: params_read.c finds the sources, params_print.c writes help, dump and manual.
+ * prints nothing: params_read.c reads the sources, params_print.c writes help, dump and manual.
  */
 #include "params_internal.h"
 
@@ -102,7 +102,7 @@ void skv_param_range(const struct param *row, char *out)
 	}
 }
 
-/* Power of 1024 that a suffix stands for: 0 for none, -1 if there is no such suffix. */
+/* The power of 1024 of a suffix: 0 for none, -1 if there is no such suffix. */
 static int suffix_power(const char *s)
 {
 	static const char units[] = "KMGTPE";
@@ -173,7 +173,7 @@ static bool is_choice(const struct param *row, const char *text)
 	return false;
 }
 
-/* What a line of the file can hold and give back: no control characters, no outer blanks. */
+/* Can a line of the file represent it? No control characters, no leading or trailing blanks. */
 static bool is_text(const struct param *row, const char *text)
 {
 	size_t n = strlen(text);

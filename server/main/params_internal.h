@@ -23,16 +23,16 @@ extern const struct param skv_param_rows[SKV_PARAM_COUNT];
 
 #define PARAM_VALUE_MAX 4096 /* a rendered value with its NUL */
 
-/* The value of row `i` as text that the parser reads back. `out` holds PARAM_VALUE_MAX bytes. */
+/* The value of row `i` as text that the parser accepts. `out` has PARAM_VALUE_MAX bytes. */
 void skv_param_render(const struct skv_params *p, enum skv_param i, char *out);
-/* "4096..1T bytes", "full|normal", "true|false": what the row allows. `out` holds 128 bytes. */
+/* What the row allows: "4096..1T bytes", "full|normal", "true|false". `out` has 128 bytes. */
 void skv_param_range(const struct param *row, char *out);
-/* Reads `text` into row `i`. `where` opens the message of an error. */
+/* Parses `text` into row `i`. `where` begins the error message. */
 int skv_param_set(struct skv_params *p, enum skv_param i, const char *text,
 		  enum skv_param_source source, const char *where, struct skv_error *err);
 /* Row of that name, '-' counting as '_'; SKV_PARAM_COUNT if there is none. */
 enum skv_param skv_param_find(const char *name);
-/* Values that must fit together. */
+/* Checks values that depend on each other. */
 int skv_params_check(const struct skv_params *p, struct skv_error *err);
 
 #endif

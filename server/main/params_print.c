@@ -1,5 +1,5 @@
 /*
- * params_print.c - writes the parameter table for people: --help, --dump-config, --man.
+ * params_print.c - prints the parameter table: --help, --dump-config, --man.
  *
  * Reads the table and, for the dump, the values; owns nothing. One thread.
  */
@@ -42,7 +42,11 @@ static void dashed(const char *name, char out[64])
 void skv_params_help(FILE *out)
 {
 	fputs("Usage: slabkvd [--name value | --name=value]...\n"
+	      "       slabkvd check-config FILE [--running] [--name value]...\n"
 	      "       slabkvd fsck [--files] [--json] [--store PATH]\n"
+	      "       slabkvd migrate --from STORE --to STORE\n"
+	      "       slabkvd backup --store STORE --to FILE\n"
+	      "       slabkvd restore --from FILE --store STORE\n"
 	      "       slabkvd simulate [options] TRACE...\n\n"
 	      "The manager of KV-cache blocks. Needs no arguments: it listens on 127.0.0.1:7333\n"
 	      "and keeps its state in ./slabkv.db and its blocks below ./slabkv-data.\n\n"
@@ -77,7 +81,7 @@ void skv_params_dump(const struct skv_params *p, FILE *out)
 		char range[128], value[PARAM_VALUE_MAX];
 
 		if (i == SKV_PARAM_config)
-			continue; /* a file cannot name another */
+			continue; /* a file cannot name another file */
 		assert((size_t)p->source[i] < sizeof from / sizeof from[0]);
 		skv_param_range(row, range);
 		skv_param_render(p, (enum skv_param)i, value);
@@ -89,7 +93,7 @@ void skv_params_dump(const struct skv_params *p, FILE *out)
 	}
 }
 
-/* Text for roff: '-' must stay a minus, a backslash a backslash, a leading dot no request. */
+/* Text for roff: '-' stays a minus, a backslash a backslash, a leading dot is no request. */
 static void roff(FILE *out, const char *s)
 {
 	if (*s == '.' || *s == '\'')
@@ -111,6 +115,7 @@ static void man_head(FILE *out)
 	      ".SH SYNOPSIS\n.B slabkvd\n[\\fB\\-\\-\\fIname value\\fR]...\n.br\n"
 	      ".B slabkvd fsck\n[\\fB\\-\\-files\\fR] [\\fB\\-\\-json\\fR] "
 	      "[\\fB\\-\\-store\\fR \\fIpath\\fR]\n.br\n"
+	      ".B slabkvd check\\-config\n\\fIfile\\fR [\\fB\\-\\-running\\fR]\n.br\n"
 	      ".B slabkvd simulate\n[\\fIoption\\fR]... \\fItrace\\fR...\n"
 	      ".SH DESCRIPTION\n"
 	      "Knows where every KV\\-cache block of a fleet of language\\-model servers lies\n"
@@ -120,17 +125,24 @@ static void man_head(FILE *out)
 	      ".B slabkvd fsck\n"
 	      "checks a store that no manager runs on: exit status 0 when clean, 1 with problems,\n"
 	      "2 when it could not check. \\fB\\-\\-files\\fR checks the slab files too.\n.PP\n"
+	      ".B slabkvd check\\-config\n"
+	      "tells all that is wrong with a file of parameters, and what a start with it would "
+	      "refuse here.\n.PP\n"
 	      ".B slabkvd simulate\n"
-	      "tells what eviction policies and capacities would have made of a trace of requests, with the optimum\n"
-	      "beside; \\fB\\-\\-full\\fR runs the whole manager, and \\fB\\-\\-model\\fR turns blocks into bytes and "
-	      "hits into tokens.\nIt opens no store and no port. \\fBslabkvd simulate \\-\\-help\\fR tells its options.\n.PP\n"
-	      "Called\n.BR kv_cache_manager_bin ,\nit takes the flags, configuration keys and ports of Tair KVCache "
-	      "Manager instead:\n\\fB\\-c\\fR \\fIfile\\fR, \\fB\\-e\\fR \\fIkey\\fR=\\fIvalue\\fR, "
-	      "\\fB\\-d\\fR (into the background), \\fB\\-h\\fR (all keys), \\fB\\-v\\fR.\n"
+	      "tells what eviction policies and capacities would have made of a trace of requests, "
+	      "with the optimum\n"
+	      "beside; \\fB\\-\\-full\\fR runs the whole manager, and \\fB\\-\\-model\\fR turns "
+	      "blocks into bytes and hits into tokens.\nIt opens no store and no port. \\fBslabkvd "
+	      "simulate \\-\\-help\\fR tells its options.\n.PP\n"
+	      "Called\n.BR kv_cache_manager_bin ,\nit takes the flags, configuration keys and "
+	      "ports of Tair KVCache Manager instead:\n\\fB\\-c\\fR \\fIfile\\fR, \\fB\\-e\\fR "
+	      "\\fIkey\\fR=\\fIvalue\\fR, \\fB\\-d\\fR (into the background), \\fB\\-h\\fR (all "
+	      "keys), \\fB\\-v\\fR.\n"
 	      ".SH OPTIONS\n"
 	      "Each parameter may stand in the file named by \\fB\\-\\-config\\fR as \\fIname\\fR "
 	      "= \\fIvalue\\fR, in\nthe environment as \\fBSLABKV_\\fINAME\\fR, or on the "
-	      "command line; later ones win.\n", out);
+	      "command line; later ones win.\n",
+	      out);
 }
 
 void skv_params_man(FILE *out)
@@ -154,7 +166,7 @@ void skv_params_man(FILE *out)
 	}
 	fputs(".SH SIGNALS\n.TP\n.B SIGTERM, SIGINT\nRunning requests end, the state is "
 	      "checkpointed, exit status 0. A second one exits at once.\n.TP\n.B SIGHUP\nReads "
-	      "tokens_file again and opens log_file again.\n"
+	      "tokens_file again, and opens log_file and audit_file again.\n"
 	      ".SH SEE ALSO\n.BR slabkv (1)\n",
 	      out);
 }

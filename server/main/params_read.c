@@ -1,10 +1,9 @@
 /*
- * params_read.c - finds parameters in the file, the environment and the command line.
+ * params_read.c - reads parameters from the file, the environment and the command line.
  *
- * Precedence is the order of reading: defaults, file, environment, command line; each later one
- * overwrites. The name of the file itself may come from the environment or the command line, so
- * those two are searched for it first. One thread, at start. It knows no parameter by name but
- * `config`.
+ * Sources are read in order of precedence: defaults, file, environment, command line; later ones
+ * overwrite. The file's name may come from the environment or the command line, so those are
+ * searched for it first. One thread, at start. It knows no parameter by name but `config`.
  */
 #include "params_internal.h"
 
@@ -56,7 +55,24 @@ static char *trim(char *s)
 	return s;
 }
 
-static int read_line(struct skv_params *p, char *line, const char *where, struct skv_error *err)
+/* Who hears of errors, so that reading goes on; fn NULL: the first one ends it. */
+struct listener {
+	void (*fn)(void *ctx, const struct skv_error *err);
+	void *ctx;
+	unsigned n;
+};
+
+static int told(struct listener *l, int rc, const struct skv_error *err)
+{
+	if (rc == SKV_OK || rc == SKV_E_NOMEM || !l->fn)
+		return rc;
+	l->fn(l->ctx, err);
+	l->n++;
+	return SKV_OK;
+}
+
+static int read_line(struct skv_params *p, char *line, unsigned number, const char *where,
+		     struct skv_error *err)
 {
 	char *text = trim(line);
 	char *equals;
@@ -78,10 +94,12 @@ static int read_line(struct skv_params *p, char *line, const char *where, struct
 		return skv_fail(err, SKV_E_INVALID, "config", "%s: a file cannot name another file",
 				where);
 	assert(i < SKV_PARAM_COUNT);
+	p->line[i] = number;
 	return skv_param_set(p, i, trim(equals + 1), SKV_FROM_FILE, where, err);
 }
 
-static int read_file(struct skv_params *p, const char *path, struct skv_error *err)
+static int read_file(struct skv_params *p, const char *path, struct listener *l,
+		     struct skv_error *err)
 {
 	FILE *f = fopen(path, "re");
 	char *line = NULL;
@@ -96,7 +114,7 @@ static int read_file(struct skv_params *p, const char *path, struct skv_error *e
 		char where[200];
 
 		snprintf(where, sizeof where, "%.160s:%u", path, ++number);
-		rc = read_line(p, line, where, err);
+		rc = told(l, read_line(p, line, number, where, err), err);
 	}
 	if (rc == SKV_OK && ferror(f))
 		rc = skv_fail(err, SKV_E_IO, "config", "cannot read the parameter file %s: %s",
@@ -106,7 +124,8 @@ static int read_file(struct skv_params *p, const char *path, struct skv_error *e
 	return rc;
 }
 
-/* What the library and the command line read (slabkv(1)); a manager started in such a shell passes over it. */
+/* Read by the library and the command line (slabkv(1)); a manager started in the same shell ignores
+ * them. */
 static const char *const client_names[] = { "URL", "TOKEN", "ENGINE", "CODEC", "LIBRARY" };
 
 static bool is_client_env(const char *name, size_t n)
@@ -117,20 +136,22 @@ static bool is_client_env(const char *name, size_t n)
 	return false;
 }
 
-/* What Kubernetes sets by itself for a service whose name begins with slabkv: SLABKV_SERVICE_HOST, SLABKV_PORT,
- * SLABKV_X_SERVICE_PORT_HTTP=7333, SLABKV_X_PORT_7333_TCP_ADDR=10.0.0.1, SLABKV_HTTP_PORT=tcp://10.0.0.1:7333 and so on. */
+/* Set by Kubernetes for a service whose name begins with slabkv: SLABKV_SERVICE_HOST, SLABKV_PORT,
+ * SLABKV_X_SERVICE_PORT_HTTP=7333, SLABKV_X_PORT_7333_TCP_ADDR=10.0.0.1,
+ * SLABKV_HTTP_PORT=tcp://10.0.0.1:7333 and so on. */
 static bool is_kubernetes_env(const char *name, const char *value)
 {
 	const char *port = strstr(name, "PORT");
 
-	return strncmp(value, "tcp://", 6) == 0 || strncmp(value, "udp://", 6) == 0 || strncmp(value, "sctp://", 7) == 0 ||
-	       strstr(name, "SERVICE_HOST") || strstr(name, "SERVICE_PORT") ||
+	return strncmp(value, "tcp://", 6) == 0 || strncmp(value, "udp://", 6) == 0 ||
+	       strncmp(value, "sctp://", 7) == 0 || strstr(name, "SERVICE_HOST") ||
+	       strstr(name, "SERVICE_PORT") ||
 	       (port && port[4] == '_' && isdigit((unsigned char)port[5]));
 }
 
-/* only: SKV_PARAM_COUNT = all rows; else just that one, and nothing is complained about. */
+/* only: SKV_PARAM_COUNT = all rows; else just that one, without error messages. */
 static int read_env(struct skv_params *p, char *const *envp, enum skv_param only,
-		    struct skv_error *err)
+		    struct listener *l, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
@@ -140,8 +161,9 @@ static int read_env(struct skv_params *p, char *const *envp, enum skv_param only
 		char where[160];
 		enum skv_param i;
 
-		if (strncmp(*envp, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 || !equals || equals < name ||
-		    is_client_env(name, (size_t)(equals - name)) || is_kubernetes_env(name, equals + 1))
+		if (strncmp(*envp, ENV_PREFIX, strlen(ENV_PREFIX)) != 0 || !equals ||
+		    equals < name || is_client_env(name, (size_t)(equals - name)) ||
+		    is_kubernetes_env(name, equals + 1))
 			continue;
 		snprintf(where, sizeof where, "environment %.*s", (int)(equals - *envp), *envp);
 		i = find_row(name, (size_t)(equals - name), true);
@@ -152,6 +174,7 @@ static int read_env(struct skv_params *p, char *const *envp, enum skv_param only
 		else
 			rc = skv_fail(err, SKV_E_INVALID, NULL,
 				      "%s: there is no such parameter; --help lists them", where);
+		rc = told(l, rc, err);
 	}
 	return rc;
 }
@@ -176,44 +199,51 @@ static bool is_action(const char *arg, enum skv_action *out)
 	return false;
 }
 
-/* `only` as in read_env. */
+/* One argument, and its value if that is the next. `only` as in read_env. */
+static int read_arg(struct skv_params *p, int argc, char *const *argv, int *k, enum skv_param only,
+		    struct skv_error *err)
+{
+	const char *arg = argv[*k];
+	const char *value;
+	size_t n;
+	enum skv_param i;
+
+	if (is_action(arg, &p->action))
+		return SKV_OK;
+	if (strncmp(arg, "--", 2) != 0)
+		return skv_fail(err, SKV_E_INVALID, NULL,
+				"argument '%.64s' is not an option; see --help", arg);
+	n = strcspn(arg + 2, "=");
+	i = find_row(arg + 2, n, false);
+	if (i == SKV_PARAM_COUNT)
+		return skv_fail(err, SKV_E_INVALID, NULL,
+				"argument --%.*s: there is no such parameter; --help lists them",
+				(int)(n < 64 ? n : 64), arg + 2);
+	if (arg[2 + n] == '=')
+		value = arg + 2 + n + 1;
+	else if (skv_param_rows[i].type == PARAM_FLAG)
+		value = "true";
+	else if (*k + 1 < argc)
+		value = argv[++*k];
+	else
+		return skv_fail(err, SKV_E_INVALID, skv_param_rows[i].name,
+				"argument --%s: a value is missing", skv_param_rows[i].name);
+	return only == SKV_PARAM_COUNT || only == i
+		       ? skv_param_set(p, i, value, SKV_FROM_ARGUMENT, "command line", err)
+		       : SKV_OK;
+}
+
 static int read_args(struct skv_params *p, int argc, char *const *argv, enum skv_param only,
-		     struct skv_error *err)
+		     struct listener *l, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
-	for (int k = 1; rc == SKV_OK && k < argc; k++) {
-		const char *arg = argv[k];
-		const char *value;
-		size_t n;
-		enum skv_param i;
-
-		if (is_action(arg, &p->action))
-			continue;
-		if (strncmp(arg, "--", 2) != 0)
-			return skv_fail(err, SKV_E_INVALID, NULL,
-					"argument '%.64s' is not an option; see --help", arg);
-		n = strcspn(arg + 2, "=");
-		i = find_row(arg + 2, n, false);
-		if (i == SKV_PARAM_COUNT)
-			return skv_fail(err, SKV_E_INVALID, NULL,
-					"argument --%.*s: there is no such parameter; --help "
-					"lists them", (int)(n < 64 ? n : 64), arg + 2);
-		if (arg[2 + n] == '=')
-			value = arg + 2 + n + 1;
-		else if (skv_param_rows[i].type == PARAM_FLAG)
-			value = "true";
-		else if (k + 1 < argc)
-			value = argv[++k];
-		else
-			return skv_fail(err, SKV_E_INVALID, skv_param_rows[i].name,
-					"argument --%s: a value is missing",
-					skv_param_rows[i].name);
-		if (only == SKV_PARAM_COUNT || only == i)
-			rc = skv_param_set(p, i, value, SKV_FROM_ARGUMENT, "command line", err);
-	}
+	for (int k = 1; rc == SKV_OK && k < argc; k++)
+		rc = told(l, read_arg(p, argc, argv, &k, only, err), err);
 	return rc;
 }
+
+/* ---- values that depend on each other -------------------------------------------------------- */
 
 static int check_order(uint64_t low, uint64_t high, const char *low_name, const char *high_name,
 		       struct skv_error *err)
@@ -224,9 +254,27 @@ static int check_order(uint64_t low, uint64_t high, const char *low_name, const 
 			low_name, high_name, high_name);
 }
 
-/* It goes into the header Location, with a path behind it. */
-static int check_advertise(const char *s, struct skv_error *err)
+static int check_leases(const struct skv_params *p, struct skv_error *err)
 {
+	return check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms",
+			   "lease_max_ms", err);
+}
+
+static int check_sessions(const struct skv_params *p, struct skv_error *err)
+{
+	return check_order(p->session_default_ms, p->session_max_ms, "session_default_ms",
+			   "session_max_ms", err);
+}
+
+static int check_bodies(const struct skv_params *p, struct skv_error *err)
+{
+	return check_order(p->body_max, p->body_total_max, "body_max", "body_total_max", err);
+}
+
+/* It is sent in the header Location, with a path appended. */
+static int check_advertise(const struct skv_params *p, struct skv_error *err)
+{
+	const char *s = p->advertise;
 	const char *host = strstr(s, "://") ? strstr(s, "://") + 3 : s;
 
 	if (!*s || (strchr(host, ':') && !strpbrk(host, "/?#@ ") &&
@@ -236,27 +284,63 @@ static int check_advertise(const char *s, struct skv_error *err)
 			"advertise: '%.64s' is neither host:port nor http://host:port", s);
 }
 
-int skv_params_check(const struct skv_params *p, struct skv_error *err)
+static int check_certificate(const struct skv_params *p, struct skv_error *err)
 {
-	int rc = check_order(p->lease_default_ms, p->lease_max_ms, "lease_default_ms",
-			     "lease_max_ms", err);
+	if (!*p->tls_cert_file == !*p->tls_key_file)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_INVALID, "tls_key_file",
+			"tls_cert_file and tls_key_file go together: %s is missing",
+			*p->tls_cert_file ? "tls_key_file" : "tls_cert_file");
+}
 
-	if (rc == SKV_OK)
-		rc = check_order(p->session_default_ms, p->session_max_ms, "session_default_ms",
-				 "session_max_ms", err);
-	if (rc == SKV_OK)
-		rc = check_order(p->body_max, p->body_total_max, "body_max", "body_total_max", err);
-	if (rc == SKV_OK)
-		rc = check_advertise(p->advertise, err);
-	if (rc == SKV_OK && p->adopt && p->source[SKV_PARAM_adopt] != SKV_FROM_ARGUMENT)
-		rc = skv_fail(err, SKV_E_INVALID, "adopt", "adopt is for one start: give it as an argument, not in a file or the "
-			      "environment");
+static int check_client_ca(const struct skv_params *p, struct skv_error *err)
+{
+	if (!*p->tls_client_ca_file || (*p->tls_cert_file && *p->tokens_file))
+		return SKV_OK;
+	return skv_fail(err, SKV_E_INVALID, "tls_client_ca_file",
+			"tls_client_ca_file needs tls_cert_file, and tokens_file, which "
+			"gives certificates their roles");
+}
+
+static int check_adopt(const struct skv_params *p, struct skv_error *err)
+{
+	if (!p->adopt || p->source[SKV_PARAM_adopt] == SKV_FROM_ARGUMENT)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_INVALID, "adopt",
+			"adopt is for one start: give it as an argument, not in a file or the "
+			"environment");
+}
+
+static int check_all(const struct skv_params *p, struct listener *l, struct skv_error *err)
+{
+	static int (*const checks[])(const struct skv_params *p, struct skv_error *err) = {
+		check_leases, check_sessions, check_bodies, check_advertise, check_certificate,
+		check_client_ca, check_adopt,
+	};
+	int rc = SKV_OK;
+
+	for (size_t i = 0; rc == SKV_OK && i < sizeof checks / sizeof checks[0]; i++)
+		rc = told(l, checks[i](p, err), err);
 	return rc;
 }
 
-int skv_params_load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
-		    struct skv_error *err)
+int skv_params_check(const struct skv_params *p, struct skv_error *err)
 {
+	return check_all(p, &(struct listener){ .fn = NULL }, err);
+}
+
+/* ---- all sources ----------------------------------------------------------------------------- */
+
+static void tell_nobody(void *ctx, const struct skv_error *err)
+{
+	(void)ctx;
+	(void)err;
+}
+
+static int load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
+		struct listener *l, struct skv_error *err)
+{
+	struct listener silent = { .fn = l->fn ? tell_nobody : NULL }; /* of what is read twice */
 	int rc = SKV_OK;
 
 	memset(p, 0, sizeof *p);
@@ -265,20 +349,51 @@ int skv_params_load(struct skv_params *p, int argc, char *const *argv, char *con
 				   SKV_FROM_DEFAULT,
 				   "default", err);
 	if (rc == SKV_OK)
-		rc = read_env(p, envp, SKV_PARAM_config, err);
+		rc = read_env(p, envp, SKV_PARAM_config, &silent, err);
 	if (rc == SKV_OK)
-		rc = read_args(p, argc, argv, SKV_PARAM_config, err);
+		rc = read_args(p, argc, argv, SKV_PARAM_config, &silent, err);
 	/* Help must come even where the file is broken. */
 	if (rc == SKV_OK && *p->config &&
 	    (p->action == SKV_ACTION_RUN || p->action == SKV_ACTION_DUMP))
-		rc = read_file(p, p->config, err);
+		rc = told(l, read_file(p, p->config, l, err), err);
 	if (rc == SKV_OK)
-		rc = read_env(p, envp, SKV_PARAM_COUNT, err);
+		rc = read_env(p, envp, SKV_PARAM_COUNT, l, err);
 	if (rc == SKV_OK)
-		rc = read_args(p, argc, argv, SKV_PARAM_COUNT, err);
-	if (rc == SKV_OK)
-		rc = skv_params_check(p, err);
+		rc = read_args(p, argc, argv, SKV_PARAM_COUNT, l, err);
+	return rc == SKV_OK ? check_all(p, l, err) : rc;
+}
+
+bool skv_params_want_json(int argc, char *const *argv, char *const *envp)
+{
+	struct skv_params p;
+	struct listener l = { .fn = tell_nobody };
+	struct skv_error err = { 0 };
+	bool json;
+
+	load(&p, argc, argv, envp, &l, &err);
+	json = p.log_format && strcmp(p.log_format, "json") == 0;
+	skv_params_destroy(&p);
+	return json;
+}
+
+int skv_params_load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
+		    struct skv_error *err)
+{
+	int rc = load(p, argc, argv, envp, &(struct listener){ .fn = NULL }, err);
+
 	if (rc != SKV_OK)
 		skv_params_destroy(p);
 	return rc;
+}
+
+int skv_params_load_telling(struct skv_params *p, int argc, char *const *argv, char *const *envp,
+			    void (*tell)(void *ctx, const struct skv_error *err), void *ctx)
+{
+	struct listener l = { .fn = tell, .ctx = ctx };
+	struct skv_error err = { 0 };
+	int rc = load(p, argc, argv, envp, &l, &err);
+
+	if (rc != SKV_OK) /* no memory */
+		tell(ctx, &err);
+	return rc == SKV_OK && l.n ? SKV_E_INVALID : rc;
 }

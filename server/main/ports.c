@@ -1,7 +1,7 @@
 /*
- * ports.c - opens, starts and closes the peer's ports. See ports.h.
+ * ports.c - opens, starts and closes KVCM's ports. See ports.h.
  *
- * Called by main's thread, and skv_ports_start by the thread that makes the default objects.
+ * Called by the main thread, and skv_ports_start by the thread that makes the default objects.
  */
 #include "ports.h"
 
@@ -19,21 +19,26 @@
 #include "limits.h"
 
 static const struct row {
-	const char *name; /* in kvcm_ports_file, and of a socket that was handed over */
+	const char *name; /* in kvcm_ports_file, and of an inherited socket */
 	const char *param, *option;
 	bool rpc;
-	enum skv_port shared; /* which port is used when this one is off; itself = none is */
+	enum skv_port shared; /* the port used when this one is off; itself = none */
 	unsigned planes;
 } rows[PORT_COUNT] = {
-	[PORT_META_RPC] = { "meta_rpc_port", "kvcm_meta_rpc_port", "--kvcm-meta-rpc-port", true, PORT_META_RPC,
+	[PORT_META_RPC] = { "meta_rpc_port", "kvcm_meta_rpc_port", "--kvcm-meta-rpc-port", true,
+			    PORT_META_RPC,
 			    SKV_PLANE_META },
-	[PORT_META_HTTP] = { "meta_http_port", "kvcm_meta_http_port", "--kvcm-meta-http-port", false, PORT_META_HTTP,
+	[PORT_META_HTTP] = { "meta_http_port", "kvcm_meta_http_port", "--kvcm-meta-http-port",
+			     false, PORT_META_HTTP,
 			     SKV_PLANE_META },
-	[PORT_ADMIN_RPC] = { "admin_rpc_port", "kvcm_admin_rpc_port", "--kvcm-admin-rpc-port", true, PORT_META_RPC,
+	[PORT_ADMIN_RPC] = { "admin_rpc_port", "kvcm_admin_rpc_port", "--kvcm-admin-rpc-port", true,
+			     PORT_META_RPC,
 			     SKV_PLANE_ADMIN | SKV_PLANE_DEBUG },
-	[PORT_ADMIN_HTTP] = { "admin_http_port", "kvcm_admin_http_port", "--kvcm-admin-http-port", false,
+	[PORT_ADMIN_HTTP] = { "admin_http_port", "kvcm_admin_http_port", "--kvcm-admin-http-port",
+			      false,
 			      PORT_META_HTTP, SKV_PLANE_ADMIN | SKV_PLANE_DEBUG },
-	[PORT_DEBUG_HTTP] = { "debug_http_port", "kvcm_debug_http_port", "--kvcm-debug-http-port", false,
+	[PORT_DEBUG_HTTP] = { "debug_http_port", "kvcm_debug_http_port", "--kvcm-debug-http-port",
+			      false,
 			      PORT_DEBUG_HTTP, SKV_PLANE_DEBUG },
 };
 
@@ -56,7 +61,7 @@ static uint64_t asked(const struct skv_params *p, enum skv_port which)
 	return SKV_PORT_OFF;
 }
 
-/* On the port of another one: its own is off, or the same number. */
+/* Does it use another one's port, because its own is off or has the same number? */
 static bool is_shared(const struct skv_params *p, enum skv_port which)
 {
 	const uint64_t number = asked(p, which);
@@ -82,7 +87,7 @@ static const char *listen_address(const struct skv_params *p)
 	return *p->kvcm_listen ? p->kvcm_listen : p->http_listen;
 }
 
-/* Few calls come to a port without the meta service: two threads do. */
+/* A port without the meta service gets few calls: two threads suffice. */
 static uint32_t threads(uint64_t asked_for, unsigned planes)
 {
 	const uint32_t few = asked_for == 1 ? 1 : 2;
@@ -90,7 +95,7 @@ static uint32_t threads(uint64_t asked_for, unsigned planes)
 	return planes & SKV_PLANE_META ? (uint32_t)asked_for : few;
 }
 
-/* Tokens of the admin service alone do: the meta service is meant to be open. */
+/* Tokens of the admin service alone are enough: the meta service is meant to be open. */
 static bool any_address(const struct skv_params *p)
 {
 	return p->kvcm_open || *p->kvcm_admin_tokens;
@@ -112,6 +117,7 @@ static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct
 	o.port_option = rows[which].option;
 	o.socket_name = rows[which].name;
 	limit_httpd(p, &o);
+	o.tls = o.tls && p->kvcm_tls;
 	o.threads = threads(p->http_threads, apis->planes);
 	return skv_httpd_create(&o, s, &ports->http[which], err);
 }
@@ -132,6 +138,7 @@ static int bind_rpc(struct skv_ports *ports, const struct skv_params *p, struct 
 	o.port_option = rows[which].option;
 	o.socket_name = rows[which].name;
 	limit_grpc(p, &o);
+	o.tls = o.tls && p->kvcm_tls;
 	o.threads = threads(p->grpc_threads, apis->planes);
 	return skv_grpc_create(&o, s, &ports->grpc[which], err);
 }
@@ -146,8 +153,10 @@ int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct s
 
 		if (asked(p, i) == SKV_PORT_OFF || is_shared(p, i))
 			continue;
-		rc = rows[i].rpc ? bind_rpc(ports, p, s, &apis, i, err) : bind_http(ports, p, s, &apis, i, err);
-		if (rc != SKV_OK && i == PORT_DEBUG_HTTP) { /* its number was nobody's choice */
+		rc = rows[i].rpc ? bind_rpc(ports, p, s, &apis, i, err)
+				 : bind_http(ports, p, s, &apis, i, err);
+		/* its number was not chosen by anyone */
+		if (rc != SKV_OK && i == PORT_DEBUG_HTTP) {
 			skv_log(SKV_LOG_WARN, "main", "%s", err->message);
 			rc = SKV_OK;
 		}
@@ -157,7 +166,8 @@ int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct s
 
 uint16_t skv_ports_number(const struct skv_ports *ports, enum skv_port which)
 {
-	const enum skv_port at = ports->http[which] || ports->grpc[which] ? which : rows[which].shared;
+	const enum skv_port at =
+		ports->http[which] || ports->grpc[which] ? which : rows[which].shared;
 
 	assert(!ports->http[at] || !ports->grpc[at]);
 	if (ports->http[at])
@@ -165,7 +175,7 @@ uint16_t skv_ports_number(const struct skv_ports *ports, enum skv_port which)
 	return ports->grpc[at] ? skv_grpc_port(ports->grpc[at]) : 0;
 }
 
-/* Complete or not there: whoever waits for the file reads all of it. */
+/* Atomically: whoever waits for the file reads all of it. */
 static int write_file(struct skv_ports *ports, const char *path, struct skv_error *err)
 {
 	char temporary[4200];
@@ -185,8 +195,8 @@ static int write_file(struct skv_ports *ports, const char *path, struct skv_erro
 	if (f && fclose(f) != 0)
 		good = false;
 	if (!good || rename(temporary, path) != 0)
-		return skv_fail(err, SKV_E_IO, "kvcm_ports_file", "cannot write kvcm_ports_file %.200s: %s", path,
-				strerror(errno));
+		return skv_fail(err, SKV_E_IO, "kvcm_ports_file",
+				"cannot write kvcm_ports_file %.200s: %s", path, strerror(errno));
 	ports->has_file = true;
 	return SKV_OK;
 }
@@ -205,10 +215,13 @@ int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct 
 	if (rc == SKV_OK)
 		rc = write_file(ports, p->kvcm_ports_file, err);
 	if (rc == SKV_OK)
-		skv_log(SKV_LOG_INFO, "main", "kvcm on %s: meta grpc %u http %u, admin grpc %u http %u%s",
+		skv_log(SKV_LOG_INFO, "main",
+			"kvcm on %s: meta grpc %u http %u, admin grpc %u http %u%s",
 			listen_address(p), skv_ports_number(ports, PORT_META_RPC),
-			skv_ports_number(ports, PORT_META_HTTP), skv_ports_number(ports, PORT_ADMIN_RPC),
-			skv_ports_number(ports, PORT_ADMIN_HTTP), p->kvcm_debug ? ", with fault injection" : "");
+			skv_ports_number(ports, PORT_META_HTTP),
+			skv_ports_number(ports, PORT_ADMIN_RPC),
+			skv_ports_number(ports, PORT_ADMIN_HTTP),
+			p->kvcm_debug ? ", with fault injection" : "");
 	return rc;
 }
 

@@ -1,8 +1,8 @@
 /*
- * ports.h - the peer's four ports, and one more for older debug clients: which services each has.
+ * ports.h - KVCM's four ports, and one more for older debug clients: which services each has.
  *
- * Meta and admin are apart, unless the admin port is off or the same number: then it is the meta port. Owned by
- * compat.c.
+ * Meta and admin have different ports, unless the admin port is off or has the same number. Owned
+ * by compat.c.
  */
 #ifndef SKV_PORTS_H
 #define SKV_PORTS_H
@@ -17,7 +17,14 @@ struct skv_httpd;
 struct skv_grpc;
 struct skv_service;
 
-enum skv_port { PORT_META_RPC, PORT_META_HTTP, PORT_ADMIN_RPC, PORT_ADMIN_HTTP, PORT_DEBUG_HTTP, PORT_COUNT };
+enum skv_port {
+	PORT_META_RPC,
+	PORT_META_HTTP,
+	PORT_ADMIN_RPC,
+	PORT_ADMIN_HTTP,
+	PORT_DEBUG_HTTP,
+	PORT_COUNT
+};
 
 struct skv_ports {
 	struct skv_httpd *http[PORT_COUNT]; /* NULL: not open, or gRPC */
@@ -25,11 +32,11 @@ struct skv_ports {
 	bool has_file;
 };
 
-/* Binds what the parameters ask for; on failure what was bound stays for skv_ports_close. */
+/* Binds what the parameters ask for; after a failure skv_ports_close closes what was bound. */
 int skv_ports_bind(struct skv_ports *ports, const struct skv_params *p, struct skv_service *s,
 		   const struct skv_api *api, struct skv_error *err);
 int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct skv_error *err);
-/* Number that clients of that service use; 0 = none. */
+/* The port number that clients of that service use; 0 = none. */
 uint16_t skv_ports_number(const struct skv_ports *ports, enum skv_port which);
 uint32_t skv_ports_drain(struct skv_ports *ports, const struct skv_params *p, uint32_t timeout_ms);
 bool skv_ports_quiet(struct skv_ports *ports, uint32_t timeout_ms);

@@ -1,7 +1,7 @@
 /*
- * process.c - what any role of the program does with its process: signals, port files.
+ * process.c - process-wide tasks of every role: signals, port files, waiting for the end.
  *
- * No state. Main's thread.
+ * Stateless. Main thread.
  */
 #include "main.h"
 
@@ -11,7 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written, struct skv_error *err)
+#include <skv/log.h>
+#include <skv/service.h>
+
+int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written,
+			struct skv_error *err)
 {
 	char temporary[4200];
 	FILE *f;
@@ -31,6 +35,28 @@ int skv_write_port_file(const char *path, unsigned port, const char *param, bool
 				strerror(errno));
 	*written = true;
 	return SKV_OK;
+}
+
+void skv_wait_for_end(const struct skv_params *p, struct skv_service *s, int log_fd,
+		      const sigset_t *signals)
+{
+	assert(sigismember(signals, SIGTERM) == 1);
+	for (;;) {
+		int number = sigwaitinfo(signals, NULL);
+		struct skv_error err;
+
+		if (number == SIGTERM || number == SIGINT)
+			return;
+		if (number != SIGHUP)
+			continue;
+		skv_sink_reopen(p, log_fd);
+		if (skv_service_reload(s, &err) == SKV_OK)
+			skv_log(SKV_LOG_INFO, "main", "SIGHUP: tokens and log files opened again");
+		else
+			skv_log(SKV_LOG_ERROR, "main", "SIGHUP: keeping what was: %s",
+				err.message);
+		skv_certificates_reload();
+	}
 }
 
 static void leave_at_once(int number)

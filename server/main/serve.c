@@ -1,12 +1,12 @@
 /*
- * serve.c - the running manager: start in order, wait for signals, end in order.
+ * serve.c - the running manager: starts in order, waits for signals, shuts down in order.
  *
- * Start: log, ports (so that a taken one is told before anything is touched), store, core, the transports. The
- * HTTP port answers at once: /healthz, and /readyz says why if it is not ready yet. A thread of its
- * own waits for the core to own its partition and makes the default objects; main's thread only
- * waits for signals, so that SIGTERM is heard whatever hangs. End: requests drain, the core
- * checkpoints, all is released; if something hangs on a dead mount the process leaves without it,
- * its state being durable.
+ * Start: log, ports (so that a taken one is reported before anything is touched), store, core,
+ * transports. The HTTP port answers at once: /healthz, and /readyz says why it is not ready. A
+ * separate thread waits for the core to own its partition and makes the default objects; the main
+ * thread only waits for signals, so that SIGTERM works whatever hangs. Shutdown: requests drain,
+ * the core writes a checkpoint, everything is released; if something hangs on a dead mount the
+ * process exits without it, since its state is durable.
  */
 #include "main.h"
 
@@ -29,6 +29,7 @@
 #include <skv/hf3fs_api.h>
 #include <skv/service.h>
 #include <skv/store.h>
+#include <skv/tls.h>
 
 #include "compat.h"
 #include "endpoint.h"
@@ -37,12 +38,14 @@
 #include "serve.h"
 
 #define DRAIN_MS 10000
-#define HOLD_MS 3000 /* clients at a socket that was handed over may wait so long for a manager that is ready */
-#define LEAVE_MS 200 /* their next requests are still answered so long */
+#define HOLD_MS 3000 /* how long clients at an inherited socket may wait for a manager to be
+		      * ready */
+#define LEAVE_MS 200 /* how long their next requests are still answered */
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static struct skv_service_options service_options(const struct skv_params *p, struct skv_api *const *apis, size_t n)
+static struct skv_service_options service_options(const struct skv_params *p,
+						  struct skv_api *const *apis, size_t n)
 {
 	struct skv_service_options o;
 
@@ -68,7 +71,7 @@ static struct skv_hf3fs_api_options hf3fs_options(const struct skv_params *p)
 	};
 }
 
-/* How long a page may be written that a power loss forgets to have been reserved. */
+/* The longest deadline plus grace of a page whose reservation a power loss may lose. */
 static uint32_t relaxed_ms(const struct skv_params *p)
 {
 	uint64_t grace = p->pages_grace_ms > p->grace_ms ? p->pages_grace_ms : p->grace_ms;
@@ -79,7 +82,7 @@ static uint32_t relaxed_ms(const struct skv_params *p)
 	return (uint32_t)(p->pages_reserve_ms + grace);
 }
 
-/* Everything is on our own ports; faults only if they are asked for. */
+/* Our own ports serve everything; faults only if enabled. */
 static struct skv_apis all_apis(const struct service *s)
 {
 	return (struct skv_apis){
@@ -120,29 +123,28 @@ static struct skv_grpc_options grpc_options(const struct service *s)
 
 static uint64_t longest(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* What an API promises its clients is never cut. */
+/* Limits must not cut what an API promises its clients. */
 static struct skv_core_options core_options(const struct skv_params *p, struct skv_store *store)
 {
 	struct skv_core_options o;
 
 	skv_core_options_init(&o);
 	o.store = store;
+	limit_core(p, &o);
 	o.owner_lease_ms = (uint32_t)p->owner_lease_ms;
-	o.lease_default_ms = (uint32_t)p->lease_default_ms;
-	o.lease_max_ms = (uint32_t)longest(p->lease_max_ms, longest(p->pages_lease_ms, p->kvcm_transfer_ms));
-	o.session_default_ms = (uint32_t)p->session_default_ms;
+	o.lease_max_ms =
+		(uint32_t)longest(p->lease_max_ms, longest(p->pages_lease_ms, p->kvcm_transfer_ms));
 	o.session_max_ms = (uint32_t)p->session_max_ms;
 	o.grace_ms = (uint32_t)p->grace_ms;
-	o.grace_max_ms = (uint32_t)longest(p->pages_grace_ms, p->kvcm_transfer_ms); /* what calls themselves ask for */
+	/* requested by the calls themselves */
+	o.grace_max_ms = (uint32_t)longest(p->pages_grace_ms, p->kvcm_transfer_ms);
 	o.relaxed_ms = relaxed_ms(p);
-	assert(p->leased_percent <= 100 && p->open_percent <= 100 && p->free_percent <= 100);
-	o.max_sessions = (uint32_t)p->max_sessions;
-	o.leased_percent = (uint32_t)p->leased_percent;
-	o.open_percent = (uint32_t)p->open_percent;
-	o.free_percent = (uint32_t)p->free_percent;
-	o.journal_limit = p->journal_limit;
+	o.storage_roots = p->storage_roots;
 	o.fs_master_token_file = p->fs_master_token_file;
 	o.adopt = p->adopt;
+	o.standby_cold = !p->warm_standby;
+	assert(p->partitions <= SKV_MAX_PARTITIONS);
+	o.partitions = (uint32_t)p->partitions;
 	return o;
 }
 
@@ -160,12 +162,14 @@ static int open_store(struct service *s, struct skv_error *err)
 	skv_store_shown(s->p->store, s->store_shown);
 	if (rc == SKV_OK)
 		return SKV_OK;
-	return skv_fail(err, rc, "store", "cannot open the store %.120s: %.200s (--store names it%s)", s->store_shown,
-			cause.message,
-			backend == &skv_store_sqlite ? "; it must be a writable file on a local file system" : "");
+	return skv_fail(
+		err, rc, "store", "cannot open the store %.120s: %.200s (--store names it%s)",
+		s->store_shown, cause.message,
+		backend == &skv_store_sqlite ? "; it must be a writable file on a local file system"
+					     : "");
 }
 
-/* Connections need descriptors: take what the administrator allows. */
+/* Connections need descriptors: raises the limit as far as allowed. */
 static void raise_file_limit(const struct skv_params *p)
 {
 	struct rlimit limit;
@@ -183,11 +187,12 @@ static void raise_file_limit(const struct skv_params *p)
 
 static void on_hopeless(void *ctx)
 {
-	skv_log(SKV_LOG_ERROR, "main", "ending: a new process may load the store, or another manager");
+	skv_log(SKV_LOG_ERROR, "main",
+		"ending: a new process may load the store, or another manager");
 	serve_end_with_problem(ctx);
 }
 
-/* All ports, before anything else is touched. */
+/* Binds all ports before anything else is touched. */
 static int bind_ports(struct service *s, struct skv_error *err)
 {
 	struct skv_hf3fs_api_options po = hf3fs_options(s->p);
@@ -195,8 +200,10 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	struct skv_service_options so;
 	struct skv_httpd_options fo;
 	struct skv_grpc_options go;
-	int rc = skv_compat_create(s->p, &s->compat, err);
+	int rc = skv_certificates_load(s->p, err);
 
+	if (rc == SKV_OK)
+		rc = skv_compat_create(s->p, &s->compat, err);
 	if (rc == SKV_OK && s->p->pages)
 		rc = skv_page_files_open(s->p, &s->looker, &po.files, err);
 	if (rc == SKV_OK && s->p->pages)
@@ -214,7 +221,11 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = skv_httpd_create(&fo, s->service, &s->httpd, err);
 	if (rc == SKV_OK && (*s->p->advertise || !*s->p->tokens_file))
-		skv_endpoint_url(s->p->advertise, skv_httpd_url(s->httpd), s->service->advertised, SKV_URL_MAX);
+		skv_endpoint_url(s->p->advertise, skv_httpd_url(s->httpd), s->service->advertised,
+				 SKV_URL_MAX);
+	if (rc == SKV_OK)
+		skv_endpoint_url(s->p->advertise, skv_httpd_url(s->httpd), s->service->peer,
+				 SKV_URL_MAX);
 	if (rc == SKV_OK && s->p->grpc_port != SKV_PORT_OFF)
 		rc = skv_grpc_create(&go, s->service, &s->grpc, err);
 	if (rc == SKV_OK)
@@ -237,13 +248,15 @@ static int start_transports(struct service *s, struct skv_error *err)
 		rc = skv_httpd_start(s->httpd, err);
 	if (rc == SKV_OK && s->grpc)
 		rc = skv_grpc_start(s->grpc, err);
-	/* gRPC's first: who has read the port of HTTP may ask for the other. */
+	/* gRPC's first: a client that reads HTTP's port file may then look for the other. */
 	if (rc == SKV_OK && s->grpc)
-		rc = skv_write_port_file(s->p->grpc_port_file, skv_grpc_port(s->grpc), "grpc_port_file",
-				     &s->has_grpc_port_file, err);
+		rc = skv_write_port_file(s->p->grpc_port_file, skv_grpc_port(s->grpc),
+					 "grpc_port_file", &s->has_grpc_port_file, err);
 	if (rc == SKV_OK)
 		rc = skv_write_port_file(s->p->port_file, skv_httpd_port(s->httpd), "port_file",
 				     &s->has_port_file, err);
+	if (rc == SKV_OK)
+		skv_audit_act(&s->service->audit, "start", skv_httpd_url(s->httpd), "ok");
 	if (rc == SKV_OK)
 		skv_log(SKV_LOG_INFO, "main", "listening on %s%s%s", skv_httpd_url(s->httpd),
 			s->grpc ? ", grpc " : "", s->grpc ? skv_grpc_address(s->grpc) : "");
@@ -268,31 +281,20 @@ static int start(struct service *s, struct skv_error *err)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static void reload(struct service *s)
-{
-	struct skv_error err;
-
-	skv_sink_reopen(s->p, s->log_fd);
-	if (skv_service_reload(s->service, &err) == SKV_OK)
-		skv_log(SKV_LOG_INFO, "main", "SIGHUP: tokens and log file opened again");
-	else
-		skv_log(SKV_LOG_ERROR, "main", "SIGHUP: keeping the old tokens: %s",
-			err.message);
-}
-
 static void wait_for_end(struct service *s, const sigset_t *signals)
 {
 	for (;;) {
 		int number = sigwaitinfo(signals, NULL);
 
 		if (number == SIGHUP)
-			reload(s);
+			serve_reload(s);
 		else if (number == SIGTERM || number == SIGINT)
 			return;
 	}
 }
 
-/* ---- end ------------------------------------------------------------------------------------- */
+/* ---- shutdown
+ * ----------------------------------------------------------------------------------- */
 
 static bool join_begin(struct service *s)
 {
@@ -312,6 +314,7 @@ static void release(struct service *s)
 	skv_grpc_destroy(s->grpc);
 	skv_httpd_destroy(s->httpd);
 	skv_service_destroy(s->service);
+	skv_tls_unload();
 	if (s->core)
 		skv_core_destroy(s->core);
 	if (s->store)
@@ -319,10 +322,8 @@ static void release(struct service *s)
 	skv_compat_destroy(s->compat);
 	skv_hf3fs_api_destroy(s->pages);
 	skv_file_looker_close(s->looker);
-	if (s->log_fd >= 0) {
-		skv_log_setup(STDERR_FILENO, false, SKV_LOG_INFO);
-		close(s->log_fd);
-	}
+	serve_forget_params(s);
+	skv_sink_close(s->log_fd);
 }
 
 static void stop(struct service *s)
@@ -330,6 +331,7 @@ static void stop(struct service *s)
 	uint32_t left;
 
 	skv_log(SKV_LOG_INFO, "main", "stopping: waiting for running requests");
+	skv_audit_act(&s->service->audit, "stop", skv_httpd_url(s->httpd), "ok");
 	assert(!atomic_load(&s->stopping));
 	atomic_store(&s->stopping, true);
 	if (s->has_port_file)
@@ -339,7 +341,7 @@ static void stop(struct service *s)
 	skv_httpd_leave(s->httpd, LEAVE_MS);
 	skv_compat_retire(s->compat, s->core);
 	if (s->grpc)
-		skv_grpc_drain(s->grpc, 0); /* all begin now, and have the same time */
+		skv_grpc_drain(s->grpc, 0); /* all start now and share the same time */
 	skv_compat_drain(s->compat, 0);
 	left = skv_httpd_drain(s->httpd, DRAIN_MS);
 	if (s->grpc)
@@ -349,10 +351,12 @@ static void stop(struct service *s)
 		skv_log(SKV_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
 	skv_core_shutdown(s->core);
-	skv_node_retire(s->core, SKV_NODE_URL); /* others tell it as long as this one owns the store */
+	/* others return it as long as this manager owns the store */
+	skv_node_retire(s->core, SKV_NODE_URL);
+	skv_node_retire(s->core, SKV_NODE_PEER);
 	if (!join_begin(s) || !skv_httpd_quiet(s->httpd, 1000) ||
-	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) || !skv_hf3fs_api_quiet(s->pages, 1000) ||
-	    !skv_core_quiet(s->core, 1000)) {
+	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) ||
+	    !skv_hf3fs_api_quiet(s->pages, 1000) || !skv_core_quiet(s->core, 1000)) {
 		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in a file system");
 		_exit(atomic_load(&s->exit_status));
 	}
@@ -360,14 +364,14 @@ static void stop(struct service *s)
 	skv_log(SKV_LOG_INFO, "main", "stopped");
 }
 
-/* Tables that grow are given back to the system when they are replaced, however large: glibc would otherwise keep
- * them once one of that size was freed (98 bytes a block instead of 95, with ten million). */
+/* Makes malloc return large tables to the system when they are replaced: glibc would otherwise keep
+ * them once one of that size was freed (98 bytes per block instead of 95, with ten million). */
 static void return_memory(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
 
 int skv_serve(const struct skv_run *run)
 {
 	const struct skv_params *p = run->p;
-	struct service s = { .p = p, .log_fd = -1, .ready_fd = run->ready_fd };
+	struct service s = { .p = p, .run = run, .log_fd = -1, .ready_fd = run->ready_fd };
 	struct skv_error err;
 	sigset_t signals;
 
@@ -375,7 +379,7 @@ int skv_serve(const struct skv_run *run)
 
 	skv_signals_block(&signals);
 	if (skv_sink_open(p, &s.log_fd, &err) != SKV_OK) {
-		fprintf(stderr, "slabkvd: %s\n", err.message);
+		skv_sink_say("slabkvd", err.message);
 		return EXIT_PROBLEM;
 	}
 	for (size_t i = 0; i < run->n_notes; i++)
@@ -384,7 +388,7 @@ int skv_serve(const struct skv_run *run)
 	if (start(&s, &err) != SKV_OK) {
 		skv_log(SKV_LOG_ERROR, "main", "cannot start: %s", err.message);
 		if (s.ready_fd >= 0)
-			fprintf(stderr, "slabkvd: cannot start: %s\n", err.message);
+			skv_sink_say("slabkvd: cannot start", err.message);
 		if (s.core)
 			skv_core_shutdown(s.core);
 		if (!skv_hf3fs_api_quiet(s.pages, 1000))

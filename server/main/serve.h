@@ -1,4 +1,4 @@
-/* serve.h - the running manager, as its steps share it. */
+/* serve.h - the running manager, shared by its steps. */
 #ifndef SKV_SERVE_H
 #define SKV_SERVE_H
 
@@ -11,31 +11,38 @@
 #include "main.h"
 
 struct service {
-	const struct skv_params *p;
+	const struct skv_params *p; /* of the start */
+	const struct skv_run *run;
+	struct skv_params *now; /* as SIGHUP has read them last; NULL: not yet */
 	int log_fd;
 	struct skv_store *store;
 	char store_shown[SKV_STORE_SHOWN_MAX];
 	struct skv_core *core;
-	struct skv_service *service; /* what the transports share */
+	struct skv_service *service; /* shared by the transports */
 	struct skv_httpd *httpd;
 	struct skv_grpc *grpc; /* NULL: off */
 	struct skv_compat *compat;
 	struct skv_api *pages; /* NULL: off */
-	struct skv_file_looker *looker; /* of page files; NULL: they are not looked at */
+	struct skv_file_looker *looker; /* of page files; NULL: none are watched */
 	pthread_t begin; /* begin.c */
 	bool has_begin;
 	bool has_port_file;
 	bool has_grpc_port_file;
-	int ready_fd; /* the process that waits for us to serve; -1 = none, or told */
+	int ready_fd; /* for the process that waits for us to serve; -1 = none, or done */
 	atomic_bool stopping;
 	atomic_int exit_status;
 };
 
-/* The thread that tells other managers where this one is, waits for the core to own its partition, makes the first
- * objects and opens the peer's ports. `arg` is the struct service; it ends then, or when `stopping` is set. */
+/* Thread that publishes this manager's address, waits for the core to own its partition, creates
+ * the first objects and opens KVCM's ports. `arg` is the struct service; ends then, or when
+ * `stopping` is set. */
 void *serve_begin(void *arg);
 
-/* Main's thread ends everything in order; who started us starts us again. Any thread. */
+/* reload.c: SIGHUP. */
+void serve_reload(struct service *s);
+void serve_forget_params(struct service *s);
+
+/* The main thread shuts down in order; the supervisor restarts us. Any thread. */
 void serve_end_with_problem(struct service *s);
 
 #endif

@@ -1,16 +1,18 @@
 /*
- * sink.c - where the log goes: standard error or a file that may be rotated.
+ * sink.c - the log's destination: standard error or a file that may be rotated.
  *
- * The log keeps one descriptor for ever; rotation replaces what it refers to with dup2, so that no
- * thread that is writing a line notices. Called by main's thread.
+ * The log keeps one descriptor for ever; rotation replaces the file behind it with dup2, so that no
+ * writing thread notices. Called by the main thread.
  */
 #include "main.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <skv/bytes.h>
 #include <skv/log.h>
 
 static int open_file(const struct skv_params *p)
@@ -20,10 +22,12 @@ static int open_file(const struct skv_params *p)
 
 int skv_sink_open(const struct skv_params *p, int *fd, struct skv_error *err)
 {
+	const bool json = strcmp(p->log_format, "json") == 0;
 	enum skv_log_level level = SKV_LOG_INFO;
 
 	*fd = -1;
 	skv_log_level_parse(p->log_level, &level);
+	skv_log_setup(STDERR_FILENO, json, level);
 	if (*p->log_file) {
 		*fd = open_file(p);
 		if (*fd < 0)
@@ -31,8 +35,30 @@ int skv_sink_open(const struct skv_params *p, int *fd, struct skv_error *err)
 					"cannot open the log file %s: %s",
 					p->log_file, strerror(errno));
 	}
-	skv_log_setup(*fd >= 0 ? *fd : STDERR_FILENO, strcmp(p->log_format, "json") == 0, level);
+	if (*fd >= 0)
+		skv_log_setup(*fd, json, level);
 	return SKV_OK;
+}
+
+void skv_sink_close(int fd)
+{
+	if (fd < 0)
+		return;
+	skv_log_setup(STDERR_FILENO, skv_log_is_json(), SKV_LOG_INFO);
+	close(fd);
+}
+
+void skv_sink_say(const char *program, const char *message)
+{
+	struct skv_buf line = { 0 };
+
+	if (skv_log_is_json())
+		skv_log_line(&line, SKV_LOG_ERROR, "main", message, NULL, 0);
+	else
+		skv_buf_printf(&line, "%s: %s\n", program, message);
+	if (!line.failed)
+		fwrite(line.data, 1, line.len, stderr);
+	skv_buf_destroy(&line);
 }
 
 void skv_sink_reopen(const struct skv_params *p, int fd)

@@ -6,7 +6,8 @@
 
 #define CHUNK 4096u /* nodes, or buckets */
 #define MOST (1u << 24)
-#define MOST_ENDS 8u /* by one new ghost, when far fewer are wanted than before: somebody holds a lock */
+#define MOST_ENDS \
+	8u /* by one new ghost, when far fewer are wanted than before: somebody holds a lock */
 
 struct exact_ghost {
 	uint64_t hash;
@@ -25,7 +26,10 @@ void exact_ghosts_destroy(struct exact_ghosts *g)
 	*g = (struct exact_ghosts){ 0 };
 }
 
-static struct exact_ghost *node(const struct exact_ghosts *g, uint32_t i) { return &g->node[i / CHUNK][i % CHUNK]; }
+static struct exact_ghost *node(const struct exact_ghosts *g, uint32_t i)
+{
+	return &g->node[i / CHUNK][i % CHUNK];
+}
 
 /* Head of the chain that a hash belongs to. */
 static uint32_t *chain_of(const struct exact_ghosts *g, uint64_t hash)

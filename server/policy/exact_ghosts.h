@@ -1,9 +1,10 @@
 /*
- * exact_ghosts.h - keys of blocks that went lately, first in first out: exactly the newest so many that have not come
- * back. Dearer than ghosts.h (24 bytes each, and 4 to find it by), for policies whose published form counts on it.
+ * exact_ghosts.h - ghost list: keys of recently evicted blocks, first in first out: exactly the
+ * newest so many that have not come back. More expensive than ghosts.h (24 bytes each, and 4 for
+ * the table), for policies whose published form depends on it.
  *
- * Nothing is ever copied at once: nodes come in chunks, and the table grows by one bucket at a time (linear hashing).
- * Keys are told apart by 64 bits of hash. Zeroed = empty.
+ * Nothing is ever copied at once: nodes come in chunks, and the table grows by one bucket at a time
+ * (linear hashing). Keys are told apart by 64 bits of hash. Zeroed = empty.
  */
 #ifndef SKV_EXACT_GHOSTS_H
 #define SKV_EXACT_GHOSTS_H
@@ -27,7 +28,8 @@ struct exact_ghosts {
 void exact_ghosts_destroy(struct exact_ghosts *g);
 /* Is there one of this key? Then it is none any more. */
 bool exact_ghosts_take(struct exact_ghosts *g, uint64_t hash);
-/* A new one; of more than `want` (16 million at most) the oldest end, a few at a time. Without memory there are fewer. */
+/* A new one; of more than `want` (16 million at most) the oldest end, a few at a time.
+ * Without memory there are fewer. */
 void exact_ghosts_add(struct exact_ghosts *g, uint64_t hash, uint64_t want);
 
 #endif

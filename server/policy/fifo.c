@@ -1,6 +1,6 @@
 /*
- * fifo.c - first in, first out, by birth: as published (`fifo`), and for blocks that are to go at an age (`ttl`). That
- * age is known to whoever holds the queues: he removes what was born too long ago, which comes first.
+ * fifo.c - first in, first out, by birth: as published (`fifo`), and with a maximum age (`ttl`).
+ * The holder of the queues knows the age and removes older blocks, which come first.
  */
 #include "policies.h"
 

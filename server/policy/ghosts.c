@@ -1,9 +1,10 @@
 /*
- * ghosts.c - see ghosts.h. A ring in order, and a table by tag: Robin Hood hashing, so a search ends where the one that it
- * looks for would stand, and what stands behind a gap moves up without looking further.
+ * ghosts.c - see ghosts.h. A ring in order, and a table by tag: Robin Hood hashing, so a search
+ * ends where the one that it looks for would stand, and what stands behind a gap moves up
+ * without looking further.
  *
- * A cell: tag (32 bits), place in the ring + 1 (27), class (5). It has all that moving it takes, so each step costs one cache
- * miss, and that of the ghost that ends is fetched ahead.
+ * A cell: tag (32 bits), place in the ring + 1 (27), class (5). It has all that moving it takes, so
+ * each step costs one cache miss, and that of the ghost that ends is fetched ahead.
  */
 #include "ghosts.h"
 
@@ -23,8 +24,9 @@ _Static_assert(MAX_RING < 1u << PLACE_BITS, "a place fits");
 void ghosts_destroy(struct ghosts *g)
 {
 	skv_free(g->ring);
+	skv_free(g->note);
 	skv_free(g->cell);
-	*g = (struct ghosts){ 0 };
+	*g = (struct ghosts){ .notes = g->notes };
 }
 
 static uint32_t tag_of(uint64_t hash) { return hash >> 32 ? (uint32_t)(hash >> 32) : 1; }
@@ -32,13 +34,17 @@ static uint32_t tag_in(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t place_in(uint64_t cell) { return ((uint32_t)cell >> CLASS_BITS) - 1; }
 static uint32_t class_in(uint64_t cell) { return cell & ((1u << CLASS_BITS) - 1); }
 
-static uint32_t home(const struct ghosts *g, uint32_t tag) { return (uint32_t)((uint64_t)tag * g->n_cells >> 32); }
+static uint32_t home(const struct ghosts *g, uint32_t tag)
+{
+	return (uint32_t)((uint64_t)tag * g->n_cells >> 32);
+}
+
 static uint32_t after(const struct ghosts *g, uint32_t i) { return i + 1 < g->n_cells ? i + 1 : 0; }
 
-/* Room for an eighth more than is wanted, when what there is does not nearly do or is far too much. */
+/* Resizes to an eighth more than wanted, if the size is too small or far too large. */
 static void fit(struct ghosts *g, uint64_t want)
 {
-	struct ghosts fresh = { 0 };
+	struct ghosts fresh = { .notes = g->notes };
 
 	want = want < MIN_RING ? MIN_RING : want > MAX_RING / 9 * 8 ? MAX_RING / 9 * 8 : want;
 	if (want <= g->cap + g->cap / 8 && g->cap / 4 <= want)
@@ -49,7 +55,9 @@ static void fit(struct ghosts *g, uint64_t want)
 	fresh.n_cells = fresh.cap + fresh.cap / 3;
 	fresh.ring = skv_calloc(fresh.cap, sizeof *fresh.ring);
 	fresh.cell = skv_calloc(fresh.n_cells, sizeof *fresh.cell);
-	if (fresh.ring && fresh.cell) {
+	if (g->notes)
+		fresh.note = skv_calloc(fresh.cap, sizeof *fresh.note);
+	if (fresh.ring && fresh.cell && (!g->notes || fresh.note)) {
 		ghosts_destroy(g);
 		*g = fresh;
 		return;
@@ -58,7 +66,7 @@ static void fit(struct ghosts *g, uint64_t want)
 	g->retry_in = RETRY;
 }
 
-/* How far from its home what is in cell i stands. */
+/* Distance of cell i's entry from its home cell. */
 static uint32_t from_home(const struct ghosts *g, uint32_t i)
 {
 	uint32_t at = home(g, tag_in(g->cell[i]));
@@ -66,7 +74,7 @@ static uint32_t from_home(const struct ghosts *g, uint32_t i)
 	return i >= at ? i - at : i + g->n_cells - at;
 }
 
-/* The cell becomes empty; those behind it that are not at home move up. */
+/* Empties the cell; the following ones that are not at home move up. */
 static void erase(struct ghosts *g, uint32_t gap)
 {
 	for (uint32_t i = after(g, gap); g->cell[i] && from_home(g, i) > 0; i = after(g, i)) {
@@ -101,23 +109,47 @@ void ghosts_prefetch(const struct ghosts *g, uint64_t hash)
 		__builtin_prefetch(&g->cell[home(g, tag_of(hash))], 1);
 }
 
-bool ghosts_take(struct ghosts *g, uint64_t hash, uint32_t *class)
+static struct ghost ghost_in(const struct ghosts *g, uint64_t cell)
+{
+	return (struct ghost){ class_in(cell), g->note ? g->note[place_in(cell)] : 0 };
+}
+
+/* Its cell, or n_cells. */
+static uint32_t find(const struct ghosts *g, uint64_t hash)
 {
 	uint32_t tag = tag_of(hash), i = g->cap ? home(g, tag) : 0, far = 0;
 
 	if (!g->cap)
-		return false;
+		return g->n_cells;
 	for (; tag_in(g->cell[i]) != tag; i = after(g, i), far++)
 		if (!g->cell[i] || from_home(g, i) < far)
-			return false;
-	*class = class_in(g->cell[i]);
+			return g->n_cells;
+	return i;
+}
+
+bool ghosts_find(const struct ghosts *g, uint64_t hash, struct ghost *out)
+{
+	uint32_t i = find(g, hash);
+
+	if (i < g->n_cells)
+		*out = ghost_in(g, g->cell[i]);
+	return i < g->n_cells;
+}
+
+bool ghosts_take(struct ghosts *g, uint64_t hash, struct ghost *out)
+{
+	uint32_t i = find(g, hash);
+
+	if (i == g->n_cells)
+		return false;
+	*out = ghost_in(g, g->cell[i]);
 	g->ring[place_in(g->cell[i])] = 0;
 	erase(g, i);
 	return true;
 }
 
-/* Returns how many that are (0: it came back), and its class. */
-static uint32_t end_oldest(struct ghosts *g, uint32_t *class)
+/* Returns how many that are (0: it came back), and what it was. */
+static uint32_t end_oldest(struct ghosts *g, struct ghost *out)
 {
 	uint32_t place = g->next >= g->used ? g->next - g->used : g->next + g->cap - g->used;
 	uint32_t ahead = place + AHEAD < g->cap ? place + AHEAD : place + AHEAD - g->cap;
@@ -130,13 +162,14 @@ static uint32_t end_oldest(struct ghosts *g, uint32_t *class)
 		return 0;
 	for (i = home(g, tag); !g->cell[i] || place_in(g->cell[i]) != place; i = after(g, i))
 		assert(g->cell[i]);
-	*class = class_in(g->cell[i]);
+	*out = ghost_in(g, g->cell[i]);
 	erase(g, i);
 	g->ring[place] = 0;
 	return 1;
 }
 
-uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t want, uint32_t ended[GHOSTS_END])
+uint32_t ghosts_add(struct ghosts *g, uint64_t hash, struct ghost ghost, uint64_t want,
+		    struct ghost ended[GHOSTS_END])
 {
 	uint32_t n = 0, tag = tag_of(hash);
 
@@ -146,9 +179,11 @@ uint32_t ghosts_add(struct ghosts *g, uint64_t hash, uint32_t class, uint64_t wa
 	want = want < 1 ? 1 : want > g->cap ? g->cap : want;
 	for (uint32_t left = GHOSTS_END; left && g->used >= want; left--)
 		n += end_oldest(g, &ended[n]);
-	assert(g->used < g->cap && class < 1u << CLASS_BITS);
-	insert(g, (uint64_t)tag << 32 | (g->next + 1) << CLASS_BITS | class);
+	assert(g->used < g->cap && ghost.class < 1u << CLASS_BITS);
+	insert(g, (uint64_t)tag << 32 | (g->next + 1) << CLASS_BITS | ghost.class);
 	g->ring[g->next] = tag;
+	if (g->note)
+		g->note[g->next] = ghost.note;
 	g->next = g->next + 1 < g->cap ? g->next + 1 : 0;
 	g->used++;
 	return n;

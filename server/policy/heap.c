@@ -1,9 +1,10 @@
 /*
  * heap.c - sets of min-heaps of (key, id), see skv/heap.h.
  *
- * Four children to a node: half the depth of a binary heap, so half as many places to write. The arrays are chunks
- * that the heaps of a set pass around. A root that is taken out leaves a hole, which the next to come falls through: what
- * follows a victim is mostly its parent, which is as old and stays there.
+ * Four children to a node: half the depth of a binary heap, so half as many places to write.
+ * The arrays are chunks that the heaps of a set pass around. A root that is taken out leaves a
+ * hole, which the next to come falls through: what follows a victim is mostly its parent, which
+ * is as old and stays there.
  */
 #include <skv/heap.h>
 
@@ -25,10 +26,18 @@ struct skv_heap_chunk {
 	uint32_t id[CHUNK];
 };
 
-_Static_assert(SKV_HEAP_IDS == 1u << INDEX_BITS && SKV_HEAPS_MAX <= 1u << (32 - INDEX_BITS), "a place is one word");
+_Static_assert(SKV_HEAP_IDS == 1u << INDEX_BITS && SKV_HEAPS_MAX <= 1u << (32 - INDEX_BITS),
+	       "a place is one word");
 
-static uint64_t key_at(const struct skv_heap *h, uint32_t i) { return h->v[i / CHUNK]->key[i % CHUNK]; }
-static uint32_t id_at(const struct skv_heap *h, uint32_t i) { return h->v[i / CHUNK]->id[i % CHUNK]; }
+static uint64_t key_at(const struct skv_heap *h, uint32_t i)
+{
+	return h->v[i / CHUNK]->key[i % CHUNK];
+}
+
+static uint32_t id_at(const struct skv_heap *h, uint32_t i)
+{
+	return h->v[i / CHUNK]->id[i % CHUNK];
+}
 
 static void put(struct skv_heaps *hs, uint32_t which, uint32_t i, uint64_t key, uint32_t id)
 {
@@ -40,7 +49,8 @@ static void put(struct skv_heaps *hs, uint32_t which, uint32_t i, uint64_t key, 
 	*hs->place(hs->ctx, id) = which << INDEX_BITS | (i + 1);
 }
 
-void skv_heaps_init(struct skv_heaps *hs, uint32_t n_heaps, uint32_t *(*place)(void *ctx, uint32_t id), void *ctx)
+void skv_heaps_init(struct skv_heaps *hs, uint32_t n_heaps,
+		    uint32_t *(*place)(void *ctx, uint32_t id), void *ctx)
 {
 	assert(n_heaps > 0 && n_heaps <= SKV_HEAPS_MAX);
 	*hs = (struct skv_heaps){ .n_heaps = n_heaps, .place = place, .ctx = ctx };
@@ -95,7 +105,7 @@ int skv_heaps_reserve(struct skv_heaps *hs, size_t n)
 	int rc;
 
 	if (n >= SKV_HEAP_IDS)
-		return SKV_E_TOO_MANY; /* a place has no more bits */
+		return SKV_E_TOO_MANY; /* a position has no more bits */
 	rc = n > hs->room ? reserve(hs, hs->n_heaps, n) : SKV_OK;
 	if (rc == SKV_OK && n > hs->room)
 		hs->room = n;
@@ -242,7 +252,10 @@ bool skv_heap_top(const struct skv_heaps *hs, uint32_t which, uint64_t *key, uin
 	return true;
 }
 
-uint32_t skv_heap_count(const struct skv_heaps *hs, uint32_t which) { return hs->heap[which].n - hs->heap[which].hole; }
+uint32_t skv_heap_count(const struct skv_heaps *hs, uint32_t which)
+{
+	return hs->heap[which].n - hs->heap[which].hole;
+}
 
 uint32_t skv_heap_which(uint32_t place) { return place >> INDEX_BITS; }
 

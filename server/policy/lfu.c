@@ -1,6 +1,6 @@
 /*
- * lfu.c - least frequently used: fewest uses since birth first (SKV_POLICY_FREQ are counted), among those with as many
- * the least recently used.
+ * lfu.c - least frequently used: fewest uses since birth first (SKV_POLICY_FREQ are counted), among
+ * those with as many the least recently used.
  */
 #include "policies.h"
 
@@ -25,5 +25,6 @@ static uint64_t rank(void *state, struct skv_policy_place at)
 _Static_assert(SKV_POLICY_FREQ < SKV_POLICY_QUEUES, "a queue for each number of uses");
 
 const struct skv_policy_ops skv_policy_lfu = {
-	.name = "lfu", .n_queues = SKV_POLICY_FREQ + 1, .by_use = true, .place = place, .look = look, .rank = rank,
+	.name = "lfu", .n_queues = SKV_POLICY_FREQ + 1, .by_use = true, .place = place,
+	.look = look, .rank = rank,
 };

@@ -1,10 +1,11 @@
-/* policies.h - the policies that policy.c lists. */
+/* policies.h - declares the policies listed by policy.c. */
 #ifndef SKV_POLICIES_H
 #define SKV_POLICIES_H
 
 #include <skv/policy.h>
 
 extern const struct skv_policy_ops skv_policy_reuse;
+extern const struct skv_policy_ops skv_policy_selective;
 extern const struct skv_policy_ops skv_policy_lru;
 extern const struct skv_policy_ops skv_policy_lru_plain;
 extern const struct skv_policy_ops skv_policy_lfu;

@@ -1,20 +1,30 @@
 /*
- * reuse.c - the default: least recently used, leaves first, with ages divided by the odds that a block is used again.
+ * reuse.c - the default: least recently used, leaves first, with ages weighted by how likely a
+ * block is to be used again.
  *
- * Three quarters of the blocks of real traffic are never used again, and it shows early which: a tail of a prompt
- * hardly ever is, what was used twice nearly always. So blocks are of classes: how they were born (ORIGIN) x how often
- * they were used (0, 1, more). For each class two counts are kept: `again`, blocks that were used while of it, or came
- * back while a ghost remembered them, and `never`, ghosts that ended. Both fade. The odds of a class, by those of all,
- * are its weight; the block with the largest age / weight goes. Within a class that is the least recently used, so each
- * class is a queue by last use, and only the tops are compared.
+ * In real traffic three quarters of the blocks are never used again, and which ones shows early:
+ * the tail of a prompt rarely is, a block used twice nearly always. So blocks are put into classes:
+ * origin (ORIGIN) x number of uses (0, 1, more). Each class has two counts: `again`, blocks that
+ * were used while in it, or were created again while a ghost remembered them, and `never`, ghosts
+ * that expired. Both decay. The reuse rate of a class over that of all blocks is its weight; the
+ * block with the largest age / weight is evicted. Within a class that is the least recently used
+ * one, so each class is a queue by last use, and only the tops are compared.
  *
- * What the numbers below were chosen on, and how little hangs on each, is in docs/decisions/0016-eviction-policies.md.
+ * How the constants below were chosen, and how little depends on each, is in
+ * docs/decisions/0016-eviction-policies.md.
  *
- * Ages are blocks born since the last use, not time: the outcome is that of the order of operations alone. Uses carry
- * stamps; a list of samples (stamp, births so far), thinner where it is older, tells births from stamps.
+ * An age is the number of blocks born since the last use, not a time: the result depends only on
+ * the order of operations. Uses carry stamps; a list of samples (stamp, births so far), sparser
+ * where it is older, maps stamps to births.
+ *
+ * `selective` evicts in the same order, but learns what a new block is worth (worth.h), and keeps
+ * one out that is worth less than what it would replace: where a working set is far larger than the
+ * store, part of it stays and is hit, instead of all of it passing through. What is kept out is a
+ * ghost like any other, so it is learned from, and a birth that counts for ages.
  */
 #include "ghosts.h"
 #include "policies.h"
+#include "worth.h"
 
 #include <string.h>
 
@@ -23,51 +33,69 @@
 #define ORIGINS 2u
 #define USES 3u /* 0, 1, more */
 #define CLASSES (ORIGINS * USES)
-#define NOTED_MAX 5u /* uses that count for the odds */
+#define NOTED_MAX 5u /* uses that count towards the reuse rate */
 
-#define PRIOR 20.0 /* a class counts as if so many of its blocks had the odds of all */
-#define FADE 0.95  /* counts, at each update */
+#define PRIOR 20.0 /* each class starts as if this many of its blocks had the overall reuse rate */
+#define FADE 0.95  /* of the counts, at each update */
 #define WEIGHT_MAX 32.0
 #define UPDATE_SHARE 4u /* births between updates: blocks / this, */
 #define UPDATE_MIN 256u /* and no fewer */
 
+#define FAVOUR 1.5 /* a new block is admitted while it is worth more than 1 / this of the other:
+		     * what is learned about it is uncertain, and it was asked for just now */
+
 #define SAMPLES 4096u
-#define FINENESS 64u /* a sample tells an age to a 64th */
+#define FINENESS 64u /* a sample gives an age to 1/64 */
 #define COST_ONE 65536u
 
 struct sample {
 	uint64_t use;
 	uint64_t births; /* up to this use */
+	uint64_t born;   /* the newest block's, up to this use */
 };
 
 struct reuse {
 	const struct skv_policy_counts *n;
 	double again[CLASSES];
 	double never[CLASSES];
-	uint32_t cost[CLASSES]; /* COST_ONE / weight: what an age is multiplied by */
+	uint32_t cost[CLASSES]; /* COST_ONE / weight: the factor of an age */
 	uint64_t births;
-	uint64_t blocks;        /* the most that there were since the last update, */
-	uint64_t blocks_before; /* and before it */
+	uint64_t blocks;        /* the most since the last update, */
+	uint64_t blocks_before; /* and in the interval before */
 	uint64_t update_at;
 	struct sample *sample; /* [SAMPLES], by use */
 	uint32_t n_samples;
-	/* Blocks adopted: so many births before the first, taken to be spread evenly over these uses. */
+	/* Blocks adopted: counted as births before the first one, and
+	 * assumed to be spread evenly over these uses. */
 	uint64_t old_births, old_least, old_most;
 	struct ghosts ghosts;
+	struct worth *worth; /* of `selective`, else NULL */
+	/* The last rank asked for in each queue: a search compares the same tops again and again,
+	 * and blocks of a start have one use. */
+	struct {
+		uint64_t use, as_of, rank; /* 0: none yet */
+	} ranked[CLASSES];
+	uint64_t gone; /* ghosts made. While there were fewer than may be at a time, only what came
+			* back is known, not what never does. */
 };
 
+_Static_assert(CLASSES == WORTH_CLASSES, "the same classes");
 _Static_assert(CLASSES <= SKV_POLICY_QUEUES, "a queue for each class");
 
-/* ---- classes ----------------------------------------------------------------------------------------- */
+/* ---- classes --------------------------------------------------------------------------------- */
 
 /* A tag: origin (2 bits), uses noted (3 bits). */
 static uint32_t origin_of(uint32_t tag) { return (tag & 3) < ORIGINS ? tag & 3 : 0; }
 static uint32_t noted_of(uint32_t tag) { return tag >> 2; }
 static uint32_t tag_of(uint32_t origin, uint32_t noted) { return noted << 2 | origin; }
 static uint32_t most(uint32_t n, uint32_t limit) { return n < limit ? n : limit; }
-static uint32_t class_of(uint32_t origin, uint32_t uses) { return origin * USES + most(uses, USES - 1); }
 
-/* ---- odds -------------------------------------------------------------------------------------------- */
+static uint32_t class_of(uint32_t origin, uint32_t uses)
+{
+	return origin * USES + most(uses, USES - 1);
+}
+
+/* ---- reuse rates --------------------------------------------------------------------------- */
 
 static void update(struct reuse *o)
 {
@@ -79,27 +107,19 @@ static void update(struct reuse *o)
 	}
 	all = (again + 1) / (again + never + 2);
 	for (uint32_t c = 0; c < CLASSES; c++) {
-		double weight = (o->again[c] + PRIOR * all) / (o->again[c] + o->never[c] + PRIOR) / all;
+		double weight =
+			(o->again[c] + PRIOR * all) / (o->again[c] + o->never[c] + PRIOR) / all;
 
-		weight = weight > WEIGHT_MAX ? WEIGHT_MAX : weight < 1 / WEIGHT_MAX ? 1 / WEIGHT_MAX : weight;
+		weight = weight > WEIGHT_MAX       ? WEIGHT_MAX
+			 : weight < 1 / WEIGHT_MAX ? 1 / WEIGHT_MAX
+						   : weight;
 		o->cost[c] = (uint32_t)(COST_ONE / weight);
 		o->again[c] *= FADE;
 		o->never[c] *= FADE;
 	}
 }
 
-/* When it comes to the top, and then only: how often its holder placed it in between is to teach nothing. */
-static void note_uses(struct reuse *o, struct skv_policy_block *b)
-{
-	uint32_t origin = origin_of(b->tag), now = most(b->freq, NOTED_MAX);
-
-	for (uint32_t uses = noted_of(b->tag); uses < now; uses++)
-		o->again[class_of(origin, uses)]++;
-	if (noted_of(b->tag) < now)
-		b->tag = tag_of(origin, now);
-}
-
-/* ---- ages -------------------------------------------------------------------------------------------- */
+/* ---- ages ------------------------------------------------------------------------------------ */
 
 static void thin(struct reuse *o)
 {
@@ -113,21 +133,24 @@ static void thin(struct reuse *o)
 	o->n_samples = n;
 }
 
-static void take_sample(struct reuse *o, uint64_t use)
+static void take_sample(struct reuse *o, uint64_t use, uint64_t born)
 {
 	struct sample *last = o->n_samples ? &o->sample[o->n_samples - 1] : NULL;
 
 	if (!o->sample)
 		o->sample = skv_malloc(SAMPLES * sizeof *o->sample);
 	if (!o->sample)
-		return; /* all are of one age: least recently used, by class */
+		return; /* ages are equal then: LRU in the class of least weight */
 	if (last && use <= last->use) {
 		last->births = o->births;
+		last->born = born > last->born ? born : last->born;
 		return;
 	}
+	if (last && born < last->born)
+		born = last->born;
 	if (o->n_samples == SAMPLES)
 		thin(o);
-	o->sample[o->n_samples++] = (struct sample){ use, o->births };
+	o->sample[o->n_samples++] = (struct sample){ use, o->births, born };
 }
 
 /* Births since a use. */
@@ -153,7 +176,41 @@ static uint64_t age_of(const struct reuse *o, uint64_t use)
 				      (double)(o->old_most - o->old_least));
 }
 
-/* Blocks of the group, not as few as in the middle of making room. */
+/* Births from the block's own to its last use. */
+static uint64_t life_of(const struct reuse *o, const struct skv_policy_block *b)
+{
+	uint32_t low = 0, high = o->n_samples;
+	uint64_t age = age_of(o, b->use), births;
+
+	while (low < high) {
+		uint32_t mid = (low + high) / 2;
+
+		if (o->sample[mid].born < b->born)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	births = low < o->n_samples ? o->births - o->sample[low].births : age;
+	return births > age ? births - age : 0;
+}
+
+/* Only when the block reaches the top of its queue: how often its holder repositioned it in between
+ * must not count. When each of its uses was is not known: they are taken as spread evenly over its
+ * life. */
+static void note_uses(struct reuse *o, struct skv_policy_block *b)
+{
+	uint32_t origin = origin_of(b->tag), now = most(b->freq, NOTED_MAX);
+
+	for (uint32_t uses = noted_of(b->tag); uses < now; uses++) {
+		o->again[class_of(origin, uses)]++;
+		if (o->worth)
+			worth_again(o->worth, class_of(origin, uses), life_of(o, b) / b->freq);
+	}
+	if (noted_of(b->tag) < now)
+		b->tag = tag_of(origin, now);
+}
+
+/* Blocks of the group: a recent maximum, for in the middle of an eviction there are fewer. */
 static uint64_t size(const struct reuse *o)
 {
 	uint64_t n = o->blocks > o->blocks_before ? o->blocks : o->blocks_before;
@@ -161,7 +218,7 @@ static uint64_t size(const struct reuse *o)
 	return n > o->n->blocks ? n : o->n->blocks;
 }
 
-/* ---- the policy -------------------------------------------------------------------------------------- */
+/* ---- the policy ------------------------------------------------------------------------------ */
 
 static void *create(const struct skv_policy_counts *n)
 {
@@ -176,12 +233,29 @@ static void *create(const struct skv_policy_counts *n)
 	return o;
 }
 
+static void *create_selective(const struct skv_policy_counts *n)
+{
+	struct reuse *o = create(n);
+
+	if (!o)
+		return NULL;
+	o->worth = skv_calloc(1, sizeof *o->worth);
+	if (!o->worth) {
+		skv_free(o);
+		return NULL;
+	}
+	o->ghosts.notes = true;
+	worth_update(o->worth);
+	return o;
+}
+
 static void destroy(void *state)
 {
 	struct reuse *o = state;
 
 	ghosts_destroy(&o->ghosts);
 	skv_free(o->sample);
+	skv_free(o->worth);
 	skv_free(o);
 }
 
@@ -192,20 +266,49 @@ static void prefetch(const void *state, uint64_t hash)
 	ghosts_prefetch(&o->ghosts, hash);
 }
 
-static void born(void *state, struct skv_policy_block *b, uint32_t how)
+/* Births since the ghost's last use. The note has its low bits. */
+static uint64_t ghost_age(const struct reuse *o, const struct ghost *g)
 {
-	struct reuse *o = state;
-	uint32_t class, origin = how & SKV_BORN_LAST ? 1 : 0;
+	return (uint32_t)((uint32_t)o->births - g->note);
+}
+
+/* A new block: was it there not long ago? */
+static bool take_ghost(struct reuse *o, uint64_t hash)
+{
+	struct ghost g;
+
+	if (!ghosts_take(&o->ghosts, hash, &g))
+		return false;
+	g.class = g.class < CLASSES ? g.class : 0;
+	o->again[g.class]++;
+	if (o->worth)
+		worth_again(o->worth, g.class, ghost_age(o, &g));
+	return true;
+}
+
+/* `age`: births since its last use. */
+static void add_ghost(struct reuse *o, uint64_t hash, uint32_t class, uint64_t age)
+{
+	const struct ghost g = { class, (uint32_t)(o->births - age) };
+	struct ghost ended[GHOSTS_END];
+	uint32_t n = ghosts_add(&o->ghosts, hash, g, size(o), ended);
+
+	o->gone++;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t c = ended[i].class < CLASSES ? ended[i].class : 0;
+
+		o->never[c]++;
+		if (o->worth)
+			worth_never(o->worth, c, ghost_age(o, &ended[i]));
+	}
+}
+
+/* Counts a block that was born, or refused. */
+static void count_birth(struct reuse *o)
+{
 	uint64_t pause;
 
-	b->freq = 0;
-	if (ghosts_take(&o->ghosts, b->hash, &class)) {
-		o->again[class < CLASSES ? class : 0]++;
-		b->freq = 1;
-	}
-	b->tag = tag_of(origin, b->freq);
 	o->births++;
-	take_sample(o, b->use);
 	if (o->n->blocks > o->blocks)
 		o->blocks = o->n->blocks;
 	if (o->births < o->update_at)
@@ -215,6 +318,20 @@ static void born(void *state, struct skv_policy_block *b, uint32_t how)
 	o->blocks = 0;
 	o->update_at = o->births + (pause > UPDATE_MIN ? pause : UPDATE_MIN);
 	update(o);
+	if (o->worth)
+		worth_update(o->worth);
+}
+
+static uint32_t origin_born(uint32_t how) { return how & SKV_BORN_LAST ? 1 : 0; }
+
+static void born(void *state, struct skv_policy_block *b, uint32_t how)
+{
+	struct reuse *o = state;
+
+	b->freq = take_ghost(o, b->hash) ? 1 : 0;
+	b->tag = tag_of(origin_born(how), b->freq);
+	count_birth(o);
+	take_sample(o, b->use, b->born);
 }
 
 static void adopt(void *state, struct skv_policy_block *b, bool own)
@@ -242,23 +359,64 @@ static bool look(void *state, struct skv_policy_block *b, struct skv_policy_plac
 	return at.key == b->use && at.queue == class_of(origin_of(b->tag), b->freq);
 }
 
+/* Ages and costs change with births and adoptions only. */
 static uint64_t rank(void *state, struct skv_policy_place at)
 {
-	const struct reuse *o = state;
-	return UINT64_MAX - (age_of(o, at.key) + 1) * o->cost[at.queue < CLASSES ? at.queue : 0];
+	struct reuse *o = state;
+	uint32_t class = at.queue < CLASSES ? at.queue : 0;
+	uint64_t as_of = o->births + o->old_births;
+
+	if (o->ranked[class].use != at.key || o->ranked[class].as_of != as_of ||
+	    !o->ranked[class].rank) {
+		o->ranked[class].use = at.key;
+		o->ranked[class].as_of = as_of;
+		o->ranked[class].rank = UINT64_MAX - (age_of(o, at.key) + 1) * o->cost[class];
+	}
+	return o->ranked[class].rank;
 }
 
 static void evicted(void *state, const struct skv_policy_block *b, struct skv_policy_place at)
 {
 	struct reuse *o = state;
-	uint32_t ended[GHOSTS_END];
-	uint32_t n = ghosts_add(&o->ghosts, b->hash, at.queue, size(o), ended);
 
-	for (uint32_t i = 0; i < n; i++)
-		o->never[ended[i] < CLASSES ? ended[i] : 0]++;
+	add_ghost(o, b->hash, at.queue, o->worth ? age_of(o, at.key) : 0);
+}
+
+static bool admit(void *state, const struct skv_policy_block *b, uint32_t how,
+		  struct skv_policy_place at)
+{
+	const struct reuse *o = state;
+	uint64_t age = age_of(o, at.key);
+	struct ghost g;
+	uint32_t class = class_of(origin_born(how), ghosts_find(&o->ghosts, b->hash, &g) ? 1 : 0);
+
+	/* What was used since the last birth belongs to requests at hand. */
+	return o->gone < size(o) ||
+	       (age > 0 && worth_of(o->worth, class, 0) * FAVOUR >=
+				   worth_of(o->worth, at.queue < CLASSES ? at.queue : 0, age));
+}
+
+static void refused(void *state, const struct skv_policy_block *b, uint32_t how)
+{
+	struct reuse *o = state;
+	uint32_t class = class_of(origin_born(how), take_ghost(o, b->hash) ? 1 : 0);
+
+	count_birth(o);
+	take_sample(o, b->use, 0);
+	add_ghost(o, b->hash, class, 0);
 }
 
 const struct skv_policy_ops skv_policy_reuse = {
-	.name = "reuse", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create, .destroy = destroy,
-	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look, .rank = rank, .evicted = evicted,
+	.name = "reuse", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create,
+	.destroy = destroy,
+	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look,
+	.rank = rank, .evicted = evicted,
+};
+
+const struct skv_policy_ops skv_policy_selective = {
+	.name = "selective", .n_queues = CLASSES, .leaf_first = true, .by_use = true,
+	.create = create_selective,
+	.destroy = destroy,
+	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look,
+	.rank = rank, .evicted = evicted, .admit = admit, .refused = refused,
 };

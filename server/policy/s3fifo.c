@@ -1,8 +1,8 @@
 /*
- * s3fifo.c - S3-FIFO (Yang et al., SOSP 2023): newcomers pass a small queue of a tenth of all blocks, by birth; what was
- * used twice there gets into the main queue, what was not goes, and is remembered as one of as many ghosts as the main
- * queue is to have. What comes back meanwhile gets into the main queue at once. There what was used goes round again, up to
- * three times.
+ * s3fifo.c - S3-FIFO (Yang et al., SOSP 2023): newcomers pass a small queue of a tenth of all
+ * blocks, by birth; what was used twice there gets into the main queue, what was not goes, and is
+ * remembered as one of as many ghosts as the main queue is to have. What comes back meanwhile gets
+ * into the main queue at once. There what was used goes round again, up to three times.
  */
 #include "exact_ghosts.h"
 #include "policies.h"
@@ -83,7 +83,8 @@ static bool look(void *state, struct skv_policy_block *b, struct skv_policy_plac
 static uint64_t rank(void *state, struct skv_policy_place at)
 {
 	const struct s3fifo *s = state;
-	bool small_first = s->n->queued[SMALL] * SMALL_SHARE >= s->n->queued[SMALL] + s->n->queued[MAIN];
+	bool small_first =
+		s->n->queued[SMALL] * SMALL_SHARE >= s->n->queued[SMALL] + s->n->queued[MAIN];
 
 	return (at.queue == SMALL) != small_first;
 }
@@ -98,6 +99,7 @@ static void evicted(void *state, const struct skv_policy_block *b, struct skv_po
 }
 
 const struct skv_policy_ops skv_policy_s3fifo = {
-	.name = "s3fifo", .n_queues = 2, .create = create, .destroy = destroy, .born = born, .adopt = adopt,
+	.name = "s3fifo", .n_queues = 2, .create = create, .destroy = destroy, .born = born,
+	.adopt = adopt,
 	.place = place, .look = look, .rank = rank, .evicted = evicted,
 };

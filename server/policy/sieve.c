@@ -1,9 +1,11 @@
 /*
- * sieve.c - SIEVE (Zhang et al., NSDI 2024): a hand goes from the oldest block to the newest, by birth; a block that was
- * used since the hand was there loses that mark and stays, the first other one goes.
+ * sieve.c - SIEVE (Zhang et al., NSDI 2024): a hand goes from the oldest block to the
+ * newest, by birth; a block that was used since the hand was there loses that mark and
+ * stays, the first other one goes.
  *
- * Two queues, both by birth: what the hand has before it in this round, and what it has passed. When the first is empty
- * they change roles. Newcomers are before the hand, as on the published list.
+ * Two queues, both by birth: what the hand has before it in this round, and what it
+ * has passed. When the first is empty they change roles. Newcomers are before the
+ * hand, as on the published list.
  */
 #include "policies.h"
 
@@ -37,7 +39,7 @@ static bool look(void *state, struct skv_policy_block *b, struct skv_policy_plac
 
 	if (at.key != b->born || at.queue > 1)
 		return false;
-	s->round = at.queue; /* the other is empty: it was ranked first */
+	s->round = at.queue; /* the other queue is empty: it ranks first */
 	s->hand = b->born;
 	if (b->freq == 0)
 		return true;
@@ -66,6 +68,7 @@ static void evicted(void *state, const struct skv_policy_block *b, struct skv_po
 }
 
 const struct skv_policy_ops skv_policy_sieve = {
-	.name = "sieve", .n_queues = 2, .create = create, .destroy = skv_free, .place = place, .look = look, .rank = rank,
+	.name = "sieve", .n_queues = 2, .create = create, .destroy = skv_free, .place = place,
+	.look = look, .rank = rank,
 	.evicted = evicted,
 };

@@ -1,11 +1,12 @@
 /*
- * auth.c - reads the tokens file and compares bearer tokens, also those that come as a Basic password.
+ * auth.c - reads the tokens file and compares bearer tokens, also those that
+ * come as a Basic password.
  *
- * Owns the table of digests; the tokens' texts are wiped after reading. A presented token is hashed
- * under a random key of this process and compared with every digest in constant time, so neither
- * its length nor a matching beginning shows in the time taken. Any thread checks (read lock); a
- * reload builds a new table first and swaps it under the write lock. No lock is held across file
- * I/O. Tokens given while it runs are kept the same way, with the fingerprint that people compare.
+ * Owns the tables of hashes; texts are wiped after reading. The SHA-256 of a presented token is
+ * compared with every one in constant time, so neither its length nor a matching beginning shows in
+ * the time taken. Any thread checks (read lock); a reload builds a new table first and swaps it
+ * under the write lock. No lock is held across file I/O. Tokens given while it runs are kept the
+ * same way, with the fingerprint that people compare.
  */
 #include <skv/auth.h>
 
@@ -19,91 +20,14 @@
 
 #include <sodium.h>
 
+#include <skv/clock.h>
 #include <skv/hash.h>
+#include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/ops.h>
 
-#define TOKEN_MIN 16
-#define TOKEN_MAX 512
-#define TOKEN_ROOM (TOKEN_MAX + 1)
-#define BASIC_MAX (TOKEN_MAX + 256) /* with the user's name */
-
-struct table {
-	struct auth_token *v;
-	size_t cap;
-	size_t n;
-};
-
-static void digest(const struct auth *a, const char *token, size_t n, uint8_t out[AUTH_DIGEST])
-{
-	crypto_generichash(out, AUTH_DIGEST, (const uint8_t *)token, n, a->key, sizeof a->key);
-}
-
-static bool parse_role(const char *s, enum role *out)
-{
-	static const struct {
-		const char *name;
-		enum role role;
-	} roles[] = { { "read", ROLE_READ }, { "write", ROLE_WRITE }, { "admin", ROLE_ADMIN } };
-
-	for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
-		if (strcmp(s, roles[i].name) == 0) {
-			*out = roles[i].role;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* Visible ASCII only: what a header can carry unchanged. */
-static bool token_valid(const char *s)
-{
-	size_t n = strlen(s);
-
-	for (size_t i = 0; i < n; i++)
-		if (s[i] <= ' ' || s[i] >= 0x7f)
-			return false;
-	return n >= TOKEN_MIN && n <= TOKEN_MAX;
-}
-
-/* Messages name the line, never its content. */
-static int read_line(const struct auth *a, char *line, unsigned number, struct table *t,
-		     struct skv_error *err)
-{
-	char *rest = NULL;
-	char *word[4];
-	struct auth_token *token;
-	void *grown = t->v;
-
-	word[0] = strtok_r(line, " \t\r\n", &rest);
-	if (!word[0] || word[0][0] == '#')
-		return SKV_OK;
-	for (int i = 1; i < 4; i++)
-		word[i] = strtok_r(NULL, " \t\r\n", &rest);
-	if (!word[2] || word[3])
-		return skv_fail(err, SKV_E_INVALID, "tokens_file",
-				"%s:%u: expected 'role tenant token'", a->path, number);
-	if (skv_grow(&grown, &t->cap, t->n + 1, sizeof *t->v) != SKV_OK)
-		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	t->v = grown;
-	token = &t->v[t->n];
-	if (!parse_role(word[0], &token->role))
-		return skv_fail(err, SKV_E_INVALID, "tokens_file",
-				"%s:%u: the role must be read, write or admin", a->path, number);
-	if (!skv_model_name_valid(word[1], strlen(word[1])))
-		return skv_fail(err, SKV_E_INVALID, "tokens_file",
-				"%s:%u: the tenant must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , (usually: "
-				"default)", a->path, number, SKV_MAX_NAME);
-	if (!token_valid(word[2]))
-		return skv_fail(err, SKV_E_INVALID, "tokens_file",
-				"%s:%u: a token has %d..%d visible ASCII characters; make one with "
-				"'openssl rand -hex 32'",
-				a->path, number, TOKEN_MIN, TOKEN_MAX);
-	snprintf(token->tenant, sizeof token->tenant, "%s", word[1]);
-	digest(a, word[2], strlen(word[2]), token->digest);
-	t->n++;
-	return SKV_OK;
-}
+#define TOKEN_ROOM (AUTH_TEXT_MAX + 1)
+#define BASIC_MAX (AUTH_TEXT_MAX + 256) /* with the user's name */
 
 static int check_mode(const struct auth *a, FILE *f, struct skv_error *err)
 {
@@ -120,7 +44,25 @@ static int check_mode(const struct auth *a, FILE *f, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int read_table(const struct auth *a, struct table *t, struct skv_error *err)
+static int add_line(const struct auth *a, char *line, unsigned number, struct auth_table *t,
+		    struct skv_error *err)
+{
+	void *grown = t->v;
+	bool found;
+	int rc;
+
+	if (skv_grow(&grown, &t->cap, t->n + 1, sizeof *t->v) != SKV_OK)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	t->v = grown;
+	assert(t->n < t->cap);
+	t->v[t->n] = (struct auth_token){ 0 };
+	snprintf(t->v[t->n].name, sizeof t->v[t->n].name, "line-%u", number);
+	rc = skv_token_read(line, a->path, number, &t->v[t->n], &found, err);
+	t->n += rc == SKV_OK && found;
+	return rc;
+}
+
+static int read_table(const struct auth *a, struct auth_table *t, struct skv_error *err)
 {
 	FILE *f = fopen(a->path, "re");
 	unsigned number = 0;
@@ -133,10 +75,12 @@ static int read_table(const struct auth *a, struct table *t, struct skv_error *e
 				strerror(errno));
 	rc = check_mode(a, f, err);
 	while (rc == SKV_OK && getline(&line, &size, f) >= 0)
-		rc = read_line(a, line, ++number, t, err);
+		rc = add_line(a, line, ++number, t, err);
 	if (rc == SKV_OK && t->n == 0)
 		rc = skv_fail(err, SKV_E_INVALID, "tokens_file",
-			      "%s holds no token: add a line 'admin default TOKEN'", a->path);
+			      "%s holds no token: add the line that 'slabkv token new --role "
+			      "admin' prints",
+			      a->path);
 	if (line)
 		sodium_memzero(line, size);
 	free(line); /* getline's own */
@@ -144,10 +88,23 @@ static int read_table(const struct auth *a, struct table *t, struct skv_error *e
 	return rc;
 }
 
+/* Puts `fresh` in the place of *at; the old table is freed. */
+static void swap(struct auth *a, struct auth_table *at, struct auth_table *fresh)
+{
+	struct auth_token *old;
+
+	skv_rwlock_write(&a->lock);
+	old = at->v;
+	*at = *fresh;
+	skv_rwlock_write_unlock(&a->lock);
+	*fresh = (struct auth_table){ 0 };
+	skv_free(old);
+}
+
 int skv_auth_reload(struct auth *a, struct skv_error *err)
 {
-	struct table t = { 0 };
-	struct auth_token *old;
+	struct auth_table t = { 0 };
+	size_t clear = 0;
 	int rc;
 
 	if (!a->path)
@@ -157,13 +114,57 @@ int skv_auth_reload(struct auth *a, struct skv_error *err)
 		skv_free(t.v);
 		return rc;
 	}
-	skv_rwlock_write(&a->lock);
-	old = a->tokens;
-	a->tokens = t.v;
-	a->n = t.n;
-	skv_rwlock_write_unlock(&a->lock);
-	skv_free(old);
+	for (size_t i = 0; i < t.n; i++)
+		clear += t.v[i].clear;
+	if (clear)
+		skv_log(SKV_LOG_WARN, "main",
+			"%s has %zu tokens in clear text: 'slabkv token hash' prints it with "
+			"hashes", a->path, clear);
+	swap(a, &a->file, &t);
 	return SKV_OK;
+}
+
+void skv_auth_use_store(struct auth *a) { a->uses_store = a->path != NULL; }
+
+uint64_t skv_auth_begin_stored(struct auth *a) { return atomic_fetch_add(&a->turns, 1) + 1; }
+
+void skv_auth_set_stored(struct auth *a, struct auth_table *t, uint64_t turn)
+{
+	struct auth_table other = *t;
+
+	assert(a->uses_store && turn > 0 && turn <= atomic_load(&a->turns));
+	skv_rwlock_write(&a->lock);
+	if (turn > a->stored_turn) {
+		other = a->stored;
+		a->stored = *t;
+		a->stored_turn = turn;
+	}
+	skv_rwlock_write_unlock(&a->lock);
+	*t = other;
+}
+
+static int copy_locked(const struct auth *a, const struct auth_table *from, struct skv_arena *arena,
+		       struct auth_table *to)
+{
+	assert(skv_rwlock_held(&a->lock));
+	to->n = from->n;
+	to->v = skv_arena_calloc(arena, from->n + 1, sizeof *to->v);
+	if (to->v && from->n)
+		memcpy(to->v, from->v, from->n * sizeof *to->v);
+	return to->v ? SKV_OK : SKV_E_NOMEM;
+}
+
+int skv_auth_list(struct auth *a, struct skv_arena *arena, struct auth_table *file,
+		  struct auth_table *stored, struct skv_error *err)
+{
+	int rc;
+
+	skv_rwlock_read(&a->lock);
+	rc = copy_locked(a, &a->file, arena, file);
+	if (rc == SKV_OK)
+		rc = copy_locked(a, &a->stored, arena, stored);
+	skv_rwlock_read_unlock(&a->lock);
+	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "out of memory");
 }
 
 int skv_auth_init(struct auth *a, const char *path, struct skv_error *err)
@@ -172,11 +173,11 @@ int skv_auth_init(struct auth *a, const char *path, struct skv_error *err)
 
 	memset(a, 0, sizeof *a);
 	skv_rwlock_init(&a->lock);
-	skv_random(a->key, sizeof a->key);
 	if (!path || !*path)
 		return SKV_OK;
 	a->path = skv_strdup(path);
-	rc = a->path ? skv_auth_reload(a, err) : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = a->path ? skv_auth_reload(a, err)
+		     : skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (rc != SKV_OK)
 		skv_auth_destroy(a);
 	return rc;
@@ -184,34 +185,53 @@ int skv_auth_init(struct auth *a, const char *path, struct skv_error *err)
 
 void skv_auth_destroy(struct auth *a)
 {
-	skv_free(a->tokens);
+	skv_free(a->file.v);
+	skv_free(a->stored.v);
 	skv_free(a->path);
 	skv_rwlock_destroy(&a->lock);
 	memset(a, 0, sizeof *a);
 }
 
-static int refuse(struct caller *out, enum credentials why, struct skv_error *err)
+static int refuse(struct caller *out, enum credentials why, bool expired, struct skv_error *err)
 {
 	out->credentials = why;
 	return skv_fail(err, SKV_E_UNAUTHENTICATED, NULL,
-			"a valid token is required: send 'Authorization: Bearer TOKEN'");
+			expired ? "this token has expired: an administrator makes another"
+				: "a valid token is required: send 'Authorization: Bearer TOKEN'");
 }
 
-/* Every entry is compared, so that the time does not tell which one it was. */
-static void find_locked(const struct auth *a, const struct auth_token *v, size_t n, const uint8_t sum[AUTH_DIGEST],
-			struct caller *out)
+/* What a client has shown: a token, or a name in its certificate. */
+struct shown {
+	uint8_t sum[SKV_SHA256];
+	bool certificate;
+};
+
+/* Every entry is compared, so that the time does not tell which one it was. *expired: it is one of
+ * them, but its time is over. */
+static void find_locked(const struct auth *a, const struct auth_table *t,
+			const struct shown *shown, struct caller *out, bool *expired)
 {
+	const uint64_t now = skv_wall_ms(&skv_clock_system) / 1000;
+
 	assert(skv_rwlock_held(&a->lock));
-	for (size_t i = 0; i < n; i++) {
-		if (skv_equal_secret(sum, v[i].digest, AUTH_DIGEST) && out->credentials != CREDENTIALS_GOOD) {
-			out->credentials = CREDENTIALS_GOOD;
-			out->role = v[i].role;
-			memcpy(out->tenant, v[i].tenant, sizeof out->tenant);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct auth_token *v = &t->v[i];
+
+		if (!skv_equal_secret(shown->sum, v->digest, SKV_SHA256) ||
+		    v->certificate != shown->certificate || out->credentials == CREDENTIALS_GOOD)
+			continue;
+		if (v->expires_s && now >= v->expires_s) {
+			*expired = true;
+			continue;
 		}
+		out->credentials = CREDENTIALS_GOOD;
+		out->role = v->role;
+		memcpy(out->tenant, v->tenant, sizeof out->tenant);
+		memcpy(out->name, v->name, sizeof out->name);
 	}
 }
 
-/* The words behind a scheme; NULL: it is another one, or there is not one word. */
+/* The credentials after a scheme; NULL: another scheme, or not exactly one word. */
 static const char *after_scheme(const char *header, const char *scheme)
 {
 	const size_t n = strlen(scheme);
@@ -222,7 +242,8 @@ static const char *after_scheme(const char *header, const char *scheme)
 	return *header && !strpbrk(header, " \t") ? header : NULL;
 }
 
-/* The password of base64("user:password"): what clients make of http://user:TOKEN@host. Any user. GOOD or MALFORMED. */
+/* The password of base64("user:password"): what clients make of http://user:TOKEN@host. Any
+ * user. GOOD or MALFORMED. */
 static enum credentials read_basic(const char *text, char token[TOKEN_ROOM])
 {
 	const size_t n = strlen(text);
@@ -241,7 +262,7 @@ static enum credentials read_basic(const char *text, char token[TOKEN_ROOM])
 	if (colon) {
 		const size_t size = len - (size_t)(colon + 1 - plain);
 
-		if (size > 0 && size <= TOKEN_MAX && !memchr(colon, '\0', size + 1)) {
+		if (size > 0 && size <= AUTH_TEXT_MAX && !memchr(colon, '\0', size + 1)) {
 			memcpy(token, colon + 1, size);
 			token[size] = '\0';
 			rc = CREDENTIALS_GOOD;
@@ -251,8 +272,10 @@ static enum credentials read_basic(const char *text, char token[TOKEN_ROOM])
 	return rc;
 }
 
-/* What `header` holds; GOOD: its token is in `token`, and *otherwise is what to call it if nobody has that. */
-static enum credentials read_header(const char *header, char token[TOKEN_ROOM], enum credentials *otherwise)
+/* Reads `header`; GOOD: its token is in `token`, and *otherwise is the result if no caller has that
+ * token. */
+static enum credentials read_header(const char *header, char token[TOKEN_ROOM],
+				    enum credentials *otherwise)
 {
 	const char *bearer, *basic;
 
@@ -267,34 +290,81 @@ static enum credentials read_header(const char *header, char token[TOKEN_ROOM], 
 	}
 	if (!bearer)
 		return CREDENTIALS_MALFORMED;
-	if (strlen(bearer) > TOKEN_MAX)
+	if (strlen(bearer) > AUTH_TEXT_MAX)
 		return CREDENTIALS_UNKNOWN;
 	memcpy(token, bearer, strlen(bearer) + 1);
 	return CREDENTIALS_GOOD;
 }
 
-int skv_auth_check(struct auth *a, const char *header, struct caller *out, struct skv_error *err)
+/* What the tables say of it; NULL: none was shown. Returns whether there are given tokens. */
+static bool look(struct auth *a, const struct shown *shown, struct caller *out, bool *expired,
+		 bool *unread)
 {
-	uint8_t sum[AUTH_DIGEST];
-	char token[TOKEN_ROOM];
-	enum credentials unknown, shown = read_header(header, token, &unknown);
-	bool tokens, given;
+	struct auth_table given_table;
+	bool given;
 
-	if (shown == CREDENTIALS_GOOD)
-		digest(a, token, strlen(token), sum);
-	out->credentials = CREDENTIALS_UNKNOWN;
 	skv_rwlock_read(&a->lock);
 	given = a->n_given > 0;
-	tokens = a->path || given;
-	if (shown == CREDENTIALS_GOOD && tokens) {
-		find_locked(a, a->tokens, a->n, sum, out);
-		find_locked(a, a->given, a->n_given, sum, out);
+	given_table = (struct auth_table){ .v = a->given, .n = a->n_given };
+	if (shown && (a->path || given)) {
+		find_locked(a, &a->file, shown, out, expired);
+		find_locked(a, &a->stored, shown, out, expired);
+		find_locked(a, &given_table, shown, out, expired);
 	}
+	*unread = a->uses_store && a->stored_turn == 0;
 	skv_rwlock_read_unlock(&a->lock);
+	return given;
+}
+
+/* A caller without a token, by its certificate. Only the file names certificates. */
+static int check_peer(struct auth *a, const struct skv_tls_peer *peer, struct caller *out,
+		      struct skv_error *err)
+{
+	struct shown name = { .certificate = true };
+	bool expired = false, unread;
+
+	assert(a->path && peer->n > 0);
+	*out = (struct caller){ .credentials = CREDENTIALS_UNKNOWN };
+	for (uint32_t i = 0; i < peer->n && out->credentials != CREDENTIALS_GOOD; i++) {
+		skv_sha256(peer->names[i], strlen(peer->names[i]), name.sum);
+		look(a, &name, out, &expired, &unread);
+	}
 	if (out->credentials == CREDENTIALS_GOOD)
 		return SKV_OK;
+	out->credentials = CREDENTIALS_NONE; /* there is nothing to guess */
+	if (expired)
+		return skv_fail(err, SKV_E_UNAUTHENTICATED, NULL,
+				"the line of this certificate in tokens_file has expired");
+	return skv_fail(err, SKV_E_UNAUTHENTICATED, NULL,
+			"the certificate of %.100s has no line in tokens_file: add 'role tenant "
+			"cert:NAME', or send a token", peer->names[0]);
+}
+
+int skv_auth_check(struct auth *a, const char *header, const struct skv_tls_peer *peer,
+		   struct caller *out, struct skv_error *err)
+{
+	struct shown text = { .certificate = false };
+	char token[TOKEN_ROOM];
+	enum credentials unknown, shown = read_header(header, token, &unknown);
+	bool given, expired = false, unread;
+
+	if (shown == CREDENTIALS_NONE && a->path && peer && peer->n > 0)
+		return check_peer(a, peer, out, err);
+	*out = (struct caller){ .credentials = CREDENTIALS_UNKNOWN };
+	if (shown == CREDENTIALS_GOOD) {
+		skv_sha256(token, strlen(token), text.sum);
+		memcpy(&out->token, text.sum, sizeof out->token);
+	}
+	given = look(a, shown == CREDENTIALS_GOOD ? &text : NULL, out, &expired, &unread);
+	if (out->credentials == CREDENTIALS_GOOD)
+		return SKV_OK;
+	if (a->path && shown == CREDENTIALS_GOOD && unread) {
+		out->credentials = CREDENTIALS_NONE; /* nobody is to blame */
+		return skv_fail(err, SKV_E_NOT_READY, NULL,
+				"the tokens in the store have not been read yet: retry");
+	}
 	if (a->path)
-		return refuse(out, shown == CREDENTIALS_GOOD ? unknown : shown, err);
+		return refuse(out, shown == CREDENTIALS_GOOD ? unknown : shown, expired, err);
 	out->role = given ? ROLE_WRITE : ROLE_ADMIN;
 	out->credentials = given && shown == CREDENTIALS_GOOD ? unknown : shown;
 	if (!given)
@@ -315,7 +385,7 @@ static uint32_t fingerprint(const char *s)
 	return h;
 }
 
-static int make_given(const struct auth *a, const char *tenant, const char *text, const char *field,
+static int make_given(const char *tenant, const char *text, const char *field,
 		      struct auth_token *out, struct skv_error *err)
 {
 	size_t n = strlen(text);
@@ -323,15 +393,17 @@ static int make_given(const struct auth *a, const char *tenant, const char *text
 	for (size_t i = 0; i < n; i++)
 		if (text[i] <= ' ' || text[i] >= 0x7f)
 			n = 0;
-	if (n == 0 || n > TOKEN_MAX)
-		return skv_fail(err, SKV_E_INVALID, field, "a token has 1..%d visible ASCII characters", TOKEN_MAX);
+	if (n == 0 || n > AUTH_TEXT_MAX)
+		return skv_fail(err, SKV_E_INVALID, field,
+				"a token has 1..%d visible ASCII characters", AUTH_TEXT_MAX);
 	*out = (struct auth_token){ .role = ROLE_ADMIN, .fingerprint = fingerprint(text) };
 	snprintf(out->tenant, sizeof out->tenant, "%s", tenant);
-	digest(a, text, n, out->digest);
+	skv_sha256(text, n, out->digest);
 	return SKV_OK;
 }
 
-int skv_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n, struct skv_error *err)
+int skv_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n,
+		  struct skv_error *err)
 {
 	struct auth_token *made;
 	int rc = SKV_OK;
@@ -345,7 +417,8 @@ int skv_auth_give(struct auth *a, const char *tenant, const char *const *tokens,
 		char field[32];
 
 		snprintf(field, sizeof field, "tokens[%zu]", i);
-		rc = make_given(a, tenant, tokens[i], field, &made[i], err);
+		rc = make_given(tenant, tokens[i], field, &made[i], err);
+		snprintf(made[i].name, sizeof made[i].name, "given-%zu", i);
 	}
 	if (rc == SKV_OK) {
 		skv_rwlock_write(&a->lock);
@@ -357,20 +430,22 @@ int skv_auth_give(struct auth *a, const char *tenant, const char *const *tokens,
 	return rc;
 }
 
-int skv_auth_rotate(struct auth *a, const char *old_token, const char *new_token, struct skv_error *err)
+int skv_auth_rotate(struct auth *a, const char *old_token, const char *new_token,
+		    struct skv_error *err)
 {
-	uint8_t sum[AUTH_DIGEST];
+	uint8_t sum[SKV_SHA256];
 	struct auth_token made;
 	bool found = false;
-	int rc = make_given(a, "", new_token, "new_token", &made, err);
+	int rc = make_given("", new_token, "new_token", &made, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	digest(a, old_token, strlen(old_token), sum);
+	skv_sha256(old_token, strlen(old_token), sum);
 	skv_rwlock_write(&a->lock);
 	for (size_t i = 0; i < a->n_given; i++) {
-		if (skv_equal_secret(sum, a->given[i].digest, AUTH_DIGEST)) {
+		if (skv_equal_secret(sum, a->given[i].digest, SKV_SHA256)) {
 			memcpy(made.tenant, a->given[i].tenant, sizeof made.tenant);
+			memcpy(made.name, a->given[i].name, sizeof made.name);
 			a->given[i] = made;
 			found = true;
 		}
@@ -379,7 +454,8 @@ int skv_auth_rotate(struct auth *a, const char *old_token, const char *new_token
 	return found ? SKV_OK : skv_fail(err, SKV_E_INVALID, "old_token", "there is no such token");
 }
 
-bool skv_auth_given(struct auth *a, struct skv_arena *arena, const uint32_t **fingerprints, size_t *n)
+bool skv_auth_given(struct auth *a, struct skv_arena *arena, const uint32_t **fingerprints,
+		    size_t *n)
 {
 	uint32_t *out = skv_arena_calloc(arena, AUTH_GIVEN_MAX, sizeof *out);
 	size_t have;

@@ -1,14 +1,17 @@
 /*
- * expose.c - the families of /metrics: the transports' counters, the core's, the store's, gauges, the APIs' own.
+ * expose.c - writes /metrics: counters of transports, core and store, gauges, and the APIs' own.
  *
  * Everything comes from the tables in metrics_table.h and SKV_CORE_COUNTERS. A standby or
- * recovering manager has no statistics: its gauges are left out, the rest is shown. An fs-master has no core. No state.
+ * recovering manager has no statistics: its gauges are left out, the rest is shown. An
+ * fs-master has no core. No state.
  */
-#include <skv/service.h>
+#include <skv/request.h>
 
 #include <inttypes.h>
 
 #include <skv/core.h>
+
+#include "expose.h"
 
 static void gauge(struct skv_buf *out, const char *name, const char *help, uint64_t value)
 {
@@ -25,7 +28,8 @@ static void counter(struct skv_buf *out, const char *name, const char *help, uin
 static void write_transports(const struct skv_service *s, struct skv_buf *out)
 {
 	skv_metrics_write(&s->metrics, s->apis, s->n_apis, out);
-	gauge(out, "http_body_held_bytes", "bytes that calls hold, of all fronts: requests, and answers until they are sent",
+	gauge(out, "http_body_held_bytes",
+	      "bytes that calls hold, of all fronts: requests, and answers until they are sent",
 	      atomic_load(&s->holds.bytes));
 }
 
@@ -38,6 +42,9 @@ static void write_core(const struct skv_core *core, struct skv_buf *out)
 #define WRITE_COUNTER(name, help) counter(out, #name, help, c.name);
 	SKV_CORE_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
+	skv_metrics_head(out, "lock_wait_seconds", "_total", "counter",
+			 "time that reads of the state waited for changes");
+	skv_buf_printf(out, "slabkv_lock_wait_seconds_total %.6f\n", (double)c.lock_wait_us / 1e6);
 	skv_metrics_head(out, "state", "", "gauge", "1 for the state this manager is in");
 	for (unsigned i = 0; i < sizeof states / sizeof states[0]; i++)
 		skv_buf_printf(out, "slabkv_state{state=\"%s\"} %d\n", states[i],
@@ -53,11 +60,55 @@ static void write_store(const struct skv_core *core, struct skv_buf *out)
 #define WRITE_COUNTER(name, help, value) counter(out, #name, help, value);
 	SKV_STORE_COUNTERS(WRITE_COUNTER)
 #undef WRITE_COUNTER
-	gauge(out, "store_append_max_us", "microseconds of the slowest append", c->append_max_us);
+	skv_metrics_head(out, "store_append_seconds", "_total", "counter", "time spent in appends");
+	skv_buf_printf(out, "slabkv_store_append_seconds_total %.6f\n", (double)c->append_us / 1e6);
+	skv_metrics_head(out, "store_append_max_seconds", "", "gauge", "the slowest append");
+	skv_buf_printf(out, "slabkv_store_append_max_seconds %.6f\n",
+		       (double)c->append_max_us / 1e6);
+}
+
+static void write_build(struct skv_buf *out)
+{
+	skv_metrics_head(out, "build_info", "", "gauge", "1, with the version that runs");
+	skv_buf_printf(out, "slabkv_build_info{version=\"%s\"} 1\n", SKV_VERSION);
+}
+
+/* Has anybody called it? Its families are left out before. */
+static bool is_used(const struct skv_service *s, const struct skv_api *api)
+{
+	struct metric_totals t;
+
+	for (unsigned i = 0; i < api->n_routes; i++) {
+		skv_metrics_totals(&s->metrics, api->first_op + i, &t);
+		if (t.calls > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Of a store with several. */
+static void write_partitions(struct skv_core *core, struct skv_buf *out)
+{
+	uint32_t n = skv_core_partitions(core);
+	struct skv_partition_view v;
+
+#define WRITE_GAUGE(metric, help, value)                                                    \
+	skv_metrics_head(out, #metric, "", "gauge", help);                                  \
+	for (uint32_t i = 0; i < n; i++) {                                                  \
+		skv_core_partition_get(core, i, &v);                                        \
+		skv_buf_printf(out, "slabkv_" #metric "{partition=\"%u\"} %" PRIu64 "\n",   \
+			       (unsigned)i, (uint64_t)(value));                             \
+	}
+	if (n > 1) {
+		SKV_PARTITION_GAUGES(WRITE_GAUGE)
+	}
+#undef WRITE_GAUGE
 }
 
 static void write_stats(const struct skv_stats *s, struct skv_buf *out)
 {
+	skv_metrics_head(out, "uptime_seconds", "", "gauge", "since this manager started");
+	skv_buf_printf(out, "slabkv_uptime_seconds %.3f\n", (double)s->uptime_ms / 1e3);
 #define WRITE_GAUGE(name, help, value) gauge(out, #name, help, value);
 	SKV_STATS_GAUGES(WRITE_GAUGE)
 #undef WRITE_GAUGE
@@ -88,32 +139,40 @@ static void write_stats(const struct skv_stats *s, struct skv_buf *out)
 	}
 	SKV_GROUP_COUNTERS(WRITE_GROUPS)
 #undef WRITE_GROUPS
-#define WRITE_INSTANCES(metric, help, value)							\
-	skv_metrics_head(out, #metric, "", "gauge", help);					\
-	for (uint32_t i = 0; i < s->n_instances; i++) {						\
-		const struct skv_instance_view *v = &s->instances[i];				\
-		if (v->share_bytes)								\
-			skv_buf_printf(out,							\
-				       "slabkv_" #metric "{tenant=\"%s\",instance=\"%s\"} %" PRIu64 "\n", \
-				       v->spec.tenant, v->spec.id, (uint64_t)(value));		\
+#define WRITE_INSTANCES(metric, help, value)                                                 \
+	skv_metrics_head(out, #metric, "", "gauge", help);                                   \
+	for (uint32_t i = 0; i < s->n_instances; i++) {                                      \
+		const struct skv_instance_view *v = &s->instances[i];                        \
+		if (v->share_bytes)                                                          \
+			skv_buf_printf(out,                                                  \
+				       "slabkv_" #metric "{tenant=\"%s\",instance=\"%s\"} %" \
+				       PRIu64 "\n",                                          \
+				       v->spec.tenant, v->spec.id, (uint64_t)(value));       \
 	}
 	SKV_INSTANCE_GAUGES(WRITE_INSTANCES)
 #undef WRITE_INSTANCES
 }
 
-void skv_service_expose(struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
+void skv_request_expose(struct skv_request *c)
 {
+	struct skv_service *s = c->s;
+	struct skv_buf *out = &c->out;
 	struct skv_stats stats;
 	struct skv_error ignored;
 
+	write_build(out);
+	skv_process_write(out);
 	write_transports(s, out);
 	if (s->core) {
 		write_core(s->core, out);
 		write_store(s->core, out);
+		write_partitions(s->core, out);
 	}
-	if (s->core && skv_core_stats(s->core, a, &stats, &ignored) == SKV_OK)
+	if (s->core && skv_core_stats(s->core, &c->arena, &stats, &ignored) == SKV_OK) {
+		skv_tenant_filter_stats(c, &stats);
 		write_stats(&stats, out);
-	for (size_t i = 0; i < s->n_apis; i++)
-		if (s->apis[i]->expose)
-			s->apis[i]->expose(s->apis[i], s, a, out);
+	}
+	for (size_t i = 0; i < s->n_apis && skv_tenant_is_operator(c); i++)
+		if (s->apis[i]->expose && (s->apis[i] == c->api || is_used(s, s->apis[i])))
+			s->apis[i]->expose(s->apis[i], s, &c->arena, out);
 }

@@ -1,8 +1,9 @@
 /*
- * hold.c - counts the memory that calls hold, in all and by tenant and address. See hold.h.
+ * hold.c - counts the memory held by calls, in total and by tenant and address. See hold.h.
  *
- * Small calls cost one atomic addition and subtraction; only large ones take the lock, and a check does when more is held
- * than one tenant or address may. A holder is there as long as it has a large call. The lock is held for a look-up only.
+ * Small calls cost one atomic addition and subtraction; only large ones take the lock, and a check
+ * does when more is held than one tenant or address may. A holder is there as long as it has a
+ * large call. The lock is held for a look-up only.
  */
 #include <skv/hold.h>
 
@@ -25,7 +26,7 @@ struct skv_holder {
 };
 
 struct key {
-	size_t n; /* 0: nobody */
+	size_t n; /* 0: no caller */
 	char s[KEY_MAX];
 };
 
@@ -43,6 +44,7 @@ void skv_holds_init(struct skv_holds *hs, const struct skv_hold_options *o)
 	memset(hs, 0, sizeof *hs);
 	skv_mutex_init(&hs->lock);
 	hs->total = o->total;
+	hs->one = least(o->one, o->total);
 	hs->large = part(o, 100 - o->reserve_percent);
 	hs->tenant = o->tenant_percent == 100 ? UINT64_MAX : part(o, o->tenant_percent);
 	hs->address = o->address_percent == 100 ? UINT64_MAX : part(o, o->address_percent);
@@ -61,7 +63,8 @@ void skv_hold_address(const struct sockaddr *from, uint8_t out[SKV_ADDRESS_BYTES
 		memset(out + 10, 0xff, 2);
 		memcpy(out + 12, &((const struct sockaddr_in *)(const void *)from)->sin_addr, 4);
 	} else if (from && from->sa_family == AF_INET6) {
-		const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
+		const struct in6_addr *a =
+			&((const struct sockaddr_in6 *)(const void *)from)->sin6_addr;
 
 		memcpy(out, a, IN6_IS_ADDR_V4MAPPED(a) || IN6_IS_ADDR_LOOPBACK(a) ? 16 : 8);
 	}
@@ -101,7 +104,7 @@ static struct skv_holder **place_locked(struct skv_holds *hs, const struct key *
 	return at;
 }
 
-/* One more large call is its. NULL: it is nobody, or out of memory. */
+/* Counts one more large call of this caller. NULL: no caller, or out of memory. */
 static struct skv_holder *join_locked(struct skv_holds *hs, const struct key *k)
 {
 	struct skv_holder **at;
@@ -174,11 +177,18 @@ static void become_small_locked(struct skv_holds *hs, struct skv_hold *h)
 	h->large = false;
 }
 
-static const char *over_locked(const struct skv_holds *hs, const struct skv_holder *tenant,
-			       const struct skv_holder *address, uint64_t more)
+/* A limit of the tenant's own bounds what one call may hold no more than the others do. */
+static uint64_t bound_of(const struct skv_holds *hs, const struct skv_hold *h)
+{
+	return h->tenant_max ? least(hs->tenant, most(h->tenant_max, hs->one)) : hs->tenant;
+}
+
+static const char *over_locked(const struct skv_holds *hs, const struct skv_hold *h,
+			       const struct skv_holder *tenant, const struct skv_holder *address,
+			       uint64_t more)
 {
 	assert(skv_mutex_held(&hs->lock));
-	if (tenant && tenant->bytes + more > hs->tenant)
+	if (tenant && tenant->bytes + more > bound_of(hs, h))
 		return "too many large bodies and answers of this tenant at a time";
 	if (address && address->bytes + more > hs->address)
 		return "too many large bodies and answers of this address at a time";
@@ -198,7 +208,7 @@ static const char *charge(struct skv_holds *hs, struct skv_hold *h, uint64_t n, 
 	if (!force && hs->large_bytes + more > hs->large)
 		why = "too many large bodies and answers at a time";
 	else if (!force)
-		why = over_locked(hs, h->of_tenant, h->of_address, more);
+		why = over_locked(hs, h, h->of_tenant, h->of_address, more);
 	if (!why)
 		move_locked(hs, h, more, true);
 	else if (!before)
@@ -244,14 +254,29 @@ const char *skv_hold_check(struct skv_holds *hs, const struct skv_hold *h, bool 
 
 	if (bytes > hs->total + (essential ? hs->total / 4 : 0))
 		return "too many bodies and answers at a time";
-	if (essential || bytes <= least(hs->tenant, hs->address))
+	if (essential || bytes <= least(bound_of(hs, h), hs->address))
 		return NULL;
 	tenant = tenant_key(h);
 	address = address_key(h);
 	skv_mutex_lock(&hs->lock);
-	why = over_locked(hs, tenant.n ? *place_locked(hs, &tenant) : NULL, *place_locked(hs, &address), 0);
+	why = over_locked(hs, h, tenant.n ? *place_locked(hs, &tenant) : NULL,
+			  *place_locked(hs, &address), 0);
 	skv_mutex_unlock(&hs->lock);
 	return why;
+}
+
+uint64_t skv_hold_of_tenant(struct skv_holds *hs, const char *tenant)
+{
+	const struct key k = tenant_key(&(struct skv_hold){ .tenant = tenant });
+	const struct skv_holder *who = NULL;
+	uint64_t bytes;
+
+	skv_mutex_lock(&hs->lock);
+	if (k.n)
+		who = *place_locked(hs, &k);
+	bytes = who ? who->bytes : 0;
+	skv_mutex_unlock(&hs->lock);
+	return bytes;
 }
 
 void skv_hold_release(struct skv_holds *hs, struct skv_hold *h)

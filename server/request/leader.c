@@ -1,9 +1,9 @@
 /*
- * leader.c - looks up and remembers the address of the manager that owns the partition. See leader.h.
+ * leader.c - looks up and caches the address of the manager that owns the partition. See leader.h.
  *
- * Owns struct leader of the service. Callers only compare names under the lock; the store is read by a worker, without
- * the lock. An owner publishes its address at about the time when it gets the ownership, so one that has none yet is
- * looked up again.
+ * Owns struct leader of the service. Callers only compare names under the lock; the store is read
+ * by a worker, without the lock. An owner publishes its address at about the time when it gets the
+ * ownership, so one that has none yet is looked up again.
  */
 #include <skv/leader.h>
 
@@ -16,8 +16,9 @@
 #include <skv/service.h>
 
 #define LOOK_AGAIN_MS 500u
-#define SURELY_MS 3000u /* who has not told by then will not */
-#define HAND_OVER_MS 12000u /* who hands its socket over has ended by then (DRAIN_MS of server/main/serve.c) */
+#define SURELY_MS 3000u /* an owner that has not published its URL by then will not */
+#define HAND_OVER_MS \
+	12000u /* who hands its socket over has ended by then (DRAIN_MS of server/main/serve.c) */
 
 /* Another manager wrote it, and it goes into a header. */
 static bool is_url(const char *s)
@@ -30,41 +31,56 @@ static bool is_url(const char *s)
 	return n < SKV_URL_MAX && strncmp(s, "http", 4) == 0;
 }
 
-static void look(struct job *job, bool expired)
+/* "" unless it is published. */
+static void read_url(struct skv_service *s, const char *kind, const char *owner,
+		     char out[SKV_URL_MAX])
 {
-	struct leader *l = (struct leader *)((char *)job - offsetof(struct leader, job));
-	struct skv_service *s = (struct skv_service *)((char *)l - offsetof(struct skv_service, leader));
-	char owner[SKV_OWNER_NAME];
 	const char *text = "";
 	struct skv_error ignored;
 	struct skv_arena a;
 
-	skv_mutex_lock(&l->lock);
-	memcpy(owner, l->owner, sizeof owner);
-	skv_mutex_unlock(&l->lock);
 	skv_arena_init(&a);
-	if (expired || skv_node_text(s->core, SKV_NODE_URL, owner, &a, &text, &ignored) != SKV_OK)
+	if (skv_node_text(s->core, kind, owner, &a, &text, &ignored) != SKV_OK || !is_url(text))
 		text = "";
-	skv_mutex_lock(&l->lock);
-	assert(l->looking);
-	l->looking = false;
-	if (strcmp(l->owner, owner) == 0 && is_url(text))
-		snprintf(l->url, sizeof l->url, "%s", text);
-	skv_mutex_unlock(&l->lock);
+	snprintf(out, SKV_URL_MAX, "%s", text);
 	skv_arena_destroy(&a);
 }
 
-/* True: the caller has the look-up made. */
-static bool must_look_locked(struct leader *l, const char *owner, uint64_t now)
+static void look(struct job *job, bool expired)
+{
+	struct leader *l = (struct leader *)((char *)job - offsetof(struct leader, job));
+	struct skv_service *s =
+		(struct skv_service *)((char *)l - offsetof(struct skv_service, leader));
+	char owner[SKV_OWNER_NAME], url[SKV_URL_MAX] = "", peer[SKV_URL_MAX] = "";
+
+	skv_mutex_lock(&l->lock);
+	memcpy(owner, l->owner, sizeof owner);
+	skv_mutex_unlock(&l->lock);
+	if (!expired) {
+		read_url(s, SKV_NODE_URL, owner, url);
+		read_url(s, SKV_NODE_PEER, owner, peer);
+	}
+	skv_mutex_lock(&l->lock);
+	assert(l->looking);
+	l->looking = false;
+	if (strcmp(l->owner, owner) == 0 && *url)
+		memcpy(l->url, url, sizeof l->url);
+	if (strcmp(l->owner, owner) == 0 && *peer)
+		memcpy(l->peer, peer, sizeof l->peer);
+	skv_mutex_unlock(&l->lock);
+}
+
+/* True: the caller has the look-up made. `known`: what it asks for. */
+static bool must_look_locked(struct leader *l, const char *owner, const char *known, uint64_t now)
 {
 	assert(skv_mutex_held(&l->lock));
 	if (strcmp(l->owner, owner) != 0) {
 		snprintf(l->owner, sizeof l->owner, "%s", owner);
-		*l->url = '\0';
+		*l->url = *l->peer = '\0';
 		l->since_ms = now;
 		l->looked_ms = 0;
 	}
-	if (*l->url || l->looking || (l->looked_ms && now - l->looked_ms < LOOK_AGAIN_MS))
+	if (*known || l->looking || (l->looked_ms && now - l->looked_ms < LOOK_AGAIN_MS))
 		return false;
 	l->looking = true;
 	l->looked_ms = now;
@@ -72,10 +88,12 @@ static bool must_look_locked(struct leader *l, const char *owner, uint64_t now)
 	return true;
 }
 
-int skv_service_leader_url(struct skv_service *s, char *out)
+/* `known` is l->url or l->peer, `own` what this manager publishes there. */
+static int find(struct skv_service *s, const char *known, const char *own, char out[SKV_URL_MAX],
+		char owner[SKV_OWNER_NAME])
 {
 	struct leader *l = &s->leader;
-	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
+	char self[SKV_OWNER_NAME];
 	const uint64_t now = skv_now_ms(&skv_clock_system);
 	uint64_t left;
 	bool must_look;
@@ -85,12 +103,15 @@ int skv_service_leader_url(struct skv_service *s, char *out)
 	if (!*owner || strcmp(self, owner) == 0)
 		return SKV_E_NOT_FOUND;
 	skv_mutex_lock(&l->lock);
-	must_look = must_look_locked(l, owner, now);
-	memcpy(out, l->url, sizeof l->url);
-	if (*out && strcmp(out, s->advertised) != 0)
+	must_look = must_look_locked(l, owner, known, now);
+	memcpy(out, known, SKV_URL_MAX);
+	if (*out && strcmp(out, own) != 0)
 		rc = SKV_OK;
-	else /* our own: the one before us on the same socket ends right now, or all managers share one address */
-		rc = now - l->since_ms < (*out ? HAND_OVER_MS : SURELY_MS) ? SKV_E_NOT_READY : SKV_E_NOT_FOUND;
+	else
+		/* our own: the one before us on the same socket ends right now, or all
+		 * managers share one address */
+		rc = now - l->since_ms < (*out ? HAND_OVER_MS : SURELY_MS) ? SKV_E_NOT_READY
+									   : SKV_E_NOT_FOUND;
 	skv_mutex_unlock(&l->lock);
 	if (must_look && !skv_workers_submit(&s->workers, &l->job, now)) {
 		skv_mutex_lock(&l->lock);
@@ -98,4 +119,16 @@ int skv_service_leader_url(struct skv_service *s, char *out)
 		skv_mutex_unlock(&l->lock);
 	}
 	return rc;
+}
+
+int skv_service_leader_url(struct skv_service *s, char *out)
+{
+	char owner[SKV_OWNER_NAME];
+
+	return find(s, s->leader.url, s->advertised, out, owner);
+}
+
+int skv_service_peer(struct skv_service *s, char out[SKV_URL_MAX], char owner[SKV_OWNER_NAME])
+{
+	return find(s, s->leader.peer, s->peer, out, owner);
 }

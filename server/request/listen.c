@@ -1,5 +1,5 @@
 /*
- * listen.c - binds a port of a transport, or takes the socket that was handed over for it.
+ * listen.c - binds a port of a transport, or takes its inherited socket.
  *
  * Done before anything else starts, so that a taken port or a forbidden address is told before the
  * store is touched. Only a loopback address will do unless the caller allows any. No state.
@@ -95,13 +95,16 @@ static void note_address(struct skv_bound *b)
 	snprintf(b->text, sizeof b->text, b->family == AF_INET6 ? "[%s]:%s" : "%s:%s", host, port);
 }
 
-static int check_address(const struct sockaddr *sa, const struct skv_listen *l, bool any, struct skv_error *err)
+static int check_address(const struct sockaddr *sa, const struct skv_listen *l, bool any,
+			 struct skv_error *err)
 {
 	if (any || is_loopback(sa))
 		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, l->host_param,
-			"%s %.100s is not loopback, and without tokens everybody who reaches it would be admin: name a "
-			"tokens_file with lines 'role tenant token', or listen on 127.0.0.1", l->host_param, l->host);
+	return skv_fail(
+		err, SKV_E_INVALID, l->host_param,
+		"%s %.100s is not loopback, and without tokens everybody who reaches it would be "
+		"admin: name a tokens_file with lines 'role tenant token', or listen on 127.0.0.1",
+		l->host_param, l->host);
 }
 
 static int bind_new(const struct skv_listen *l, bool any, int *out, struct skv_error *err)

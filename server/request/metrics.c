@@ -106,7 +106,10 @@ uint64_t skv_gauge_move(struct metrics *m, enum gauge which, int n)
 	return before;
 }
 
-uint64_t skv_gauge_get(const struct metrics *m, enum gauge which) { return atomic_load(&m->gauges[which]); }
+uint64_t skv_gauge_get(const struct metrics *m, enum gauge which)
+{
+	return atomic_load(&m->gauges[which]);
+}
 
 uint64_t skv_metrics_get(const struct metrics *m, enum metric which)
 {
@@ -133,7 +136,8 @@ struct op_label {
 
 static const char *const wires[WIRE_COUNT] = { "http", "grpc" };
 
-static void write_code(enum metric_wire wire, const struct op_label *l, unsigned code, uint64_t n, struct skv_buf *out)
+static void write_code(enum metric_wire wire, const struct op_label *l, unsigned code, uint64_t n,
+		       struct skv_buf *out)
 {
 	static const char *const grpc[METRIC_CODES] = {
 		"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
@@ -142,14 +146,18 @@ static void write_code(enum metric_wire wire, const struct op_label *l, unsigned
 		"UNAUTHENTICATED",
 	};
 
-	if (wire == WIRE_HTTP && (code == 2 || code == 4 || code == 5))
-		skv_buf_printf(out,
-			       "slabkv_http_requests_total{op=\"%s\",api=\"%s\",status=\"%uxx\"} %" PRIu64 "\n",
-			       l->name, l->api, code, n);
+	if (wire == WIRE_HTTP && (n > 0 || code == 2))
+		skv_buf_printf(
+			out,
+			"slabkv_http_requests_total{op=\"%s\",api=\"%s\",status=\"%uxx\"} %" PRIu64
+			"\n",
+			l->name, l->api, code, n);
 	else if (wire == WIRE_GRPC && (n > 0 || code == 0))
-		skv_buf_printf(out,
-			       "slabkv_grpc_requests_total{op=\"%s\",api=\"%s\",code=\"%s\"} %" PRIu64 "\n",
-			       l->name, l->api, grpc[code], n);
+		skv_buf_printf(
+			out,
+			"slabkv_grpc_requests_total{op=\"%s\",api=\"%s\",code=\"%s\"} %" PRIu64
+			"\n",
+			l->name, l->api, grpc[code], n);
 }
 
 static void write_requests(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
@@ -171,12 +179,12 @@ static void write_failed(const struct metrics *m, enum metric_wire wire, const s
 
 	for (unsigned i = 0; i < METRIC_SHARDS; i++)
 		sum += get(&m->shards[i].wire[wire][l->op].failed);
-	skv_buf_printf(out, "slabkv_%s_failed_requests_total{op=\"%s\",api=\"%s\"} %" PRIu64 "\n", wires[wire],
-		       l->name, l->api, sum);
+	skv_buf_printf(out, "slabkv_%s_failed_requests_total{op=\"%s\",api=\"%s\"} %" PRIu64 "\n",
+		       wires[wire], l->name, l->api, sum);
 }
 
-static void write_histogram(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
-			    struct skv_buf *out)
+static void write_histogram(const struct metrics *m, enum metric_wire wire,
+			    const struct op_label *l, struct skv_buf *out)
 {
 	static const char *const bounds[] = {
 #define BOUND_TEXT(us, text) text,
@@ -197,32 +205,46 @@ static void write_histogram(const struct metrics *m, enum metric_wire wire, cons
 	for (unsigned i = 0; i < METRIC_SHARDS; i++)
 		sum += get(&m->shards[i].wire[wire][l->op].sum_us);
 	skv_buf_printf(out,
-		       "slabkv_%s_request_seconds_sum{op=\"%s\",api=\"%s\"} %" PRIu64 ".%06" PRIu64 "\n"
+		       "slabkv_%s_request_seconds_sum{op=\"%s\",api=\"%s\"} %" PRIu64 ".%06" PRIu64
+		       "\n"
 		       "slabkv_%s_request_seconds_count{op=\"%s\",api=\"%s\"} %" PRIu64 "\n",
-		       wires[wire], l->name, l->api, sum / 1000000, sum % 1000000, wires[wire], l->name, l->api,
-		       count);
+		       wires[wire], l->name, l->api, sum / 1000000, sum % 1000000, wires[wire],
+		       l->name, l->api, count);
 }
 
-/* What is written of each operation, for `wire`. */
-typedef void write_op(const struct metrics *m, enum metric_wire wire, const struct op_label *l, struct skv_buf *out);
+/* Writes the metrics of one operation, for `wire`. */
+typedef void write_op(const struct metrics *m, enum metric_wire wire, const struct op_label *l,
+		      struct skv_buf *out);
 
-static void each_op(const struct metrics *m, enum metric_wire wire, const struct skv_api *const *apis, size_t n,
-		    write_op *write, struct skv_buf *out)
+/* What nobody calls over this wire has no series: there are a hundred operations. */
+static bool is_used(const struct metrics *m, enum metric_wire wire, unsigned op)
+{
+	for (unsigned i = 0; i < METRIC_SHARDS; i++)
+		for (unsigned b = 0; b < BUCKETS; b++)
+			if (get(&m->shards[i].wire[wire][op].buckets[b]) > 0)
+				return true;
+	return false;
+}
+
+static void each_op(const struct metrics *m, enum metric_wire wire,
+		    const struct skv_api *const *apis, size_t n, write_op *write,
+		    struct skv_buf *out)
 {
 	for (size_t a = 0; a < n; a++) {
 		for (unsigned i = 0; i < apis[a]->n_routes; i++) {
-			struct op_label l = { apis[a]->first_op + i, apis[a]->routes[i].name, apis[a]->name };
-			struct metric_totals t;
+			struct op_label l = { apis[a]->first_op + i, apis[a]->routes[i].name,
+					      apis[a]->name };
 
-			skv_metrics_totals(m, l.op, &t);
-			if (a == 0 || t.calls > 0)
+			if (is_used(m, wire, l.op))
 				write(m, wire, &l, out);
 		}
 	}
-	write(m, wire, &(struct op_label){ METRIC_OP_NONE, "none", "" }, out);
+	if (is_used(m, wire, METRIC_OP_NONE))
+		write(m, wire, &(struct op_label){ METRIC_OP_NONE, "none", "" }, out);
 }
 
-void skv_metrics_write(const struct metrics *m, const struct skv_api *const *apis, size_t n, struct skv_buf *out)
+void skv_metrics_write(const struct metrics *m, const struct skv_api *const *apis, size_t n,
+		       struct skv_buf *out)
 {
 #define WRITE_COUNTER(name, help)                                                                  \
 	skv_metrics_head(out, #name, "_total", "counter", help);                                   \
@@ -239,7 +261,8 @@ void skv_metrics_write(const struct metrics *m, const struct skv_api *const *api
 		char name[48];
 
 		snprintf(name, sizeof name, "%s_requests", wires[wire]);
-		skv_metrics_head(out, name, "_total", "counter", "requests by operation and status");
+		skv_metrics_head(out, name, "_total", "counter",
+				 "requests by operation and status");
 		each_op(m, wire, apis, n, write_requests, out);
 		snprintf(name, sizeof name, "%s_failed_requests", wires[wire]);
 		skv_metrics_head(out, name, "_total", "counter",

@@ -1,5 +1,5 @@
 /*
- * nodes.c - documents in which managers of one store tell where they are to be found. See nodes.h.
+ * nodes.c - documents by which the managers of one store announce themselves. See nodes.h.
  */
 #include <skv/nodes.h>
 
@@ -27,7 +27,8 @@ static void own_name(struct skv_core *core, const char *kind, char out[NAME_ROOM
 }
 
 /* Documents of managers that are provably dead; one that is gone otherwise is of no harm. */
-static int sweep(struct skv_core *core, const char *kind, struct skv_arena *a, struct skv_error *err)
+static int sweep(struct skv_core *core, const char *kind, struct skv_arena *a,
+		 struct skv_error *err)
 {
 	char prefix[NAME_ROOM];
 	struct skv_doc *docs;
@@ -45,7 +46,8 @@ static int sweep(struct skv_core *core, const char *kind, struct skv_arena *a, s
 	return rc;
 }
 
-int skv_node_publish(struct skv_core *core, const char *kind, const char *text, struct skv_error *err)
+int skv_node_publish(struct skv_core *core, const char *kind, const char *text,
+		     struct skv_error *err)
 {
 	char name[NAME_ROOM];
 	struct skv_arena a;
@@ -69,8 +71,8 @@ void skv_node_retire(struct skv_core *core, const char *kind)
 	skv_core_doc_retire(core, name, &ignored);
 }
 
-int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a, const char **text,
-		  struct skv_error *err)
+int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a,
+		  const char **text, struct skv_error *err)
 {
 	char name[NAME_ROOM];
 	struct skv_doc doc;
@@ -80,5 +82,25 @@ int skv_node_text(struct skv_core *core, const char *kind, const char *owner, st
 	rc = skv_core_doc_get(core, name, a, &doc, err);
 	if (rc == SKV_OK)
 		*text = doc.text;
+	return rc;
+}
+
+int skv_node_list(struct skv_core *core, const char *kind, struct skv_arena *a,
+		  struct skv_doc **out, uint32_t *n, struct skv_error *err)
+{
+	char prefix[NAME_ROOM];
+	struct skv_doc *docs;
+	uint32_t all = 0;
+	int rc;
+
+	document_name(kind, "", prefix);
+	*n = 0;
+	rc = skv_core_doc_list(core, prefix, a, &docs, &all, err);
+	for (uint32_t i = 0; rc == SKV_OK && i < all; i++) {
+		docs[i].name += strlen(prefix);
+		if (!skv_owner_is_dead(docs[i].name))
+			docs[(*n)++] = docs[i];
+	}
+	*out = docs;
 	return rc;
 }

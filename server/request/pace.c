@@ -1,8 +1,8 @@
 /*
  * pace.c - the minimum rate of a peer. See pace.h. No state of its own.
  *
- * The kernel's count of what has come is used rather than ours: it includes what waits for a thread of ours, so a slow
- * manager blames nobody.
+ * The kernel's count of what has come is used rather than ours: it includes what waits for a thread
+ * of ours, so a slow manager blames nobody.
  */
 #include <skv/pace.h>
 
@@ -18,7 +18,8 @@ uint64_t skv_pace_due(const struct skv_pace *p, const struct skv_pace_limit *l)
 	return p->begun ? p->since_ms + l->after_ms : 0;
 }
 
-bool skv_pace_keeps(struct skv_pace *p, const struct skv_pace_limit *l, uint64_t now_ms, uint64_t moved)
+bool skv_pace_keeps(struct skv_pace *p, const struct skv_pace_limit *l, uint64_t now_ms,
+		    uint64_t moved)
 {
 	bool keeps = true;
 

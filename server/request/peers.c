@@ -34,7 +34,8 @@ void skv_peers_destroy(struct skv_peers *p)
 /* Where the pointer to it is, or would be. */
 static struct skv_peer **find_locked(struct skv_peers *p, const uint8_t *address)
 {
-	struct skv_peer **at = &p->lists[skv_checksum(address, SKV_ADDRESS_BYTES) % SKV_PEERS_LISTS];
+	struct skv_peer **at =
+		&p->lists[skv_checksum(address, SKV_ADDRESS_BYTES) % SKV_PEERS_LISTS];
 
 	assert(skv_mutex_held(&p->lock));
 	while (*at && memcmp((*at)->address, address, SKV_ADDRESS_BYTES) != 0)

@@ -1,10 +1,10 @@
 /*
  * request.c - one call of an operation: id, caller, where it runs, its answer.
  *
- * What HTTP and gRPC have in common, so that an operation is declared and checked once. A call that
- * waits completes through its skv_done, whether the core or a worker ends it. What a backend says about
- * this host's files goes to the log; the client gets the sentence without the paths. No state of its
- * own, no locks.
+ * What HTTP and gRPC have in common, so that an operation is declared and checked once. A call
+ * that waits completes through its skv_done, whether the core or a worker ends it. What a backend
+ * says about this host's files goes to the log; the client gets the sentence without the paths. No
+ * state of its own, no locks.
  */
 #include <skv/request.h>
 
@@ -20,7 +20,8 @@
 
 static void on_arena_grown(struct skv_arena *a, size_t n)
 {
-	struct skv_request *c = (struct skv_request *)((char *)a - offsetof(struct skv_request, arena));
+	struct skv_request *c =
+		(struct skv_request *)((char *)a - offsetof(struct skv_request, arena));
 
 	skv_hold_force(&c->s->holds, &c->hold, n);
 }
@@ -49,7 +50,9 @@ void skv_request_reset(struct skv_request *c)
 	skv_arena_reset(&c->arena);
 	give_back(c);
 	c->hold.tenant = NULL;
-	*c = (struct skv_request){ .s = c->s, .wire = c->wire, .body = "", .hold = c->hold, .out = c->out, .arena = c->arena };
+	c->hold.tenant_max = 0;
+	*c = (struct skv_request){ .s = c->s, .wire = c->wire, .body = "", .hold = c->hold,
+				   .out = c->out, .arena = c->arena };
 }
 
 void skv_request_destroy(struct skv_request *c)
@@ -84,38 +87,64 @@ int skv_request_open(struct skv_request *c, const struct skv_api *api, const str
 	return api->head(c, h);
 }
 
-int skv_request_authorize(struct skv_request *c, const char *authorization)
+/* Only where tokens decide: what a KVCM client sends to an open service is nobody's guess. */
+static int check_guard(struct skv_request *c, int rc)
+{
+	const bool right = rc == SKV_OK && c->caller.credentials == CREDENTIALS_GOOD;
+	const struct skv_guard_try shown = { c->hold.address, c->caller.token, right };
+
+	if (c->caller.credentials == CREDENTIALS_NONE ||
+	    (rc == SKV_OK && !*c->caller.name && c->caller.role >= c->route->role))
+		return rc;
+	if (skv_guard_pass(&c->s->guard, &shown, skv_now_ms(&skv_clock_system)))
+		return rc;
+	skv_metrics_add(&c->s->metrics, METRIC_auth_throttled, 1);
+	c->guarded = true;
+	c->caller = (struct caller){ .role = ROLE_OPEN };
+	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL,
+			"too many wrong tokens came from this address: retry later");
+}
+
+int skv_request_authorize(struct skv_request *c, const char *authorization,
+			  const struct skv_tls_peer *peer)
 {
 	enum role need = c->route->role;
 	int rc;
 
-	if (need == ROLE_OPEN || (c->route->flags & ROUTE_SCRAPE && c->s->o.metrics_open))
+	if (need == ROLE_OPEN ||
+	    (c->route->flags & ROUTE_SCRAPE && atomic_load(&c->s->metrics_open)))
 		return SKV_OK;
-	rc = skv_auth_check(&c->s->auth, authorization, &c->caller, &c->err);
+	rc = skv_auth_check(&c->s->auth, authorization, peer, &c->caller, &c->err);
+	rc = check_guard(c, rc);
 	if (rc != SKV_OK)
 		return rc;
-	if (c->s->auth.path) /* without tokens all are one tenant: there are no others to leave room for */
+	/* without tokens all are one tenant: there are no others to leave room for */
+	if (c->s->auth.path) {
 		c->hold.tenant = c->caller.tenant;
+		c->hold.tenant_max = skv_tenants_max_held(&c->s->tenants, c->caller.tenant);
+	}
 	if (c->caller.role < need && c->caller.credentials != CREDENTIALS_GOOD)
-		return skv_fail(&c->err, SKV_E_UNAUTHENTICATED, NULL,
-				"this call needs the role admin: send 'Authorization: Bearer TOKEN'");
+		return skv_fail(
+			&c->err, SKV_E_UNAUTHENTICATED, NULL,
+			"this call needs the role admin: send 'Authorization: Bearer TOKEN'");
 	if (c->caller.role < need)
 		return skv_fail(&c->err, SKV_E_FORBIDDEN, NULL, "this call needs the role %s",
 				need == ROLE_ADMIN ? "admin" : "write");
-	return SKV_OK;
+	return skv_tenant_check_route(c);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
 static void run_job(struct job *job, bool expired)
 {
-	struct skv_request *c = (struct skv_request *)((char *)job - offsetof(struct skv_request, job));
+	struct skv_request *c =
+		(struct skv_request *)((char *)job - offsetof(struct skv_request, job));
 	int rc;
 
 	if (expired) {
 		skv_metrics_add(&c->s->metrics, METRIC_http_admin_refused, 1);
 		rc = skv_fail(&c->err, SKV_E_TIMEOUT, NULL,
-			      "earlier administration calls hang; it was not begun");
+			      "earlier administration calls hang; this one was not started: retry");
 	} else {
 		rc = c->route->run(c);
 	}
@@ -150,10 +179,12 @@ int skv_request_check_core(struct skv_request *c)
 	return skv_fail(&c->err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 }
 
-/* What bodies, running calls and unread answers hold already bounds what may begin. An operator's view stays. */
+/* What bodies, running calls and unread answers hold already bounds what may begin.
+ * An operator's view stays. */
 static int check_held(struct skv_request *c)
 {
-	const bool essential = c->route->flags & ROUTE_SCRAPE || !(c->route->flags & (ROUTE_BODY | ROUTE_CORE | ROUTE_BLOCKS));
+	const bool essential = c->route->flags & ROUTE_SCRAPE ||
+			       !(c->route->flags & (ROUTE_BODY | ROUTE_CORE | ROUTE_BLOCKS));
 	const char *why = skv_hold_check(&c->s->holds, &c->hold, essential);
 
 	if (!why)
@@ -172,8 +203,53 @@ int skv_request_hold_body(struct skv_request *c, size_t n)
 	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL, "%s", why);
 }
 
+static int run_once(struct skv_request *c)
+{
+	const int rc = c->route->flags & ROUTE_READY ? skv_request_check_core(c) : SKV_OK;
+
+	if (rc != SKV_OK)
+		return rc;
+	return c->route->flags & ROUTE_BLOCKS ? hand_to_worker(c) : c->route->run(c);
+}
+
+/* It has waited, and goes on. */
+static int run_again(struct skv_request *c)
+{
+	assert(c->dispatched && c->route->flags & ROUTE_HELD && !c->forwarding.answered);
+	skv_error_clear(&c->err);
+	skv_buf_clear(&c->out);
+	c->fixed = NULL;
+	c->http = 0;
+	c->failed = c->created = false;
+	c->api->again(c);
+	return run_once(c);
+}
+
+/* It has ended, but not for the client: another manager answers it, or it waits. What a manager
+ * found out while it owned the partition it must not tell when it does not any more. */
+static bool goes_on(struct skv_request *c, int status)
+{
+	if (c->forwarding.answered)
+		return false;
+	if (status == SKV_OK && c->route->flags & ROUTE_OWNED)
+		status = skv_core_may_answer(c->s->core);
+	if (status == SKV_OK)
+		return false;
+	return skv_forward_call(c, status) || skv_pause_call(c, status);
+}
+
+/* The operation has ended on another thread. */
+static void ended(void *ctx, int status)
+{
+	struct skv_request *c = ctx;
+
+	if (!goes_on(c, status))
+		c->wait.done.fn(c->wait.done.ctx, status);
+}
+
 int skv_request_run(struct skv_request *c)
 {
+	bool held;
 	int rc;
 
 	assert(!c->dispatched);
@@ -181,11 +257,13 @@ int skv_request_run(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	c->dispatched = true;
-	if (c->route->flags & ROUTE_READY)
-		rc = skv_request_check_core(c);
-	if (rc != SKV_OK)
-		return rc;
-	return c->route->flags & ROUTE_BLOCKS ? hand_to_worker(c) : c->route->run(c);
+	held = c->route->flags & ROUTE_HELD && (c->s->pause.started || c->s->forward.started);
+	if (held) {
+		c->wait = (struct skv_wait){ .done = c->done, .run = run_again };
+		c->done = (struct skv_done){ ended, c };
+	}
+	rc = run_once(c);
+	return held && rc != SKV_PENDING && goes_on(c, rc) ? SKV_PENDING : rc;
 }
 
 /* ---- the answer ------------------------------------------------------------------------------ */
@@ -260,7 +338,8 @@ static void write_answer(struct skv_request *c)
 	if (c->out.over || c->out.len > most) {
 		skv_metrics_add(&c->s->metrics, METRIC_answers_too_large, 1);
 		c->status = skv_fail(&c->err, SKV_E_TOO_LARGE, NULL,
-				     "the answer is over %" PRIu64 " bytes: ask for less at a time", most);
+				     "the answer is over %" PRIu64 " bytes: ask for less at a time",
+				     most);
 	} else if (c->out.failed) {
 		c->status = skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
 	}
@@ -271,6 +350,8 @@ static void write_failure(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 	if (c->err.status != c->status || !*c->err.message)
 		skv_fail(&c->err, c->status, NULL, "%s", skv_status_text(c->status));
 	memcpy(cause, c->err.message, SKV_MESSAGE_MAX);
+	if (c->status == SKV_E_TOO_MANY && strcmp(c->err.field, SKV_BLOCKS_PER_S) == 0)
+		c->retry_after = skv_core_tenant_wait(c->s->core, c->caller.tenant);
 	if (skv_status_http(c->status) >= 500 || c->status == SKV_E_FOREIGN)
 		skv_request_scrub(c->err.message);
 	if (c->out.cap > KEEP_ANSWER)
@@ -280,14 +361,25 @@ static void write_failure(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 	c->type = NULL;
 	c->failed = true;
 	c->answer = c->api->fail(c);
+	if (skv_forward_redirects(c))
+		c->answer = 307;
 }
 
 int skv_request_finish(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 {
 	assert(c->status != SKV_PENDING);
+	if (c->forwarding.answered) {
+		c->failed |= c->http >= 400 || c->status != SKV_OK;
+		memcpy(cause, c->err.message, SKV_MESSAGE_MAX);
+		skv_hold_force(&c->s->holds, &c->hold, c->out.cap);
+		return c->status;
+	}
 	check_ownership(c);
-	if (c->status == SKV_OK && c->route)
+	if (c->status == SKV_OK && c->route) {
 		write_answer(c);
+		/* it may have been stopped in there, for longer than its lease */
+		check_ownership(c);
+	}
 	if (c->status != SKV_OK)
 		write_failure(c, cause);
 	if (c->out.cap - c->out.len > KEEP_ANSWER)
@@ -299,8 +391,10 @@ int skv_request_finish(struct skv_request *c, char cause[SKV_MESSAGE_MAX])
 uint64_t skv_request_count(const struct skv_request *c, unsigned code)
 {
 	uint64_t us = skv_now_us() - c->begin_us;
-	unsigned op = c->route ? c->api->first_op + (unsigned)(c->route - c->api->routes) : METRIC_OP_NONE;
+	unsigned op = c->route ? c->api->first_op + (unsigned)(c->route - c->api->routes)
+			       : METRIC_OP_NONE;
 
-	skv_metrics_request(&c->s->metrics, &(struct metric_request){ c->wire, op, code, c->failed, us });
+	skv_metrics_request(&c->s->metrics,
+			    &(struct metric_request){ c->wire, op, code, c->failed, us });
 	return us;
 }

@@ -1,11 +1,12 @@
 /*
- * routes.c - which route of which API a path means.
+ * routes.c - maps a path to a route of an API.
  *
  * The path is split at '/' before any decoding, so that %2F never becomes a separator, and each
  * parameter must be a valid name afterwards (skv_name_valid): no slash, no dot file, no control
- * character gets further than this, but to routes that look themselves (ROUTE_RAW). An instance's id and a
- * tenant may be the name of a model, with a slash (skv_model_name_valid): as %2F always, and as it is where no
- * route takes each of its parts for a segment. Constant data, no state, no locks, any thread.
+ * character gets further than this, but to routes that look themselves (ROUTE_RAW). An
+ * instance's id and a tenant may be the name of a model, with a slash (skv_model_name_valid): as
+ * %2F always, and as it is where no route takes each of its parts for a segment. Constant data,
+ * no state, no locks, any thread.
  */
 #include <skv/api.h>
 
@@ -60,18 +61,42 @@ bool skv_percent_decode(const char *s, size_t n, char *out, size_t size)
 	return true;
 }
 
+void skv_percent_encode(const char *s, char out[SKV_ENCODED_MAX])
+{
+	static const char hex[] = "0123456789ABCDEF";
+	size_t k = 0;
+
+	for (size_t i = 0; s[i] && i < SKV_MESSAGE_MAX; i++) {
+		unsigned char c = (unsigned char)s[i];
+
+		if (c >= 0x20 && c <= 0x7e && c != '%') {
+			out[k++] = (char)c;
+		} else {
+			out[k++] = '%';
+			out[k++] = hex[c >> 4];
+			out[k++] = hex[c & 15];
+		}
+	}
+	assert(k <= 3 * SKV_MESSAGE_MAX);
+	out[k] = '\0';
+}
+
 /* Parameters that are names of models. */
 static bool takes_model_name(const char *name, size_t n)
 {
-	return (n == 2 && memcmp(name, "id", n) == 0) || (n == 6 && memcmp(name, "tenant", n) == 0) ||
+	return (n == 2 && memcmp(name, "id", n) == 0) ||
+	       (n == 6 && memcmp(name, "tenant", n) == 0) ||
 	       (n == 8 && memcmp(name, "instance", n) == 0);
 }
 
-static int match_spread(const char *pattern, const char *path, size_t have, struct raw raw[ROUTE_PARAMS], int n);
+static int match_spread(const char *pattern, const char *path, size_t have,
+			struct raw raw[ROUTE_PARAMS], int n);
 
-/* Segments must be equal, or the pattern's one is a parameter. With `spread` a model's name takes two segments or more: as few as
- * fit. Returns how many parameters, of which `n` are there already, or -1. */
-static int match(const char *pattern, const char *path, bool spread, struct raw raw[ROUTE_PARAMS], int n)
+/* Segments must be equal, or the pattern's one is a parameter. With `spread` a model's
+ * name takes two segments or more: as few as fit. Returns how many parameters, of which
+ * `n` are there already, or -1. */
+static int match(const char *pattern, const char *path, bool spread, struct raw raw[ROUTE_PARAMS],
+		 int n)
 {
 	for (;;) {
 		size_t want, have;
@@ -97,8 +122,10 @@ static int match(const char *pattern, const char *path, bool spread, struct raw 
 	}
 }
 
-/* raw[n] is a model's name that begins at `path` and has more segments than the first one, of `have` characters. */
-static int match_spread(const char *pattern, const char *path, size_t have, struct raw raw[ROUTE_PARAMS], int n)
+/* raw[n] is a model's name that begins at `path` and has more segments than the first
+ * one, of `have` characters. */
+static int match_spread(const char *pattern, const char *path, size_t have,
+			struct raw raw[ROUTE_PARAMS], int n)
 {
 	while (path[have] == '/' && have < SKV_MAX_NAME) {
 		int found;
@@ -118,11 +145,14 @@ static bool method_is(const struct skv_route *route, const char *method)
 	return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
-/* A route that these transports serve over HTTP; the number of its parameters, or -1 if it is not `path`. */
+/* A route that these transports serve over HTTP; the number of its parameters,
+ * or -1 if it is not `path`. */
 static int match_route(const struct skv_apis *apis, const struct skv_route *route, const char *path,
 		       bool spread, struct raw raw[ROUTE_PARAMS])
 {
-	int n = route->method && route->planes & apis->planes ? match(route->pattern, path, spread, raw, 0) : -1;
+	int n = route->method && route->planes & apis->planes
+			? match(route->pattern, path, spread, raw, 0)
+			: -1;
 
 	for (int i = 0; i < n && route->flags & ROUTE_RAW; i++)
 		if (raw[i].value_len == 0)
@@ -132,14 +162,20 @@ static int match_route(const struct skv_apis *apis, const struct skv_route *rout
 
 static bool param_valid(const char *name, const char *value, size_t n)
 {
-	return takes_model_name(name, strlen(name)) ? skv_model_name_valid(value, n) : skv_name_valid(value, n);
+	return takes_model_name(name, strlen(name)) ? skv_model_name_valid(value, n)
+						    : skv_name_valid(value, n);
 }
 
 static int bad_param(const char *name, struct skv_error *err)
 {
-	return skv_fail(err, SKV_E_INVALID, name,
-			"%s must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a letter, digit or _%s", name,
-			SKV_MAX_NAME, takes_model_name(name, strlen(name)) ? "; parts of that form may have a / between them" : "");
+	return skv_fail(
+		err, SKV_E_INVALID, name,
+		"%s must be 1..%u of A-Z a-z 0-9 . _ - : = @ + , and begin with a "
+		"letter, digit or _%s",
+		name, SKV_MAX_NAME,
+		takes_model_name(name, strlen(name))
+			? "; parts of that form may have a / between them"
+			: "");
 }
 
 int skv_route_param(struct route_param *p, const char *name, const char *value, size_t n,
@@ -153,8 +189,8 @@ int skv_route_param(struct route_param *p, const char *name, const char *value, 
 	return SKV_OK;
 }
 
-static int decode_params(const struct skv_route *route, const struct raw *raw, int n, struct route_param *params,
-			 struct skv_error *err)
+static int decode_params(const struct skv_route *route, const struct raw *raw, int n,
+			 struct route_param *params, struct skv_error *err)
 {
 	for (int i = 0; i < n; i++) {
 		struct route_param *p = &params[i];
@@ -162,13 +198,15 @@ static int decode_params(const struct skv_route *route, const struct raw *raw, i
 		snprintf(p->name, sizeof p->name, "%.*s", (int)raw[i].name_len, raw[i].name);
 		if (!skv_percent_decode(raw[i].value, raw[i].value_len, p->value,
 					sizeof p->value) ||
-		    (!(route->flags & ROUTE_RAW) && !param_valid(p->name, p->value, strlen(p->value))))
+		    (!(route->flags & ROUTE_RAW) &&
+		     !param_valid(p->name, p->value, strlen(p->value))))
 			return bad_param(p->name, err);
 	}
 	return SKV_OK;
 }
 
-/* Whose a path is that nobody has: the one that says so, else the longest prefix tells. */
+/* The API of a path without a route: the one that claims it, else the one with the longest
+ * prefix. */
 static const struct skv_api *api_of_path(const struct skv_apis *apis, const char *path)
 {
 	const struct skv_api *best = apis->v[0];
@@ -189,15 +227,16 @@ static const struct skv_api *api_of_path(const struct skv_apis *apis, const char
 }
 
 struct found {
-	const struct skv_api *api;     /* whose the path is, by any method; NULL: nobody's */
+	const struct skv_api *api;     /* the API of the path, by any method; NULL: none */
 	const struct skv_route *route; /* NULL: none by this method */
 	struct raw raw[ROUTE_PARAMS];
 	int n;
 };
 
-/* The first route that fits. With `spread` more than one may, and the one with the most fixed words means what was meant:
- * /v1/instances/Qwen/Qwen3-32B/pins asks for pins. */
-static void find(const struct skv_apis *apis, const char *method, const char *path, bool spread, struct found *out)
+/* The first route that fits. With `spread` several may, and the one with the most fixed words wins:
+ * /v1/instances/Qwen/Qwen3-32B/pins means the pins. */
+static void find(const struct skv_apis *apis, const char *method, const char *path, bool spread,
+		 struct found *out)
 {
 	size_t least = SIZE_MAX;
 
@@ -228,16 +267,18 @@ static void find(const struct skv_apis *apis, const char *method, const char *pa
 	}
 }
 
-int skv_route_find(const struct skv_apis *apis, const char *method, const char *path, const struct skv_api **api,
-		   const struct skv_route **out, struct route_param params[ROUTE_PARAMS], struct skv_error *err)
+int skv_route_find(const struct skv_apis *apis, const char *method, const char *path,
+		   const struct skv_api **api, const struct skv_route **out,
+		   struct route_param params[ROUTE_PARAMS], struct skv_error *err)
 {
 	struct found f;
 
 	find(apis, method, path, false, &f);
 	if (!f.api) {
 		find(apis, method, path, true, &f);
+		/* more likely an unknown path than a model of that name */
 		if (!f.route)
-			f.api = NULL; /* more likely a path that nobody has than a model of that name */
+			f.api = NULL;
 	}
 	*api = f.api ? f.api : api_of_path(apis, path);
 	if (f.route) {
@@ -247,6 +288,24 @@ int skv_route_find(const struct skv_apis *apis, const char *method, const char *
 	if (f.api)
 		return skv_fail(err, SKV_E_METHOD, NULL, "this path does not have that method");
 	return skv_fail(err, SKV_E_NOT_FOUND, NULL, "no such path; GET / lists them");
+}
+
+int skv_route_find_grpc(const struct skv_apis *apis, const char *path, const struct skv_api **api,
+			const struct skv_route **out, struct skv_error *err)
+{
+	*api = apis->v[0];
+	for (size_t a = 0; a < apis->n; a++)
+		for (size_t i = 0; i < apis->v[a]->n_routes; i++) {
+			const struct skv_route *route = &apis->v[a]->routes[i];
+
+			if (!route->grpc || !(route->planes & apis->planes) ||
+			    strcmp(route->grpc, path) != 0)
+				continue;
+			*api = apis->v[a];
+			*out = route;
+			return SKV_OK;
+		}
+	return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "no such method; reflection lists them");
 }
 
 bool skv_route_without_slash(const struct skv_apis *apis, const char *path, char *out, size_t size)
@@ -261,11 +320,13 @@ bool skv_route_without_slash(const struct skv_apis *apis, const char *path, char
 		return false;
 	memcpy(out, path, n - 1);
 	out[n - 1] = '\0';
-	return skv_route_find(apis, "POST", out, &api, &route, params, &ignored) != SKV_E_NOT_FOUND &&
+	return skv_route_find(apis, "POST", out, &api, &route, params, &ignored) !=
+		       SKV_E_NOT_FOUND &&
 	       api->slash_redirect;
 }
 
-static size_t allowed(const struct skv_apis *apis, const char *path, bool spread, char *out, size_t size)
+static size_t allowed(const struct skv_apis *apis, const char *path, bool spread, char *out,
+		      size_t size)
 {
 	struct raw raw[ROUTE_PARAMS];
 	size_t len = 0;
@@ -275,8 +336,9 @@ static size_t allowed(const struct skv_apis *apis, const char *path, bool spread
 			const struct skv_route *route = &apis->v[a]->routes[i];
 
 			if (match_route(apis, route, path, spread, raw) >= 0 && len + 32 < size)
-				len += (size_t)snprintf(out + len, size - len, "%s%s, ", route->method,
-							strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
+				len += (size_t)snprintf(
+					out + len, size - len, "%s%s, ", route->method,
+					strcmp(route->method, "GET") == 0 ? ", HEAD" : "");
 		}
 	}
 	assert(len < size);

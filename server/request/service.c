@@ -1,5 +1,5 @@
 /*
- * service.c - what all transports of one manager share: its beginning and end, readiness.
+ * service.c - the service shared by all transports: creation, shutdown, readiness.
  *
  * Any thread; atomics only, the parts have their own locks.
  */
@@ -15,6 +15,8 @@ void skv_service_options_init(struct skv_service_options *o)
 {
 	*o = (struct skv_service_options){
 		.tokens_file = "",
+		.audit_file = "",
+		.token_failures = 20,
 		.body_max = SKV_MAX_BODY,
 		.body_total_max = 16ull * SKV_MAX_BODY,
 		.body_reserve_percent = 25,
@@ -40,7 +42,15 @@ static unsigned number_operations(struct skv_service *s)
 	return n;
 }
 
-int skv_service_create(const struct skv_service_options *o, struct skv_service **out, struct skv_error *err)
+void skv_service_change(struct skv_service *s, const struct skv_service_options *o)
+{
+	atomic_store(&s->slow_ms, o->slow_ms);
+	atomic_store(&s->log_refused, o->log_refused);
+	atomic_store(&s->metrics_open, o->metrics_open);
+}
+
+int skv_service_create(const struct skv_service_options *o, struct skv_service **out,
+		       struct skv_error *err)
 {
 	struct skv_service *s = skv_calloc(1, sizeof *s);
 	int rc;
@@ -49,21 +59,30 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 	if (!s)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	s->o = *o;
+	skv_service_change(s, o);
 	skv_random(&s->id_prefix, sizeof s->id_prefix);
 	atomic_init(&s->holding, o->hold_ready);
 	rc = skv_metrics_init(&s->metrics, number_operations(s), err);
 	if (rc == SKV_OK)
 		rc = skv_auth_init(&s->auth, o->tokens_file, err);
-	s->o.tokens_file = NULL; /* auth keeps its own */
+	if (rc == SKV_OK) {
+		rc = skv_audit_open(&s->audit, o->audit_file, err);
+		if (rc != SKV_OK)
+			skv_auth_destroy(&s->auth);
+	}
+	s->o.tokens_file = s->o.audit_file = NULL; /* each keeps its own */
 	s->o.apis = NULL;
 	if (rc != SKV_OK) {
 		skv_metrics_destroy(&s->metrics);
 		skv_free(s);
 		return rc;
 	}
+	skv_guard_init(&s->guard, o->token_failures);
+	skv_tenants_init(&s->tenants);
 	skv_mutex_init(&s->leader.lock);
-	skv_holds_init(&s->holds, &(struct skv_hold_options){ o->body_total_max, o->body_max, o->body_reserve_percent,
-							      o->body_tenant_percent, o->body_address_percent });
+	skv_holds_init(&s->holds, &(struct skv_hold_options){
+					  o->body_total_max, o->body_max, o->body_reserve_percent,
+					  o->body_tenant_percent, o->body_address_percent });
 	*out = s;
 	return SKV_OK;
 }
@@ -75,7 +94,13 @@ int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_e
 	assert(!s->started);
 	s->core = core;
 	rc = skv_workers_start(&s->workers, err);
+	if (rc == SKV_OK && core && s->o.hold_ms > 0)
+		rc = skv_pause_start(&s->pause, err);
+	if (rc == SKV_OK && core && s->o.forward)
+		rc = skv_forward_start(&s->forward, err);
 	s->started = rc == SKV_OK;
+	if (rc == SKV_OK)
+		rc = skv_tokens_start(&s->tokens, &s->auth, &s->tenants, core, err);
 	return rc;
 }
 
@@ -83,17 +108,35 @@ void skv_service_destroy(struct skv_service *s)
 {
 	if (!s)
 		return;
-	if (s->started)
+	skv_forward_stop(&s->forward); /* its calls may wait after it */
+	skv_pause_stop(&s->pause);
+	if (s->started) {
+		skv_tokens_stop(&s->tokens);
 		skv_workers_stop(&s->workers);
+	}
 	skv_inherit_drop(&s->inherited);
 	skv_holds_destroy(&s->holds);
 	skv_mutex_destroy(&s->leader.lock);
+	skv_audit_close(&s->audit);
+	skv_tenants_destroy(&s->tenants);
+	skv_guard_destroy(&s->guard);
 	skv_auth_destroy(&s->auth);
 	skv_metrics_destroy(&s->metrics);
 	skv_free(s);
 }
 
-int skv_service_reload(struct skv_service *s, struct skv_error *err) { return skv_auth_reload(&s->auth, err); }
+int skv_service_reload(struct skv_service *s, struct skv_error *err)
+{
+	struct skv_error second;
+	int rc = skv_auth_reload(&s->auth, err);
+
+	if (skv_audit_reopen(&s->audit, &second) != SKV_OK && rc == SKV_OK) {
+		*err = second;
+		rc = second.status;
+	}
+	skv_audit_act(&s->audit, "reload", "", rc == SKV_OK ? "ok" : skv_status_name(rc));
+	return rc;
+}
 
 void skv_service_release_ready(struct skv_service *s) { atomic_store(&s->holding, false); }
 
@@ -102,6 +145,7 @@ int skv_service_ready(struct skv_service *s, struct skv_error *err)
 	int rc = skv_core_ready(s->core, err);
 
 	if (rc == SKV_OK && atomic_load(&s->holding))
-		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "the default objects are not made yet");
+		rc = skv_fail(err, SKV_E_NOT_READY, NULL,
+			      "the default objects do not exist yet: retry");
 	return rc;
 }

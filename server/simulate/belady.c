@@ -1,6 +1,6 @@
 /*
- * belady.c - the optimum: what is used again last goes first, and what would be used again later than all that is there
- * is not taken in at all. Looks ahead, so it is a bound and no policy.
+ * belady.c - the optimum: what is used again last goes first, and what would be used again later
+ * than all that is there is not taken in at all. Looks ahead, so it is a bound and no policy.
  */
 #include "run.h"
 
@@ -11,7 +11,8 @@
 
 #define NEVER UINT32_MAX
 
-/* A max-heap of (next use, block); entries of blocks that have gone, or were used meanwhile, stay until they are on top. */
+/* A max-heap of (next use, block); entries of blocks that were evicted, or used meanwhile, stay
+ * until they are on top. */
 struct entry {
 	uint32_t next;
 	uint32_t block;

@@ -1,11 +1,13 @@
 /*
- * full.c - full mode: the whole core under the trace's clock, as `slabkv replay` with one client asks it.
+ * full.c - full mode: the whole core under the trace's clock, as `slabkv replay`
+ * with one client asks it.
  *
- * A core of its own for each run, without threads, on a memory store and a storage without bytes, with one group and one
- * instance. Each request looks up its prefix without a lease, then starts and finishes what is missing below it; what there
- * is no room for, because it is larger than the capacity, is not written. Nothing
- * is evicted ahead of need. What is evicted depends on the order of calls alone, so a manager with the same settings that
- * gets the same calls in the same order has the same hits, whatever its clock.
+ * A core of its own for each run, without threads, on a memory store and a storage without bytes,
+ * with one group and one instance. Each request looks up its prefix without a lease, then starts
+ * and finishes what is missing below it; what there is no room for, because it is larger than the
+ * capacity, is not written. Nothing is evicted ahead of need. What is evicted depends on the order
+ * of calls alone, so a manager with the same settings that gets the same calls in the same order
+ * has the same hits, whatever its clock.
  */
 #include "run.h"
 
@@ -59,7 +61,9 @@ static int wait_for(struct full *f, struct answer *a, int rc)
 			skv_fake_clock_advance(&f->clock, 1);
 		skv_core_tick(f->core);
 	}
-	return a->over ? a->status : skv_fail(&f->r->err, SKV_E_INTERNAL, NULL, "a call of the core did not end");
+	return a->over ? a->status
+		       : skv_fail(&f->r->err, SKV_E_INTERNAL, NULL,
+				  "a call of the core did not end");
 }
 
 /* Ends early when the run is to stop: a gap of a year takes a while. */
@@ -76,15 +80,17 @@ static void go_to(struct full *f, uint64_t at_ms)
 	}
 }
 
-/* ---- one request ---------------------------------------------------------------------------------------- */
+/* ---- one request ----------------------------------------------------------------------------- */
 
 static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 {
-	struct skv_lookup_req req = { .tenant = TENANT, .instance = f->instance, .mode = SKV_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
+	struct skv_lookup_req req = { .tenant = TENANT, .instance = f->instance,
+				      .mode = SKV_LOOKUP_PREFIX, .keys = f->keys, .n_keys = n };
 	struct skv_lookup_res res = { 0 };
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	int rc = wait_for(f, &a, skv_core_lookup(f->core, &req, &res, &f->arena, &f->r->err, &done));
+	int rc =
+		wait_for(f, &a, skv_core_lookup(f->core, &req, &res, &f->arena, &f->r->err, &done));
 
 	assert(res.matched <= n);
 	*matched = res.matched;
@@ -93,24 +99,31 @@ static int lookup(struct full *f, uint32_t n, uint32_t *matched)
 
 static int finish(struct full *f, const char *session, uint32_t *committed)
 {
-	struct skv_finish_req req = { .tenant = TENANT, .session = session, .mask_kind = SKV_MASK_ALL, .quiesced = true };
+	struct skv_finish_req req = { .tenant = TENANT, .session = session,
+				      .mask_kind = SKV_MASK_ALL, .quiesced = true };
 	struct skv_finish_res res = { 0 };
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	int rc = wait_for(f, &a, skv_core_finish(f->core, &req, &res, &f->arena, &f->r->err, &done));
+	int rc =
+		wait_for(f, &a, skv_core_finish(f->core, &req, &res, &f->arena, &f->r->err, &done));
 
 	*committed = res.committed;
 	return rc;
 }
 
-/* A client goes on with its next request after these. */
-static bool goes_on_after(int status) { return status == SKV_E_TOO_LARGE || status == SKV_E_NO_SPACE || status == SKV_E_QUOTA; }
+/* Whether a client continues with its next request after this error. */
+static bool goes_on_after(int status)
+{
+	return status == SKV_E_TOO_LARGE || status == SKV_E_NO_SPACE || status == SKV_E_QUOTA;
+}
 
 /* Keys first..n-1. */
 static int write_rest(struct full *f, uint32_t first, uint32_t n, struct request_hits *h)
 {
-	struct skv_start_req req = { .tenant = TENANT, .instance = f->instance, .request_id = "", .keys = f->keys + first,
-				     .n_keys = n - first, .has_parent = first > 0 };
+	struct skv_start_req req = { .tenant = TENANT, .instance = f->instance, .request_id = "",
+				     .keys = f->keys + first,
+				     .n_keys = n - first, .has_parent = first > 0,
+				     .selective = true };
 	struct skv_start_res res = { 0 };
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
@@ -146,27 +159,32 @@ static int request(struct full *f, uint32_t q)
 	if (rc == SKV_OK && h.prefix < n)
 		rc = write_rest(f, h.prefix, n, &h);
 	if (rc != SKV_OK)
-		return skv_fail(&f->r->err, rc, NULL, "%s: line %u, %llu blocks: %.150s", t->name, q + 1,
-				(unsigned long long)f->r->blocks,
+		return skv_fail(&f->r->err, rc, NULL, "%s: line %u, %llu blocks: %.150s", t->name,
+				q + 1, (unsigned long long)f->r->blocks,
 				f->r->err.message[0] ? f->r->err.message : skv_status_text(rc));
 	run_note(f->r, q, h);
 	return SKV_OK;
 }
 
-/* ---- the core ------------------------------------------------------------------------------------------- */
+/* ---- the core -------------------------------------------------------------------------------- */
 
 static int make_objects(struct full *f)
 {
 	struct run *r = f->r;
-	uint64_t unit = r->storage_unit ? r->storage_unit : UNIT, need = 2 * r->blocks * r->block_bytes + 4 * unit;
+	uint64_t unit = r->storage_unit ? r->storage_unit : UNIT,
+		 need = 2 * r->blocks * r->block_bytes + 4 * unit;
 	const char *const storages[] = { "default" };
-	struct skv_storage_spec s = { .name = "default", .type = "null", .root = "", .unit = unit, .file_size = r->storage_file,
-				      .enabled = true, .capacity = r->storage_bytes ? r->storage_bytes : need / unit * unit };
-	struct skv_group_spec g = { .name = "default", .storages = storages, .n_storages = 1, .policy = r->policy,
+	struct skv_storage_spec s = { .name = "default", .type = "null", .root = "", .unit = unit,
+				      .file_size = r->storage_file,
+				      .enabled = true, .capacity = r->storage_bytes
+					      ? r->storage_bytes : need / unit * unit };
+	struct skv_group_spec g = { .name = "default", .storages = storages, .n_storages = 1,
+				    .policy = r->policy,
 				    .ttl_ms = strcmp(r->policy, "ttl") == 0 ? r->ttl_ms : 0,
 				    .capacity = r->storage_bytes ? 0 : r->blocks * r->block_bytes };
 	struct skv_spec spec = { "kv", r->block_bytes };
-	struct skv_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default", .specs = &spec, .n_specs = 1,
+	struct skv_instance_spec i = { .tenant = TENANT, .id = f->instance, .group = "default",
+				       .specs = &spec, .n_specs = 1,
 				       .extra = "" };
 	int rc = skv_core_storage_put(f->core, &s, NULL, &r->err);
 
@@ -214,12 +232,14 @@ int run_full(struct run *r)
 {
 	struct full f = { .r = r, .keys = placement_for_keys(r->refs) };
 	struct skv_core_counters counters;
-	int rc = f.keys ? SKV_OK : skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
+	int rc = f.keys ? SKV_OK
+			: skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", r->refs->name);
 
 	if (r->instance)
 		snprintf(f.instance, sizeof f.instance, "%s", r->instance);
 	else
-		snprintf(f.instance, sizeof f.instance, "replay-%llux1", (unsigned long long)r->block_bytes);
+		snprintf(f.instance, sizeof f.instance, "replay-%llux1",
+			 (unsigned long long)r->block_bytes);
 	skv_fake_clock_init(&f.clock, BEGIN_MS);
 	skv_arena_init(&f.arena);
 	if (rc == SKV_OK)

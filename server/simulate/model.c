@@ -1,4 +1,4 @@
-/* model.c - shapes of models and what their KV caches take. See skv/model.h. No state. */
+/* model.c - known model shapes, and the size of their KV caches. See skv/model.h. Stateless. */
 #include <skv/model.h>
 
 #include <assert.h>
@@ -43,11 +43,14 @@ static uint32_t dtype_bytes(const char *dtype)
 static int check_shape(const struct skv_model *m, struct skv_error *err)
 {
 	if (m->layers < 1 || m->layers > MAX_SHAPE)
-		return skv_fail(err, SKV_E_INVALID, "layers", "layers of the model, 1..%u", MAX_SHAPE);
+		return skv_fail(err, SKV_E_INVALID, "layers", "layers of the model, 1..%u",
+				MAX_SHAPE);
 	if (m->kv_heads && (m->mla_rank || m->rope_dim))
-		return skv_fail(err, SKV_E_INVALID, "kv-heads", "a model has KV heads, or a latent rank, not both");
+		return skv_fail(err, SKV_E_INVALID, "kv-heads",
+				"a model has KV heads, or a latent rank, not both");
 	if (!m->kv_heads && !m->mla_rank)
-		return skv_fail(err, SKV_E_INVALID, "kv-heads", "give --kv-heads and --head-dim, or --mla-rank and --rope-dim");
+		return skv_fail(err, SKV_E_INVALID, "kv-heads",
+				"give --kv-heads and --head-dim, or --mla-rank and --rope-dim");
 	if (m->kv_heads > MAX_SHAPE)
 		return skv_fail(err, SKV_E_INVALID, "kv-heads", "1..%u", MAX_SHAPE);
 	if (m->kv_heads && (m->head_dim < 1 || m->head_dim > MAX_SHAPE))
@@ -59,23 +62,24 @@ static int check_shape(const struct skv_model *m, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int heads_bytes(const struct skv_model *m, uint32_t number, uint32_t tp, struct skv_model_bytes *out,
-		       struct skv_error *err)
+static int heads_bytes(const struct skv_model *m, uint32_t number, uint32_t tp,
+		       struct skv_model_bytes *out, struct skv_error *err)
 {
 	uint32_t split;
 
 	assert(m->kv_heads > 0 && tp > 0);
 	split = tp < m->kv_heads ? tp : m->kv_heads;
 	if (m->kv_heads % split || tp % split)
-		return skv_fail(err, SKV_E_INVALID, "tp", "%u KV heads cannot be shared evenly by %u ranks", m->kv_heads, tp);
+		return skv_fail(err, SKV_E_INVALID, "tp",
+				"%u KV heads cannot be shared evenly by %u ranks", m->kv_heads, tp);
 	/* At most 2 * 2^60 * 4 = 2^63: check_shape. */
 	out->rank = 2ull * m->layers * (m->kv_heads / split) * m->head_dim * number;
 	out->ranks = tp;
 	return SKV_OK;
 }
 
-int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp, struct skv_model_bytes *out,
-		    struct skv_error *err)
+int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp,
+		    struct skv_model_bytes *out, struct skv_error *err)
 {
 	bool packed = strcmp(dtype, "fp8_ds_mla") == 0;
 	uint32_t number = dtype_bytes(dtype);
@@ -88,15 +92,19 @@ int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp, s
 	if (!number && !packed)
 		return skv_fail(err, SKV_E_INVALID, "dtype", "bf16, fp16, fp32, fp8 or fp8_ds_mla");
 	if (packed && (m->mla_rank != 512 || m->rope_dim != 64))
-		return skv_fail(err, SKV_E_INVALID, "dtype", "fp8_ds_mla is for MLA of rank 512 and rope 64 only");
-	out->rank = (uint64_t)m->layers * (packed ? DS_MLA_BYTES : (m->mla_rank + m->rope_dim) * (uint64_t)number);
+		return skv_fail(err, SKV_E_INVALID, "dtype",
+				"fp8_ds_mla is for MLA of rank 512 and rope 64 only");
+	out->rank = (uint64_t)m->layers *
+		    (packed ? DS_MLA_BYTES : (m->mla_rank + m->rope_dim) * (uint64_t)number);
 	out->ranks = 1;
 	if (m->kv_heads)
 		rc = heads_bytes(m, number, tp, out, err);
 	if (rc == SKV_OK && out->rank > SKV_MAX_SPEC_SIZE)
-		rc = skv_fail(err, SKV_E_INVALID, m->kv_heads ? "kv-heads" : "mla-rank",
-			      "a token takes %llu bytes of a rank, more than the %llu that a block may have",
-			      (unsigned long long)out->rank, (unsigned long long)SKV_MAX_SPEC_SIZE);
+		rc = skv_fail(
+			err, SKV_E_INVALID, m->kv_heads ? "kv-heads" : "mla-rank",
+			"a token takes %llu bytes of a rank, more than the %llu that a "
+			"block may have",
+			(unsigned long long)out->rank, (unsigned long long)SKV_MAX_SPEC_SIZE);
 	assert(rc != SKV_OK || out->rank <= UINT64_MAX / out->ranks);
 	out->whole = out->rank * out->ranks;
 	return rc;

@@ -1,7 +1,8 @@
 /*
  * options.c - reads the command line of `slabkvd simulate`. No state but getopt's.
  *
- * Numbers are one table: name, where it goes, range. What belongs together is checked once all is read.
+ * Numbers are one table: name, where it goes, range. What belongs together is
+ * checked once all is read.
  */
 #include "options.h"
 
@@ -21,37 +22,47 @@ static const char usage[] =
 	"Usage: slabkvd simulate [options] TRACE...\n"
 	"       slabkvd simulate [options] --generate KIND\n"
 	"       slabkvd simulate --model NAME [--tp N] [--dtype TYPE] [--block-tokens N]\n"
-	"What policies and capacities would have made of a trace: JSON lines of timestamp, input_length,\n"
+	"What policies and capacities would have made of a trace: JSON lines of timestamp, "
+	"input_length,\n"
 	"output_length and hash_ids, as the Mooncake project publishes them; - is stdin.\n\n"
-	"  --policy LIST         of policies, e.g. reuse,lru (default: all, and the optimum, belady)\n"
-	"  --blocks LIST         capacities in blocks of the trace, e.g. 1000,20000 (default: 1, 2 and 5\n"
+	"  --policy LIST         of policies, e.g. reuse,lru (default: all, and the "
+	"optimum, belady)\n"
+	"  --blocks LIST         capacities in blocks of the trace, e.g. 1000,20000 "
+	"(default: 1, 2 and 5\n"
 	"                        times each power of ten that the trace can fill)\n"
-	"  --capacity LIST       capacities in bytes, e.g. 1TiB: of all ranks of the model; with --full and\n"
+	"  --capacity LIST       capacities in bytes, e.g. 1TiB: of all ranks of the model; "
+	"with --full and\n"
 	"                        without a model, of the storage\n"
 	"  --requests N          only the first N of each trace\n"
 	"  --threads N           (default: one for each processor)\n"
 	"  --csv, --json         instead of tables; deploy/plot-hits draws the CSV of one trace\n"
-	"  --hits FILE           what each request found, as CSV; one trace, policy and capacity\n\n"
+	"  --hits FILE           what each request found, as CSV; one trace, policy "
+	"and capacity\n\n"
 	"  --generate KIND       instead of a trace: " SKV_GEN_KINDS "\n"
 	"  --conversations N     of it (default: the kind's own; of mix, percent)\n"
 	"  --seed N              the same seed gives the same trace (default: 1)\n\n"
-	"  --one-by-one          each block makes room for itself, as in published simulations; a manager\n"
+	"  --one-by-one          each block makes room for itself, as in published "
+	"simulations; a manager\n"
 	"                        makes room for all that a request writes before it takes them in\n"
-	"  --full                the whole manager instead of its policies alone: what slabkv replay\n"
-	"                        --clients 1 --lease 0 finds at one with free_percent 0, open_percent 100\n"
+	"  --full                the whole manager instead of its policies alone: what "
+	"slabkv replay\n"
+	"                        --clients 1 --lease 0 finds at one with free_percent 0, "
+	"open_percent 100\n"
 	"  --ttl-ms N            of policy ttl (default: 3600000); without --full it is as fifo\n"
 	"  --block-bytes SIZE    of its blocks (default: 4K)\n"
 	"  --instance ID         (default: replay-BYTESx1, as slabkv replay)\n"
 	"  --unit SIZE           of its storage (default: 64M)\n"
 	"  --file-size SIZE      of its storage's slab files (default: 1G)\n\n"
-	"  --model NAME          capacities as bytes, hits as tokens; --list-models tells which there are\n"
+	"  --model NAME          capacities as bytes, hits as tokens; --list-models tells "
+	"which there are\n"
 	"  --layers N --kv-heads N --head-dim N, or --layers N --mla-rank N --rope-dim N\n"
 	"                        instead: its shape\n"
 	"  --tp N                ranks of tensor parallelism (default: 1)\n"
 	"  --dtype TYPE          bf16 (default), fp16, fp32, fp8, fp8_ds_mla\n"
 	"  --block-tokens N      of a block of the manager (default: 64)\n"
 	"  --trace-block-tokens N  of a block of the trace (default: 512)\n\n"
-	"Exit status: 0 done, 1 a failure or interrupted, 2 an argument or trace that is not valid.\n";
+	"Exit status: 0 done, 1 a failure or interrupted, 2 an argument or trace that "
+	"is not valid.\n";
 
 enum { EXIT_BAD = 2, NUMBERS = 1000, SIZES = 2000 };
 
@@ -61,7 +72,11 @@ static const struct number {
 	uint64_t min, max;
 	bool wide; /* 64 bits */
 } numbers[] = {
-#define NUMBER(name, field, min, max) { name, offsetof(struct options, field), min, max, sizeof(((struct options *)0)->field) == 8 }
+#define NUMBER(name, field, min, max)                           \
+	{                                                       \
+		name, offsetof(struct options, field), min, max, \
+		sizeof(((struct options *)0)->field) == 8       \
+	}
 	NUMBER("requests", requests, 1, UINT32_MAX),
 	NUMBER("threads", threads, 1, 1024),
 	NUMBER("conversations", gen.conversations, 1, 10000000),
@@ -80,7 +95,8 @@ static const struct number {
 #define N_NUMBERS (sizeof numbers / sizeof numbers[0])
 
 static const struct number sizes[] = {
-	{ "block-bytes", offsetof(struct options, block_bytes), SKV_MIN_SPEC_SIZE, SKV_MAX_SPEC_SIZE, true },
+	{ "block-bytes", offsetof(struct options, block_bytes), SKV_MIN_SPEC_SIZE,
+	  SKV_MAX_SPEC_SIZE, true },
 	{ "unit", offsetof(struct options, unit), 4096, 1ull << 40, true },
 	{ "file-size", offsetof(struct options, file_size), 4096, 1ull << 50, true },
 };
@@ -88,8 +104,8 @@ static const struct number sizes[] = {
 
 static int bad(const char *name, const char *what, const char *value)
 {
-	fprintf(stderr, "slabkvd simulate: --%s: %s%s%s%s\nTry: slabkvd simulate --help\n", name, what, value ? ", not '" : "",
-		value ? value : "", value ? "'" : "");
+	fprintf(stderr, "slabkvd simulate: --%s: %s%s%s%s\nTry: slabkvd simulate --help\n", name,
+		what, value ? ", not '" : "", value ? value : "", value ? "'" : "");
 	return EXIT_BAD;
 }
 
@@ -127,8 +143,12 @@ static int parse_list(const char *name, const char *text, bool bytes, uint64_t *
 
 		if (*n == MAX_LIST)
 			return bad(name, "at most 64 values", NULL);
-		if (!(bytes ? parse_size(text, end, &v[*n]) : parse_number(text, end, &v[*n])) || v[*n] == 0)
-			return bad(name, bytes ? "sizes above 0, as 500G,1TiB" : "numbers above 0, as 1000,20000", text);
+		if (!(bytes ? parse_size(text, end, &v[*n]) : parse_number(text, end, &v[*n])) ||
+		    v[*n] == 0)
+			return bad(name,
+				   bytes ? "sizes above 0, as 500G,1TiB"
+					 : "numbers above 0, as 1000,20000",
+				   text);
 		(*n)++;
 		if (!*end)
 			return OPTIONS_RUN;
@@ -162,16 +182,18 @@ static int set_number(struct options *o, const struct number *n, bool size, cons
 	uint64_t v;
 	char range[96];
 
-	snprintf(range, sizeof range, "%s %llu..%llu", size ? "a size," : "a number,", (unsigned long long)n->min,
-		 (unsigned long long)n->max);
-	if (!(size ? parse_size(text, end, &v) : parse_number(text, end, &v)) || v < n->min || v > n->max)
+	snprintf(range, sizeof range, "%s %llu..%llu", size ? "a size," : "a number,",
+		 (unsigned long long)n->min, (unsigned long long)n->max);
+	if (!(size ? parse_size(text, end, &v) : parse_number(text, end, &v)) || v < n->min ||
+	    v > n->max)
 		return bad(n->name, range, text);
 	assert(n->wide || v <= UINT32_MAX);
 	if (n->wide)
 		*(uint64_t *)((char *)o + n->field) = v;
 	else
 		*(uint32_t *)((char *)o + n->field) = (uint32_t)v;
-	o->sizing |= n->field >= offsetof(struct options, model) && n->field < offsetof(struct options, tp);
+	o->sizing |= n->field >= offsetof(struct options, model) &&
+		     n->field < offsetof(struct options, tp);
 	o->has_block_bytes |= n->field == offsetof(struct options, block_bytes);
 	return OPTIONS_RUN;
 }
@@ -181,7 +203,8 @@ static int set_model(struct options *o, const char *name)
 	const struct skv_model *m = skv_model_find(name);
 
 	if (!m)
-		return bad("model", "not in --list-models; give its shape with --layers and so on", name);
+		return bad("model", "not in --list-models; give its shape with --layers and so on",
+			   name);
 	o->model = *m;
 	o->sizing = true;
 	return OPTIONS_RUN;
@@ -238,7 +261,7 @@ static int set_other(struct options *o, int opt, const char *value)
 	case 'h':
 		fputs(usage, stdout);
 		return 0;
-	default: /* getopt has printed what is wrong */
+	default: /* getopt has printed the error */
 		fputs("Try: slabkvd simulate --help\n", stderr);
 		return EXIT_BAD;
 	}
@@ -251,9 +274,12 @@ static int check(const struct options *o)
 	if (o->generate && o->n_traces)
 		return bad("generate", "either this or traces", NULL);
 	if (!o->generate && (o->gen.conversations || o->gen.seed != 1))
-		return bad("conversations", "and --seed: of a trace that is generated (--generate)", NULL);
+		return bad("conversations", "and --seed: of a trace that is generated (--generate)",
+			   NULL);
 	if (inputs == 0 && !o->list_models && !o->sizing) {
-		fputs("slabkvd simulate: name a trace, or --generate one\nTry: slabkvd simulate --help\n", stderr);
+		fputs("slabkvd simulate: name a trace, or --generate one\nTry: slabkvd "
+		      "simulate --help\n",
+		      stderr);
 		return EXIT_BAD;
 	}
 	if (o->full && o->one_by_one)
@@ -263,11 +289,13 @@ static int check(const struct options *o)
 	if (!o->sizing && (o->tp || o->block_tokens || o->dtype))
 		return bad("model", "or its shape: for --tp, --dtype, --block-tokens", NULL);
 	if (o->n_capacity && !o->sizing && !o->full)
-		return bad("capacity", "bytes need a --model (or its shape), or --full; use --blocks", NULL);
+		return bad("capacity",
+			   "bytes need a --model (or its shape), or --full; use --blocks", NULL);
 	if (o->hits && inputs != 1)
 		return bad("hits", "of one trace", NULL);
 	if (!o->full && (o->has_block_bytes || o->instance || o->unit || o->file_size))
-		return bad("block-bytes", "and --instance, --unit, --file-size: of the manager (--full)", NULL);
+		return bad("block-bytes",
+			   "and --instance, --unit, --file-size: of the manager (--full)", NULL);
 	if (o->instance && !skv_model_name_valid(o->instance, strlen(o->instance)))
 		return bad("instance", "1 to 127 characters of A-Za-z0-9._:=@+,-", o->instance);
 	return OPTIONS_RUN;
@@ -293,22 +321,30 @@ static void complete(struct options *o)
 static void make_table(struct option table[TABLE_SIZE])
 {
 	static const struct option others[] = {
-		{ "policy", required_argument, NULL, 'p' },   { "blocks", required_argument, NULL, 'b' },
-		{ "capacity", required_argument, NULL, 'c' }, { "generate", required_argument, NULL, 'g' },
-		{ "model", required_argument, NULL, 'm' },    { "dtype", required_argument, NULL, 'd' },
+		{ "policy", required_argument, NULL, 'p' },
+		{ "blocks", required_argument, NULL, 'b' },
+		{ "capacity", required_argument, NULL, 'c' },
+		{ "generate", required_argument, NULL, 'g' },
+		{ "model", required_argument, NULL, 'm' },
+		{ "dtype", required_argument, NULL, 'd' },
 		{ "full", no_argument, NULL, 'f' },
-		{ "hits", required_argument, NULL, 't' },     { "csv", no_argument, NULL, 'C' },
-		{ "json", no_argument, NULL, 'J' },	      { "list-models", no_argument, NULL, 'L' },
+		{ "hits", required_argument, NULL, 't' },
+		{ "csv", no_argument, NULL, 'C' },
+		{ "json", no_argument, NULL, 'J' },
+		{ "list-models", no_argument, NULL, 'L' },
 		{ "one-by-one", no_argument, NULL, '1' },
-		{ "help", no_argument, NULL, 'h' },	      { "instance", required_argument, NULL, 'i' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "instance", required_argument, NULL, 'i' },
 		{ NULL, 0, NULL, 0 },
 	};
 	size_t at = 0;
 
 	for (size_t i = 0; i < N_NUMBERS; i++)
-		table[at++] = (struct option){ numbers[i].name, required_argument, NULL, NUMBERS + (int)i };
+		table[at++] = (struct option){ numbers[i].name, required_argument, NULL,
+					       NUMBERS + (int)i };
 	for (size_t i = 0; i < N_SIZES; i++)
-		table[at++] = (struct option){ sizes[i].name, required_argument, NULL, SIZES + (int)i };
+		table[at++] =
+			(struct option){ sizes[i].name, required_argument, NULL, SIZES + (int)i };
 	assert(at + sizeof others / sizeof others[0] <= TABLE_SIZE);
 	memcpy(&table[at], others, sizeof others);
 }

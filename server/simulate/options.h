@@ -44,7 +44,8 @@ struct options {
 
 enum { OPTIONS_RUN = -1 };
 
-/* OPTIONS_RUN, or the exit status: help was printed, or an error. Release with options_free in any case. */
+/* OPTIONS_RUN, or the exit status: help was printed, or an error. Release with
+ * options_free in any case. */
 int options_parse(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 

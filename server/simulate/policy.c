@@ -1,10 +1,10 @@
 /*
- * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, asked as the core is by full mode; or, to
- * compare with published simulations, one insertion at a time.
+ * policy.c - policy mode: the policies of the core (skv/policy.h) over a trace, asked as the core
+ * is by full mode; or, to compare with published simulations, one insertion at a time.
  *
- * Holds blocks and queues as the core does (server/core/evict/evict.c): a use changes a block's stamp and count, the queues
- * learn of it when the block comes to a top. Blocks of a policy with `leaf_first` go only when no other hangs below
- * them, as long as there is a choice.
+ * Holds blocks and queues as the core does (server/core/evict/evict.c): a use changes a block's
+ * stamp and count, the queues learn of it when the block comes to a top. Blocks of a policy with
+ * `leaf_first` go only when no other hangs below them, as long as there is a choice.
  */
 #include "run.h"
 
@@ -18,7 +18,7 @@
 struct cell {
 	struct skv_policy_block b;
 	uint32_t place; /* skv/heap.h; 0 = the block is not there */
-	uint32_t below; /* blocks there whose parent it is */
+	uint32_t below; /* its children in the cache */
 	bool linked;    /* its parent counts it */
 	uint32_t found; /* number of the request that found it last, counted from 1 */
 };
@@ -33,6 +33,7 @@ struct cache {
 	struct skv_policy_counts n;
 	uint64_t uses;
 	uint64_t births;
+	uint32_t *absent; /* [longest request] */
 };
 
 static uint32_t *place_of(void *ctx, uint32_t id)
@@ -49,7 +50,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* ---- queues -------------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static uint64_t inner_bit(const struct cache *c, uint32_t id)
 {
@@ -72,7 +73,7 @@ static void dequeue(struct cache *c, uint32_t id)
 	skv_heap_remove(&c->heaps, id);
 }
 
-/* The top of a queue as it stands; a use since then makes it look older than it is. */
+/* The top of a queue as recorded; if it was used since, it looks older than it is. */
 struct top {
 	uint32_t id;
 	bool inner;
@@ -108,11 +109,12 @@ static struct top first_top(const struct cache *c)
 	return best;
 }
 
-/* Whether it goes, or is placed again. */
+/* Whether it is evicted, or placed again. */
 static bool may_go(struct cache *c, const struct top *t)
 {
 	c->r->counts.examined++;
-	return t->inner == (inner_bit(c, t->id) != 0) && c->ops->look(c->state, &c->cell[t->id].b, t->at);
+	return t->inner == (inner_bit(c, t->id) != 0) &&
+	       c->ops->look(c->state, &c->cell[t->id].b, t->at);
 }
 
 static void remove_block(struct cache *c, uint32_t id)
@@ -131,7 +133,9 @@ static void remove_block(struct cache *c, uint32_t id)
 	enqueue(c, parent);
 }
 
-static void evict_one(struct cache *c)
+/* False: the policy would rather keep the one that goes next than admit `in` (NULL = it is not
+ * asked). */
+static bool evict_one(struct cache *c, const struct skv_policy_block *in, uint32_t how)
 {
 	struct top t = first_top(c);
 
@@ -140,16 +144,22 @@ static void evict_one(struct cache *c)
 		dequeue(c, t.id);
 		enqueue(c, t.id);
 	}
+	if (in && c->ops->admit && !c->ops->admit(c->state, in, how, t.at))
+		return false;
 	remove_block(c, t.id);
 	if (c->ops->evicted)
 		c->ops->evicted(c->state, &c->cell[t.id].b, t.at);
+	return true;
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
-/* One stamp for all blocks of a call, as in the core; one by one, with `leaf_first`, too: it keeps a head from looking
- * older than its tail. */
-static uint64_t next_use(struct cache *c) { return c->ops->leaf_first || !c->r->one_by_one ? c->uses : ++c->uses; }
+/* One stamp for all blocks of a call, as in the core; one by one, with `leaf_first`, too: it keeps
+ * a head from looking older than its tail. */
+static uint64_t next_use(struct cache *c)
+{
+	return c->ops->leaf_first || !c->r->one_by_one ? c->uses : ++c->uses;
+}
 
 static void use(struct cache *c, uint32_t id)
 {
@@ -159,8 +169,8 @@ static void use(struct cache *c, uint32_t id)
 	b->freq += b->freq < SKV_POLICY_FREQ;
 }
 
-/* Hangs a block that comes in below its parent. One that has others below it by then stands alone, as in the core, where it
- * might be an ancestor of what it would hang below. */
+/* Links a new block below its parent. A block that already has children stays unlinked, as in the
+ * core, where it might be an ancestor of its own parent. */
 static void link_up(struct cache *c, uint32_t id)
 {
 	struct cell *cell = &c->cell[id];
@@ -177,7 +187,8 @@ static void insert(struct cache *c, uint32_t id, uint64_t born, uint32_t how)
 	struct cell *cell = &c->cell[id];
 
 	assert(cell->place == 0 && c->n.blocks < c->r->blocks);
-	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c), .born = born };
+	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c),
+					     .born = born };
 	c->n.blocks++;
 	if (c->ops->born)
 		c->ops->born(c->state, &cell->b, how);
@@ -190,8 +201,10 @@ static uint32_t birth(const struct request_hits *h, uint32_t i, uint32_t last)
 	return (i == last ? SKV_BORN_LAST : 0) | (h->prefix ? SKV_BORN_BELOW : 0);
 }
 
-/* Each block as it comes makes room for itself. Those that were found stay out, also if they have made room for others. */
-static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32_t end, struct request_hits *h)
+/* Each block makes room for itself as it comes. Blocks found stay out, also if they have been
+ * evicted to make room for others. */
+static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
+			     struct request_hits *h)
 {
 	const uint32_t *ref = c->t->ref;
 	uint32_t last = end;
@@ -203,47 +216,94 @@ static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32
 		if (c->cell[ref[i]].found == q + 1)
 			continue;
 		if (c->n.blocks == c->r->blocks)
-			evict_one(c);
+			evict_one(c, NULL, 0);
 		link_up(c, ref[i]);
 		insert(c, ref[i], ++c->births, birth(h, i, last));
 		h->written++;
 	}
 }
 
-static uint32_t absent(const struct cache *c, uint32_t first, uint32_t end, uint32_t *last)
+static uint32_t list_absent(struct cache *c, uint32_t first, uint32_t end)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = first; i < end; i++) {
-		if (c->cell[c->t->ref[i]].place)
-			continue;
-		*last = i;
-		n++;
-	}
+	for (uint32_t i = first; i < end; i++)
+		if (!c->cell[c->t->ref[i]].place)
+			c->absent[n++] = c->t->ref[i];
 	return n;
 }
 
-/* As the core does: room is made for all of them first, which may cost blocks behind the first miss; they come in tail
- * first, numbered head first; and what the capacity is too small for is refused. */
+/* The absent blocks of a request, head first. */
+struct newcomers {
+	const uint32_t *v;
+	uint32_t n;
+	bool below; /* blocks that are there are before them */
+};
+
+static struct skv_policy_block facts_of(const struct cache *c, const struct newcomers *in,
+					uint32_t i)
+{
+	return (struct skv_policy_block){ .hash = mix(c->t->id[in->v[i]] + 1), .use = c->uses };
+}
+
+static uint32_t birth_of(const struct newcomers *in, uint32_t i)
+{
+	return (i + 1 == in->n ? SKV_BORN_LAST : 0) | (in->below ? SKV_BORN_BELOW : 0);
+}
+
+/* Makes room for those from `at` on. Returns for how many; fewer than all: the policy does not
+ * admit the next. */
+static uint32_t make_room(struct cache *c, const struct newcomers *in, uint32_t at)
+{
+	uint32_t got = 0;
+
+	assert(at < in->n && c->n.blocks == c->r->blocks - at);
+	while (at + got < in->n) {
+		struct skv_policy_block b = facts_of(c, in, at + got);
+
+		if (!evict_one(c, &b, birth_of(in, at + got)))
+			break;
+		got++;
+	}
+	return got;
+}
+
+static void refuse(struct cache *c, const struct newcomers *in, uint32_t from)
+{
+	assert(c->ops->refused && from < in->n);
+	for (uint32_t i = from; i < in->n; i++) {
+		struct skv_policy_block b = facts_of(c, in, i);
+
+		c->ops->refused(c->state, &b, birth_of(in, i));
+	}
+}
+
+/* As the core does: room is made for all of them first, which may cost blocks behind
+ * the first miss, so that there are more in the next round; they come in tail first, numbered head
+ * first; what the policy does not admit stays out, and all if the capacity is too small. */
 static void write_together(struct cache *c, uint32_t first, uint32_t end, struct request_hits *h)
 {
-	const uint32_t *ref = c->t->ref;
-	uint32_t n, last = end;
+	struct newcomers in = { .v = c->absent, .below = h->prefix > 0 };
+	uint64_t room;
+	uint32_t got;
 
-	while ((n = absent(c, first, end, &last)) <= c->r->blocks && c->n.blocks + n > c->r->blocks)
-		for (uint64_t need = c->n.blocks + n - c->r->blocks; need; need--)
-			evict_one(c);
-	if (n > c->r->blocks)
-		return;
-	h->written = n;
-	c->births += n;
-	for (uint32_t i = first; i < end; i++)
-		if (!c->cell[ref[i]].place)
-			link_up(c, ref[i]);
-	for (uint32_t i = end; i-- > first;)
-		if (!c->cell[ref[i]].place)
-			insert(c, ref[i], c->births - h->written + n--, birth(h, i, last));
-	assert(n == 0);
+	do {
+		in.n = list_absent(c, first, end);
+		room = c->r->blocks - c->n.blocks;
+		if (in.n > c->r->blocks)
+			return;
+		got = in.n > room ? make_room(c, &in, (uint32_t)room) : 0;
+	} while (got);
+	if (in.n > room)
+		refuse(c, &in, (uint32_t)room);
+	in.n = in.n > room ? (uint32_t)room : in.n;
+	assert(c->n.blocks + in.n <= c->r->blocks);
+	h->written = in.n;
+	for (uint32_t i = 0; i < in.n; i++)
+		link_up(c, in.v[i]);
+	for (uint32_t i = in.n; i-- > 0;)
+		insert(c, in.v[i], c->births + i + 1, birth_of(&in, i));
+	c->births += in.n;
 }
 
 static void request(struct cache *c, uint32_t q)
@@ -273,20 +333,32 @@ static void request(struct cache *c, uint32_t q)
 	run_note(c->r, q, h);
 }
 
+static uint32_t longest(const struct refs *t)
+{
+	uint32_t most = 1;
+
+	for (uint32_t q = 0; q < t->n_requests; q++)
+		most = t->first[q + 1] - t->first[q] > most ? t->first[q + 1] - t->first[q] : most;
+	return most;
+}
+
 static int open_cache(struct cache *c, struct run *r)
 {
 	uint64_t most;
 
 	*c = (struct cache){ .r = r, .t = r->refs, .ops = skv_policy_find(r->policy) };
 	if (!c->ops)
-		return skv_fail(&r->err, SKV_E_INVALID, "policy", "there is no policy '%s': one of %s, belady", r->policy,
+		return skv_fail(&r->err, SKV_E_INVALID, "policy",
+				"there is no policy '%s': one of %s, belady", r->policy,
 				skv_policy_names());
 	most = r->blocks < c->t->n_blocks ? r->blocks : c->t->n_blocks;
 	if (most >= SKV_HEAP_IDS)
-		return skv_fail(&r->err, SKV_E_TOO_LARGE, NULL, "%s: a capacity of over 2^27 blocks", c->t->name);
+		return skv_fail(&r->err, SKV_E_TOO_LARGE, NULL,
+				"%s: a capacity of over 2^27 blocks", c->t->name);
 	skv_heaps_init(&c->heaps, c->ops->n_queues, place_of, c);
 	c->cell = skv_calloc(c->t->n_blocks, sizeof *c->cell);
-	if (!c->cell || skv_heaps_reserve(&c->heaps, most) != SKV_OK)
+	c->absent = skv_calloc(longest(c->t), sizeof *c->absent);
+	if (!c->cell || !c->absent || skv_heaps_reserve(&c->heaps, most) != SKV_OK)
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", c->t->name);
 	if (c->ops->create && !(c->state = c->ops->create(&c->n)))
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "%s: out of memory", c->t->name);
@@ -306,5 +378,6 @@ int run_policy(struct run *r)
 		c.ops->destroy(c.state);
 	skv_heaps_destroy(&c.heaps);
 	skv_free(c.cell);
+	skv_free(c.absent);
 	return rc;
 }

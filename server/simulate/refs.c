@@ -25,14 +25,16 @@ static uint32_t *cell_of(const struct numbers *n, const struct refs *r, uint64_t
 	return &n->cell[i];
 }
 
-static int allocate(const struct skv_trace *t, struct refs *r, struct numbers *n, struct skv_error *err)
+static int allocate(const struct skv_trace *t, struct refs *r, struct numbers *n,
+		    struct skv_error *err)
 {
 	uint64_t refs = 0, cells = 16;
 
 	for (size_t i = 0; i < t->n; i++)
 		refs += t->v[i].n_ids;
 	if (refs >= 1ull << 31 || t->n >= 1ull << 31)
-		return skv_fail(err, SKV_E_TOO_LARGE, NULL, "%s: over 2^31 references; use --requests", r->name);
+		return skv_fail(err, SKV_E_TOO_LARGE, NULL,
+				"%s: over 2^31 references; use --requests", r->name);
 	while (cells < 2 * refs)
 		cells *= 2;
 	r->n_requests = (uint32_t)t->n;
@@ -50,8 +52,8 @@ static int allocate(const struct skv_trace *t, struct refs *r, struct numbers *n
 }
 
 /* `seen`: uses of each block, one and several. */
-static int add_request(const struct skv_trace_request *q, uint32_t at, struct refs *r, struct numbers *n, uint8_t *seen,
-		       struct skv_error *err)
+static int add_request(const struct skv_trace_request *q, uint32_t at, struct refs *r,
+		       struct numbers *n, uint8_t *seen, struct skv_error *err)
 {
 	uint32_t before = NO_BLOCK, end = r->first[at];
 
@@ -66,9 +68,11 @@ static int add_request(const struct skv_trace_request *q, uint32_t at, struct re
 		}
 		block = *cell - 1;
 		if (r->parent[block] != before)
-			return skv_fail(err, SKV_E_INVALID, "hash_ids",
-					"%s: line %u: hash_ids[%u]: %llu followed another id before: ids must stand for "
-					"their whole prefix", r->name, at + 1, i, (unsigned long long)q->ids[i]);
+			return skv_fail(
+				err, SKV_E_INVALID, "hash_ids",
+				"%s: line %u: hash_ids[%u]: %llu followed another id before: ids "
+				"must stand for their whole prefix",
+				r->name, at + 1, i, (unsigned long long)q->ids[i]);
 		seen[block] = (uint8_t)(seen[block] + (seen[block] < 2));
 		r->ref[end++] = before = block;
 	}
@@ -78,18 +82,22 @@ static int add_request(const struct skv_trace_request *q, uint32_t at, struct re
 	return SKV_OK;
 }
 
-/* Time since the first request; a request that is out of order happens with the one before. A gap that no trace of requests has
- * is a wrong unit most of the time: refused, because full mode lives through it. */
+/* Time since the first request; a request that is out of order happens with the one before.
+ * A gap that no trace of requests has is a wrong unit most of the time: refused, because
+ * full mode lives through it. */
 static int add_time(const struct skv_trace *t, uint32_t i, struct refs *out, struct skv_error *err)
 {
-	uint64_t first = t->v[0].timestamp_ms, at = t->v[i].timestamp_ms > first ? t->v[i].timestamp_ms - first : 0;
+	uint64_t first = t->v[0].timestamp_ms,
+		 at = t->v[i].timestamp_ms > first ? t->v[i].timestamp_ms - first : 0;
 	uint64_t before = i ? out->at_ms[i - 1] : 0;
 
 	if (at > before && at - before > MAX_GAP_MS)
-		return skv_fail(err, SKV_E_INVALID, "timestamp",
-				"%s: line %u: timestamp: %llu days after the line before, at most %llu; timestamps are milliseconds",
-				out->name, i + 1, (unsigned long long)((at - before) / DAY_MS),
-				(unsigned long long)(MAX_GAP_MS / DAY_MS));
+		return skv_fail(
+			err, SKV_E_INVALID, "timestamp",
+			"%s: line %u: timestamp: %llu days after the line before, at most %llu; "
+			"timestamps are milliseconds",
+			out->name, i + 1, (unsigned long long)((at - before) / DAY_MS),
+			(unsigned long long)(MAX_GAP_MS / DAY_MS));
 	out->at_ms[i] = at < before ? before : at;
 	assert(out->at_ms[i] >= before);
 	return SKV_OK;
@@ -113,7 +121,8 @@ int refs_make(const struct skv_trace *t, const char *name, struct refs *out, str
 	}
 	for (uint32_t b = 0; rc == SKV_OK && b < out->n_blocks; b++)
 		out->n_once += seen[b] == 1;
-	assert(rc != SKV_OK || (out->first[out->n_requests] == out->n_refs && out->n_once <= out->n_blocks));
+	assert(rc != SKV_OK ||
+	       (out->first[out->n_requests] == out->n_refs && out->n_once <= out->n_blocks));
 	skv_free(seen);
 	skv_free(n.cell);
 	return rc;

@@ -21,7 +21,7 @@ static uint64_t tokens_saved(const struct report *r, const struct run *run)
 	return run->counts.prefix_hits * r->trace_tokens;
 }
 
-/* ---- table ----------------------------------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 static void row_begin(FILE *out, const char *name) { fprintf(out, "%-*s", NAME_WIDTH, name); }
 
@@ -55,8 +55,10 @@ static void rows(const struct report *r, uint32_t trace, enum cell cell, FILE *o
 			if (cell == TOKENS)
 				fprintf(out, " %9.2f", (double)tokens_saved(r, run) / 1e6);
 			else
-				fprintf(out, " %9.4f", report_rate(cell == PREFIX_RATE ? run->counts.prefix_hits
-										: run->counts.block_hits, t));
+				fprintf(out, " %9.4f",
+					report_rate(cell == PREFIX_RATE ? run->counts.prefix_hits
+									: run->counts.block_hits,
+						    t));
 		}
 		fputc('\n', out);
 	}
@@ -67,20 +69,26 @@ static void about_trace(const struct refs *t, FILE *out)
 	uint64_t span = t->n_requests ? t->at_ms[t->n_requests - 1] : 0;
 
 	assert(t->n_once <= t->n_blocks && t->n_blocks <= t->n_refs);
-	fprintf(out, "%s: %u requests over %" PRIu64 " s, %u references to %u blocks, %.1f %% of these once; hit rate without limit %.4f\n",
+	fprintf(out,
+		"%s: %u requests over %" PRIu64
+		" s, %u references to %u blocks, %.1f %% of these once; hit rate "
+		"without limit %.4f\n",
 		t->name, t->n_requests, span / 1000, t->n_refs, t->n_blocks,
-		t->n_blocks ? 100.0 * t->n_once / t->n_blocks : 0, report_rate(t->n_refs - t->n_blocks, t));
+		t->n_blocks ? 100.0 * t->n_once / t->n_blocks : 0,
+		report_rate(t->n_refs - t->n_blocks, t));
 }
 
 static void about_sizing(const struct report *r, FILE *out)
 {
 	const struct sizing *s = r->sizing;
 
-	fprintf(out, "%s, %s, TP %u: %" PRIu64 " bytes a token on each rank, %s; a block of the trace is %u tokens,\n"
-		     "one of %u tokens takes %" PRIu64 " bytes on a rank\n",
+	fprintf(out,
+		"%s, %s, TP %u: %" PRIu64
+		" bytes a token on each rank, %s; a block of the trace is %u tokens,\n"
+		"one of %u tokens takes %" PRIu64 " bytes on a rank\n",
 		s->model.name ? s->model.name : "shape as given", s->dtype, s->tp, s->bytes.rank,
-		s->bytes.ranks == 1 && s->tp > 1 ? "the same on all: stored once" : "each stored", r->trace_tokens,
-		s->block_tokens, s->bytes.rank * s->block_tokens);
+		s->bytes.ranks == 1 && s->tp > 1 ? "the same on all: stored once" : "each stored",
+		r->trace_tokens, s->block_tokens, s->bytes.rank * s->block_tokens);
 }
 
 static void table_of(const struct report *r, uint32_t trace, FILE *out)
@@ -96,7 +104,8 @@ static void table_of(const struct report *r, uint32_t trace, FILE *out)
 	fputs("block hit rate\n", out);
 	rows(r, trace, BLOCK_RATE, out);
 	if (r->sizing) {
-		fprintf(out, "tokens not computed again, million, of %.2f\n", (double)r->refs[trace].input_tokens / 1e6);
+		fprintf(out, "tokens not computed again, million, of %.2f\n",
+			(double)r->refs[trace].input_tokens / 1e6);
 		rows(r, trace, TOKENS, out);
 	}
 }
@@ -118,23 +127,24 @@ int report_sizing(const struct sizing *s, FILE *out)
 	static const uint32_t tokens[] = { 1, 16, 64, 128, 256, 512 };
 	bool known = false;
 
-	fprintf(out, "%s, %s, TP %u%s\n%-14s %16s %16s\n", s->model.name ? s->model.name : "shape as given", s->dtype, s->tp,
-		s->bytes.ranks == 1 && s->tp > 1 ? ", the same on all ranks: stored once" : "", "tokens", "bytes, one rank",
-		"bytes, all");
+	fprintf(out, "%s, %s, TP %u%s\n%-14s %16s %16s\n",
+		s->model.name ? s->model.name : "shape as given", s->dtype, s->tp,
+		s->bytes.ranks == 1 && s->tp > 1 ? ", the same on all ranks: stored once" : "",
+		"tokens", "bytes, one rank", "bytes, all");
 	for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
 		known |= tokens[i] == s->block_tokens;
-		fprintf(out, "%-14u %16" PRIu64 " %16" PRIu64 "\n", tokens[i], s->bytes.rank * tokens[i],
-			s->bytes.whole * tokens[i]);
+		fprintf(out, "%-14u %16" PRIu64 " %16" PRIu64 "\n", tokens[i],
+			s->bytes.rank * tokens[i], s->bytes.whole * tokens[i]);
 	}
 	if (!known)
-		fprintf(out, "%-14u %16" PRIu64 " %16" PRIu64 "\n", s->block_tokens, s->bytes.rank * s->block_tokens,
-			s->bytes.whole * s->block_tokens);
+		fprintf(out, "%-14u %16" PRIu64 " %16" PRIu64 "\n", s->block_tokens,
+			s->bytes.rank * s->block_tokens, s->bytes.whole * s->block_tokens);
 	return ferror(out) ? -1 : 0;
 }
 
-/* ---- for programs ---------------------------------------------------------------------------------------- */
+/* ---- for programs ---------------------------------------------------------------------------- */
 
-/* A field of CSV that may hold anything. */
+/* A CSV field that may contain any character. */
 static void quoted(FILE *out, const char *s)
 {
 	fputc('"', out);
@@ -145,8 +155,9 @@ static void quoted(FILE *out, const char *s)
 
 int report_csv(const struct report *r, FILE *out)
 {
-	fputs("trace,policy,blocks,bytes_rank,bytes_all,requests,references,block_hits,prefix_hits,block_hit_rate,"
-	      "prefix_hit_rate,inserted,evicted,examined,tokens_saved\n", out);
+	fputs("trace,policy,blocks,bytes_rank,bytes_all,requests,references,block_hits,prefix_hits,"
+	      "block_hit_rate,prefix_hit_rate,inserted,evicted,examined,tokens_saved\n",
+	      out);
 	for (uint32_t i = 0; i < r->n_refs * r->n_policies * r->n_blocks; i++) {
 		const struct run *run = &r->runs[i];
 		const struct counts *c = &run->counts;
@@ -154,14 +165,18 @@ int report_csv(const struct report *r, FILE *out)
 		quoted(out, run->refs->name);
 		fprintf(out, ",%s,%" PRIu64 ",", run->policy, run->blocks);
 		if (r->sizing)
-			fprintf(out, "%" PRIu64 ",%" PRIu64, bytes_of(r, r->sizing->bytes.rank, run->blocks),
+			fprintf(out, "%" PRIu64 ",%" PRIu64,
+				bytes_of(r, r->sizing->bytes.rank, run->blocks),
 				bytes_of(r, r->sizing->bytes.whole, run->blocks));
 		else
 			fputc(',', out);
-		fprintf(out, ",%u,%u,%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
+		fprintf(out,
+			",%u,%u,%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64
+			",%" PRIu64 "\n",
 			run->refs->n_requests, run->refs->n_refs, c->block_hits, c->prefix_hits,
-			report_rate(c->block_hits, run->refs), report_rate(c->prefix_hits, run->refs), c->inserted,
-			c->evicted, c->examined, tokens_saved(r, run));
+			report_rate(c->block_hits, run->refs),
+			report_rate(c->prefix_hits, run->refs), c->inserted, c->evicted,
+			c->examined, tokens_saved(r, run));
 	}
 	return ferror(out) ? -1 : 0;
 }
@@ -182,8 +197,10 @@ static void json_run(const struct report *r, const struct run *run, struct skv_b
 	skv_jout_field_string(b, "policy", run->policy);
 	skv_jout_field_u64(b, "blocks", run->blocks);
 	if (r->sizing) {
-		skv_jout_field_u64(b, "bytes_rank", bytes_of(r, r->sizing->bytes.rank, run->blocks));
-		skv_jout_field_u64(b, "bytes_all", bytes_of(r, r->sizing->bytes.whole, run->blocks));
+		skv_jout_field_u64(b, "bytes_rank",
+				   bytes_of(r, r->sizing->bytes.rank, run->blocks));
+		skv_jout_field_u64(b, "bytes_all",
+				   bytes_of(r, r->sizing->bytes.whole, run->blocks));
 	}
 	skv_jout_field_u64(b, "block_hits", run->counts.block_hits);
 	skv_jout_field_u64(b, "prefix_hits", run->counts.prefix_hits);
@@ -225,7 +242,8 @@ int report_json(const struct report *r, FILE *out)
 	skv_jout_field_string(&b, "mode", r->n_refs && r->runs[0].full ? "full" : "policy");
 	skv_jout_field_u64(&b, "trace_block_tokens", r->trace_tokens);
 	if (r->sizing) {
-		skv_jout_field_string(&b, "model", r->sizing->model.name ? r->sizing->model.name : "");
+		skv_jout_field_string(&b, "model",
+				      r->sizing->model.name ? r->sizing->model.name : "");
 		skv_jout_field_string(&b, "dtype", r->sizing->dtype);
 		skv_jout_field_u64(&b, "tp", r->sizing->tp);
 		skv_jout_field_u64(&b, "block_tokens", r->sizing->block_tokens);
@@ -249,7 +267,7 @@ int report_hits(const struct run *run, FILE *out)
 
 	fputs("request,blocks,prefix_hits,hits_behind,written\n", out);
 	for (uint32_t q = 0; q < t->n_requests; q++)
-		fprintf(out, "%u,%u,%u,%u,%u\n", q + 1, t->first[q + 1] - t->first[q], run->hits[q].prefix,
-			run->hits[q].behind, run->hits[q].written);
+		fprintf(out, "%u,%u,%u,%u,%u\n", q + 1, t->first[q + 1] - t->first[q],
+			run->hits[q].prefix, run->hits[q].behind, run->hits[q].written);
 	return ferror(out) ? -1 : 0;
 }

@@ -1,4 +1,5 @@
-/* report.h - what simulations found: table, CSV, JSON. All write to a stream and return 0, or -1 when that failed. */
+/* report.h - results of simulations: table, CSV, JSON. Functions write to a stream and return 0, or
+ * -1 on failure. */
 #ifndef SKV_SIMULATE_REPORT_H
 #define SKV_SIMULATE_REPORT_H
 
@@ -30,7 +31,8 @@ struct report {
 	uint32_t trace_tokens;       /* of a block of the trace */
 };
 
-static inline const struct run *report_run(const struct report *r, uint32_t trace, uint32_t policy, uint32_t blocks)
+static inline const struct run *report_run(const struct report *r, uint32_t trace, uint32_t policy,
+					   uint32_t blocks)
 {
 	assert(trace < r->n_refs && policy < r->n_policies && blocks < r->n_blocks);
 	return &r->runs[((size_t)trace * r->n_policies + policy) * r->n_blocks + blocks];
@@ -44,7 +46,8 @@ static inline double report_rate(uint64_t hits, const struct refs *t)
 int report_table(const struct report *r, FILE *out);
 int report_csv(const struct report *r, FILE *out);
 int report_json(const struct report *r, FILE *out);
-/* One line for each request of a run: request, blocks, leading hits, hits behind the first miss, written. */
+/* One line for each request of a run: request, blocks, leading hits, hits behind
+ * the first miss, written. */
 int report_hits(const struct run *run, FILE *out);
 /* Bytes of a token and of blocks of some lengths. */
 int report_sizing(const struct sizing *s, FILE *out);

@@ -1,5 +1,5 @@
 /*
- * run.c - runs simulations on several threads, in their order.
+ * run.c - runs simulations on several threads, in order.
  *
  * run_stop and run_done are the only state; atomics, any thread.
  */
@@ -91,13 +91,14 @@ static void watch(struct crew *c, void (*progress)(uint64_t done, uint64_t all))
 	skv_mutex_unlock(&c->lock);
 }
 
-/* What was interrupted because another failed says less than that one. */
+/* A worker interrupted because another one failed has the less useful error. */
 static int first_failure(const struct crew *c, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (c->runs[i].status == SKV_OK || (rc != SKV_OK && c->runs[i].status == SKV_E_TIMEOUT))
+		if (c->runs[i].status == SKV_OK ||
+		    (rc != SKV_OK && c->runs[i].status == SKV_E_TIMEOUT))
 			continue;
 		*err = c->runs[i].err;
 		rc = c->runs[i].status;
@@ -107,8 +108,8 @@ static int first_failure(const struct crew *c, struct skv_error *err)
 	return rc;
 }
 
-int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uint64_t done, uint64_t all),
-	    struct skv_error *err)
+int run_all(struct run *runs, uint32_t n, uint32_t threads,
+	    void (*progress)(uint64_t done, uint64_t all), struct skv_error *err)
 {
 	struct crew c = { .runs = runs, .n = n };
 	pthread_t *thread;
@@ -132,5 +133,6 @@ int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uin
 	skv_cond_destroy(&c.ended);
 	skv_mutex_destroy(&c.lock);
 	skv_free(thread);
-	return started || !n ? first_failure(&c, err) : skv_fail(err, SKV_E_NOMEM, NULL, "no thread could be started");
+	return started || !n ? first_failure(&c, err)
+			     : skv_fail(err, SKV_E_NOMEM, NULL, "no thread could be started");
 }

@@ -1,10 +1,12 @@
 /*
- * run.h - one simulation: a trace, a policy, a capacity. Each runs on one thread and shares nothing but the trace.
+ * run.h - one simulation: a trace, a policy, a capacity. Each runs on one thread and
+ * shares nothing but the trace.
  *
- * Semantics of a request in policy mode, which are those of the manager: its blocks are looked up in the state at arrival; the
- * leading ones that are there are used; then room is made for all that are absent, and they come in; what is larger than the
- * capacity is not written. One by one (and of the optimum): every block that is there is used, in request order; then those
- * absent come in, in order, with one victim for each once the capacity is reached.
+ * Semantics of a request in policy mode, which are those of the manager: its blocks are looked up
+ * in the state at arrival; the leading ones that are there are used; then room is made for all that
+ * are absent, and they come in; what is larger than the capacity is not written. One by one (and of
+ * the optimum): every block that is there is used, in request order; then those absent come in, in
+ * order, with one victim for each once the capacity is reached.
  */
 #ifndef SKV_SIMULATE_RUN_H
 #define SKV_SIMULATE_RUN_H
@@ -35,10 +37,12 @@ struct run {
 	uint64_t blocks;    /* capacity, at least 1 */
 	bool full;
 	bool one_by_one;    /* not in full mode */
-	const char *instance;     /* full: its name, NULL = as slabkv replay calls it; ghosts are told apart by it */
+	const char *instance;     /* full: its name, NULL = as slabkv replay calls it;
+				     ghosts are told apart by it */
 	uint64_t ttl_ms;          /* full: of policy `ttl` */
 	uint64_t block_bytes;     /* full: bytes of a block */
-	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the storage is large enough */
+	uint64_t storage_bytes;   /* full: of the storage, 0 = `blocks` bound the group, and the
+				     storage is large enough */
 	uint64_t storage_unit;    /* full: 0 = 64 MiB, */
 	uint64_t storage_file;    /* full: 0 = 1 GiB, as skv_storage_spec */
 	struct request_hits *hits; /* [refs->n_requests], or NULL */
@@ -64,7 +68,7 @@ int run_belady(struct run *r);
 int run_full(struct run *r);
 
 /* Runs all on so many threads. The first failure, with its run's err. */
-int run_all(struct run *runs, uint32_t n, uint32_t threads, void (*progress)(uint64_t done, uint64_t all),
-	    struct skv_error *err);
+int run_all(struct run *runs, uint32_t n, uint32_t threads,
+	    void (*progress)(uint64_t done, uint64_t all), struct skv_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * simulate.c - `slabkvd simulate`: reads traces, runs each policy at each capacity, prints what was found.
+ * simulate.c - `slabkvd simulate`: reads traces, simulates each policy at each capacity, prints the
+ * results.
  *
  * One thread, which makes those of run.c. A signal stops them; nothing is printed then.
  */
@@ -45,11 +46,13 @@ static int complain(int status, const char *what)
 
 static int complain_of(const struct skv_error *err)
 {
-	return complain(err->status == SKV_E_INVALID || err->status == SKV_E_TOO_LARGE ? EXIT_USAGE : EXIT_PROBLEM,
+	return complain(err->status == SKV_E_INVALID || err->status == SKV_E_TOO_LARGE
+				? EXIT_USAGE
+				: EXIT_PROBLEM,
 			err->message[0] ? err->message : skv_status_text(err->status));
 }
 
-/* ---- traces ------------------------------------------------------------------------------------------------ */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 static int read_trace(const char *path, uint64_t requests, struct skv_trace *t)
 {
@@ -91,15 +94,20 @@ static int add_trace(struct job *j, const char *path)
 	if (rc != EXIT_DONE)
 		return rc;
 	if (path)
-		snprintf(name, sizeof name, "%.120s", strcmp(path, "-") == 0 ? "stdin" : slash ? slash + 1 : path);
+		snprintf(name, sizeof name, "%.120s",
+			 strcmp(path, "-") == 0 ? "stdin"
+			 : slash                ? slash + 1
+						: path);
 	else
-		snprintf(name, sizeof name, "%s, %" PRIu32 "%s, seed %" PRIu64, skv_gen_kind_name(j->o.gen.kind),
-			 j->o.gen.conversations, j->o.gen.kind == SKV_GEN_MIX ? " %" : " conversations", j->o.gen.seed);
+		snprintf(name, sizeof name, "%s, %" PRIu32 "%s, seed %" PRIu64,
+			 skv_gen_kind_name(j->o.gen.kind), j->o.gen.conversations,
+			 j->o.gen.kind == SKV_GEN_MIX ? " %" : " conversations", j->o.gen.seed);
 	rc = refs_make(&t, name, &j->refs[j->n_refs++], &err);
 	skv_trace_free(&t);
 	if (rc != SKV_OK)
 		return complain_of(&err);
-	return j->refs[j->n_refs - 1].n_refs ? EXIT_DONE : complain(EXIT_USAGE, "the trace refers to no block");
+	return j->refs[j->n_refs - 1].n_refs ? EXIT_DONE
+					     : complain(EXIT_USAGE, "the trace refers to no block");
 }
 
 static int load(struct job *j)
@@ -115,7 +123,7 @@ static int load(struct job *j)
 	return rc;
 }
 
-/* ---- what to run ------------------------------------------------------------------------------------------- */
+/* ---- what to run ----------------------------------------------------------------------------- */
 
 static int choose_policies(struct job *j)
 {
@@ -129,8 +137,8 @@ static int choose_policies(struct job *j)
 			j->policies[j->n_policies++] = optimum ? name : skv_policy_find(name)->name;
 			continue;
 		}
-		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s", name, skv_policy_names(),
-			 j->o.full ? "" : ", belady");
+		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s", name,
+			 skv_policy_names(), j->o.full ? "" : ", belady");
 		return complain(EXIT_USAGE, text);
 	}
 	assert(j->n_policies <= MAX_LIST);
@@ -191,15 +199,20 @@ static int size_model(struct job *j)
 	struct skv_error err = { 0 };
 	char text[400];
 
-	j->sizing = (struct sizing){ .model = o->model, .dtype = o->dtype, .tp = o->tp, .block_tokens = o->block_tokens };
+	j->sizing = (struct sizing){ .model = o->model, .dtype = o->dtype, .tp = o->tp,
+				     .block_tokens = o->block_tokens };
 	if (skv_model_bytes(&o->model, o->dtype, o->tp, &j->sizing.bytes, &err) == SKV_OK) {
-		uint32_t tokens = o->block_tokens > o->trace_tokens ? o->block_tokens : o->trace_tokens;
+		uint32_t tokens =
+			o->block_tokens > o->trace_tokens ? o->block_tokens : o->trace_tokens;
 
 		if (j->sizing.bytes.rank <= SKV_MAX_SPEC_SIZE / tokens)
 			return EXIT_DONE;
-		skv_fail(&err, SKV_E_INVALID, o->block_tokens > o->trace_tokens ? "block-tokens" : "trace-block-tokens",
-			 "%u tokens of this model take more than the %llu bytes that a block of a rank may have", tokens,
-			 (unsigned long long)SKV_MAX_SPEC_SIZE);
+		skv_fail(
+			&err, SKV_E_INVALID,
+			o->block_tokens > o->trace_tokens ? "block-tokens" : "trace-block-tokens",
+			"%u tokens of this model take more than the %llu bytes that a block of a "
+			"rank may have",
+			tokens, (unsigned long long)SKV_MAX_SPEC_SIZE);
 	}
 	snprintf(text, sizeof text, "--%s: %.250s", err.field, err.message);
 	return complain(EXIT_USAGE, text);
@@ -218,19 +231,23 @@ static int make_runs(struct job *j)
 		for (uint32_t p = 0; p < j->n_policies; p++)
 			for (uint32_t b = 0; b < j->n_blocks; b++)
 				j->runs[at++] = (struct run){
-					.refs = &j->refs[t], .policy = j->policies[p], .blocks = j->blocks[b], .full = j->o.full,
+					.refs = &j->refs[t], .policy = j->policies[p],
+					.blocks = j->blocks[b], .full = j->o.full,
 					.one_by_one = j->o.one_by_one,
-					.instance = j->o.instance, .ttl_ms = j->o.ttl_ms, .block_bytes = j->o.block_bytes,
+					.instance = j->o.instance, .ttl_ms = j->o.ttl_ms,
+					.block_bytes = j->o.block_bytes,
 					.storage_unit = j->o.unit, .storage_file = j->o.file_size,
-					.storage_bytes = j->o.n_capacity && !j->o.sizing ? j->o.capacity[b] : 0,
+					.storage_bytes = j->o.n_capacity && !j->o.sizing
+						? j->o.capacity[b] : 0,
 				};
 	assert(at == n);
-	if (j->o.hits && !(j->runs[0].hits = skv_calloc(j->refs[0].n_requests, sizeof *j->runs[0].hits)))
+	if (j->o.hits &&
+	    !(j->runs[0].hits = skv_calloc(j->refs[0].n_requests, sizeof *j->runs[0].hits)))
 		return complain(EXIT_PROBLEM, "out of memory");
 	return EXIT_DONE;
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void on_signal(int signal)
 {
@@ -243,8 +260,8 @@ static void progress(uint64_t done, uint64_t all)
 	int filled = all ? (int)(done * 30 / all) : 30;
 
 	assert(filled >= 0 && filled <= 30);
-	fprintf(stderr, "\r[%.*s%*s] %3.0f %%", filled, "##############################", 30 - filled, "",
-		all ? 100.0 * (double)done / (double)all : 100.0);
+	fprintf(stderr, "\r[%.*s%*s] %3.0f %%", filled, "##############################",
+		30 - filled, "", all ? 100.0 * (double)done / (double)all : 100.0);
 	fflush(stderr);
 }
 
@@ -259,13 +276,17 @@ static int run_jobs(struct job *j)
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
 	rc = run_all(j->runs, j->n_refs * j->n_policies * j->n_blocks,
-		     j->o.threads ? j->o.threads : processors > 0 ? (uint32_t)processors : 1, terminal ? progress : NULL, &err);
+		     j->o.threads     ? j->o.threads
+		     : processors > 0 ? (uint32_t)processors
+				      : 1,
+		     terminal ? progress : NULL, &err);
 	if (terminal)
 		fputs("\r\033[K", stderr);
 	return rc == SKV_OK ? EXIT_DONE : complain_of(&err);
 }
 
-static int to_file(const char *path, int (*print)(const struct report *r, FILE *out), const struct report *r)
+static int to_file(const char *path, int (*print)(const struct report *r, FILE *out),
+		   const struct report *r)
 {
 	FILE *f = fopen(path, "we");
 	char text[400];
@@ -283,25 +304,31 @@ static int print_hits(const struct report *r, FILE *out) { return report_hits(r-
 
 static int print(const struct job *j)
 {
-	const struct report r = { .refs = j->refs, .n_refs = j->n_refs, .policies = j->policies, .n_policies = j->n_policies,
+	const struct report r = { .refs = j->refs, .n_refs = j->n_refs, .policies = j->policies,
+				  .n_policies = j->n_policies,
 				  .blocks = j->blocks, .n_blocks = j->n_blocks, .runs = j->runs,
-				  .sizing = j->o.sizing ? &j->sizing : NULL, .trace_tokens = j->o.trace_tokens };
+				  .sizing = j->o.sizing ? &j->sizing : NULL,
+				  .trace_tokens = j->o.trace_tokens };
 	int rc = EXIT_DONE, printed;
 
 	if (j->o.hits)
 		rc = to_file(j->o.hits, print_hits, &r);
 	printed = j->o.output == OUTPUT_CSV ? report_csv(&r, stdout)
 		  : j->o.output == OUTPUT_JSON ? report_json(&r, stdout) : report_table(&r, stdout);
-	return rc != EXIT_DONE ? rc : printed == 0 ? EXIT_DONE : complain(EXIT_PROBLEM, "standard output cannot be written");
+	return rc != EXIT_DONE ? rc
+	       : printed == 0  ? EXIT_DONE
+			       : complain(EXIT_PROBLEM, "standard output cannot be written");
 }
 
 static int list_models(void)
 {
 	for (const struct skv_model *m = skv_models; m->name; m++) {
 		if (m->kv_heads)
-			printf("%-16s %3u layers, %u KV heads of %u\n", m->name, m->layers, m->kv_heads, m->head_dim);
+			printf("%-16s %3u layers, %u KV heads of %u\n", m->name, m->layers,
+			       m->kv_heads, m->head_dim);
 		else
-			printf("%-16s %3u layers, MLA %u + %u\n", m->name, m->layers, m->mla_rank, m->rope_dim);
+			printf("%-16s %3u layers, MLA %u + %u\n", m->name, m->layers, m->mla_rank,
+			       m->rope_dim);
 	}
 	return EXIT_DONE;
 }

@@ -1,8 +1,9 @@
 /*
- * message.c - what of a gRPC message is name and what is body.
+ * message.c - finds path parameters and body in a gRPC message.
  *
- * A gRPC method is the HTTP operation with its path's name inside the message. Only that name is looked for here;
- * the rest is decoded by the same codec that reads application/x-protobuf. No state.
+ * A gRPC method is the HTTP operation with its path's name inside the message. Only that name
+ * is looked for here; the rest is decoded by the same codec that reads
+ * application/x-protobuf. No state.
  */
 #include "v1.h"
 
@@ -17,7 +18,8 @@ enum { KEY_RAW = 2, KEY_INT = 3, KEY_TEXT = 4 }; /* fields of GetBlockRequest */
 
 static const struct v1_row *row_of(const struct skv_route *route) { return route->own; }
 
-/* The field's name in slabkv.proto: what lies inside an instance says `instance`, the others as the path. */
+/* The field's name in slabkv.proto: what lies inside an instance says
+ * `instance`, the others as the path. */
 static void target_name(const struct skv_route *route, char out[16])
 {
 	const char *open = strchr(route->pattern, '{');
@@ -35,9 +37,13 @@ static int bad_message(struct skv_request *c)
 	return skv_fail(&c->err, SKV_E_INVALID, NULL, "the message is not valid protobuf");
 }
 
-static int no_memory(struct skv_request *c) { return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct skv_request *c)
+{
+	return skv_fail(&c->err, SKV_E_NOMEM, NULL, "out of memory");
+}
 
-/* Which of its two operations a GetBlock means: by the bytes of the key, or by what a person has. */
+/* Which of its two operations a GetBlock means: by the bytes of the key, or by what a person
+ * has. */
 static int take_block_key(struct skv_request *c, const struct pb_field *key)
 {
 	static const char hex[] = "0123456789abcdef";

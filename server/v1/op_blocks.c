@@ -1,5 +1,6 @@
 /*
- * op_blocks.c - the block operations: match, lookup, start, finish, abort, delete, trim, one block.
+ * op_blocks.c - the block operations: match, all CALLs of skv/v1_operations.h,
+ * finish, abort, one block.
  *
  * Each run function decodes into the request's struct and calls the core with the request's own
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
@@ -15,75 +16,52 @@
 int skv_op_match_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_v1_input(r);
-	int rc = v1_of(r)->body_codec->read_match_req(&in, r->body, r->n_body, &v1_of(r)->u.match.req,
-				       &r->err);
+	int rc = v1_of(r)->body_codec->read_match_req(&in, r->body, r->n_body,
+						      &v1_of(r)->u.match.req, &r->err);
 
 	if (rc != SKV_OK)
 		return rc;
 	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	return skv_core_match(r->s->core, &v1_of(r)->u.match.req, &v1_of(r)->u.match.res, &r->arena, &r->err);
+	return skv_core_match(r->s->core, &v1_of(r)->u.match.req, &v1_of(r)->u.match.res, &r->arena,
+			      &r->err);
 }
-void skv_op_match_write(struct skv_request *r) { v1_of(r)->codec->write_match_res(&r->out, &v1_of(r)->u.match.res); }
 
-int skv_op_lookup_run(struct skv_request *r)
+void skv_op_match_write(struct skv_request *r)
 {
-	struct skv_v1_in in = skv_v1_input(r);
-	struct skv_lookup_req *req = &v1_of(r)->u.lookup.req;
-	int rc = v1_of(r)->body_codec->read_lookup_req(&in, r->body, r->n_body, req, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	req->tenant = r->caller.tenant;
-	req->instance = r->param[0].value;
-	return skv_core_lookup(r->s->core, req, &v1_of(r)->u.lookup.res, &r->arena, &r->err, &r->done);
+	v1_of(r)->codec->write_match_res(&r->out, &v1_of(r)->u.match.res);
 }
-void skv_op_lookup_write(struct skv_request *r)
+
+/* Sent on by another manager, or to one, it may have been carried out before: its id tells. */
+static void name_start(struct skv_request *r, struct skv_start_req *req)
 {
-	assert(v1_of(r)->u.lookup.res.n_keys == v1_of(r)->u.lookup.req.n_keys);
-	v1_of(r)->codec->write_lookup_res(&r->out, &v1_of(r)->u.lookup.res);
+	const char *id = *req->request_id ? NULL : skv_forward_id(r);
+
+	if (id)
+		req->request_id = id;
 }
 
-int skv_op_start_run(struct skv_request *r)
-{
-	struct skv_v1_in in = skv_v1_input(r);
-	struct skv_start_req *req = &v1_of(r)->u.start.req;
-	int rc = v1_of(r)->body_codec->read_start_req(&in, r->body, r->n_body, req, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	req->tenant = r->caller.tenant;
-	req->instance = r->param[0].value;
-	return skv_core_start(r->s->core, req, &v1_of(r)->u.start.res, &r->arena, &r->err, &r->done);
-}
-void skv_op_start_write(struct skv_request *r) { v1_of(r)->codec->write_start_res(&r->out, &v1_of(r)->u.start.res); }
-
-int skv_op_delete_run(struct skv_request *r)
-{
-	struct skv_v1_in in = skv_v1_input(r);
-	struct skv_delete_req *req = &v1_of(r)->u.del.req;
-	int rc = v1_of(r)->body_codec->read_delete_req(&in, r->body, r->n_body, req, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	req->tenant = r->caller.tenant;
-	req->instance = r->param[0].value;
-	return skv_core_delete(r->s->core, req, &v1_of(r)->u.del.res, &r->arena, &r->err, &r->done);
-}
-void skv_op_delete_write(struct skv_request *r) { v1_of(r)->codec->write_delete_res(&r->out, &v1_of(r)->u.del.res); }
-
-int skv_op_trim_run(struct skv_request *r)
-{
-	struct skv_v1_in in = skv_v1_input(r);
-	struct skv_trim_req *req = &v1_of(r)->u.trim.req;
-	int rc = v1_of(r)->body_codec->read_trim_req(&in, r->body, r->n_body, req, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	req->tenant = r->caller.tenant;
-	req->instance = r->param[0].value;
-	return skv_core_trim(r->s->core, req, &v1_of(r)->u.trim.res, &r->arena, &r->err, &r->done);
-}
-void skv_op_trim_write(struct skv_request *r) { v1_of(r)->codec->write_trim_res(&r->out, &v1_of(r)->u.trim.res); }
+#define CALL_FUNCTIONS(name, ...)                                                                  \
+	int skv_op_##name##_run(struct skv_request *r)                                             \
+	{                                                                                          \
+		struct skv_v1_in in = skv_v1_input(r);                                             \
+		struct skv_##name##_req *req = &v1_of(r)->u.name.req;                              \
+		int rc = v1_of(r)->body_codec->read_##name##_req(&in, r->body, r->n_body, req,     \
+		    &r->err);                                                                      \
+                                                                                                   \
+		if (rc != SKV_OK)                                                                  \
+			return rc;                                                                 \
+		req->tenant = r->caller.tenant;                                                    \
+		req->instance = r->param[0].value;                                                 \
+		if (ROUTE_ID_##name == ROUTE_ID_start)                                             \
+			name_start(r, &v1_of(r)->u.start.req);                                     \
+		return skv_core_##name(r->s->core, req, &v1_of(r)->u.name.res, &r->arena, &r->err, \
+				       &r->done);                                                  \
+	}                                                                                          \
+	void skv_op_##name##_write(struct skv_request *r)                                          \
+	{                                                                                          \
+		v1_of(r)->codec->write_##name##_res(&r->out, &v1_of(r)->u.name.res);               \
+	}
+SKV_OPERATIONS(SKV_NOTHING, CALL_FUNCTIONS)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
@@ -109,7 +87,8 @@ int skv_op_finish_run(struct skv_request *r)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_finish(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
+	return skv_core_finish(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
+			       &r->done);
 }
 void skv_op_finish_write(struct skv_request *r)
 {
@@ -128,7 +107,8 @@ int skv_op_abort_run(struct skv_request *r)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_abort(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err, &r->done);
+	return skv_core_abort(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
+			      &r->done);
 }
 void skv_op_abort_write(struct skv_request *r)
 {
@@ -139,8 +119,8 @@ void skv_op_abort_write(struct skv_request *r)
 
 static int get_block(struct skv_request *r, struct skv_key key)
 {
-	return skv_core_block(r->s->core, r->caller.tenant, r->param[0].value, key, &v1_of(r)->u.block,
-			      &r->arena, &r->err);
+	return skv_core_block(r->s->core, r->caller.tenant, r->param[0].value, key,
+			      &v1_of(r)->u.block, &r->arena, &r->err);
 }
 
 int skv_op_block_get_run(struct skv_request *r)

@@ -1,5 +1,5 @@
 /*
- * op_pages.c - what needs no object: index, health, readiness, OpenAPI, statistics, metrics.
+ * op_pages.c - pages without an object: index, health, readiness, OpenAPI, statistics, metrics.
  *
  * No state. /healthz tells that this process serves; /readyz that it can do its work now.
  */
@@ -42,13 +42,25 @@ int skv_op_openapi_run(struct skv_request *r)
 	(void)r;
 	return SKV_OK;
 }
-void skv_op_openapi_write(struct skv_request *r) { write_fixed(r, skv_v1_openapi()); }
+void skv_op_openapi_write(struct skv_request *r)
+{
+	r->type = "application/json";
+	skv_v1_write_openapi(&r->out);
+}
 
 int skv_op_stats_run(struct skv_request *r)
 {
-	return skv_core_stats(r->s->core, &r->arena, &v1_of(r)->u.stats, &r->err);
+	int rc = skv_core_stats(r->s->core, &r->arena, &v1_of(r)->u.stats, &r->err);
+
+	if (rc == SKV_OK)
+		skv_tenant_filter_stats(r, &v1_of(r)->u.stats);
+	return rc;
 }
-void skv_op_stats_write(struct skv_request *r) { v1_of(r)->codec->write_stats(&r->out, &v1_of(r)->u.stats); }
+
+void skv_op_stats_write(struct skv_request *r)
+{
+	v1_of(r)->codec->write_stats(&r->out, &v1_of(r)->u.stats);
+}
 
 /* Nothing is decided here, so that a standby is scraped like any other. */
 int skv_op_metrics_run(struct skv_request *r)
@@ -59,5 +71,5 @@ int skv_op_metrics_run(struct skv_request *r)
 void skv_op_metrics_write(struct skv_request *r)
 {
 	r->type = "text/plain; version=0.0.4; charset=utf-8";
-	skv_service_expose(r->s, &r->arena, &r->out);
+	skv_request_expose(r);
 }

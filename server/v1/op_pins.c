@@ -1,6 +1,6 @@
 /*
- * op_pins.c - pins of blocks: pin, unpin, their list; and the list of keys. As op_blocks.c; lists are asked for by query,
- * over gRPC by a message of their own.
+ * op_pins.c - the lists of pins and of keys, in portions. They are asked for by query, over gRPC
+ * by a message of their own.
  */
 #include "v1.h"
 
@@ -10,36 +10,6 @@
 #include <skv/pb.h>
 
 #define AT_A_TIME 1024u
-
-int skv_op_pin_run(struct skv_request *r)
-{
-	struct skv_v1_in in = skv_v1_input(r);
-	struct skv_pin_req *req = &v1_of(r)->u.pin.req;
-	int rc = v1_of(r)->body_codec->read_pin_req(&in, r->body, r->n_body, req, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	req->tenant = r->caller.tenant;
-	req->instance = r->param[0].value;
-	return skv_core_pin(r->s->core, req, &v1_of(r)->u.pin.res, &r->arena, &r->err, &r->done);
-}
-void skv_op_pin_write(struct skv_request *r) { v1_of(r)->codec->write_pin_res(&r->out, &v1_of(r)->u.pin.res); }
-
-int skv_op_unpin_run(struct skv_request *r)
-{
-	struct skv_v1_in in = skv_v1_input(r);
-	struct skv_unpin_req *req = &v1_of(r)->u.unpin.req;
-	int rc = v1_of(r)->body_codec->read_unpin_req(&in, r->body, r->n_body, req, &r->err);
-
-	if (rc != SKV_OK)
-		return rc;
-	req->tenant = r->caller.tenant;
-	req->instance = r->param[0].value;
-	return skv_core_unpin(r->s->core, req, &v1_of(r)->u.unpin.res, &r->arena, &r->err, &r->done);
-}
-void skv_op_unpin_write(struct skv_request *r) { v1_of(r)->codec->write_unpin_res(&r->out, &v1_of(r)->u.unpin.res); }
-
-/* ---- the lists -------------------------------------------------------------------------------- */
 
 static int take_number(struct skv_request *r, const char *field, const char *text, uint64_t *out)
 {
@@ -97,18 +67,28 @@ int skv_op_pins_run(struct skv_request *r)
 		return rc;
 	return skv_core_pins(r->s->core, &req, &v1_of(r)->u.pins, &r->arena, &r->err);
 }
-void skv_op_pins_write(struct skv_request *r) { v1_of(r)->codec->write_pins_res(&r->out, &v1_of(r)->u.pins); }
+
+void skv_op_pins_write(struct skv_request *r)
+{
+	v1_of(r)->codec->write_pins_res(&r->out, &v1_of(r)->u.pins);
+}
 
 int skv_op_keys_run(struct skv_request *r)
 {
-	struct skv_export_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value, .keys_only = true };
+	struct skv_export_req req = { .tenant = r->caller.tenant, .instance = r->param[0].value,
+				      .keys_only = true };
 	struct skv_export_res res;
 	int rc = take_portion(r, &req.cursor, &req.max);
 
 	if (rc == SKV_OK)
 		rc = skv_core_export(r->s->core, &req, &res, &r->arena, &r->err);
 	if (rc == SKV_OK)
-		v1_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key, .next = res.next };
+		v1_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key,
+							  .next = res.next };
 	return rc;
 }
-void skv_op_keys_write(struct skv_request *r) { v1_of(r)->codec->write_keys_res(&r->out, &v1_of(r)->u.keys); }
+
+void skv_op_keys_write(struct skv_request *r)
+{
+	v1_of(r)->codec->write_keys_res(&r->out, &v1_of(r)->u.keys);
+}

@@ -1,8 +1,9 @@
 /*
  * v1.c - the native API: its routes, its codecs, its errors.
  *
- * A request is JSON or protobuf as its header says, gRPC's is protobuf. A failure has the HTTP status of its skv
- * status and a document with code, message, field and id; over gRPC it is told by trailers. No state of its own.
+ * A request is JSON or protobuf as its header says, gRPC's is protobuf. A failure has the HTTP
+ * status of its skv status and a document with code, message, field and id; over gRPC it is told by
+ * trailers. No state of its own.
  */
 #include "v1.h"
 
@@ -10,29 +11,33 @@
 #include <string.h>
 
 const struct skv_route skv_routes[ROUTE_COUNT] = {
-#define ROUTE_ROW(op, method, pattern, role, flags, grpc, target, body)                            \
+#define ROUTE_ROW(op, method, pattern, role, flags, grpc, target, body, ...)                 \
 	{ #op,                                                                                     \
 	  #method,                                                                                 \
 	  pattern,                                                                                 \
 	  ROLE_##role,                                                                             \
-	  flags,                                                                                   \
+	  (flags) | ((flags) & ROUTE_READY ? ROUTE_HELD : 0),                                      \
 	  SKV_PLANE_ALL,                                                                           \
 	  grpc,                                                                                    \
 	  &(const struct v1_row){ target, body },                                              \
 	  skv_op_##op##_run,                                                                       \
 	  skv_op_##op##_write },
-	SKV_ROUTES(ROUTE_ROW)
+	SKV_OPERATIONS(ROUTE_ROW, ROUTE_ROW)
 #undef ROUTE_ROW
 };
 
-static bool has_body(const struct skv_request *c) { return c->route && c->route->flags & ROUTE_BODY; }
+static bool has_body(const struct skv_request *c)
+{
+	return c->route && c->route->flags & ROUTE_BODY;
+}
 
-/* A GET has no body and is answered as it accepts; otherwise the body's type decides, and without one what is
- * accepted. A request that is no operation is answered like one with a body. */
+/* A GET has no body and is answered as it accepts; otherwise the body's type decides, and without
+ * one what is accepted. A request that is no operation is answered like one with a body. */
 static void take_codecs(struct skv_request *c, const struct skv_head *h)
 {
 	struct v1_request *n = v1_of(c);
-	bool body = !c->route || strcmp(c->route->method, "POST") == 0 || strcmp(c->route->method, "PUT") == 0;
+	bool body = !c->route || strcmp(c->route->method, "POST") == 0 ||
+		    strcmp(c->route->method, "PUT") == 0;
 	const char *type = body ? h->content_type : NULL;
 	const struct skv_v1_codec *accepted = skv_v1_codec_of_accept(h->accept);
 
@@ -55,13 +60,19 @@ static int v1_head(struct skv_request *c, const struct skv_head *h)
 		n->key_text = h->argument(h->ctx, "key");
 		n->key_number = h->argument(h->ctx, "key_int");
 	}
-	if ((c->route == &skv_routes[ROUTE_ID_pins] || c->route == &skv_routes[ROUTE_ID_keys]) && h->argument) {
+	if (c->route == &skv_routes[ROUTE_ID_instance_delete] && h->argument) {
+		n->unused_s = h->argument(h->ctx, "unused_s");
+		n->with_blocks = h->argument(h->ctx, "with_blocks");
+	}
+	if ((c->route == &skv_routes[ROUTE_ID_pins] || c->route == &skv_routes[ROUTE_ID_keys]) &&
+	    h->argument) {
 		n->cursor = h->argument(h->ctx, "cursor");
 		n->max = h->argument(h->ctx, "max");
 	}
 	if (n->body_codec || !has_body(c))
 		return SKV_OK;
-	return skv_fail(&c->err, SKV_E_UNSUPPORTED, "Content-Type", "a body is one of: %s", skv_v1_codec_types());
+	return skv_fail(&c->err, SKV_E_UNSUPPORTED, "Content-Type", "a body is one of: %s",
+			skv_v1_codec_types());
 }
 
 static unsigned http_status(const struct skv_request *c)
@@ -99,6 +110,8 @@ struct skv_v1_in skv_v1_input(struct skv_request *c)
 	};
 }
 
+static void v1_again(struct skv_request *c) { memset(&v1_of(c)->u, 0, sizeof v1_of(c)->u); }
+
 struct skv_api skv_v1_api = {
 	.name = "v1",
 	.prefix = "/",
@@ -106,6 +119,7 @@ struct skv_api skv_v1_api = {
 	.n_routes = ROUTE_COUNT,
 	.state_size = sizeof(struct v1_request),
 	.head = v1_head,
+	.again = v1_again,
 	.message = skv_v1_message,
 	.fail = v1_fail,
 	.descriptors = skv_v1_protoset,

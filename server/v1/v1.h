@@ -1,5 +1,5 @@
 /*
- * v1.h - what the files of the native API share: its rows, and its part of a call.
+ * v1.h - shared by the files of the native API: its rows, and its part of a call.
  */
 #ifndef SKV_V1_SERVER_H
 #define SKV_V1_SERVER_H
@@ -8,12 +8,11 @@
 #include <skv/v1_api.h>
 #include <skv/ops.h>
 #include <skv/v1_codec.h>
-
-#include "routes_table.h"
+#include <skv/v1_operations.h>
 
 enum route_id {
 #define ROUTE_ENUM(name, ...) ROUTE_ID_##name,
-	SKV_ROUTES(ROUTE_ENUM)
+	SKV_OPERATIONS(ROUTE_ENUM, ROUTE_ENUM)
 #undef ROUTE_ENUM
 	ROUTE_COUNT
 };
@@ -28,10 +27,14 @@ struct v1_row {
 
 /* skv_request.state. */
 struct v1_request {
-	const struct skv_v1_codec *body_codec; /* of the body; NULL: a content type that nobody reads */
+	const struct skv_v1_codec *body_codec; /* of the body; NULL: a content type
+						  that nobody reads */
 	const struct skv_v1_codec *codec;      /* of the answer */
-	const char *key_text;   /* block_find: one of these two, percent-encoded text or decimal digits */
+	const char *key_text;   /* block_find: one of these two, percent-encoded
+				   text or decimal digits */
 	const char *key_number;
+	const char *unused_s; /* instance_delete: its conditions, NULL = not told */
+	const char *with_blocks;
 	const char *cursor; /* pins, keys: decimal digits, NULL = not told */
 	const char *max;
 	union {
@@ -52,38 +55,30 @@ struct v1_request {
 			uint32_t n;
 		} instances;
 		struct {
+			struct skv_token_view *v;
+			uint32_t n;
+		} tokens;
+		struct skv_cluster_view cluster;
+		struct {
+			struct skv_tenant_view *v;
+			uint32_t n;
+		} tenants;
+		struct {
 			struct skv_match_req req;
 			struct skv_match_res res;
 		} match;
-		struct {
-			struct skv_lookup_req req;
-			struct skv_lookup_res res;
-		} lookup;
-		struct {
-			struct skv_start_req req;
-			struct skv_start_res res;
-		} start;
 		struct {
 			struct skv_finish_req req;
 			struct skv_abort_req abort;
 			struct skv_finish_res res;
 		} finish;
-		struct {
-			struct skv_delete_req req;
-			struct skv_delete_res res;
-		} del;
-		struct {
-			struct skv_trim_req req;
-			struct skv_trim_res res;
-		} trim;
-		struct {
-			struct skv_pin_req req;
-			struct skv_pin_res res;
-		} pin;
-		struct {
-			struct skv_unpin_req req;
-			struct skv_unpin_res res;
-		} unpin;
+#define CALL_STATE(name, ...)                                                                      \
+	struct {                                                                                   \
+		struct skv_##name##_req req;                                                       \
+		struct skv_##name##_res res;                                                       \
+	} name;
+		SKV_OPERATIONS(SKV_NOTHING, CALL_STATE)
+#undef CALL_STATE
 		struct skv_pins_res pins;
 		struct skv_keys_res keys;
 		struct skv_block_view block;
@@ -101,14 +96,15 @@ const uint8_t *skv_v1_protoset(size_t *n);
 
 /* ---- message.c ------------------------------------------------------------------------------- */
 
-/* Finds name and body of the operation in the message p[0..n), which stays valid until it is complete. */
+/* Finds name and body of the operation in the message p[0..n), which stays
+ * valid until it is complete. */
 int skv_v1_message(struct skv_request *c, const uint8_t *p, size_t n);
 
 /* The functions of the rows. */
 #define ROUTE_PROTOTYPES(name, ...)                                                                \
 	int skv_op_##name##_run(struct skv_request *c);                                            \
 	void skv_op_##name##_write(struct skv_request *c);
-SKV_ROUTES(ROUTE_PROTOTYPES)
+SKV_OPERATIONS(ROUTE_PROTOTYPES, ROUTE_PROTOTYPES)
 #undef ROUTE_PROTOTYPES
 
 #endif

@@ -133,7 +133,8 @@ struct churn {
 	uint64_t victims; /* bytes evicted from victim slabs */
 	uint64_t starved; /* puts that needed them */
 	bool shift;       /* the mix changes with time */
-	uint32_t looks;   /* of so many blocks drawn the one in the slab with the smallest part in use goes */
+	uint32_t looks;   /* of so many blocks drawn the one in the slab with the
+			     smallest part in use goes */
 };
 
 static void add_block(struct churn *x, struct block b)
@@ -171,7 +172,8 @@ static void empty_victims(struct churn *x, uint32_t class)
 	uint32_t *slabs;
 	size_t n;
 
-	if (skv_pool_find_victims(x->p, x->id[class], &(struct skv_victims){ .may_empty = any_slab }, &slabs, &n))
+	if (skv_pool_find_victims(x->p, x->id[class],
+				  &(struct skv_victims){ .may_empty = any_slab }, &slabs, &n))
 		die("no victims");
 	x->starved++;
 	for (size_t i = 0; i < n; i++) {

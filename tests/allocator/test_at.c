@@ -19,7 +19,9 @@ static struct skv_run take_at(struct skv_pool *p, uint32_t c, uint64_t offset)
 	assert_int_equal(skv_pool_alloc_at(p, c, 0, offset, &run), SKV_OK);
 	check(p);
 	assert_int_equal(run.count, 1);
-	assert_int_equal(slab_info(p, run.slab).first_offset + run.first * slab_info(p, run.slab).stride, offset);
+	assert_int_equal(slab_info(p, run.slab).first_offset +
+				 run.first * slab_info(p, run.slab).stride,
+			 offset);
 	assert_true(skv_pool_at(p, 0, offset, &slab, &slot));
 	assert_int_equal(slab, run.slab);
 	assert_int_equal(slot, run.first);
@@ -143,7 +145,8 @@ static void classes_keep_to_their_slabs(void **state)
 	take_at(p, small, 4096 + 64);
 	refuse_at(p, small, 0, 4096 + 65); /* within a slot */
 	refuse_at(p, big, 0, 6144);        /* in a slab of the other class */
-	take_at(p, big, 6144 * 3);         /* a shorter slab than the class's own: no other window is free */
+	/* a shorter slab than the class's own: no other window is free */
+	take_at(p, big, 6144 * 3);
 	refuse_at(p, small, 0, 6144 * 3);
 	skv_pool_destroy(p);
 }

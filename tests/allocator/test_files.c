@@ -12,7 +12,10 @@ static struct skv_pool *two_files(uint32_t *class_id)
 	return p;
 }
 
-static uint32_t file_of(const struct skv_pool *p, struct skv_run run) { return slab_info(p, run.slab).place.file; }
+static uint32_t file_of(const struct skv_pool *p, struct skv_run run)
+{
+	return slab_info(p, run.slab).place.file;
+}
 
 static void test_nothing_new_in_a_draining_file(void **state)
 {
@@ -99,7 +102,8 @@ static void test_recovery_takes_in_a_draining_file(void **state)
 
 	(void)state;
 	assert_int_equal(skv_pool_drain_file(p, 3, true), SKV_OK);
-	assert_int_equal(skv_pool_take(p, c, (struct skv_slab_place){ 3, 2, 1 }, 0, 1, &run), SKV_OK);
+	assert_int_equal(skv_pool_take(p, c, (struct skv_slab_place){ 3, 2, 1 }, 0, 1, &run),
+			 SKV_OK);
 	check(p);
 	skv_pool_free(p, run);
 	check(p);
@@ -118,7 +122,8 @@ static void test_victims_are_not_sought_there(void **state)
 	assert_int_equal(skv_pool_add_file(p, 0, 4096), SKV_OK);
 	assert_int_equal(skv_pool_alloc(p, small, 64, &run, &n_runs), SKV_OK);
 	assert_int_equal(skv_pool_drain_file(p, 0, true), SKV_OK);
-	assert_int_equal(skv_pool_find_victims(p, big, &(struct skv_victims){ .ctx = NULL }, &slabs, &n), SKV_E_NO_SPACE);
+	assert_int_equal(skv_pool_find_victims(p, big, &(struct skv_victims){ .ctx = NULL }, &slabs,
+					       &n), SKV_E_NO_SPACE);
 	skv_pool_destroy(p);
 }
 

@@ -66,7 +66,9 @@ uint32_t model_class(const struct model *m, struct skv_pool *p, uint32_t class)
 
 	if (!m->g->segments[class])
 		return make_class(p, m->g->strides[class], m->g->aligns[class]);
-	assert_int_equal(skv_pool_class_segmented(p, m->g->strides[class], m->g->segments[class], &id), SKV_OK);
+	assert_int_equal(
+		skv_pool_class_segmented(p, m->g->strides[class], m->g->segments[class], &id),
+		SKV_OK);
 	return id;
 }
 
@@ -143,7 +145,8 @@ static void item_new(struct model *m, uint32_t class, struct skv_run at, enum st
 static void item_gone(struct model *m, uint32_t i)
 {
 	const struct item *it = &m->items[i];
-	uint64_t segment = m->g->segments[it->class], begin = segment ? it->offset / segment * segment : 0;
+	uint64_t segment = m->g->segments[it->class],
+		 begin = segment ? it->offset / segment * segment : 0;
 	uint32_t *b = m->bytes[it->file] + begin;
 	bool empty = true;
 
@@ -202,7 +205,8 @@ static void step_alloc(struct model *m)
 	assert_true(count <= had && n <= count);
 	for (uint32_t i = 0; i < n; i++) {
 		assert_true(runs[i].count > 0);
-		assert_false(slab_info(m->p, runs[i].slab).draining || file_draining(m, runs[i].slab));
+		assert_false(slab_info(m->p, runs[i].slab).draining ||
+			     file_draining(m, runs[i].slab));
 		for (uint32_t k = 0; k < runs[i].count; k++)
 			item_new(m, class, sub_run(runs[i], k, 1), USED, 0);
 		sum += runs[i].count;
@@ -361,8 +365,12 @@ static void step_file(struct model *m)
 	assert_int_equal(skv_pool_drain_file(m->p, f, rnd(m, 3) != 0), SKV_OK);
 	assert_true(skv_pool_file(m->p, f, &info));
 	for (uint32_t i = 0; i < m->n_items; i++) {
-		used += m->items[i].file == f && m->items[i].state == USED ? stride_of(m, m->items[i].class) : 0;
-		held += m->items[i].file == f && m->items[i].state == HELD ? stride_of(m, m->items[i].class) : 0;
+		used += m->items[i].file == f && m->items[i].state == USED
+				? stride_of(m, m->items[i].class)
+				: 0;
+		held += m->items[i].file == f && m->items[i].state == HELD
+				? stride_of(m, m->items[i].class)
+				: 0;
 	}
 	assert_int_equal(info.length, m->lengths[f]);
 	assert_int_equal(info.used_bytes, used);
@@ -399,7 +407,9 @@ static void step_victims(struct model *m)
 	uint32_t *slabs;
 	size_t n;
 
-	if (skv_pool_find_victims(m->p, m->ids[class], &(struct skv_victims){ may_empty, rnd(m, 2) ? cost : NULL, m }, &slabs, &n))
+	if (skv_pool_find_victims(m->p, m->ids[class],
+				  &(struct skv_victims){ may_empty, rnd(m, 2) ? cost : NULL, m },
+				  &slabs, &n))
 		return;
 	assert_true(n > 0);
 	for (size_t i = 0; i < n; i++) {

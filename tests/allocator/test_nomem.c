@@ -70,7 +70,8 @@ static void scenario(void)
 	AGAIN(p, skv_pool_alloc(p, small, 40 * SLOTS - 5, runs, &n));
 	assert_int_equal(n, 40);
 	assert_int_equal(skv_pool_available(p, small), 5);
-	AGAIN(p, skv_pool_find_victims(p, big, &(struct skv_victims){ .may_empty = may_empty }, &slabs, &n_slabs));
+	AGAIN(p, skv_pool_find_victims(p, big, &(struct skv_victims){ .may_empty = may_empty },
+				       &slabs, &n_slabs));
 	assert_int_equal(n_slabs, 4);
 	skv_free(slabs);
 	for (uint32_t i = 0; i < n; i++)

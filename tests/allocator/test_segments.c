@@ -33,7 +33,8 @@ static void test_geometry(void **state)
 		assert_true(skv_pool_at(p, 0, skv_slot_offset(&info, i), &slab, &slot));
 		assert_int_equal(slot, i);
 	}
-	assert_false(skv_pool_at(p, 0, skv_slot_offset(&info, 2) + 300, &slab, &slot)); /* what is left of the segment */
+	/* what is left of the segment */
+	assert_false(skv_pool_at(p, 0, skv_slot_offset(&info, 2) + 300, &slab, &slot));
 	assert_int_equal(skv_pool_slots_in_file(p, c, 2 * 4096), 24);
 	assert_int_equal(skv_pool_available(p, c), 12);
 	assert_int_equal(skv_pool_class_segmented(p, 300, 1024, &again), SKV_OK);
@@ -113,7 +114,8 @@ static void test_recovery_in_any_order(void **state)
 	check(p);
 	assert_int_equal(slab_info(p, run.slab).dead, 0);
 	assert_int_equal(skv_pool_take(p, c, place, 6, 1, &run), SKV_E_CORRUPT);
-	assert_int_equal(skv_pool_take(p, c, place, 2, 3, &run), SKV_OK); /* over the end of a segment */
+	/* over the end of a segment */
+	assert_int_equal(skv_pool_take(p, c, place, 2, 3, &run), SKV_OK);
 	check(p);
 	assert_int_equal(slab_info(p, run.slab).dead, 2);
 	assert_int_equal(slab_info(p, run.slab).used, 5);

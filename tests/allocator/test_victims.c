@@ -41,7 +41,8 @@ static bool may_empty(void *ctx, uint32_t slab)
 
 static int find(struct fixture *f, uint32_t class_id, uint32_t **slabs, size_t *n)
 {
-	int status = skv_pool_find_victims(f->p, class_id, &(struct skv_victims){ may_empty, f->cost, f }, slabs, n);
+	int status = skv_pool_find_victims(
+		f->p, class_id, &(struct skv_victims){ may_empty, f->cost, f }, slabs, n);
 
 	check(f->p);
 	return status;

@@ -1,9 +1,9 @@
 /*
  * bench_json.c - CPU time per hot message.
  *
- * usage: bench_json [keys [rounds]]. The best of five runs, in nanoseconds of this thread's CPU time.
- * The message is read into an arena that is reset each time and written into a buffer that is kept, as a
- * connection does.
+ * usage: bench_json [keys [rounds]]. The best of five runs, in nanoseconds of this thread's CPU
+ * time. The message is read into an arena that is reset each time and written into a buffer that is
+ * kept, as a connection does.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,28 +46,37 @@ static void make_messages(void)
 	uint64_t *sums = zeroed(n_keys, sizeof *sums);
 
 	for (uint32_t i = 0; i < files.n; i++) {
-		files.v[i] = (struct skv_file_ref){ .storage = "default", .type = "file",
-						    .uuid = "00112233-4455-6677-8899-aabbccddeeff" };
+		files.v[i] = (struct skv_file_ref){
+			.storage = "default", .type = "file",
+			.uuid = "00112233-4455-6677-8899-aabbccddeeff",
+		};
 		snprintf(files.v[i].path, sizeof files.v[i].path, "slab-%08u.kvs", i);
 	}
-	lookup = (struct skv_lookup_res){ .n_keys = n_keys, .matched = n_keys, .n_specs = 1, .specs = specs,
+	lookup = (struct skv_lookup_res){ .n_keys = n_keys, .matched = n_keys, .n_specs = 1,
+					  .specs = specs,
 					  .hit = zeroed(n_keys, sizeof(bool)), .lease_ms = 10000,
-					  .loc = zeroed(n_keys, sizeof *lookup.loc), .files = files };
+					  .loc = zeroed(n_keys, sizeof *lookup.loc),
+					  .files = files };
 	start = (struct skv_start_res){ .session = "00112233445566778899aabbccddeeff",
-					.n_keys = n_keys, .n_write = n_keys, .n_specs = 1, .specs = specs,
-					.outcome = zeroed(n_keys, 1), .loc = lookup.loc, .files = files };
+					.n_keys = n_keys, .n_write = n_keys, .n_specs = 1,
+					.specs = specs,
+					.outcome = zeroed(n_keys, 1), .loc = lookup.loc,
+					.files = files };
 	for (uint32_t i = 0; i < n_keys; i++) {
 		keys[i] = skv_hash128(&i, sizeof i);
 		sums[i] = keys[i].lo;
 		lookup.hit[i] = true;
-		lookup.loc[i] = (struct skv_location){ i % 8, (uint64_t)i * 4497408, 4497408, 1000000 + i,
+		lookup.loc[i] = (struct skv_location){ i % 8,      (uint64_t)i * 4497408,
+						       4497408,    1000000 + i,
 						       keys[i].hi, true };
 	}
 	done.checksums = sums;
-	skv_v1_write_lookup_req(&text[0], &(struct skv_lookup_req){ .lease_ms = SKV_LEASE_DEFAULT }, &input);
-	skv_v1_write_match_req(&text[1], &(struct skv_match_req){ .instances = instances, .n_instances = 1 },
+	skv_v1_write_lookup_req(&text[0], &(struct skv_lookup_req){ .lease_ms = SKV_LEASE_DEFAULT },
+				&input);
+	skv_v1_write_match_req(&text[1],
+			       &(struct skv_match_req){ .instances = instances, .n_instances = 1 },
 			       &input);
-	skv_v1_write_start_req(&text[2], &(struct skv_start_req){ .request_id = "r-1" }, &input, NULL);
+	skv_v1_write_start_req(&text[2], &(struct skv_start_req){ .request_id = "r-1" }, &input);
 	skv_v1_write_finish_req(&text[3], &done);
 	skv_v1_write_lookup_res(&text[4], &lookup);
 }
@@ -80,13 +89,13 @@ static void must(int status)
 	exit(1);
 }
 
-#define READ_STEP(message, type, i)                                                                  \
-	static void read_##message(void)                                                             \
-	{                                                                                            \
-		struct type m;                                                                       \
-		must(skv_v1_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL));        \
+#define READ_STEP(message, type, i)                                                            \
+	static void read_##message(void)                                                       \
+	{                                                                                      \
+		struct type m;                                                                 \
+		must(skv_v1_read_##message(&in, (char *)text[i].data, text[i].len, &m, NULL)); \
 	}
-#define WRITE_STEP(message, value)                                                                   \
+#define WRITE_STEP(message, value) \
 	static void write_##message(void) { skv_v1_write_##message(&out, &(value)); }
 
 READ_STEP(lookup_req, skv_lookup_req, 0)
@@ -123,9 +132,9 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*step)(void);
-	} rows[] = { ROW(read_lookup_req), ROW(write_lookup_res), ROW(read_match_req), ROW(read_start_req),
-		     ROW(write_start_res), ROW(read_finish_req),  ROW(write_finish_res),
-		     ROW(read_lookup_res) };
+	} rows[] = { ROW(read_lookup_req),  ROW(write_lookup_res), ROW(read_match_req),
+		     ROW(read_start_req),   ROW(write_start_res),  ROW(read_finish_req),
+		     ROW(write_finish_res), ROW(read_lookup_res) };
 
 	if (argc > 1)
 		n_keys = (uint32_t)strtoul(argv[1], NULL, 10);

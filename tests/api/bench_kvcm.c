@@ -3,8 +3,9 @@
  *
  *	bench_kvcm [KEYS [ROUNDS]]
  *
- * What is measured: reading a getCacheLocation request of KEYS keys; writing its answer with KEYS locations of one
- * and of two specs; keys from KEYS * 64 tokens; the same answer by the generic writer, for comparison.
+ * What is measured: reading a getCacheLocation request of KEYS keys; writing its answer with
+ * KEYS locations of one and of two specs; keys from KEYS * 64 tokens; the same answer by the
+ * generic writer, for comparison.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,8 @@ static void read_request(struct bench *b, const struct skv_proto_codec *codec, c
 	start = now_us();
 	for (unsigned i = 0; i < b->rounds; i++) {
 		skv_arena_reset(&b->arena);
-		if (codec->read(req.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) != SKV_OK ||
+		if (codec->read(req.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m,
+				NULL) != SKV_OK ||
 		    ((KvcmMeta__GetCacheLocationRequest *)(void *)m)->n_block_keys != b->keys)
 			abort();
 	}
@@ -87,16 +89,20 @@ static void write_answer(struct bench *b, const struct skv_proto_codec *codec, u
 	KvcmMeta__CommonResponseHeader header = KVCM_META__COMMON_RESPONSE_HEADER__INIT;
 	KvcmMeta__Status status = KVCM_META__STATUS__INIT;
 	struct kvcm_locations l = {
-		.field = 2, .files = &files, .roots = roots, .n_specs = n_specs, .specs = specs, .loc = loc,
-		.columns = KVCM_ALL_COLUMNS, .n = b->keys, .status = KVCM_SERVING, .created_ms = 1760000000123,
+		.field = 2, .files = &files, .roots = roots, .n_specs = n_specs, .specs = specs,
+		.loc = loc,
+		.columns = KVCM_ALL_COLUMNS, .n = b->keys, .status = KVCM_SERVING,
+		.created_ms = 1760000000123,
 	};
-	struct skv_proto_splice splice = { 2, kvcm_locations_json, kvcm_locations_binary, &l, NULL };
+	struct skv_proto_splice splice = { 2, kvcm_locations_json, kvcm_locations_binary, &l,
+					   NULL };
 	ProtobufCMessage *m;
 	char name[128];
 	double start;
 
 	for (uint32_t i = 0; i < b->keys * n_specs; i++)
-		loc[i] = (struct skv_location){ .file = i & 1, .offset = (uint64_t)i << 21, .length = 1 << 21,
+		loc[i] = (struct skv_location){ .file = i & 1, .offset = (uint64_t)i << 21,
+						.length = 1 << 21,
 						.generation = 1 + i };
 	status.code = KVCM_META__ERROR_CODE__OK;
 	status.message = "Cache locations retrieved successfully";
@@ -110,7 +116,8 @@ static void write_answer(struct bench *b, const struct skv_proto_codec *codec, u
 	}
 	print(what, b, now_us() - start, b->buf.len);
 	skv_arena_reset(&b->arena);
-	if (codec->read(res.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) != SKV_OK)
+	if (codec->read(res.base.descriptor, b->buf.data, b->buf.len, &b->arena, &m, NULL) !=
+	    SKV_OK)
 		abort();
 	start = now_us();
 	for (unsigned i = 0; i < b->rounds; i++) {
@@ -137,7 +144,8 @@ int main(int argc, char **argv)
 	start = now_us();
 	for (unsigned i = 0; i < b.rounds / 10 + 1; i++)
 		kvcm_token_keys(tokens, n_tokens, 64, b.key);
-	print("keys from 64 tokens each", &b, (now_us() - start) / (b.rounds / 10 + 1) * b.rounds, n_tokens * 8);
+	print("keys from 64 tokens each", &b, (now_us() - start) / (b.rounds / 10 + 1) * b.rounds,
+	      n_tokens * 8);
 	read_request(&b, &skv_proto_json, "getCacheLocation request, JSON");
 	read_request(&b, &skv_proto_binary, "getCacheLocation request, binary");
 	write_answer(&b, &skv_proto_json, 1, "answer, one spec, JSON");

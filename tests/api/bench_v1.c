@@ -1,7 +1,7 @@
 /*
- * bench_v1.c - what a lookup of 512 keys costs each codec: bytes and nanoseconds for the request and the
- * answer, all hits, in four slabs one behind the other and scattered. Not a test: run it by hand, with the
- * name of a codec to run only that one.
+ * bench_v1.c - what a lookup of 512 keys costs each codec: bytes and nanoseconds for the request
+ * and the answer, all hits, in four slabs one behind the other and scattered. Not a test: run it by
+ * hand, with the name of a codec to run only that one.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,8 @@ static void fill(bool scattered)
 	for (uint32_t f = 0; f < 4; f++) {
 		files[f].storage = "default";
 		files[f].type = "file";
-		snprintf(files[f].uuid, sizeof files[f].uuid, "00112233-4455-6677-8899-aabbccddeeff");
+		snprintf(files[f].uuid, sizeof files[f].uuid,
+			 "00112233-4455-6677-8899-aabbccddeeff");
 		snprintf(files[f].path, sizeof files[f].path, "slab-%08x.kvs", f);
 	}
 	for (uint32_t i = 0; i < KEYS; i++) {
@@ -50,7 +51,8 @@ static void fill(bool scattered)
 
 		skv_random(&keys[i], sizeof keys[i]);
 		hit[i] = true;
-		loc[i] = (struct skv_location){ .file = i / 128, .offset = (64 << 20) + slot * 1310720,
+		loc[i] = (struct skv_location){ .file = i / 128,
+						.offset = (64 << 20) + slot * 1310720,
 						.length = 1310720, .generation = 123456 + i,
 						.has_checksum = true };
 		if (scattered)
@@ -81,23 +83,25 @@ static struct numbers measure(const struct skv_v1_codec *codec)
 	double took;
 
 	skv_arena_init(&arena);
-#define TIME(out, once)                                                                              \
-	out = 1e18;                                                                                  \
-	for (uint32_t b = 0; b < BATCHES; b++) {                                                     \
-		begin = now_ns();                                                                    \
-		for (uint32_t r = 0; r < ROUNDS; r++) {                                              \
-			once;                                                                        \
-			skv_arena_reset(&arena);                                                     \
-		}                                                                                    \
-		took = (double)(now_ns() - begin) / ROUNDS;                                          \
-		out = took < out ? took : out;                                                       \
+#define TIME(out, once)                                     \
+	out = 1e18;                                         \
+	for (uint32_t b = 0; b < BATCHES; b++) {            \
+		begin = now_ns();                           \
+		for (uint32_t r = 0; r < ROUNDS; r++) {     \
+			once;                               \
+			skv_arena_reset(&arena);            \
+		}                                           \
+		took = (double)(now_ns() - begin) / ROUNDS; \
+		out = took < out ? took : out;              \
 	}
 	TIME(n.write_req, (skv_buf_clear(&text), codec->write_lookup_req(&text, &req, &input)))
 	n.req_bytes = text.len;
-	TIME(n.read_req, must(codec->read_lookup_req(&in, (char *)text.data, text.len, &got, &err), &err))
+	TIME(n.read_req,
+	     must(codec->read_lookup_req(&in, (char *)text.data, text.len, &got, &err), &err))
 	TIME(n.write_res, (skv_buf_clear(&text), codec->write_lookup_res(&text, &res)))
 	n.res_bytes = text.len;
-	TIME(n.read_res, must(codec->read_lookup_res(&in, (char *)text.data, text.len, &got_res, &err), &err))
+	TIME(n.read_res,
+	     must(codec->read_lookup_res(&in, (char *)text.data, text.len, &got_res, &err), &err))
 	skv_buf_destroy(&text);
 	skv_arena_destroy(&arena);
 	return n;
@@ -107,8 +111,8 @@ int main(int argc, char **argv)
 {
 	const struct skv_v1_codec *const codecs[] = { &skv_v1_json, &skv_v1_pb };
 
-	printf("%-9s %-10s %9s %9s %12s %12s %12s %12s\n", "blocks", "codec", "request B", "answer B",
-	       "req read ns", "ans write ns", "req write ns", "ans read ns");
+	printf("%-9s %-10s %9s %9s %12s %12s %12s %12s\n", "blocks", "codec", "request B",
+	       "answer B", "req read ns", "ans write ns", "req write ns", "ans read ns");
 	for (int scattered = 0; scattered < 2; scattered++) {
 		fill(scattered);
 		for (int i = 0; i < 2; i++) {

@@ -7,10 +7,12 @@
 
 #include "pb_messages.h"
 
-static void broken(const char *what, size_t m, const char *text, size_t n, const struct skv_buf *a, const struct skv_buf *b)
+static void broken(const char *what, size_t m, const char *text, size_t n, const struct skv_buf *a,
+		   const struct skv_buf *b)
 {
 	fprintf(stderr, "%s: %s\n%.*s\n", messages[m].name, what, (int)n, text);
-	fprintf(stderr, "first: %.*s\nthen:  %.*s\n", (int)a->len, (const char *)a->data, (int)b->len, (const char *)b->data);
+	fprintf(stderr, "first: %.*s\nthen:  %.*s\n", (int)a->len, (const char *)a->data,
+		(int)b->len, (const char *)b->data);
 	abort();
 }
 
@@ -27,8 +29,8 @@ static const struct pb_message *in_protobuf(size_t m)
 	abort();
 }
 
-/* Answers that contradict themselves, which no server sends: JSON lets a match name an instance twice, and a pin may
- * miss keys of which all are pinned, which protobuf does not write. */
+/* Answers that contradict themselves, which no server sends: JSON lets a match name an instance
+ * twice, and a pin may miss keys of which all are pinned, which protobuf does not write. */
 static bool contradicts_itself(size_t m, const struct skv_buf *first, const struct skv_error *err)
 {
 	unsigned n_keys, pinned;
@@ -37,7 +39,9 @@ static bool contradicts_itself(size_t m, const struct skv_buf *first, const stru
 	if (strcmp(messages[m].name, "match_res") == 0)
 		return strstr(err->message, "is named twice");
 	snprintf(head, sizeof head, "%.*s", (int)first->len, (const char *)first->data);
-	return strcmp(messages[m].name, "pin_res") == 0 && sscanf(head, "{\"n_keys\":%u,\"pinned\":%u,", &n_keys, &pinned) == 2 && n_keys == pinned;
+	return strcmp(messages[m].name, "pin_res") == 0 &&
+	       sscanf(head, "{\"n_keys\":%u,\"pinned\":%u,", &n_keys, &pinned) == 2 &&
+	       n_keys == pinned;
 }
 
 int check_identity(size_t m, const char *text, size_t n)
@@ -45,7 +49,8 @@ int check_identity(size_t m, const char *text, size_t n)
 	struct skv_buf first = { 0 }, again = { 0 }, pb = { 0 }, json = { 0 };
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
-	const bool error = strcmp(messages[m].name, "error") == 0; /* its reader returns what it read */
+	/* its reader returns what it read */
+	const bool error = strcmp(messages[m].name, "error") == 0;
 	struct skv_error err = { 0 };
 	int rc, rc_pb;
 
@@ -56,10 +61,14 @@ int check_identity(size_t m, const char *text, size_t n)
 	if (rc != SKV_OK && !error && first.len > 0)
 		broken("refused, and written", m, text, n, &first, &again);
 	if (rc == SKV_OK || error) {
-		if (messages[m].echo(&in, (const char *)first.data, first.len, &again, &err) != rc || !same(&first, &again))
+		if (messages[m].echo(&in, (const char *)first.data, first.len, &again, &err) !=
+			    rc ||
+		    !same(&first, &again))
 			broken("read again it is another", m, text, n, &first, &again);
-		rc_pb = in_protobuf(m)->convert(&in, (const char *)first.data, first.len, &pb, &json, &err);
-		if ((rc_pb != SKV_OK || !same(&first, &json)) && !contradicts_itself(m, &first, &err))
+		rc_pb = in_protobuf(m)->convert(&in, (const char *)first.data, first.len, &pb,
+						&json, &err);
+		if ((rc_pb != SKV_OK || !same(&first, &json)) &&
+		    !contradicts_itself(m, &first, &err))
 			broken("through protobuf it is another", m, text, n, &first, &json);
 	}
 	skv_buf_destroy(&first);

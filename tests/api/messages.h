@@ -9,7 +9,8 @@
 
 struct message {
 	const char *name;
-	/* Reads `text`; when that is SKV_OK writes what was read to `out`. Returns the read's status. */
+	/* Reads `text`; when that is SKV_OK writes what was read to `out`.
+	 * Returns the read's status. */
 	int (*echo)(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *out,
 		    struct skv_error *err);
 	const char *sample; /* a valid document that uses every field */

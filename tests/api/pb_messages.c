@@ -6,37 +6,42 @@
 
 #include "messages.h"
 
-#define HEX(array, count) &(struct skv_key_input){ .form = SKV_KEYS_HEX, .n = (count), .keys = (array) }
+#define HEX(array, count) \
+	&(struct skv_key_input) { .form = SKV_KEYS_HEX, .n = (count), .keys = (array) }
 #define PLAIN(codec, out, message) (codec).write_##message(out, &m)
 #define KEYS(codec, out, message) (codec).write_##message(out, &m, HEX(m.keys, m.n_keys))
-#define START(codec, out, message)                                                                   \
-	(codec).write_##message(out, &m, HEX(m.keys, m.n_keys), m.has_parent ? HEX(&m.parent, 1) : NULL)
+#define START(codec, out, message)                                   \
+	(codec).write_##message(out, &m, &(struct skv_key_input){    \
+		.form = SKV_KEYS_HEX, .n = m.n_keys, .keys = m.keys, \
+		.parent = m.has_parent ? HEX(&m.parent, 1) : NULL })
+#define NO_KEYS(codec, out, message) (codec).write_##message(out, &m, NULL)
 
-#define MESSAGE(message, type, WRITE)                                                                \
-	static int echo_##message(const struct skv_v1_in *in, const char *text, size_t n,            \
-				  struct skv_buf *out, struct skv_error *err)                        \
-	{                                                                                            \
-		struct type m;                                                                       \
-		int rc = skv_v1_pb.read_##message(in, text, n, &m, err);                             \
-                                                                                                     \
-		if (rc == SKV_OK)                                                                    \
-			WRITE(skv_v1_pb, out, message);                                              \
-		return rc;                                                                           \
-	}                                                                                            \
-	static int convert_##message(const struct skv_v1_in *in, const char *text, size_t n,         \
-				     struct skv_buf *pb, struct skv_buf *json, struct skv_error *err) \
-	{                                                                                            \
-		struct type m;                                                                       \
-		int rc = skv_v1_json.read_##message(in, text, n, &m, err);                           \
-                                                                                                     \
-		if (rc != SKV_OK)                                                                    \
-			return rc;                                                                   \
-		WRITE(skv_v1_pb, pb, message);                                                       \
-		memset(&m, 0x5a, sizeof m);                                                          \
-		rc = skv_v1_pb.read_##message(in, (const char *)pb->data, pb->len, &m, err);         \
-		if (rc == SKV_OK)                                                                    \
-			WRITE(skv_v1_json, json, message);                                           \
-		return rc;                                                                           \
+#define MESSAGE(message, type, WRITE)                                                        \
+	static int echo_##message(const struct skv_v1_in *in, const char *text, size_t n,    \
+				  struct skv_buf *out, struct skv_error *err)                \
+	{                                                                                    \
+		struct type m;                                                               \
+		int rc = skv_v1_pb.read_##message(in, text, n, &m, err);                     \
+                                                                                             \
+		if (rc == SKV_OK)                                                            \
+			WRITE(skv_v1_pb, out, message);                                      \
+		return rc;                                                                   \
+	}                                                                                    \
+	static int convert_##message(const struct skv_v1_in *in, const char *text, size_t n, \
+				     struct skv_buf *pb, struct skv_buf *json,               \
+				     struct skv_error *err)                                  \
+	{                                                                                    \
+		struct type m;                                                               \
+		int rc = skv_v1_json.read_##message(in, text, n, &m, err);                   \
+                                                                                             \
+		if (rc != SKV_OK)                                                            \
+			return rc;                                                           \
+		WRITE(skv_v1_pb, pb, message);                                               \
+		memset(&m, 0x5a, sizeof m);                                                  \
+		rc = skv_v1_pb.read_##message(in, (const char *)pb->data, pb->len, &m, err); \
+		if (rc == SKV_OK)                                                            \
+			WRITE(skv_v1_json, json, message);                                   \
+		return rc;                                                                   \
 	}
 
 MESSAGE(storage, skv_storage_spec, PLAIN)
@@ -58,8 +63,11 @@ MESSAGE(lookup_res, skv_lookup_res, PLAIN)
 MESSAGE(start_res, skv_start_res, PLAIN)
 MESSAGE(finish_res, skv_finish_res, PLAIN)
 MESSAGE(delete_res, skv_delete_res, PLAIN)
-MESSAGE(trim_req, skv_trim_req, PLAIN)
+MESSAGE(trim_req, skv_trim_req, NO_KEYS)
 MESSAGE(file_wish, skv_file_wish, PLAIN)
+MESSAGE(token, skv_token_spec, PLAIN)
+MESSAGE(tenant, skv_tenant_spec, PLAIN)
+MESSAGE(drain, skv_drain_spec, PLAIN)
 MESSAGE(trim_res, skv_trim_res, PLAIN)
 MESSAGE(pin_res, skv_pin_res, PLAIN)
 MESSAGE(unpin_res, skv_unpin_res, PLAIN)
@@ -93,8 +101,12 @@ static int convert_error(const struct skv_v1_in *in, const char *text, size_t n,
 }
 
 const struct pb_message pb_messages[] = {
-#define ROW(message, type) { #message, echo_##message, convert_##message },
-	SKV_V1_READS(ROW)
+#undef KEYS
+#define R(message, type) { #message, echo_##message, convert_##message },
+#define W(...)
+#define KEYS(...)
+#define LIST(...)
+	SKV_V1_MESSAGES
 	{ "error", echo_error, convert_error },
 };
 const size_t n_pb_messages = sizeof pb_messages / sizeof pb_messages[0];

@@ -1,6 +1,6 @@
 /*
- * pb_messages.h - every message of the native API in protobuf under one signature, as messages.h has
- * them in JSON. The samples are those of messages.h, carried over.
+ * pb_messages.h - every message of the native API in protobuf under one signature, as messages.h
+ * has them in JSON. The samples are those of messages.h, carried over.
  */
 #ifndef TESTS_API_PB_MESSAGES_H
 #define TESTS_API_PB_MESSAGES_H
@@ -9,10 +9,12 @@
 
 struct pb_message {
 	const char *name;
-	/* Reads `text`; when that is SKV_OK writes what was read to `out`. Returns the read's status. */
+	/* Reads `text`; when that is SKV_OK writes what was read to `out`.
+	 * Returns the read's status. */
 	int (*echo)(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *out,
 		    struct skv_error *err);
-	/* Reads JSON, writes protobuf, reads that, writes JSON. Returns the status of the first failure. */
+	/* Reads JSON, writes protobuf, reads that, writes JSON. Returns the
+	 * status of the first failure. */
 	int (*convert)(const struct skv_v1_in *in, const char *text, size_t n, struct skv_buf *pb,
 		       struct skv_buf *json, struct skv_error *err);
 };

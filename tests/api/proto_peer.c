@@ -1,6 +1,6 @@
 /*
- * proto_peer.c - our codecs on a pipe, for proto_differ. Lines in: TYPE json|binary HEX. Lines out: the message in
- * binary and as JSON, both in hex, or "refused FIELD MESSAGE".
+ * proto_peer.c - our codecs on a pipe, for proto_differ. Lines in: TYPE json|binary HEX. Lines out:
+ * the message in binary and as JSON, both in hex, or "refused FIELD MESSAGE".
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,8 +74,8 @@ static void answer(const char *type, const char *form, const char *hex)
 
 	tools_open(&t);
 	if (d)
-		m = tools_read(&t, strcmp(form, "json") == 0 ? &skv_proto_json : &skv_proto_binary, d, bytes,
-			       from_hex(hex, bytes));
+		m = tools_read(&t, strcmp(form, "json") == 0 ? &skv_proto_json : &skv_proto_binary,
+			       d, bytes, from_hex(hex, bytes));
 	if (m) {
 		const uint8_t *packed = tools_write_binary(&t, m, &n);
 

@@ -31,9 +31,11 @@ static inline void tools_close(struct tools *t)
 	skv_buf_destroy(&t->out);
 }
 
-/* Reads from memory of exactly that size, so that a sanitizer sees the byte behind it; NULL: refused. */
+/* Reads from memory of exactly that size, so that a sanitizer sees the byte
+ * behind it; NULL: refused. */
 static inline ProtobufCMessage *tools_read(struct tools *t, const struct skv_proto_codec *codec,
-					   const ProtobufCMessageDescriptor *d, const void *bytes, size_t n)
+					   const ProtobufCMessageDescriptor *d, const void *bytes,
+					   size_t n)
 {
 	char *copy = malloc(n ? n : 1);
 	ProtobufCMessage *m = NULL;
@@ -51,7 +53,8 @@ static inline ProtobufCMessage *tools_read(struct tools *t, const struct skv_pro
 	return m;
 }
 
-static inline ProtobufCMessage *tools_read_json(struct tools *t, const ProtobufCMessageDescriptor *d,
+static inline ProtobufCMessage *tools_read_json(struct tools *t,
+						const ProtobufCMessageDescriptor *d,
 						const char *text)
 {
 	return tools_read(t, &skv_proto_json, d, text, strlen(text));
@@ -68,7 +71,8 @@ static inline const char *tools_write_json(struct tools *t, const ProtobufCMessa
 	return (const char *)t->out.data;
 }
 
-static inline const uint8_t *tools_write_binary(struct tools *t, const ProtobufCMessage *m, size_t *n)
+static inline const uint8_t *tools_write_binary(struct tools *t, const ProtobufCMessage *m,
+						size_t *n)
 {
 	skv_buf_clear(&t->out);
 	skv_proto_binary.write(m, NULL, &t->out);

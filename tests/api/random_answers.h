@@ -17,8 +17,8 @@ static inline struct skv_files any_files(struct trip *t, uint32_t n)
 	return f;
 }
 
-/* Locations of all shapes: runs with several strides, lengths that change, generations of all kinds,
- * checksums here and there. `absent`: some are not there. */
+/* Locations of all shapes: runs with several strides, lengths that change, generations of all
+ * kinds, checksums here and there. `absent`: some are not there. */
 static inline struct skv_location *any_locations(struct trip *t, uint32_t n, uint32_t n_specs,
 					  uint32_t n_files, bool absent)
 {
@@ -95,7 +95,7 @@ static inline struct skv_start_res any_start(struct trip *t)
 	r.outcome = made(t, r.n_keys, sizeof *r.outcome);
 	r.loc = any_locations(t, r.n_keys, r.n_specs, r.files.n, true);
 	for (uint32_t i = 0; i < r.n_keys; i++) {
-		r.outcome[i] = (uint8_t)(below(t, 2) ? 0 : below(t, 3));
+		r.outcome[i] = (uint8_t)(below(t, 2) ? 0 : below(t, 4));
 		r.n_write += r.outcome[i] == SKV_START_WRITE;
 	}
 	if (r.n_write)
@@ -115,7 +115,8 @@ static inline struct skv_key_input any_keys(struct trip *t, enum skv_key_form fo
 
 		snprintf(s, 80, "%u %s", i, any_text(t, 40));
 		strings[i] = s;
-		keys[i] = (struct skv_key){ .hi = form == SKV_KEYS_HEX ? any64(t) : 0, .lo = base + i };
+		keys[i] = (struct skv_key){ .hi = form == SKV_KEYS_HEX ? any64(t) : 0,
+					    .lo = base + i };
 	}
 	return (struct skv_key_input){ .form = form, .n = n, .strings = strings, .keys = keys };
 }

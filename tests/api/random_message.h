@@ -1,9 +1,9 @@
 /*
  * random_message.h - messages of any type with random contents, by their descriptor.
  *
- * What there is of a message: each field or not, numbers at the ends of their ranges and small ones, enums with and
- * without a name, texts with what JSON escapes, one member of a oneof at most. From mem.h's malloc by way of an
- * arena. No state but the seed.
+ * What there is of a message: each field or not, numbers at the ends of their ranges and small
+ * ones, enums with and without a name, texts with what JSON escapes, one member of a oneof at most.
+ * From mem.h's malloc by way of an arena. No state but the seed.
  */
 #ifndef TESTS_API_RANDOM_MESSAGE_H
 #define TESTS_API_RANDOM_MESSAGE_H
@@ -30,12 +30,24 @@ static inline uint64_t dice_roll(struct dice *d)
 	return x ^ (x >> 31);
 }
 
-static inline uint32_t dice_below(struct dice *d, uint32_t n) { return (uint32_t)(dice_roll(d) >> 33) % n; }
+static inline uint32_t dice_below(struct dice *d, uint32_t n)
+{
+	return (uint32_t)(dice_roll(d) >> 33) % n;
+}
 
 static inline uint64_t dice_number(struct dice *d)
 {
-	static const uint64_t ends[] = { 0, 1, 127, 128, INT32_MAX, UINT32_MAX, INT64_MAX, UINT64_MAX,
-					 (uint64_t)1 << 63, 9007199254740993u, (uint64_t)INT32_MIN };
+	static const uint64_t ends[] = { 0,
+					 1,
+					 127,
+					 128,
+					 INT32_MAX,
+					 UINT32_MAX,
+					 INT64_MAX,
+					 UINT64_MAX,
+					 (uint64_t)1 << 63,
+					 9007199254740993u,
+					 (uint64_t)INT32_MIN };
 
 	if (dice_below(d, 3) == 0)
 		return ends[dice_below(d, sizeof ends / sizeof ends[0])];
@@ -44,8 +56,10 @@ static inline uint64_t dice_number(struct dice *d)
 
 static inline double dice_real(struct dice *d)
 {
-	static const double ends[] = { 0, -0.0, 1, -1, 0.1, 1e300, -5e-324, DBL_MAX, 3.0000000000000004, INFINITY,
-				       -INFINITY, NAN };
+	static const double ends[] = { 0,        -0.0,      1,
+				       -1,       0.1,       1e300,
+				       -5e-324,  DBL_MAX,   3.0000000000000004,
+				       INFINITY, -INFINITY, NAN };
 	uint64_t bits = dice_roll(d);
 	double v;
 
@@ -58,7 +72,8 @@ static inline double dice_real(struct dice *d)
 static inline char *dice_text(struct dice *d)
 {
 	static const char *const parts[] = { "a",	 "tp0", "\"",	   "\\",   "/",
-					     "\n",	 "\x01", "\xc3\xa9", "\xe4\xb8\xad", "\xf0\x9f\x98\x80",
+					     "\n",       "\x01", "\xc3\xa9", "\xe4\xb8\xad",
+					     "\xf0\x9f\x98\x80",
 					     "file://x", " ",	 "<&>",	   "0" };
 	char text[64] = "";
 	uint32_t n = dice_below(d, 5);
@@ -68,9 +83,11 @@ static inline char *dice_text(struct dice *d)
 	return skv_arena_strndup(d->arena, text, strlen(text));
 }
 
-static inline void *dice_message(struct dice *d, const ProtobufCMessageDescriptor *type, unsigned depth);
+static inline void *dice_message(struct dice *d, const ProtobufCMessageDescriptor *type,
+				 unsigned depth);
 
-static inline size_t dice_value(struct dice *d, const ProtobufCFieldDescriptor *f, void *out, unsigned depth)
+static inline size_t dice_value(struct dice *d, const ProtobufCFieldDescriptor *f, void *out,
+				unsigned depth)
 {
 	const ProtobufCEnumDescriptor *e = f->descriptor;
 	uint64_t v = dice_number(d);
@@ -115,8 +132,8 @@ static inline size_t dice_value(struct dice *d, const ProtobufCFieldDescriptor *
 	}
 }
 
-static inline void dice_field(struct dice *d, ProtobufCMessage *m, const ProtobufCFieldDescriptor *f,
-			      unsigned depth)
+static inline void dice_field(struct dice *d, ProtobufCMessage *m,
+			      const ProtobufCFieldDescriptor *f, unsigned depth)
 {
 	char *base = (char *)m, *values;
 	size_t n = dice_below(d, 4), at = 0;
@@ -142,7 +159,8 @@ static inline void dice_field(struct dice *d, ProtobufCMessage *m, const Protobu
 	*(size_t *)(void *)(base + f->quantifier_offset) = n;
 }
 
-static inline void *dice_message(struct dice *d, const ProtobufCMessageDescriptor *type, unsigned depth)
+static inline void *dice_message(struct dice *d, const ProtobufCMessageDescriptor *type,
+				 unsigned depth)
 {
 	ProtobufCMessage *m = skv_proto_make(type, d->arena);
 	bool entry = strstr(type->short_name, "Entry") != NULL;
@@ -152,7 +170,8 @@ static inline void *dice_message(struct dice *d, const ProtobufCMessageDescripto
 		const ProtobufCFieldDescriptor *f = &type->fields[i];
 		bool of_choice = f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF;
 
-		if (!entry && (dice_below(d, 3) == 0 || (of_choice && (choice || dice_below(d, 3)))))
+		if (!entry &&
+		    (dice_below(d, 3) == 0 || (of_choice && (choice || dice_below(d, 3)))))
 			continue;
 		if (of_choice && f->type == PROTOBUF_C_TYPE_MESSAGE && depth == 0)
 			continue;

@@ -1,6 +1,6 @@
 /*
- * test_kvcm.c - keys from tokens, masks, names of places, and locations: what is written from the core's arrays is
- * what the generic codec writes of the same locations as messages.
+ * test_kvcm.c - keys from tokens, masks, names of places, and locations: what is written from the
+ * core's arrays is what the generic codec writes of the same locations as messages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,15 +15,15 @@
 #include "proto_tools.h"
 #include "random_message.h"
 
-/* ---- keys ----------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static void test_token_keys(void **state)
 {
 	(void)state;
 	static const int64_t one_to_five[] = { 1, 2, 3, 4, 5 };
 	static const int64_t of_two[] = { -8366447769517741626, 455111481605203084 };
-	static const int64_t of_four[] = { 455133539818735372, -2006179887927315835, 792400745231118672,
-					   6878879441880428884 };
+	static const int64_t of_four[] = { 455133539818735372, -2006179887927315835,
+					   792400745231118672, 6878879441880428884 };
 	int64_t tokens[16], keys[5] = { 7, 7, 7, 7, 7 };
 
 	kvcm_token_keys(one_to_five, 5, 2, keys);
@@ -40,7 +40,7 @@ static void test_token_keys(void **state)
 	assert_true(kvcm_core_key(-1).hi == 0 && kvcm_core_key(-1).lo == UINT64_MAX);
 }
 
-/* ---- masks ---------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 /* The mask of a request as JSON, of either service. */
 static struct kvcm_mask read_mask(struct tools *t, const char *json, bool admin)
@@ -84,14 +84,17 @@ static void test_query_masks(void **state)
 		m = read_mask(&t, cases[i / 2].json, i & 1);
 		status = kvcm_mask_check(&m, 4, false, &err);
 		assert_int_equal(status, cases[i / 2].skipped ? SKV_OK : SKV_E_INVALID);
-		assert_int_equal(kvcm_mask_check(&m, 4, true, &err) == SKV_OK, cases[i / 2].exact_ok);
+		assert_int_equal(kvcm_mask_check(&m, 4, true, &err) == SKV_OK,
+				 cases[i / 2].exact_ok);
 		for (size_t k = 0; status == SKV_OK && k < 4; k++)
 			assert_int_equal(kvcm_mask_skips(&m, k), cases[i / 2].skipped[k] == '1');
 		tools_close(&t);
 	}
 	assert_int_equal(kvcm_mask_of(NULL).kind, KVCM_MASK_UNSET);
-	assert_int_equal(skv_fail(NULL, kvcm_mask_check(&(struct kvcm_mask){ .kind = KVCM_MASK_OFFSET,
-									     .offset = -3 }, 4, false, &err),
+	assert_int_equal(skv_fail(NULL,
+				  kvcm_mask_check(&(struct kvcm_mask){ .kind = KVCM_MASK_OFFSET,
+									     .offset = -3 }, 4,
+									     false, &err),
 				  NULL, "x"), SKV_E_INVALID);
 	assert_string_equal(err.field, "block_mask.offset");
 }
@@ -151,13 +154,14 @@ static void test_answered_masks(void **state)
 		for (uint32_t k = 0; k < n; k++)
 			outcome[k] = cases[i].outcome[k] == 'w' ? SKV_START_WRITE :
 				     cases[i].outcome[k] == 'e' ? SKV_START_EXISTS : SKV_START_BUSY;
-		assert_string_equal(tools_write_json(&t, kvcm_mask_answer(outcome, n, &t.arena), NULL),
-				    cases[i].json);
+		assert_string_equal(
+			tools_write_json(&t, kvcm_mask_answer(outcome, n, &t.arena), NULL),
+			cases[i].json);
 		tools_close(&t);
 	}
 }
 
-/* ---- names ---------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void test_names(void **state)
 {
@@ -182,13 +186,14 @@ static void test_names(void **state)
 	for (uint64_t i = 0; i < 1000; i++) {
 		kvcm_location_id(i, id);
 		for (int k = 0; k < KVCM_LOCATION_ID; k++)
-			assert_true((id[k] >= 'a' && id[k] <= 'z') || (id[k] >= '0' && id[k] <= '9'));
+			assert_true((id[k] >= 'a' && id[k] <= 'z') ||
+				    (id[k] >= '0' && id[k] <= '9'));
 		assert_memory_not_equal(id, before, sizeof id);
 		memcpy(before, id, sizeof id);
 	}
 }
 
-/* ---- locations ------------------------------------------------------------------------------------- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
 #define FIELD 2
 
@@ -203,10 +208,13 @@ static const char *roots[] = { "/tmp/nfs/", "/mnt/3fs/kv", "/mnt/3fs/kv", "" };
 static struct skv_files files = { refs, 4 };
 
 /* What the header says, in the slow way. */
-static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_locations *l, uint32_t i)
+static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_locations *l,
+					 uint32_t i)
 {
-	uint32_t row = l->rows ? l->rows[i] : i, columns = l->row_columns ? l->row_columns[row] : l->columns;
-	KvcmMeta__CacheLocation *to = skv_proto_make(&kvcm_meta__cache_location__descriptor, &t->arena);
+	uint32_t row = l->rows ? l->rows[i] : i,
+		 columns = l->row_columns ? l->row_columns[row] : l->columns;
+	KvcmMeta__CacheLocation *to =
+		skv_proto_make(&kvcm_meta__cache_location__descriptor, &t->arena);
 	const struct skv_location *loc = l->loc + row * l->n_specs, *first = NULL;
 	char text[512];
 
@@ -216,9 +224,11 @@ static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_loca
 	if (l->hit && !l->hit[row])
 		first = NULL;
 	for (uint32_t s = 0; s < l->n_specs; s++) {
-		KvcmMeta__LocationSpec *spec = skv_proto_make(&kvcm_meta__location_spec__descriptor, &t->arena);
+		KvcmMeta__LocationSpec *spec =
+			skv_proto_make(&kvcm_meta__location_spec__descriptor, &t->arena);
 
-		if (!(columns >> s & 1) || (first ? loc[s].length == 0 : l->miss == KVCM_MISS_EMPTY))
+		if (!(columns >> s & 1) ||
+		    (first ? loc[s].length == 0 : l->miss == KVCM_MISS_EMPTY))
 			continue;
 		spec->name = (char *)l->specs[s];
 		if (first) {
@@ -238,9 +248,11 @@ static KvcmMeta__CacheLocation *expected(struct tools *t, const struct kvcm_loca
 		to->type = (KvcmMeta__StorageType)kvcm_storage_type(refs[first->file].type);
 		to->id = skv_arena_calloc(&t->arena, 1, KVCM_LOCATION_ID + 1);
 		kvcm_location_id(first->generation, to->id);
-		to->status = (char *)kvcm_status_name(l->row_status ? l->row_status[row] : l->status);
+		to->status =
+			(char *)kvcm_status_name(l->row_status ? l->row_status[row] : l->status);
 		to->create_time =
-			(int64_t)(l->row_created_ms ? l->row_created_ms[row] : l->created_ms) * 1000;
+			(int64_t)(l->row_created_ms ? l->row_created_ms[row] : l->created_ms) *
+			1000;
 	}
 	return to;
 }
@@ -250,11 +262,12 @@ static ProtobufCMessage *expected_all(struct tools *t, const struct kvcm_locatio
 {
 	KvcmMeta__GetCacheLocationResponse *plain =
 		skv_proto_make(&kvcm_meta__get_cache_location_response__descriptor, &t->arena);
-	KvcmMeta__GetCacheLocationsByBackendResponse *vectors =
-		skv_proto_make(&kvcm_meta__get_cache_locations_by_backend_response__descriptor, &t->arena);
+	KvcmMeta__GetCacheLocationsByBackendResponse *vectors = skv_proto_make(
+		&kvcm_meta__get_cache_locations_by_backend_response__descriptor, &t->arena);
 
 	plain->locations = skv_arena_calloc(&t->arena, l->n + 1, sizeof *plain->locations);
-	vectors->key_locations = skv_arena_calloc(&t->arena, l->n + 1, sizeof *vectors->key_locations);
+	vectors->key_locations =
+		skv_arena_calloc(&t->arena, l->n + 1, sizeof *vectors->key_locations);
 	plain->n_locations = vectors->n_key_locations = l->n;
 	for (uint32_t i = 0; i < l->n; i++) {
 		KvcmMeta__CacheLocationVector *v =
@@ -270,8 +283,10 @@ static ProtobufCMessage *expected_all(struct tools *t, const struct kvcm_locatio
 
 static void compare(struct tools *t, const struct kvcm_locations *l)
 {
-	ProtobufCMessage *want = expected_all(t, l), *empty = skv_proto_make(want->descriptor, &t->arena), *read;
-	struct skv_proto_splice splice = { FIELD, kvcm_locations_json, kvcm_locations_binary, l, NULL };
+	ProtobufCMessage *want = expected_all(t, l),
+			 *empty = skv_proto_make(want->descriptor, &t->arena), *read;
+	struct skv_proto_splice splice = { FIELD, kvcm_locations_json, kvcm_locations_binary, l,
+					   NULL };
 	char *text = strdup(tools_write_json(t, want, NULL));
 	size_t n, n_spliced;
 	uint8_t *bytes;
@@ -294,21 +309,27 @@ static void compare(struct tools *t, const struct kvcm_locations *l)
 static void test_one_location(void **state)
 {
 	(void)state;
-	struct skv_location loc[] = { { .file = 0, .offset = 3 << 21, .length = 1 << 21, .generation = 5 },
-				      { .file = 1, .offset = 7 * 512, .length = 512, .generation = 6 } };
+	struct skv_location loc[] =
+		{ { .file = 0, .offset = 3 << 21, .length = 1 << 21, .generation = 5 },
+				      { .file = 1, .offset = 7 * 512, .length = 512,
+					.generation = 6 } };
 	struct kvcm_locations l = { .field = FIELD, .files = &files, .roots = roots, .n_specs = 2,
-				    .specs = spec_names, .loc = loc, .columns = KVCM_ALL_COLUMNS, .n = 1,
+				    .specs = spec_names, .loc = loc, .columns = KVCM_ALL_COLUMNS,
+				    .n = 1,
 				    .status = KVCM_SERVING, .created_ms = 1760000000123 };
 	char id[KVCM_LOCATION_ID + 1] = "", want[1024];
 	struct tools t;
 
 	tools_open(&t);
 	kvcm_location_id(5, id);
-	snprintf(want, sizeof want,
-		 "[{\"type\":\"ST_NFS\",\"spec_size\":2,\"location_specs\":[{\"name\":\"tp0\",\"uri\":"
-		 "\"file://nfs_01/tmp/nfs/skv-1/000001.slab?blkid=3&size=2097152\",\"node_id\":\"\"},{\"name\":\"tp1\","
-		 "\"uri\":\"hf3fs://st3/mnt/3fs/kv/skv-2/000001.slab?blkid=7&size=512\",\"node_id\":\"\"}],"
-		 "\"id\":\"%s\",\"status\":\"CLS_SERVING\",\"create_time\":\"1760000000123000\"}]", id);
+	snprintf(
+		want, sizeof want,
+		"[{\"type\":\"ST_NFS\",\"spec_size\":2,\"location_specs\":[{\"name\":\"tp0\","
+		"\"uri\":\"file://nfs_01/tmp/nfs/skv-1/000001.slab?blkid=3&size=2097152\","
+		"\"node_id\":\"\"},{\"name\":\"tp1\",\"uri\":\"hf3fs://st3/mnt/3fs/kv/skv-2/"
+		"000001.slab?blkid=7&size=512\",\"node_id\":\"\"}],\"id\":\"%s\","
+		"\"status\":\"CLS_SERVING\",\"create_time\":\"1760000000123000\"}]",
+		id);
 	kvcm_locations_json(&l, &t.out);
 	skv_put_u8(&t.out, 0);
 	assert_string_equal((char *)t.out.data, want);
@@ -328,20 +349,25 @@ static void test_random_locations(void **state)
 		uint8_t status[6];
 		bool hit[6];
 		struct kvcm_locations l = { .field = FIELD, .vectors = dice_below(&d, 2),
-					    .miss = dice_below(&d, 2) ? KVCM_MISS_EMPTY : KVCM_MISS_PLACEHOLDER,
+					    .miss = dice_below(&d, 2) ? KVCM_MISS_EMPTY
+						    : KVCM_MISS_PLACEHOLDER,
 					    .files = &files, .roots = roots, .n_specs = n_specs,
 					    .specs = spec_names, .loc = loc, .n = rows,
-					    .columns = dice_below(&d, 2) ? KVCM_ALL_COLUMNS : dice_below(&d, 16),
-					    .status = KVCM_WRITING, .created_ms = dice_below(&d, 2) };
+					    .columns = dice_below(&d, 2) ? KVCM_ALL_COLUMNS
+						    : dice_below(&d, 16),
+					    .status = KVCM_WRITING,
+					    .created_ms = dice_below(&d, 2) };
 
 		tools_open(&t);
 		for (uint32_t i = 0; i < rows * n_specs; i++) {
 			uint64_t length = dice_below(&d, 4) ? 4096 : 1 + dice_below(&d, 1 << 20);
 
-			loc[i] = (struct skv_location){ .file = dice_below(&d, 4),
-							.offset = length * (dice_roll(&d) >> dice_below(&d, 24) >> 40),
-							.length = dice_below(&d, 5) ? length : 0,
-							.generation = dice_roll(&d) };
+			loc[i] = (struct skv_location){
+				.file = dice_below(&d, 4),
+				.offset = length * (dice_roll(&d) >> dice_below(&d, 24) >> 40),
+				.length = dice_below(&d, 5) ? length : 0,
+				.generation = dice_roll(&d),
+			};
 		}
 		for (uint32_t i = 0; i < rows; i++) {
 			row_columns[i] = dice_below(&d, 16);
@@ -364,9 +390,11 @@ static void test_random_locations(void **state)
 static void test_no_memory(void **state)
 {
 	(void)state;
-	struct skv_location loc[] = { { .file = 0, .offset = 0, .length = 512, .generation = 5 }, { .length = 0 } };
+	struct skv_location loc[] = { { .file = 0, .offset = 0, .length = 512, .generation = 5 },
+				      { .length = 0 } };
 	struct kvcm_locations l = { .field = FIELD, .files = &files, .roots = roots, .n_specs = 1,
-				    .specs = spec_names, .loc = loc, .columns = KVCM_ALL_COLUMNS, .n = 2 };
+				    .specs = spec_names, .loc = loc, .columns = KVCM_ALL_COLUMNS,
+				    .n = 2 };
 
 	for (int json = 0; json < 2; json++) {
 		bool failed = true;

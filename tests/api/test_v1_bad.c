@@ -23,6 +23,9 @@ struct bad {
 #define H1 "00000000000000000000000000000001"
 #define I SKV_E_INVALID
 
+#define ZEROS63 "000000000000000000000000000000000000000000000000000000000000000"
+#define ZEROS ZEROS63 "0"
+
 static const struct bad documents[] = {
 	/* not JSON at all; the field is where it stopped being so */
 	{ "delete_req", "", I, "" },
@@ -51,11 +54,15 @@ static const struct bad documents[] = {
 	{ "delete_req", "{\"keys\":[\"a\\u0000b\"]}", I, "keys[0]" },
 	{ "delete_req", "{\"keys\":[\"a\nb\"]}", I, "keys[0]" },
 	{ "delete_req", "{\"keys\":[\"a\"],\"keys\":[\"b\"]}", I, "keys" },
-	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1},{\"name\":\"b\",\"size\":1,\"size\":2}]}", I,
+	{ "instance",
+	  "{\"specs\":[{\"name\":\"a\",\"size\":1},{\"name\":\"b\",\"size\":1,\"size\":2}]}", I,
 	  "specs[1].size" },
-	{ "delete_req", "{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":"
-			"{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}}}}}}}}}}}}", I, "a" },
-	{ "delete_req", "{\"keys\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}", I, "keys[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]" },
+	{ "delete_req",
+	  "{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":"
+	  "{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}}}}}}}}}}}}",
+	  I, "a" },
+	{ "delete_req", "{\"keys\":[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]}", I,
+	  "keys[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]" },
 
 	/* keys */
 	{ "delete_req", "{}", I, "keys" },
@@ -89,12 +96,14 @@ static const struct bad documents[] = {
 	{ "delete_req", "{\"keys_int\":[\"1K\"]}", I, "keys_int[0]" },
 	{ "delete_req", "{\"keys_int\":[\"-1\"]}", I, "keys_int[0]" },
 	{ "delete_req", "{\"keys_hex\":[\"" H1 "0\"]}", I, "keys_hex[0]" },
-	{ "delete_req", "{\"keys_hex\":[\"" H1 "\",\"0000000000000000000000000000001\"]}", I, "keys_hex[1]" },
+	{ "delete_req", "{\"keys_hex\":[\"" H1 "\",\"0000000000000000000000000000001\"]}", I,
+	  "keys_hex[1]" },
 	{ "delete_req", "{\"keys_hex\":[\"0000000000000000000000000000000g\"]}", I, "keys_hex[0]" },
 	{ "delete_req", "{\"keys_hex\":[\"0x000000000000000000000000000001\"]}", I, "keys_hex[0]" },
 	{ "delete_req", "{\"keys_hex\":[\"\"]}", I, "keys_hex[0]" },
 	{ "delete_req", "{\"keys_hex\":[1]}", I, "keys_hex[0]" },
-	{ "delete_req", "{\"keys_hex\":[\"abcdefabcdefabcdefabcdefabcdefab\",\"ABCDEFABCDEFABCDEFABCDEFABCDEFAB\"]}",
+	{ "delete_req", "{\"keys_hex\":[\"abcdefabcdefabcdefabcdefabcdefab\","
+	  "\"ABCDEFABCDEFABCDEFABCDEFABCDEFAB\"]}",
 	  I, "keys_hex[1]" },
 
 	/* match */
@@ -140,14 +149,25 @@ static const struct bad documents[] = {
 	{ "keys_res", "{\"keys_hex\":[]}", I, "next" },
 	{ "keys_res", "{\"keys_hex\":[\"00\"],\"next\":0}", I, "keys_hex[0]" },
 	{ "pins_res", "{\"pins\":[]}", I, "next" },
-	{ "pins_res", "{\"pins\":[{\"key\":\"00\",\"kind\":\"hard\",\"ttl_ms\":0}],\"next\":0}", I, "pins[0].key" },
+	{ "pins_res", "{\"pins\":[{\"key\":\"00\",\"kind\":\"hard\",\"ttl_ms\":0}],\"next\":0}", I,
+	  "pins[0].key" },
 	{ "group", "{\"storages\":[\"s\"],\"share\":\"all\"}", I, "share" },
 	{ "group", "{\"storages\":[\"s\"],\"share\":1}", I, "share" },
 	{ "group", "{\"storages\":[\"s\"],\"pin_percent\":101}", I, "pin_percent" },
 	{ "group", "{\"storages\":[\"s\"],\"high_percent\":101}", I, "high_percent" },
 	{ "storage", "{\"root\":\"/r\",\"capacity\":1,\"low_percent\":-1}", I, "low_percent" },
 	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"weight\":1001}", I, "weight" },
-	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"capacity\":\"x\"}", I, "capacity" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"capacity\":\"x\"}", I,
+	  "capacity" },
+	{ "drain", "{}", I, "draining" },
+	{ "drain", "{\"draining\":1}", I, "draining" },
+	{ "token", "{}", I, "role" },
+	{ "token", "{\"role\":\"read\"}", I, "hash" },
+	{ "token", "{\"role\":\"root\",\"hash\":\"" ZEROS "\"}", I, "role" },
+	{ "token", "{\"role\":\"read\",\"hash\":\"g" ZEROS63 "\"}", I, "hash" },
+	{ "token", "{\"role\":\"read\",\"hash\":\"" ZEROS63 "\"}", I, "hash" },
+	{ "token", "{\"role\":\"read\",\"hash\":\"" ZEROS "\",\"tenant\":\"/\"}", I, "tenant" },
+	{ "token", "{\"role\":\"read\",\"hash\":\"" ZEROS "\",\"text\":\"x\"}", I, "text" },
 	{ "file_wish", "{}", I, "file" },
 	{ "file_wish", "{\"file\":3}", I, "draining" },
 	{ "file_wish", "{\"file\":-1,\"draining\":true}", I, "file" },
@@ -172,7 +192,8 @@ static const struct bad documents[] = {
 	{ "start_req", "{\"keys\":[\"a\"],\"parent\":[\"b\"]}", I, "parent" },
 	{ "start_req", "{\"keys\":[\"a\"],\"parent_int\":-1}", I, "parent_int" },
 	{ "start_req", "{\"keys\":[\"a\"],\"parent_hex\":\"12\"}", I, "parent_hex" },
-	{ "start_req", "{\"keys\":[\"a\"],\"parent\":\"b\",\"parent_hex\":\"" H1 "\"}", I, "parent_hex" },
+	{ "start_req", "{\"keys\":[\"a\"],\"parent\":\"b\",\"parent_hex\":\"" H1 "\"}", I,
+	  "parent_hex" },
 	{ "start_req", "{\"keys\":[\"a\"],\"deadline_ms\":4294967296}", I, "deadline_ms" },
 	{ "start_req", "{\"keys\":[\"a\"],\"deadline_ms\":[]}", I, "deadline_ms" },
 	{ "start_req", "{\"keys\":[\"a\"],\"independent\":1}", I, "independent" },
@@ -194,9 +215,12 @@ static const struct bad documents[] = {
 	{ "finish_req", "{\"success\":{\"mask\":[null]}}", I, "success.mask[0]" },
 	{ "finish_req", "{\"success\":{\"bits\":1}}", I, "success.bits" },
 	{ "finish_req", "{\"success\":true,\"checksums\":\"0123456789abcdef\"}", I, "checksums" },
-	{ "finish_req", "{\"success\":true,\"checksums\":[\"0123456789abcde\"]}", I, "checksums[0]" },
-	{ "finish_req", "{\"success\":true,\"checksums\":[null,\"0123456789abcdefg\"]}", I, "checksums[1]" },
-	{ "finish_req", "{\"success\":true,\"checksums\":[\"0123456789abcdeg\"]}", I, "checksums[0]" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[\"0123456789abcde\"]}", I,
+	  "checksums[0]" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[null,\"0123456789abcdefg\"]}", I,
+	  "checksums[1]" },
+	{ "finish_req", "{\"success\":true,\"checksums\":[\"0123456789abcdeg\"]}", I,
+	  "checksums[0]" },
 	{ "finish_req", "{\"success\":true,\"checksums\":[12]}", I, "checksums[0]" },
 	{ "finish_req", "{\"success\":true,\"quiesced\":1}", I, "quiesced" },
 	{ "finish_req", "{\"success\":true,\"session\":\"x\"}", I, "session" },
@@ -237,11 +261,14 @@ static const struct bad documents[] = {
 	{ "group", "{\"storages\":[\"a\"],\"quotas\":{}}", I, "quotas" },
 	{ "group", "{\"storages\":[\"a\"],\"quotas\":[1]}", I, "quotas[0]" },
 	{ "group", "{\"storages\":[\"a\"],\"quotas\":[{}]}", I, "quotas[0].type" },
-	{ "group", "{\"storages\":[\"a\"],\"quotas\":[{\"type\":\"file\",\"capacity\":-1}]}", I, "quotas[0].capacity" },
-	{ "group", "{\"storages\":[\"a\"],\"quotas\":[{\"type\":\"file\",\"bytes\":1}]}", I, "quotas[0].bytes" },
+	{ "group", "{\"storages\":[\"a\"],\"quotas\":[{\"type\":\"file\",\"capacity\":-1}]}", I,
+	  "quotas[0].capacity" },
+	{ "group", "{\"storages\":[\"a\"],\"quotas\":[{\"type\":\"file\",\"bytes\":1}]}", I,
+	  "quotas[0].bytes" },
 	{ "group", "{\"storages\":[\"a\"],\"max_blocks\":1.5}", I, "max_blocks" },
 	{ "group", "{\"storages\":[\"a\"],\"max_instances\":4294967296}", I, "max_instances" },
-	{ "group", "{\"storages\":[\"a\"],\"reclaim_step_percent\":101}", I, "reclaim_step_percent" },
+	{ "group", "{\"storages\":[\"a\"],\"reclaim_step_percent\":101}", I,
+	  "reclaim_step_percent" },
 	{ "group", "{\"storages\":[\"a\"],\"reclaim_period_ms\":-5}", I, "reclaim_period_ms" },
 	{ "group", "{\"storages\":[\"a\"],\"max_idle_ms\":\"soon\"}", I, "max_idle_ms" },
 	{ "group", "{\"storages\":[\"a\"],\"policy\":1}", I, "policy" },
@@ -253,7 +280,8 @@ static const struct bad documents[] = {
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"client_mount\":[]}", I, "client_mount" },
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"chunk_size\":-1}", I, "chunk_size" },
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"any_mount\":1}", I, "any_mount" },
-	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"fs_master\":\"http://a/b\"}", I, "fs_master" },
+	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"fs_master\":\"http://a/b\"}", I,
+	  "fs_master" },
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"fs_master\":[\"\"]}", I, "fs_master[0]" },
 	{ "storage", "{\"capacity\":1,\"fs_master\":[]}", I, "root" },
 	{ "storage", "{\"root\":\"/a\",\"capacity\":1,\"extra\":{}}", I, "extra" },
@@ -267,19 +295,23 @@ static const struct bad documents[] = {
 	{ "instance", "{\"specs\":[{\"name\":\"kv\"}]}", I, "specs[0].size" },
 	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":0}]}", I, "specs[0].size" },
 	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":\"5G\"}]}", I, "specs[0].size" },
-	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":99999999999999999999}]}", I, "specs[0].size" },
+	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":99999999999999999999}]}", I,
+	  "specs[0].size" },
 	{ "instance", "{\"specs\":[{\"name\":\"-kv\",\"size\":1}]}", I, "specs[0].name" },
 	{ "instance", "{\"specs\":[{\"name\":\"k v\",\"size\":1}]}", I, "specs[0].name" },
 	{ "instance", "{\"specs\":[{\"name\":\"kv\",\"size\":1,\"kind\":1}]}", I, "specs[0].kind" },
-	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1},{\"name\":\"a\",\"size\":2}]}", I, "specs[1].name" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1},{\"name\":\"a\",\"size\":2}]}", I,
+	  "specs[1].name" },
 	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"group\":\"a/b\"}", I, "group" },
-	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"block_tokens\":-5}", I, "block_tokens" },
+	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"block_tokens\":-5}", I,
+	  "block_tokens" },
 	{ "instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":{}}", I, "extra" },
 
 	/* answers: a client must not follow what is not sound */
 	{ "match_res", "{}", I, "results" },
 	{ "match_res", "{\"results\":[{\"instance\":\"m\"}]}", I, "results[0].matched" },
-	{ "match_res", "{\"results\":[{\"instance\":\"m\",\"matched\":16385}]}", I, "results[0].matched" },
+	{ "match_res", "{\"results\":[{\"instance\":\"m\",\"matched\":16385}]}", I,
+	  "results[0].matched" },
 	{ "finish_res", "{\"state\":\"done\",\"committed\":1,\"failed\":0}", I, "state" },
 	{ "finish_res", "{\"state\":\"open\",\"failed\":0}", I, "committed" },
 	{ "delete_res", "{\"deleted\":-1}", I, "deleted" },
@@ -288,11 +320,13 @@ static const struct bad documents[] = {
 	{ "error", "{}", I, "" },
 	{ "error", "{\"error\":\"no\"}", I, "" },
 	{ "error", "{\"error\":{\"code\":\"ok\",\"message\":\"x\"}}", SKV_E_INTERNAL, "" },
-	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\"}}", SKV_E_INTERNAL, "" },
+	{ "error", "{\"error\":{\"code\":\"from_the_future\",\"message\":\"x\"}}", SKV_E_INTERNAL,
+	  "" },
 };
 
 /* Reads `text` as `m` and expects this failure. The output must stay untouched. */
-static void expect(const struct message *m, const char *text, size_t n, int status, const char *field)
+static void expect(const struct message *m, const char *text, size_t n, int status,
+		   const char *field)
 {
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
@@ -306,7 +340,8 @@ static void expect(const struct message *m, const char *text, size_t n, int stat
 	got = m->echo(&in, text, n, &out, &err);
 	if (got != status || err.status != status || strcmp(err.field, field) != 0)
 		fail_msg("%s %.200s\n  wanted %s at '%s', got %s at '%s': %s", m->name, text,
-			 skv_status_name(status), field, skv_status_name(got), err.field, err.message);
+			 skv_status_name(status), field, skv_status_name(got), err.field,
+			 err.message);
 	assert_true(err.message[0] != '\0');
 	got = m->echo(&in, text, n, &out, NULL); /* nobody wants to know why */
 	skv_buf_destroy(&out);
@@ -334,11 +369,13 @@ static void test_unknown_field(void **state)
 	(void)state;
 	for (size_t i = 0; i < n_messages; i++) {
 		const struct message *m = &messages[i];
-		bool answer = strstr(m->name, "_res") || strstr(m->name, "_view") || !strcmp(m->name, "error");
+		bool answer = strstr(m->name, "_res") || strstr(m->name, "_view") ||
+			      !strcmp(m->name, "error");
 		char text[4096];
 		int n = snprintf(text, sizeof text, "{\"zz\":[{\"x\":null}],%s", m->sample + 1);
 		struct skv_arena arena;
-		struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
+		struct skv_v1_in in = { .arena = &arena, .secret = &test_secret,
+					.tenant = "default" };
 		struct skv_buf out, plain;
 		struct skv_error err;
 
@@ -394,18 +431,19 @@ static void test_too_many(void **state)
 	const int large = SKV_E_TOO_LARGE;
 
 	(void)state;
-	expect_many("delete_req", "{\"keys_int\":[", "%u", SKV_MAX_KEYS + 1, "]}", large, "keys_int");
+	expect_many("delete_req", "{\"keys_int\":[", "%u", SKV_MAX_KEYS + 1, "]}", large,
+		    "keys_int");
 	expect_many("lookup_req", "{\"keys\":[", "\"k%u\"", SKV_MAX_KEYS + 1, "]}", large, "keys");
-	expect_many("match_req", "{\"instances\":[\"m\"],\"keys_hex\":[", "\"%032x\"", SKV_MAX_KEYS + 1, "]}",
-		    large, "keys_hex");
+	expect_many("match_req", "{\"instances\":[\"m\"],\"keys_hex\":[", "\"%032x\"",
+		    SKV_MAX_KEYS + 1, "]}", large, "keys_hex");
 	expect_many("match_req", "{\"keys\":[\"a\"],\"instances\":[", "\"m%u\"",
 		    SKV_MAX_INSTANCES_PER_MATCH + 1, "]}", large, "instances");
-	expect_many("start_req", "{\"keys\":[\"a\"],\"specs\":[", "\"s%u\"", SKV_MAX_SPECS + 1, "]}", large,
-		    "specs");
-	expect_many("instance", "{\"specs\":[", "{\"name\":\"s%u\",\"size\":1}", SKV_MAX_SPECS + 1, "]}", large,
-		    "specs");
-	expect_many("finish_req", "{\"success\":{\"mask\":[", "true", SKV_MAX_KEYS + 1, "]}}", large,
-		    "success.mask");
+	expect_many("start_req", "{\"keys\":[\"a\"],\"specs\":[", "\"s%u\"", SKV_MAX_SPECS + 1,
+		    "]}", large, "specs");
+	expect_many("instance", "{\"specs\":[", "{\"name\":\"s%u\",\"size\":1}", SKV_MAX_SPECS + 1,
+		    "]}", large, "specs");
+	expect_many("finish_req", "{\"success\":{\"mask\":[", "true", SKV_MAX_KEYS + 1, "]}}",
+		    large, "success.mask");
 	expect_many("finish_req", "{\"success\":true,\"checksums\":[", "null",
 		    SKV_MAX_KEYS * SKV_MAX_SPECS + 1, "]}", large, "checksums");
 	/* Refused before a tree is built of them. */
@@ -422,7 +460,8 @@ static void test_ten_million_keys_cost_nothing(void **state)
 
 	(void)state;
 	skv_mem_fail_at(1000000); /* only counts */
-	expect(message_find("delete_req"), (const char *)b.data, b.len, SKV_E_TOO_LARGE, "keys_int");
+	expect(message_find("delete_req"), (const char *)b.data, b.len, SKV_E_TOO_LARGE,
+	       "keys_int");
 	assert_true(skv_mem_count() < 10);
 	skv_mem_fail_at(0);
 	skv_buf_destroy(&b);
@@ -431,14 +470,16 @@ static void test_ten_million_keys_cost_nothing(void **state)
 static void test_long_texts(void **state)
 {
 	(void)state;
-	expect_many("delete_req", "{\"keys\":[\"", "aaaaaaaaaaaaaaa", 65, "\"]}", SKV_E_INVALID, "keys[0]");
-	expect_many("start_req", "{\"keys\":[\"a\"],\"request_id\":\"", "bbbbbbb", 17, "\"}", SKV_E_INVALID,
-		    "request_id");
-	expect_many("instance", "{\"specs\":[{\"name\":\"", "ccccccc", 17, "\",\"size\":1}]}", SKV_E_INVALID,
-		    "specs[0].name");
-	expect_many("instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":\"", "ddddddd", 2049, "\"}",
-		    SKV_E_INVALID, "extra");
-	expect_many("storage", "{\"capacity\":1,\"root\":\"/", "eeeeeee", 129, "\"}", SKV_E_INVALID, "root");
+	expect_many("delete_req", "{\"keys\":[\"", "aaaaaaaaaaaaaaa", 65, "\"]}", SKV_E_INVALID,
+		    "keys[0]");
+	expect_many("start_req", "{\"keys\":[\"a\"],\"request_id\":\"", "bbbbbbb", 17, "\"}",
+		    SKV_E_INVALID, "request_id");
+	expect_many("instance", "{\"specs\":[{\"name\":\"", "ccccccc", 17, "\",\"size\":1}]}",
+		    SKV_E_INVALID, "specs[0].name");
+	expect_many("instance", "{\"specs\":[{\"name\":\"a\",\"size\":1}],\"extra\":\"", "ddddddd",
+		    2049, "\"}", SKV_E_INVALID, "extra");
+	expect_many("storage", "{\"capacity\":1,\"root\":\"/", "eeeeeee", 129, "\"}", SKV_E_INVALID,
+		    "root");
 }
 
 /* A field name of any length is cut, wherever it is reported from. */
@@ -452,10 +493,12 @@ static void test_long_field_name(void **state)
 
 	(void)state;
 	skv_arena_init(&arena);
-	assert_int_equal(skv_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), SKV_E_INVALID);
+	assert_int_equal(skv_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err),
+			 SKV_E_INVALID);
 	assert_int_equal(strlen(err.field), SKV_FIELD_MAX - 1);
 	b.data[b.len - 2] = '!'; /* now it is the parser that complains */
-	assert_int_equal(skv_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err), SKV_E_INVALID);
+	assert_int_equal(skv_v1_read_abort_req(&in, (char *)b.data, b.len, &r, &err),
+			 SKV_E_INVALID);
 	assert_int_equal(strlen(err.field), SKV_FIELD_MAX - 1);
 	skv_arena_destroy(&arena);
 	skv_buf_destroy(&b);
@@ -478,17 +521,24 @@ static void test_no_secret(void **state)
 }
 
 #define UUID "00112233-4455-6677-8899-aabbccddeeff"
-#define FILE_OF(path) "\"files\":[{\"type\":\"file\",\"storage\":\"s\",\"uuid\":\"" UUID "\",\"path\":\"" path "\"}]"
-#define LOOKUP(files, blocks) "{\"n_keys\":2,\"matched\":1,\"lease_ms\":1,\"specs\":[\"a\"]," files ",\"blocks\":[" blocks "]}"
-#define HIT(index, file, offset, length) "{\"index\":" index ",\"locations\":[{\"file\":" file ",\"offset\":" offset \
+#define FILE_OF(path)                                                                            \
+	"\"files\":[{\"type\":\"file\",\"storage\":\"s\",\"uuid\":\"" UUID "\",\"path\":\"" path \
+	"\"}]"
+#define LOOKUP(files, blocks)                                                 \
+	"{\"n_keys\":2,\"matched\":1,\"lease_ms\":1,\"specs\":[\"a\"]," files \
+	",\"blocks\":[" blocks "]}"
+#define HIT(index, file, offset, length)                                            \
+	"{\"index\":" index ",\"locations\":[{\"file\":" file ",\"offset\":" offset \
 	",\"length\":" length ",\"generation\":\"1\"}]}"
-#define START(state, n, n_write, blocks) "{\"session\":\"" H1 "\",\"state\":\"" state "\",\"deadline_ms\":1,\"n_keys\":" n \
+#define START(state, n, n_write, blocks)                                                  \
+	"{\"session\":\"" H1 "\",\"state\":\"" state "\",\"deadline_ms\":1,\"n_keys\":" n \
 	",\"n_write\":" n_write ",\"specs\":[\"a\"]," FILE_OF("p") ",\"blocks\":[" blocks "]}"
 #define SOUND FILE_OF("slab")
 
 static const struct bad answers[] = {
 	{ "lookup_res", LOOKUP(FILE_OF("../up"), HIT("0", "0", "0", "1")), I, "files[0].path" },
-	{ "lookup_res", LOOKUP(FILE_OF("/etc/passwd"), HIT("0", "0", "0", "1")), I, "files[0].path" },
+	{ "lookup_res", LOOKUP(FILE_OF("/etc/passwd"), HIT("0", "0", "0", "1")), I,
+	  "files[0].path" },
 	{ "lookup_res", LOOKUP(FILE_OF("a/../b"), HIT("0", "0", "0", "1")), I, "files[0].path" },
 	{ "lookup_res", LOOKUP(FILE_OF("a//b"), HIT("0", "0", "0", "1")), I, "files[0].path" },
 	{ "lookup_res", LOOKUP(FILE_OF("a/"), HIT("0", "0", "0", "1")), I, "files[0].path" },
@@ -496,23 +546,33 @@ static const struct bad answers[] = {
 	{ "lookup_res", LOOKUP("\"files\":[7]", HIT("0", "0", "0", "1")), I, "files[0]" },
 	{ "lookup_res", LOOKUP(SOUND, HIT("2", "0", "0", "1")), I, "blocks[0].index" },
 	{ "lookup_res", LOOKUP(SOUND, HIT("-1", "0", "0", "1")), I, "blocks[0].index" },
-	{ "lookup_res", LOOKUP(SOUND, HIT("1", "0", "0", "1") "," HIT("1", "0", "0", "1")), I, "blocks[1].index" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("1", "0", "0", "1") "," HIT("1", "0", "0", "1")), I,
+	  "blocks[1].index" },
 	{ "lookup_res", LOOKUP(SOUND, HIT("0", "1", "0", "1")), I, "blocks[0].locations[0].file" },
-	{ "lookup_res", LOOKUP("\"files\":[]", HIT("0", "0", "0", "1")), I, "blocks[0].locations[0].file" },
-	{ "lookup_res", LOOKUP(SOUND, HIT("0", "0", "0", "0")), I, "blocks[0].locations[0].length" },
-	{ "lookup_res", LOOKUP(SOUND, HIT("0", "0", "9223372036854775807", "1")), I, "blocks[0].locations[0].offset" },
+	{ "lookup_res", LOOKUP("\"files\":[]", HIT("0", "0", "0", "1")), I,
+	  "blocks[0].locations[0].file" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("0", "0", "0", "0")), I,
+	  "blocks[0].locations[0].length" },
+	{ "lookup_res", LOOKUP(SOUND, HIT("0", "0", "9223372036854775807", "1")), I,
+	  "blocks[0].locations[0].offset" },
 	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[null]}"), I, "blocks[0]" },
 	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[]}"), I, "blocks[0].locations" },
-	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[1]}"), I, "blocks[0].locations[0]" },
-	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[{},{}]}"), SKV_E_TOO_LARGE, "blocks[0].locations" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[1]}"), I,
+	  "blocks[0].locations[0]" },
+	{ "lookup_res", LOOKUP(SOUND, "{\"index\":0,\"locations\":[{},{}]}"), SKV_E_TOO_LARGE,
+	  "blocks[0].locations" },
 	{ "lookup_res", LOOKUP(SOUND, ""), I, "matched" },
 	{ "lookup_res", LOOKUP(SOUND, "{},{},{}"), SKV_E_TOO_LARGE, "blocks" },
 	{ "start_res", START("ajar", "1", "0", ""), I, "state" },
 	{ "start_res", START("open", "1", "0", ""), I, "blocks" },
-	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"busy\"}"), I, "n_write" },
-	{ "start_res", START("open", "1", "0", "{\"index\":1,\"outcome\":\"busy\"}"), I, "blocks[0].index" },
-	{ "start_res", START("open", "1", "0", "{\"index\":0,\"outcome\":\"new\"}"), I, "blocks[0].outcome" },
-	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"write\"}"), I, "blocks[0].locations" },
+	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"busy\"}"), I,
+	  "n_write" },
+	{ "start_res", START("open", "1", "0", "{\"index\":1,\"outcome\":\"busy\"}"), I,
+	  "blocks[0].index" },
+	{ "start_res", START("open", "1", "0", "{\"index\":0,\"outcome\":\"new\"}"), I,
+	  "blocks[0].outcome" },
+	{ "start_res", START("open", "1", "1", "{\"index\":0,\"outcome\":\"write\"}"), I,
+	  "blocks[0].locations" },
 	{ "start_res", START("open", "16385", "0", ""), I, "n_keys" },
 	{ "start_res", "{\"session\":\"abc\",\"state\":\"open\"}", I, "session" },
 };

@@ -1,10 +1,10 @@
 /*
- * test_v1_blocks.c - match, lookup, start, finish, abort, delete: every message, both directions, with
- * random contents, all forms of keys and the largest sizes.
+ * test_v1_blocks.c - match, lookup, start, finish, abort, delete: every message, both directions,
+ * with random contents, all forms of keys and the largest sizes.
  */
 #include "trip.h"
 
-/* ---- keys --------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* `n` different keys of a form; also what they must be once read. */
 static struct skv_key_input any_keys(struct trip *t, enum skv_key_form form, uint32_t n,
@@ -21,8 +21,11 @@ static struct skv_key_input any_keys(struct trip *t, enum skv_key_form form, uin
 		snprintf(s, 80, "%u %s", i, any_text(t, 40));
 		strings[i] = s;
 		/* base + i never repeats and runs over the edges */
-		keys[i] = (struct skv_key){ .hi = form == SKV_KEYS_HEX ? any64(t) : 0, .lo = base + i };
-		(*expected)[i] = form == SKV_KEYS_STRING ? skv_key_from_string(&t->secret, s, strlen(s)) : keys[i];
+		keys[i] = (struct skv_key){ .hi = form == SKV_KEYS_HEX ? any64(t) : 0,
+					    .lo = base + i };
+		(*expected)[i] = form == SKV_KEYS_STRING
+					 ? skv_key_from_string(&t->secret, s, strlen(s))
+					 : keys[i];
 	}
 	return (struct skv_key_input){ .form = form, .n = n, .strings = strings, .keys = keys };
 }
@@ -34,7 +37,10 @@ static void same_keys(const struct skv_key *a, uint32_t na, const struct skv_key
 		assert_true(skv_key_equal(a[i], b[i]));
 }
 
-static uint32_t any_count(struct trip *t, uint32_t max) { return below(t, 40) ? 1 + below(t, 8) : max; }
+static uint32_t any_count(struct trip *t, uint32_t max)
+{
+	return below(t, 40) ? 1 + below(t, 8) : max;
+}
 
 static void test_match_req(void **state)
 {
@@ -99,7 +105,7 @@ static void test_trim(void **state)
 
 		trip_begin(&t, round);
 		r.to_ms = round % 3 ? any32(&t) : UINT64_MAX;
-		skv_v1_write_trim_req(&t.text, &r);
+		skv_v1_write_trim_req(&t.text, &r, NULL);
 		read_back(&t, skv_v1_read_trim_req, &got);
 		same(r.from_ms, got.from_ms);
 		same(round % 3 ? r.to_ms : SKV_MAX_WALL_MS, got.to_ms);
@@ -128,15 +134,18 @@ static void test_start_req(void **state)
 		r.specs = any_names(&t, r.n_specs);
 		r.deadline_ms = any32(&t);
 		r.independent = below(&t, 2);
+		r.selective = below(&t, 2);
 		r.has_parent = below(&t, 2);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS), &expected);
 		parent = any_keys(&t, round % 3, 1, &expected_parent);
-		skv_v1_write_start_req(&t.text, &r, &keys, r.has_parent ? &parent : NULL);
+		keys.parent = r.has_parent ? &parent : NULL;
+		skv_v1_write_start_req(&t.text, &r, &keys);
 		read_back(&t, skv_v1_read_start_req, &got);
 		assert_string_equal(got.tenant, "default");
 		assert_string_equal(r.request_id, got.request_id);
 		same(r.deadline_ms, got.deadline_ms);
 		same(r.independent, got.independent);
+		same(r.selective, got.selective);
 		same(r.has_parent, got.has_parent);
 		if (r.has_parent)
 			same_keys(expected_parent, 1, &got.parent, 1);
@@ -157,7 +166,9 @@ static void test_finish_req(void **state)
 
 		trip_begin(&t, round);
 		r.mask_kind = (enum skv_mask_kind)(round % 3);
-		r.mask_count = r.mask_kind == SKV_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : SKV_MAX_KEYS;
+		r.mask_count = r.mask_kind == SKV_MASK_ALL ? 0
+			       : below(&t, 30)             ? below(&t, 9)
+							   : SKV_MAX_KEYS;
 		r.mask = mask = made(&t, SKV_MAX_KEYS, sizeof *mask);
 		for (uint32_t i = 0; i < r.mask_count; i++)
 			mask[i] = below(&t, 2);
@@ -187,7 +198,8 @@ static void test_null_checksums(void **state)
 
 	(void)state;
 	trip_begin(&t, 0);
-	skv_buf_printf(&t.text, "{\"success\":true,\"checksums\":[null,\"0000000000000000\",null]}");
+	skv_buf_printf(&t.text,
+		       "{\"success\":true,\"checksums\":[null,\"0000000000000000\",null]}");
 	read_back(&t, skv_v1_read_finish_req, &got);
 	same(got.n_checksums, 3);
 	same(got.checksums[1], 0);
@@ -240,14 +252,18 @@ static void test_key_forms(void **state)
 	(void)state;
 	trip_begin(&t, 0);
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(skv_v1_read_delete_req(&t.in, texts[i], strlen(texts[i]), &r, &t.err), SKV_OK);
+		assert_int_equal(
+			skv_v1_read_delete_req(&t.in, texts[i], strlen(texts[i]), &r, &t.err),
+			SKV_OK);
 		assert_true(r.n_keys == 1 && r.keys[0].hi == 0 && r.keys[0].lo == 1);
 	}
 	skv_put_bytes(&t.text, "{\"keys\":[\"1\"]}", 14);
 	read_back(&t, skv_v1_read_delete_req, &r);
 	assert_true(skv_key_equal(r.keys[0], skv_key_from_string(&t.secret, "1", 1)));
 	skv_buf_clear(&t.text);
-	skv_buf_printf(&t.text, "{\"keys_int\":[9007199254740993,9223372036854775807,\"18446744073709551615\"]}");
+	skv_buf_printf(
+		&t.text,
+		"{\"keys_int\":[9007199254740993,9223372036854775807,\"18446744073709551615\"]}");
 	read_back(&t, skv_v1_read_delete_req, &r);
 	same(r.keys[0].lo, 9007199254740993u); /* not a double's 2^53 + 1 */
 	same(r.keys[1].lo, INT64_MAX);
@@ -255,7 +271,7 @@ static void test_key_forms(void **state)
 	trip_end(&t);
 }
 
-/* ---- answers ------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static struct skv_files any_files(struct trip *t)
 {
@@ -266,14 +282,16 @@ static struct skv_files any_files(struct trip *t)
 		f.v[i].storage = any_name(t, i);
 		f.v[i].type = "file";
 		any_uuid(t, f.v[i].uuid);
-		snprintf(f.v[i].path, sizeof f.v[i].path, "%s%08u.kvs", below(t, 2) ? "slab-" : "a/b/..x/", i);
+		snprintf(f.v[i].path, sizeof f.v[i].path, "%s%08u.kvs",
+			 below(t, 2) ? "slab-" : "a/b/..x/", i);
 	}
 	return f;
 }
 
 static struct skv_location any_location(struct trip *t, uint32_t n_files)
 {
-	struct skv_location l = { .file = below(t, n_files), .generation = any64(t), .has_checksum = below(t, 2) };
+	struct skv_location l = { .file = below(t, n_files), .generation = any64(t),
+				  .has_checksum = below(t, 2) };
 
 	l.length = below(t, 2) ? SKV_MAX_SPEC_SIZE : 1 + any32(t);
 	l.length = l.length ? l.length : 1;
@@ -361,7 +379,8 @@ static void check_lookup_res(struct trip *t, const struct skv_lookup_res *r)
 	for (uint32_t i = 0; i < r->n_keys; i++) {
 		same(r->hit[i], got.hit[i]);
 		for (uint32_t s = 0; r->hit[i] && s < r->n_specs; s++)
-			same_location(&r->loc[(size_t)i * r->n_specs + s], &got.loc[(size_t)i * r->n_specs + s]);
+			same_location(&r->loc[(size_t)i * r->n_specs + s],
+				      &got.loc[(size_t)i * r->n_specs + s]);
 	}
 }
 
@@ -446,7 +465,8 @@ static void test_start_res_ended(void **state)
 {
 	(void)state;
 	for (int s = SKV_SESSION_FINISHED; s <= SKV_SESSION_EXPIRED; s++) {
-		struct skv_start_res r = { .session = "00000000000000000000000000000001", .n_keys = 3, .n_write = 2,
+		struct skv_start_res r = { .session = "00000000000000000000000000000001",
+					   .n_keys = 3, .n_write = 2,
 					   .n_specs = 1, .specs = (const char *const[]){ "kv" },
 					   .state = (enum skv_session_state)s };
 		struct trip t;
@@ -489,7 +509,8 @@ static void test_small_answers(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		f = (struct skv_finish_res){ (enum skv_session_state)below(&t, 4), any32(&t), any32(&t) };
+		f = (struct skv_finish_res){ (enum skv_session_state)below(&t, 4), any32(&t),
+					     any32(&t) };
 		skv_v1_write_finish_res(&t.text, &f);
 		read_back(&t, skv_v1_read_finish_res, &finished);
 		same(f.state, finished.state);
@@ -524,7 +545,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match_req),	    cmocka_unit_test(test_lookup_req),
-		cmocka_unit_test(test_trim), cmocka_unit_test(test_start_req),	    cmocka_unit_test(test_finish_req),
+		cmocka_unit_test(test_trim), cmocka_unit_test(test_start_req),
+		cmocka_unit_test(test_finish_req),
 		cmocka_unit_test(test_null_checksums),
 		cmocka_unit_test(test_abort_and_delete_req), cmocka_unit_test(test_key_forms),
 		cmocka_unit_test(test_match_res),	    cmocka_unit_test(test_lookup_res),

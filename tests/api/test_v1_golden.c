@@ -1,10 +1,12 @@
 /*
- * test_v1_golden.c - documents that the JSON codec once took or refused as a codec on jansson did, byte for byte.
+ * test_v1_golden.c - documents that the JSON codec once took or refused as a codec on
+ * jansson did, byte for byte.
  *
- * A line of golden/v1_json.tsv is a message's name, a document, a status, the field at fault, what is told of it, and what
- * is written of what was read, with tabs between them; "\n", "\t", "\\" and "\xNN" stand for what they say. Of syntax
- * errors only the line and column count. The file was made of 4,000,000 random documents: the shortest for each kind of
- * error and of result. It does not change, but for messages that get new fields: then lines are added.
+ * A line of golden/v1_json.tsv is a message's name, a document, a status, the field at fault, what
+ * is told of it, and what is written of what was read, with tabs between them; "\n", "\t", "\\" and
+ * "\xNN" stand for what they say. Of syntax errors only the line and column count. The file was
+ * made of 4,000,000 random documents: the shortest for each kind of error and of result. It does
+ * not change, but for messages that get new fields: then lines are added.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -63,12 +65,15 @@ static void check_line(char *line, unsigned number)
 	memcpy(exact, column[TEXT], n);
 	skv_arena_init(&arena);
 	rc = message_find(column[NAME])->echo(&in, exact, n, &out, &err);
-	if (strcmp(rc == SKV_OK ? "ok" : skv_status_name(rc), column[STATUS]) != 0 || strcmp(err.field, column[FIELD]) != 0 ||
+	if (strcmp(rc == SKV_OK ? "ok" : skv_status_name(rc), column[STATUS]) != 0 ||
+	    strcmp(err.field, column[FIELD]) != 0 ||
 	    strncmp(err.message, column[MESSAGE], message_n) != 0)
-		fail_msg("line %u: %s at '%s': %s", number, rc == SKV_OK ? "ok" : skv_status_name(rc), err.field, err.message);
+		fail_msg("line %u: %s at '%s': %s", number,
+			 rc == SKV_OK ? "ok" : skv_status_name(rc), err.field, err.message);
 	if (strncmp(column[MESSAGE], "not JSON at ", 12) != 0 && strlen(err.message) != message_n)
 		fail_msg("line %u: told more: %s", number, err.message);
-	if (out.len != written_n || (written_n && memcmp(out.data, column[WRITTEN], written_n) != 0))
+	if (out.len != written_n ||
+	    (written_n && memcmp(out.data, column[WRITTEN], written_n) != 0))
 		fail_msg("line %u: written: %.*s", number, (int)out.len, (const char *)out.data);
 	skv_buf_destroy(&out);
 	skv_arena_destroy(&arena);

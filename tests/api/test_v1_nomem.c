@@ -1,6 +1,7 @@
 /*
- * test_v1_nomem.c - the n-th allocation fails, for n = 1, 2, ... until none does: reading and writing
- * any message gives SKV_E_NOMEM, a failed buffer, or exactly what it gives without the failure.
+ * test_v1_nomem.c - the n-th allocation fails, for n = 1, 2, ... until none does:
+ * reading and writing any message gives SKV_E_NOMEM, a failed buffer, or exactly what it
+ * gives without the failure.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@ struct result {
 };
 
 /* Echo with the `n`-th allocation failing; the caller frees .text. */
-static struct result echo(const struct message *m, const char *text, unsigned long n, unsigned long *asked)
+static struct result echo(const struct message *m, const char *text, unsigned long n,
+			  unsigned long *asked)
 {
 	struct skv_arena arena;
 	struct skv_v1_in in = { .arena = &arena, .secret = &test_secret, .tenant = "default" };
@@ -74,12 +76,14 @@ static void test_samples(void **state)
 /* Answers that only people read have no reader: their writers alone. */
 static void test_writers(void **state)
 {
-	struct skv_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r" }, .problem = "" };
+	struct skv_storage_view storage = { .spec = { .name = "s", .type = "file", .root = "/r" },
+					    .problem = "" };
 	struct skv_group_view group = { .spec = { .name = "g" } };
 	struct skv_instance_view instance = {
 		.spec = { .tenant = "t", .id = "i", .group = "g", .extra = "" } };
 	struct skv_stats stats = { .state = "ready", .storages = &storage, .n_storages = 1,
-				   .groups = &group, .n_groups = 1, .instances = &instance, .n_instances = 1 };
+				   .groups = &group, .n_groups = 1, .instances = &instance,
+				   .n_instances = 1 };
 	unsigned long n = 0, asked;
 
 	(void)state;

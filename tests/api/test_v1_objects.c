@@ -1,6 +1,6 @@
 /*
- * test_v1_objects.c - storages, groups, instances and errors: what is written is read back the same,
- * defaults are as documented, and the views for people are JSON with the right fields.
+ * test_v1_objects.c - storages, groups, instances and errors: what is written is read back the
+ * same, defaults are as documented, and the views for people are JSON with the right fields.
  */
 #include "trip.h"
 
@@ -115,8 +115,10 @@ static void test_storage_view(void **state)
 static struct skv_group_spec any_group(struct trip *t)
 {
 	bool loose = below(t, 2);
-	struct skv_group_spec g = { .name = any_name(t, 0), .capacity = any64(t), .n_storages = !loose + below(t, 9),
-				    .loose_storages = loose, .n_quotas = below(t, SKV_MAX_QUOTAS + 1) };
+	struct skv_group_spec g = { .name = any_name(t, 0), .capacity = any64(t),
+				    .n_storages = !loose + below(t, 9),
+				    .loose_storages = loose,
+				    .n_quotas = below(t, SKV_MAX_QUOTAS + 1) };
 	struct skv_type_quota *quotas = made(t, g.n_quotas + 1, sizeof *quotas);
 
 	g.storages = any_names(t, g.n_storages);
@@ -221,15 +223,19 @@ static struct skv_instance_spec any_instance(struct trip *t)
 
 	for (uint32_t i = 0; i < n; i++) {
 		specs[i].name = any_name(t, i);
-		specs[i].size = below(t, 2) ? 1 + any32(t) : below(t, 2) ? SKV_MIN_SPEC_SIZE : SKV_MAX_SPEC_SIZE;
+		specs[i].size = below(t, 2)   ? 1 + any32(t)
+				: below(t, 2) ? SKV_MIN_SPEC_SIZE
+					      : SKV_MAX_SPEC_SIZE;
 		if (specs[i].size == 0)
 			specs[i].size = 1;
 	}
-	return (struct skv_instance_spec){ .tenant = "default", .id = any_name(t, 0), .group = any_name(t, 1),
+	return (struct skv_instance_spec){ .tenant = "default", .id = any_name(t, 0),
+					   .group = any_name(t, 1),
 					   .block_tokens = any32(t), .specs = specs, .n_specs = n,
 					   .extra = any_text(t, below(t, 2) ? 0 : SKV_MAX_EXTRA),
 					   .numbered = below(t, 2), .named = below(t, 2),
-					   .weight = below(t, SKV_MAX_WEIGHT + 1), .capacity = below(t, 2) ? any64(t) : 0 };
+					   .weight = below(t, SKV_MAX_WEIGHT + 1),
+					   .capacity = below(t, 2) ? any64(t) : 0 };
 }
 
 static void same_instance(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
@@ -259,12 +265,16 @@ static void test_instance(void **state)
 		struct trip t;
 
 		trip_begin(&t, round);
-		v = (struct skv_instance_view){ .spec = any_instance(&t), .blocks = any64(&t), .used_bytes = any64(&t),
+		v = (struct skv_instance_view){ .spec = any_instance(&t), .blocks = any64(&t),
+						.used_bytes = any64(&t),
 						.open_sessions = any64(&t), .open_bytes = any64(&t),
 						.leased_bytes = any64(&t), .share_bytes = any64(&t),
-						.pinned_bytes = any64(&t), .soft_pinned_bytes = any64(&t),
-						.evicted_blocks = any64(&t), .hits = any64(&t), .placements = &p, .n_placements = below(&t, 2) };
-		p = (struct skv_placement){ any_name(&t, 0), any_name(&t, 0), "rounded", any64(&t), any64(&t), any64(&t) };
+						.pinned_bytes = any64(&t),
+						.soft_pinned_bytes = any64(&t),
+						.evicted_blocks = any64(&t), .hits = any64(&t),
+						.placements = &p, .n_placements = below(&t, 2) };
+		p = (struct skv_placement){ any_name(&t, 0), any_name(&t, 0), "rounded",
+					    any64(&t),       any64(&t),       any64(&t) };
 		skv_v1_write_instance(&t.text, &v.spec);
 		read_back(&t, skv_v1_read_instance, &got);
 		same_instance(&v.spec, &got);
@@ -313,7 +323,8 @@ static void test_error(void **state)
 		snprintf(e.field, sizeof e.field, "%s", any_text(&t, 40));
 		snprintf(e.message, sizeof e.message, "%s.", any_text(&t, 200));
 		skv_v1_write_error(&t.text, &e, "req-1");
-		assert_int_equal(skv_v1_read_error(&t.in, trip_text(&t), t.text.len, &got), e.status);
+		assert_int_equal(skv_v1_read_error(&t.in, trip_text(&t), t.text.len, &got),
+				 e.status);
 		assert_int_equal(got.status, e.status);
 		assert_string_equal(got.field, e.field);
 		assert_string_equal(got.message, e.message);
@@ -324,8 +335,9 @@ static void test_error(void **state)
 /* A message that was cut inside a character, or that quotes a stranger's bytes, is still UTF-8. */
 static void test_error_mends_text(void **state)
 {
-	static const char *const broken[] = { "cut \xe6\xbc", "\xff\xfe", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
-					      "a\xe2\x28\xa1z", "\x80" };
+	static const char *const broken[] = { "cut \xe6\xbc", "\xff\xfe",         "\xc0\xaf",
+					      "\xed\xa0\x80", "\xf5\x80\x80\x80", "a\xe2\x28\xa1z",
+					      "\x80" };
 	static const char *const mended[] = { "cut ??", "??", "??", "???", "????", "a?(?z", "?" };
 
 	(void)state;
@@ -354,13 +366,19 @@ static void expect_text(struct trip *t, const char *text)
 /* The shapes of docs/PROTOCOL.md, to the byte. */
 static void test_shapes(void **state)
 {
-	struct skv_error e = { .status = SKV_E_NOT_FOUND, .field = "instance", .message = "no instance 'x'" };
-	struct skv_stats stats = { .version = "1", .owner = "o", .state = "ready", .uptime_ms = 1, .blocks = 2,
-				   .sessions = 3, .journal_bytes = 4, .journal_limit = 5, .evicted_blocks = 6,
+	struct skv_error e = { .status = SKV_E_NOT_FOUND, .field = "instance",
+			       .message = "no instance 'x'" };
+	struct skv_stats stats = { .version = "1", .owner = "o", .state = "ready", .uptime_ms = 1,
+				   .blocks = 2,
+				   .sessions = 3, .journal_bytes = 4, .journal_limit = 5,
+				   .evicted_blocks = 6,
 				   .expired_sessions = 7 };
-	struct skv_group_view group = { .spec = { .name = "g", .capacity = 9, .storages = (const char *const[]){ "s" },
-						  .n_storages = 1 }, .used_bytes = 8, .blocks = 7, .room_bytes = 9,
-					.pinned_bytes = 1, .soft_pinned_bytes = 2, .leased_bytes = 3, .open_bytes = 4,
+	struct skv_group_view group =
+		{ .spec = { .name = "g", .capacity = 9, .storages = (const char *const[]){ "s" },
+						  .n_storages = 1 }, .used_bytes = 8, .blocks = 7,
+						  .room_bytes = 9,
+					.pinned_bytes = 1, .soft_pinned_bytes = 2,
+					.leased_bytes = 3, .open_bytes = 4,
 					.evicted_blocks = 5, .hits = 6 };
 	struct trip t;
 
@@ -370,48 +388,61 @@ static void test_shapes(void **state)
 	expect_text(&t, "{\"error\":{\"code\":\"not_found\",\"message\":\"no instance 'x'\","
 			"\"detail\":{\"field\":\"instance\"}},\"request_id\":\"7-1\"}");
 	skv_v1_write_error(&t.text, &(struct skv_error){ .status = SKV_E_NO_SPACE }, NULL);
-	expect_text(&t, "{\"error\":{\"code\":\"no_space\",\"message\":\"no room, and nothing that may be evicted\","
-			"\"detail\":{}},\"request_id\":\"\"}");
+	expect_text(
+		&t,
+		"{\"error\":{\"code\":\"no_space\",\"message\":\"no room, and nothing that may be "
+		"evicted\",\"detail\":{}},\"request_id\":\"\"}");
 	skv_v1_write_storage_list(&t.text, NULL, 0);
 	expect_text(&t, "{\"storages\":[]}");
 	skv_v1_write_instance_list(&t.text, NULL, 0);
 	expect_text(&t, "{\"instances\":[]}");
 	skv_v1_write_group_list(&t.text, (struct skv_group_view[]){ group, group }, 2);
 #define GROUP "{\"name\":\"g\",\"capacity\":9,\"storages\":[\"s\"],\"blocks\":7,\"used_bytes\":8," \
-	      "\"room_bytes\":9,\"pinned_bytes\":1,\"soft_pinned_bytes\":2,\"leased_bytes\":3,\"open_bytes\":4,\"evicted_blocks\":5,\"hits\":6}"
+	      "\"room_bytes\":9,\"pinned_bytes\":1,\"soft_pinned_bytes\":2,\"leased_bytes\":3,"    \
+	      "\"open_bytes\":4,\"evicted_blocks\":5,\"hits\":6}"
 	expect_text(&t, "{\"groups\":[" GROUP "," GROUP "]}");
 	stats.groups = &group;
 	stats.n_groups = 1;
 	skv_v1_write_stats(&t.text, &stats);
-	expect_text(&t, "{\"version\":\"1\",\"state\":\"ready\",\"owner\":\"o\",\"uptime_ms\":1,\"blocks\":2,\"sessions\":3,"
-			"\"journal_bytes\":4,\"journal_limit\":5,\"evicted_blocks\":6,\"expired_sessions\":7,"
-			"\"storages\":[],\"groups\":[" GROUP "],\"instances\":[]}");
+	expect_text(&t,
+		    "{\"version\":\"1\",\"state\":\"ready\",\"owner\":\"o\",\"uptime_ms\":1,"
+		    "\"blocks\":2,\"sessions\":3,\"journal_bytes\":4,\"journal_limit\":5,"
+		    "\"evicted_blocks\":6,\"expired_sessions\":7,\"storages\":[],\"groups\":[" GROUP
+		    "],\"instances\":[]}");
 	trip_end(&t);
 }
 
 static void test_block_view(void **state)
 {
 	const char *states[] = { "committed", "absent" };
-	struct skv_location loc[2] = { { .length = 5, .offset = 4096, .generation = UINT64_MAX, .has_checksum = true,
+	struct skv_location loc[2] =
+		{ { .length = 5, .offset = 4096, .generation = UINT64_MAX, .has_checksum = true,
 					 .checksum = 0xabc } };
-	struct skv_block_view v = { .key = { 0, 1 }, .has_parent = true, .parent = { 1, 0 }, .children = 2,
+	struct skv_block_view v = { .key = { 0, 1 }, .has_parent = true, .parent = { 1, 0 },
+				    .children = 2,
 				    .created_ms = 3, .idle_ms = 4, .lease_ms = 5, .n_specs = 2,
-				    .specs = (const char *const[]){ "a", "b" }, .state = states, .loc = loc };
+				    .specs = (const char *const[]){ "a", "b" }, .state = states,
+				    .loc = loc };
 	struct trip t;
 
 	(void)state;
 	trip_begin(&t, 0);
 	skv_v1_write_block_view(&t.text, &v);
-	expect_text(&t, "{\"key\":\"00000000000000000000000000000001\",\"parent\":\"00000000000000010000000000000000\","
-			"\"children\":2,\"created_ms\":3,\"idle_ms\":4,\"lease_ms\":5,\"specs\":["
-			"{\"name\":\"a\",\"state\":\"committed\",\"location\":{\"file\":0,\"offset\":4096,\"length\":5,"
-			"\"generation\":\"18446744073709551615\",\"checksum\":\"0000000000000abc\"}},"
-			"{\"name\":\"b\",\"state\":\"absent\",\"location\":null}],\"files\":[]}");
+	expect_text(
+		&t,
+		"{\"key\":\"00000000000000000000000000000001\","
+		"\"parent\":\"00000000000000010000000000000000\",\"children\":2,\"created_ms\":3,"
+		"\"idle_ms\":4,\"lease_ms\":5,\"specs\":[{\"name\":\"a\",\"state\":\"committed\","
+		"\"location\":{\"file\":0,\"offset\":4096,\"length\":5,"
+		"\"generation\":\"18446744073709551615\",\"checksum\":\"0000000000000abc\"}},"
+		"{\"name\":\"b\",\"state\":\"absent\",\"location\":null}],\"files\":[]}");
 	v.has_parent = false;
 	v.n_specs = 0;
 	skv_v1_write_block_view(&t.text, &v);
-	expect_text(&t, "{\"key\":\"00000000000000000000000000000001\",\"parent\":null,\"children\":2,\"created_ms\":3,"
-			"\"idle_ms\":4,\"lease_ms\":5,\"specs\":[],\"files\":[]}");
+	expect_text(
+		&t,
+		"{\"key\":\"00000000000000000000000000000001\",\"parent\":null,\"children\":2,"
+		"\"created_ms\":3,\"idle_ms\":4,\"lease_ms\":5,\"specs\":[],\"files\":[]}");
 	trip_end(&t);
 }
 
@@ -437,7 +468,8 @@ static void test_defaults(void **state)
 	same(s.file_size, 0);
 	same(s.unit, 0);
 	assert_true(s.enabled);
-	read_text(&t, "{\"type\":\"null\",\"capacity\":\"3K\",\"file_size\":\"2M\",\"unit\":\"1\"}");
+	read_text(&t,
+		  "{\"type\":\"null\",\"capacity\":\"3K\",\"file_size\":\"2M\",\"unit\":\"1\"}");
 	read_back(&t, skv_v1_read_storage, &s);
 	assert_string_equal(s.root, "");
 	same(s.capacity, 3072);
@@ -448,7 +480,8 @@ static void test_defaults(void **state)
 	same(s.capacity, 16777215ull << 40);
 	read_text(&t, "{\"storages\":[\"default\"]}");
 	read_back(&t, skv_v1_read_group, &g);
-	same_group(&(struct skv_group_spec){ .storages = (const char *const[]){ "default" }, .n_storages = 1, .policy = "",
+	same_group(&(struct skv_group_spec){ .storages = (const char *const[]){ "default" },
+					     .n_storages = 1, .policy = "",
 					     .extra = "" }, &g);
 	read_text(&t, "{\"specs\":[{\"name\":\"kv\",\"size\":\"4G\"}]}");
 	read_back(&t, skv_v1_read_instance, &i);

@@ -6,7 +6,7 @@
 #include "pb_messages.h"
 #include "random_answers.h"
 
-/* ---- samples: JSON -> struct -> protobuf -> struct -> JSON -------------------------------------- */
+/* ---- samples: JSON -> struct -> protobuf -> struct -> JSON ----------------------------------- */
 
 static void samples_pass_through(void **state)
 {
@@ -33,19 +33,19 @@ static void samples_pass_through(void **state)
 	}
 }
 
-/* ---- random answers ------------------------------------------------------------------------------ */
+/* ---- random answers -------------------------------------------------------------------------- */
 
 /* Both texts that JSON makes must be one. */
-#define SAME_TEXT(t, message, a, b)                                                                  \
-	do {                                                                                         \
-		struct skv_buf one_ = { 0 }, two_ = { 0 };                                           \
-                                                                                                     \
-		skv_v1_json.write_##message(&one_, a);                                               \
-		skv_v1_json.write_##message(&two_, b);                                               \
-		assert_int_equal(one_.len, two_.len);                                                \
-		assert_memory_equal(one_.data, two_.data, one_.len);                                 \
-		skv_buf_destroy(&one_);                                                              \
-		skv_buf_destroy(&two_);                                                              \
+#define SAME_TEXT(t, message, a, b)                                  \
+	do {                                                         \
+		struct skv_buf one_ = { 0 }, two_ = { 0 };           \
+                                                                     \
+		skv_v1_json.write_##message(&one_, a);               \
+		skv_v1_json.write_##message(&two_, b);               \
+		assert_int_equal(one_.len, two_.len);                \
+		assert_memory_equal(one_.data, two_.data, one_.len); \
+		skv_buf_destroy(&one_);                              \
+		skv_buf_destroy(&two_);                              \
 	} while (0)
 
 static void random_lookups(void **state)
@@ -80,7 +80,7 @@ static void random_starts(void **state)
 	}
 }
 
-/* ---- random requests: what JSON reads is what protobuf reads -------------------------------------- */
+/* ---- random requests: what JSON reads is what protobuf reads --------------------------------- */
 
 static void same_keys(const struct skv_key *a, uint32_t na, const struct skv_key *b, uint32_t nb)
 {
@@ -89,13 +89,13 @@ static void same_keys(const struct skv_key *a, uint32_t na, const struct skv_key
 }
 
 /* Writes with both codecs and reads both back. */
-#define READ_BOTH(t, message, write_args, from_json, from_pb)                                        \
-	do {                                                                                         \
-		skv_v1_json.write_##message write_args;                                              \
-		read_back(t, skv_v1_json.read_##message, from_json);                                 \
-		skv_buf_clear(&(t)->text);                                                           \
-		skv_v1_pb.write_##message write_args;                                                \
-		read_back(t, skv_v1_pb.read_##message, from_pb);                                     \
+#define READ_BOTH(t, message, write_args, from_json, from_pb)        \
+	do {                                                         \
+		skv_v1_json.write_##message write_args;              \
+		read_back(t, skv_v1_json.read_##message, from_json); \
+		skv_buf_clear(&(t)->text);                           \
+		skv_v1_pb.write_##message write_args;                \
+		read_back(t, skv_v1_pb.read_##message, from_pb);     \
 	} while (0)
 
 static void random_lookup_requests(void **state)
@@ -140,14 +140,17 @@ static void random_start_requests(void **state)
 		r.specs = any_names(&t, r.n_specs);
 		r.deadline_ms = any32(&t);
 		r.independent = below(&t, 2);
+		r.selective = below(&t, 2);
 		keys = any_keys(&t, round % 3, any_count(&t, SKV_MAX_KEYS));
 		parent = any_keys(&t, round % 3, 1);
-		READ_BOTH(&t, start_req, (&t.text, &r, &keys, below(&t, 2) ? &parent : NULL), &json, &pb);
+		keys.parent = below(&t, 2) ? &parent : NULL;
+		READ_BOTH(&t, start_req, (&t.text, &r, &keys), &json, &pb);
 		same_keys(json.keys, json.n_keys, pb.keys, pb.n_keys);
 		same_names(json.specs, json.n_specs, pb.specs, pb.n_specs);
 		same(json.deadline_ms, pb.deadline_ms);
 		same(json.independent, pb.independent);
 		same(r.independent, pb.independent);
+		same(r.selective, pb.selective);
 		assert_string_equal(json.request_id, pb.request_id);
 		trip_end(&t);
 	}
@@ -164,7 +167,8 @@ static void parents_come_through(void **state)
 		trip_begin(&t, round);
 		keys = any_keys(&t, round % 3, 2);
 		parent = any_keys(&t, round % 3, 1);
-		READ_BOTH(&t, start_req, (&t.text, &r, &keys, &parent), &json, &pb);
+		keys.parent = &parent;
+		READ_BOTH(&t, start_req, (&t.text, &r, &keys), &json, &pb);
 		assert_true(json.has_parent && pb.has_parent);
 		assert_true(skv_key_equal(json.parent, pb.parent));
 		trip_end(&t);
@@ -182,7 +186,9 @@ static void random_finish_requests(void **state)
 
 		trip_begin(&t, round);
 		r.mask_kind = (enum skv_mask_kind)(round % 3);
-		r.mask_count = r.mask_kind == SKV_MASK_ALL ? 0 : below(&t, 30) ? below(&t, 9) : SKV_MAX_KEYS;
+		r.mask_count = r.mask_kind == SKV_MASK_ALL ? 0
+			       : below(&t, 30)             ? below(&t, 9)
+							   : SKV_MAX_KEYS;
 		r.mask = mask = made(&t, SKV_MAX_KEYS, sizeof *mask);
 		for (uint32_t i = 0; i < r.mask_count; i++)
 			mask[i] = below(&t, 2);
@@ -198,7 +204,7 @@ static void random_finish_requests(void **state)
 	}
 }
 
-/* ---- codecs by name and type --------------------------------------------------------------------- */
+/* ---- codecs by name and type ----------------------------------------------------------------- */
 
 static void codecs_are_found(void **state)
 {
@@ -214,8 +220,10 @@ static void codecs_are_found(void **state)
 	assert_null(skv_v1_codec_of_accept(NULL));
 	assert_null(skv_v1_codec_of_accept("*/*"));
 	assert_null(skv_v1_codec_of_accept(",;,"));
-	assert_ptr_equal(skv_v1_codec_of_accept("text/html, application/x-protobuf;q=0.9"), &skv_v1_pb);
-	assert_ptr_equal(skv_v1_codec_of_accept("application/json,application/x-protobuf"), &skv_v1_json);
+	assert_ptr_equal(skv_v1_codec_of_accept("text/html, application/x-protobuf;q=0.9"),
+			 &skv_v1_pb);
+	assert_ptr_equal(skv_v1_codec_of_accept("application/json,application/x-protobuf"),
+			 &skv_v1_json);
 	assert_ptr_equal(skv_v1_codec_named("protobuf"), &skv_v1_pb);
 	assert_ptr_equal(skv_v1_codec_named("json"), &skv_v1_json);
 	assert_null(skv_v1_codec_named("xml"));

@@ -1,7 +1,7 @@
 /*
- * test_v1_pb_bad.c - bad protobuf: the right status and the name of the field for each, no message that
- * is cut anywhere is taken for another, allocation failures, and the freedoms that protobuf gives a
- * writer (unknown fields, any order, not packed, a scalar twice).
+ * test_v1_pb_bad.c - bad protobuf: the right status and the name of the field for each, no message
+ * that is cut anywhere is taken for another, allocation failures, and the freedoms that protobuf
+ * gives a writer (unknown fields, any order, not packed, a scalar twice).
  */
 #include "messages.h"
 #include "pb_messages.h"
@@ -30,7 +30,15 @@ struct bad {
 #define K "0123456789abcdef" /* a key */
 #define L "fedcba9876543210"
 #define I SKV_E_INVALID
-#define FILE0 "\x0a\x04" "file" "\x12\x01" "s" "\x1a\x24" "00112233-4455-6677-8899-aabbccddeeff" "\x22\x01" "p"
+#define FILE0                                  \
+	"\x0a\x04"                             \
+	"file"                                 \
+	"\x12\x01"                             \
+	"s"                                    \
+	"\x1a\x24"                             \
+	"00112233-4455-6677-8899-aabbccddeeff" \
+	"\x22\x01"                             \
+	"p"
 #define FOUND "\x08\x02\x10\x02\x22\x02kv\x2a\x32" FILE0 /* two keys, both hit, one file */
 
 static const struct bad documents[] = {
@@ -129,8 +137,10 @@ static const struct bad documents[] = {
 	{ "storage", B("\x12\x02/d\x18\x01\x4a\x01\x80"), I, "extra" },
 	{ "instance", B(""), I, "specs" },
 	{ "instance", B("\x1a\x03\x0a\x01" "a"), I, "specs[0].size" },
-	{ "instance", B("\x1a\x05\x0a\x01" "a\x10\x01" "\x1a\x05\x0a\x01" "a\x10\x01"), I, "specs[1].name" },
-	{ "instance", B("\x1a\x05\x0a\x01" "a\x10\x01" "\x1a\x05\x0a\x01" "\xff\x10\x01"), I, "specs[1].name" },
+	{ "instance", B("\x1a\x05\x0a\x01" "a\x10\x01" "\x1a\x05\x0a\x01" "a\x10\x01"), I,
+	  "specs[1].name" },
+	{ "instance", B("\x1a\x05\x0a\x01" "a\x10\x01" "\x1a\x05\x0a\x01" "\xff\x10\x01"), I,
+	  "specs[1].name" },
 	{ "instance", B("\x10\x80\x80\x80\x80\x10"), I, "block_tokens" },
 	{ "instance", B("\x1a\x05\x0a\x09" "a\x10\x01"), I, "specs[0]" },
 	/* answers */
@@ -140,8 +150,10 @@ static const struct bad documents[] = {
 	{ "lookup_res", B("\x08\x02\x32\x02\x00\xff"), I, "hit_runs" },
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02"), I, "columns" },
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x00"), I, "columns[0].runs" },
-	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x06\x08\x08\x12\x02\x08\x02"), I, "columns[0].runs[0].more" },
-	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x04\x12\x02\x08\x01"), I, "columns[0].runs[0].length" },
+	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x06\x08\x08\x12\x02\x08\x02"), I,
+	  "columns[0].runs[0].more" },
+	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x04\x12\x02\x08\x01"), I,
+	  "columns[0].runs[0].length" },
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x08\x08\x08\x12\x04\x08\x01\x10\x01"), I,
 	  "columns[0].runs[0].file" },
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x08\x08\x08\x12\x04\x08\x01\x30\x01"), I,
@@ -150,16 +162,19 @@ static const struct bad documents[] = {
 	  "columns[0].runs[0].offset" }, /* stride -1 from 0 */
 	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x06\x08\x08\x12\x02\x08\x01"), I,
 	  "columns[0].generations" },
-	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x0a\x08\x08\x12\x02\x08\x01\x1a\x02\x18\x02"), I,
+	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x0a\x08\x08\x12\x02\x08\x01\x1a\x02\x18\x02"),
+	  I,
 	  "columns[0].generations[0]" },
-	{ "lookup_res", B(FOUND "\x32\x02\x00\x02\x3a\x14\x08\x08\x12\x02\x08\x01\x1a\x02\x18\x01\x22\x08" "12345678"),
+	{ "lookup_res",
+	  B(FOUND "\x32\x02\x00\x02\x3a\x14\x08\x08\x12\x02\x08\x01\x1a\x02\x18\x01\x22\x08"
+	    "12345678"),
 	  I, "columns[0].checksums" },
 	{ "lookup_res", B("\x2a\x02\x22\x00"), I, "files[0].type" },
 	{ "lookup_res", B("\x2a\x0a\x0a\x04" "file" "\x22\x02.."), I, "files[0].path" },
 	{ "start_res", B("\x0a\x01" "x"), I, "session" },
 	{ "start_res", B("\x10\x04"), I, "state" },
 	{ "start_res", B("\x20\x01"), I, "outcome_runs" },
-	{ "start_res", B("\x20\x01\x42\x01\x07"), I, "outcome_runs[0]" },
+	{ "start_res", B("\x20\x01\x42\x01\x0b"), I, "outcome_runs[0]" },
 	{ "start_res", B("\x20\x01\x42\x01\x09"), I, "outcome_runs[0]" },
 	{ "start_res", B("\x20\x01\x42\x01\x04"), I, "n_write" },
 	{ "match_res", B("\x0a\x01" "a"), I, "matched" },
@@ -183,21 +198,23 @@ static void bad_messages_name_the_field(void **state)
 		rc = find(b->message)->echo(&t.in, (char *)t.text.data, b->n, &out, &t.err);
 		if (rc != b->status || strcmp(t.err.field, b->field) != 0)
 			fail_msg("%zu, %s: %d at '%s', not %d at '%s': %s", i, b->message, rc,
-				 rc ? t.err.field : "", b->status, b->field, rc ? t.err.message : "");
+				 rc ? t.err.field : "", b->status, b->field,
+				 rc ? t.err.message : "");
 		skv_buf_destroy(&out);
 		trip_end(&t);
 	}
 }
 
-/* ---- too much ------------------------------------------------------------------------------------ */
+/* ---- too much -------------------------------------------------------------------------------- */
 
 static void expect(struct trip *t, const char *message, int status, const char *field)
 {
 	struct skv_buf out = { 0 };
 
 	assert_false(t->text.failed);
-	assert_int_equal(find(message)->echo(&t->in, (char *)t->text.data, t->text.len, &out, &t->err),
-			 status);
+	assert_int_equal(
+		find(message)->echo(&t->in, (char *)t->text.data, t->text.len, &out, &t->err),
+		status);
 	assert_string_equal(t->err.field, field);
 	skv_buf_destroy(&out);
 	trip_end(t);
@@ -260,9 +277,10 @@ static void counts_are_bounded(void **state)
 	free(zeros);
 }
 
-/* ---- cut and changed ------------------------------------------------------------------------------ */
+/* ---- cut and changed ------------------------------------------------------------------------- */
 
-/* A cut message is refused with a sentence, or is one that ends there. A sanitizer sees reads behind it. */
+/* A cut message is refused with a sentence, or is one that ends there. A
+ * sanitizer sees reads behind it. */
 static void cut_anywhere(void **state)
 {
 	(void)state;
@@ -291,7 +309,7 @@ static void cut_anywhere(void **state)
 	}
 }
 
-/* ---- what a writer may do -------------------------------------------------------------------------- */
+/* ---- what a writer may do -------------------------------------------------------------------- */
 
 static void read_req(const char *bytes, size_t n, struct skv_lookup_req *out, struct trip *t)
 {
@@ -308,15 +326,26 @@ static void freedoms_of_protobuf(void **state)
 
 	(void)state;
 	/* unknown fields of every wire type, and a scalar twice */
-	read_req(B("\x0a\x10" L "\x0a\x10" K "\x50\x05\x59" "12345678" "\x62\x02zz\x6d" "1234" "\x20\x01\x20\x00"), &r,
-		 &t);
+	read_req(B("\x0a\x10" L "\x0a\x10" K "\x50\x05\x59"
+		   "12345678"
+		   "\x62\x02zz\x6d"
+		   "1234"
+		   "\x20\x01\x20\x00"),
+		 &r, &t);
 	assert_int_equal(r.n_keys, 1);
 	assert_int_equal(r.keys[0].hi >> 56, '0');
 	assert_int_equal(r.mode, SKV_LOOKUP_PREFIX);
 	same(r.lease_ms, SKV_LEASE_DEFAULT);
 	trip_end(&t);
 	/* not packed, packed in pieces, in between other fields */
-	read_req(B("\x11" "12345678" "\x30\x00\x12\x08" "abcdefgh" "\x2a\x01s\x11" "ABCDEFGH" "\x12\x00"), &r, &t);
+	read_req(B("\x11"
+		   "12345678"
+		   "\x30\x00\x12\x08"
+		   "abcdefgh"
+		   "\x2a\x01s\x11"
+		   "ABCDEFGH"
+		   "\x12\x00"),
+		 &r, &t);
 	assert_int_equal(r.n_keys, 3);
 	assert_int_equal(r.keys[1].lo & 0xff, 'a');
 	assert_int_equal(r.keys[2].lo & 0xff, 'A');
@@ -325,7 +354,8 @@ static void freedoms_of_protobuf(void **state)
 	trip_end(&t);
 	/* a oneof: the last one */
 	trip_begin(&t, 1);
-	assert_int_equal(skv_v1_pb.read_finish_req(&t.in, B("\x08\x01\x10\x03\x1a\x01\x01\x10\x02"), &f, NULL),
+	assert_int_equal(skv_v1_pb.read_finish_req(&t.in, B("\x08\x01\x10\x03\x1a\x01\x01\x10\x02"),
+						   &f, NULL),
 			 SKV_OK);
 	assert_int_equal(f.mask_kind, SKV_MASK_COUNT);
 	assert_int_equal(f.mask_count, 2);
@@ -336,7 +366,8 @@ static void freedoms_of_protobuf(void **state)
 static void any_order(void **state)
 {
 	static const char reversed[] =
-		"\x3a\x0c\x1a\x04\x08\x07\x18\x01\x12\x02\x08\x01\x08\x08" /* column: generations, runs, length */
+		"\x3a\x0c\x1a\x04\x08\x07\x18\x01\x12\x02\x08\x01\x08\x08"
+		/* column: generations, runs, length */
 		"\x32\x02\x00\x02\x2a\x32" FILE0 "\x22\x02kv\x10\x02\x08\x02";
 	struct skv_lookup_res r;
 	struct trip t;
@@ -353,7 +384,7 @@ static void any_order(void **state)
 	trip_end(&t);
 }
 
-/* ---- no memory ------------------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------- */
 
 static void every_allocation_may_fail(void **state)
 {
@@ -391,8 +422,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_messages_name_the_field), cmocka_unit_test(counts_are_bounded),
-		cmocka_unit_test(cut_anywhere),		       cmocka_unit_test(freedoms_of_protobuf),
-		cmocka_unit_test(any_order),		       cmocka_unit_test(every_allocation_may_fail),
+		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(freedoms_of_protobuf),
+		cmocka_unit_test(any_order),
+		cmocka_unit_test(every_allocation_may_fail),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

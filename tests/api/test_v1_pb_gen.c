@@ -1,7 +1,7 @@
 /*
- * test_v1_pb_gen.c - the codec that is written by hand against the one that protobuf-c generates from
- * slabkv.proto: what ours writes theirs reads, to the same values and the same bytes again, and a plain
- * expansion of their columns gives the locations that went in.
+ * test_v1_pb_gen.c - the codec that is written by hand against the one that protobuf-c generates
+ * from slabkv.proto: what ours writes theirs reads, to the same values and the same bytes again,
+ * and a plain expansion of their columns gives the locations that went in.
  */
 #include "messages.h"
 #include "pb_messages.h"
@@ -21,7 +21,8 @@ static void assert_known(const ProtobufCMessage *m)
 		if (d->fields[i].type != PROTOBUF_C_TYPE_MESSAGE)
 			continue;
 		if (d->fields[i].label == PROTOBUF_C_LABEL_REPEATED) {
-			size_t n = *(const size_t *)((const char *)m + d->fields[i].quantifier_offset);
+			size_t n =
+				*(const size_t *)((const char *)m + d->fields[i].quantifier_offset);
 
 			for (size_t k = 0; k < n; k++)
 				assert_known((*(ProtobufCMessage ***)at)[k]);
@@ -51,19 +52,35 @@ static void *theirs(const ProtobufCMessageDescriptor *type, const struct skv_buf
 }
 
 static const ProtobufCMessageDescriptor *const types[] = {
-	&slabkv__v1__storage_spec__descriptor,	   &slabkv__v1__group_spec__descriptor,
-	&slabkv__v1__instance_spec__descriptor,   &slabkv__v1__storage_view__descriptor,
-	&slabkv__v1__group_view__descriptor,	   &slabkv__v1__instance_view__descriptor,
-	&slabkv__v1__match_request__descriptor,   &slabkv__v1__lookup_request__descriptor,
-	&slabkv__v1__start_request__descriptor,   &slabkv__v1__finish_request__descriptor,
-	&slabkv__v1__abort_request__descriptor,   &slabkv__v1__delete_request__descriptor,
-	&slabkv__v1__trim_request__descriptor,	   &slabkv__v1__pin_request__descriptor,
-	&slabkv__v1__unpin_request__descriptor,	   &slabkv__v1__file_wish__descriptor,
-	&slabkv__v1__match_response__descriptor,  &slabkv__v1__lookup_response__descriptor,
-	&slabkv__v1__start_response__descriptor,  &slabkv__v1__finish_response__descriptor,
-	&slabkv__v1__delete_response__descriptor, &slabkv__v1__trim_response__descriptor,
-	&slabkv__v1__pin_response__descriptor,	   &slabkv__v1__unpin_response__descriptor,
-	&slabkv__v1__pin_list__descriptor,	   &slabkv__v1__key_list__descriptor,
+	&slabkv__v1__lookup_request__descriptor,
+	&slabkv__v1__lookup_response__descriptor,
+	&slabkv__v1__start_request__descriptor,
+	&slabkv__v1__start_response__descriptor,
+	&slabkv__v1__delete_request__descriptor,
+	&slabkv__v1__delete_response__descriptor,
+	&slabkv__v1__trim_request__descriptor,
+	&slabkv__v1__trim_response__descriptor,
+	&slabkv__v1__pin_request__descriptor,
+	&slabkv__v1__pin_response__descriptor,
+	&slabkv__v1__unpin_request__descriptor,
+	&slabkv__v1__unpin_response__descriptor,
+	&slabkv__v1__storage_spec__descriptor,
+	&slabkv__v1__group_spec__descriptor,
+	&slabkv__v1__instance_spec__descriptor,
+	&slabkv__v1__storage_view__descriptor,
+	&slabkv__v1__group_view__descriptor,
+	&slabkv__v1__instance_view__descriptor,
+	&slabkv__v1__file_wish__descriptor,
+	&slabkv__v1__token_spec__descriptor,
+	&slabkv__v1__tenant_spec__descriptor,
+	&slabkv__v1__drain_spec__descriptor,
+	&slabkv__v1__match_request__descriptor,
+	&slabkv__v1__match_response__descriptor,
+	&slabkv__v1__finish_request__descriptor,
+	&slabkv__v1__abort_request__descriptor,
+	&slabkv__v1__finish_response__descriptor,
+	&slabkv__v1__pin_list__descriptor,
+	&slabkv__v1__key_list__descriptor,
 	&slabkv__v1__error__descriptor,
 };
 
@@ -81,8 +98,8 @@ static void samples_have_their_bytes(void **state)
 }
 
 /* Checks one column of theirs, expanded as slabkv.proto tells, against ours. */
-static void same_column(const Slabkv__V1__Column *c, const struct skv_location *loc, uint32_t n_specs,
-			const uint8_t *mark, uint8_t located, uint32_t n_rows)
+static void same_column(const Slabkv__V1__Column *c, const struct skv_location *loc,
+			uint32_t n_specs, const uint8_t *mark, uint8_t located, uint32_t n_rows)
 {
 	size_t run = 0, series = 0, sum = 0, sum_run = 0;
 	uint32_t in_run = 0, in_series = 0, in_sum_run = 0;
@@ -104,7 +121,8 @@ static void same_column(const Slabkv__V1__Column *c, const struct skv_location *
 
 			same(l->file, u->file);
 			same(l->length, length);
-			same(l->offset, u->offset + in_run * (u->stride ? (uint64_t)u->stride : length));
+			same(l->offset,
+			     u->offset + in_run * (u->stride ? (uint64_t)u->stride : length));
 			same(l->generation, s->first + in_series * (uint64_t)s->step);
 			if (in_series++ == s->more) {
 				in_series = 0;
@@ -154,8 +172,8 @@ static void lookups_are_theirs(void **state)
 				assert_int_equal(r.hit[at++], i % 2);
 		assert_int_equal(m->n_columns, r.matched ? r.n_specs : 0);
 		for (size_t s = 0; s < m->n_columns; s++)
-			same_column(m->columns[s], r.loc + s, r.n_specs, (const uint8_t *)r.hit, true,
-				    r.n_keys);
+			same_column(m->columns[s], r.loc + s, r.n_specs, (const uint8_t *)r.hit,
+				    true, r.n_keys);
 		protobuf_c_message_free_unpacked(&m->base, NULL);
 		trip_end(&t);
 	}
@@ -193,7 +211,9 @@ static void requests_are_theirs(void **state)
 	(void)state;
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		Slabkv__V1__StartRequest *m;
-		struct skv_start_req r = { .request_id = "id", .deadline_ms = 1, .independent = round & 1 };
+		struct skv_start_req r = { .request_id = "id", .deadline_ms = 1,
+					   .independent = round & 1,
+					   .selective = round & 2 };
 		struct skv_key_input keys, parent;
 		struct skv_key k;
 		struct trip t;
@@ -201,7 +221,8 @@ static void requests_are_theirs(void **state)
 		trip_begin(&t, round);
 		keys = any_keys(&t, round % 3, any_count(&t, 500));
 		parent = any_keys(&t, round % 3, 1);
-		skv_v1_pb.write_start_req(&t.text, &r, &keys, &parent);
+		keys.parent = &parent;
+		skv_v1_pb.write_start_req(&t.text, &r, &keys);
 		m = theirs(&slabkv__v1__start_request__descriptor, &t.text);
 		for (uint32_t i = 0; i < keys.n; i++) {
 			if (round % 3 == SKV_KEYS_STRING)
@@ -212,7 +233,8 @@ static void requests_are_theirs(void **state)
 				char hex[2 * 16 + 1];
 
 				for (int b = 0; b < 16; b++)
-					snprintf(hex + 2 * b, 3, "%02x", m->keys_raw.data[16 * i + b]);
+					snprintf(hex + 2 * b, 3, "%02x",
+						 m->keys_raw.data[16 * i + b]);
 				assert_true(skv_key_from_hex(hex, 32, &k));
 				assert_true(skv_key_equal(k, keys.keys[i]));
 			}

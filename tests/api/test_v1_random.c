@@ -1,10 +1,10 @@
 /*
- * test_v1_random.c - random messages, whole and damaged: what the codec takes it writes so that it is read the same again,
- * also by way of protobuf.
+ * test_v1_random.c - random messages, whole and damaged: what the codec takes it writes so that it
+ * is read the same again, also by way of protobuf.
  *
  * The generator takes a sample of a message and edits it with a grammar's eye: tokens that parsers
- * disagree about, pieces given twice, moved, cut. SKV_CASES sets how many (default 200000), SKV_SEED where
- * to begin; the same numbers give the same cases.
+ * disagree about, pieces given twice, moved, cut. SKV_CASES sets how many (default 200000),
+ * SKV_SEED where to begin; the same numbers give the same cases.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,18 +44,33 @@ static void splice(struct text *t, size_t at, size_t cut, const char *p, size_t 
 }
 
 static const char *const tokens[] = {
-	"{", "}", "[", "]", ",", ":", "\"", "\\", " ", "\n", "\t\r", "null", "true", "false", "nul", "truex", "True",
-	"0", "-0", "-", "-1", "00", "01", "1.0", "1.", ".5", "1e3", "1E+3", "1e", "1e-", "0e999999999999999999999",
-	"1e308", "1.7976931348623157e308", "1.7976931348623159e308", "179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880177904174497791.9",
-	"1e309", "-1e309", "1e-999", "0.0001e312", "0.0001e313", "9223372036854775807", "9223372036854775808",
-	"-9223372036854775808", "-9223372036854775809", "18446744073709551615", "18446744073709551616",
-	"\"18446744073709551615\"", "\"18446744073709551616\"", "\"007\"", "\"4K\"", "\"K\"", "\"16777216T\"",
-	"\"\"", "\"a\"", "\"\\u0041\"", "\"\\u0000\"", "\"\\ud83d\\ude00\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83d\\u0041\"",
-	"\"\\ud83d\\", "\"\\u12g4\"", "\"\\x\"", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\x01\"", "\"\x7f\"", "\"\xc3\xa9\"", "\"\xed\xa0\x80\"",
-	"\"\xf4\x90\x80\x80\"", "\"\xc0\x80\"", "\xef\xbb\xbf", "\xc3\xa9", "\xff", "\x80", "\xf0\x9f\x98", "{}", "[]", "[[[[[[[[[[[[[[[[",
-	"[{\"a\":[{\"b\":1}]}]", "\"keys\":[\"a\"],", "\"keys_int\":[1,2,1],", "\"k\\u0065ys\":1,", "\"keys_hex\":[", ",\"x\":1", ",\"x\":{\"y\":1,\"y\":2}",
-	",\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1,\"j\":1,\"k\":1,\"l\":1,\"m\":1,\"n\":1,\"o\":1,\"p\":1,\"q\":1,\"r\":1",
-	"00000000000000000000000000000001", "\"0123456789ABCDEF0123456789abcdef\"", "..", "a/../b", "/", "'", "//", "/**/", "NaN", "Infinity",
+	"{", "}", "[", "]", ",", ":", "\"", "\\", " ", "\n", "\t\r", "null", "true", "false", "nul",
+	"truex", "True",
+	"0", "-0", "-", "-1", "00", "01", "1.0", "1.", ".5", "1e3", "1E+3", "1e", "1e-",
+	"0e999999999999999999999",
+	"1e308", "1.7976931348623157e308", "1.7976931348623159e308",
+	"17976931348623158079372897140530341507993413271003782693617377898044496829276475"
+	"09466490179775872070963302864166928879109465555478519404026306574886715058206819"
+	"08902000708383676273854845817711531764475730270069855571366959622842914819860834"
+	"936475292719074168444365510704342711559699508093042880177904174497791.9",
+	"1e309", "-1e309", "1e-999", "0.0001e312", "0.0001e313", "9223372036854775807",
+	"9223372036854775808",
+	"-9223372036854775808", "-9223372036854775809", "18446744073709551615",
+	"18446744073709551616",
+	"\"18446744073709551615\"", "\"18446744073709551616\"", "\"007\"", "\"4K\"", "\"K\"",
+	"\"16777216T\"",
+	"\"\"", "\"a\"", "\"\\u0041\"", "\"\\u0000\"", "\"\\ud83d\\ude00\"", "\"\\ud83d\"",
+	"\"\\ude00\"", "\"\\ud83d\\u0041\"",
+	"\"\\ud83d\\", "\"\\u12g4\"", "\"\\x\"", "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\"", "\"\x01\"",
+	"\"\x7f\"", "\"\xc3\xa9\"", "\"\xed\xa0\x80\"",
+	"\"\xf4\x90\x80\x80\"", "\"\xc0\x80\"", "\xef\xbb\xbf", "\xc3\xa9", "\xff", "\x80",
+	"\xf0\x9f\x98", "{}", "[]", "[[[[[[[[[[[[[[[[",
+	"[{\"a\":[{\"b\":1}]}]", "\"keys\":[\"a\"],", "\"keys_int\":[1,2,1],", "\"k\\u0065ys\":1,",
+	"\"keys_hex\":[", ",\"x\":1", ",\"x\":{\"y\":1,\"y\":2}",
+	(",\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1,\"h\":1,\"i\":1,\"j\":1,\"k\":1,"
+	 "\"l\":1,\"m\":1,\"n\":1,\"o\":1,\"p\":1,\"q\":1,\"r\":1"),
+	"00000000000000000000000000000001", "\"0123456789ABCDEF0123456789abcdef\"", "..", "a/../b",
+	"/", "'", "//", "/**/", "NaN", "Infinity",
 };
 #define N_TOKENS (sizeof tokens / sizeof tokens[0])
 
@@ -121,8 +136,10 @@ static void edit(struct text *t)
 			at++;
 		for (end = at; end < t->n && t->s[end] >= '0' && t->s[end] <= '9';)
 			end++;
-		n = (size_t)snprintf(copy, sizeof copy, below(2) ? "%llu" : "\"%llu\"",
-				     ((unsigned long long)below(UINT32_MAX) << 32 | below(UINT32_MAX)) >> below(64));
+		n = (size_t)snprintf(
+			copy, sizeof copy, below(2) ? "%llu" : "\"%llu\"",
+			((unsigned long long)below(UINT32_MAX) << 32 | below(UINT32_MAX)) >>
+				below(64));
 		if (below(2) == 0 && copy[0] != '"' && n > 18)
 			n = 18;
 		splice(t, at, end - at, copy, n);
@@ -163,10 +180,12 @@ static void add_keys(struct text *t, uint32_t n)
 static void make(struct text *t, size_t m)
 {
 	const char *name = messages[m].name;
-	const char *head = strcmp(name, "match_req") == 0  ? "{\"instances\":[\"m\",\"n\"]," :
-			   strcmp(name, "lookup_req") == 0 ? "{\"mode\":\"window\",\"partial\":true,\"window\":3," :
-			   strcmp(name, "start_req") == 0  ? "{\"parent_int\":7," :
-			   strcmp(name, "delete_req") == 0 ? "{" : NULL;
+	const char *head = strcmp(name, "match_req") == 0 ? "{\"instances\":[\"m\",\"n\"],"
+			   : strcmp(name, "lookup_req") == 0
+				   ? "{\"mode\":\"window\",\"partial\":true,\"window\":3,"
+			   : strcmp(name, "start_req") == 0  ? "{\"parent_int\":7,"
+			   : strcmp(name, "delete_req") == 0 ? "{"
+							     : NULL;
 
 	t->n = 0;
 	if (!head || below(2)) {

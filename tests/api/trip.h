@@ -66,7 +66,8 @@ static inline uint32_t below(struct trip *t, uint32_t n) { return (uint32_t)(rnd
 /* Any width, and the values at which encoders break. */
 static inline uint64_t any64(struct trip *t)
 {
-	static const uint64_t edges[] = { 0, 1, UINT32_MAX, 1ull << 53, INT64_MAX, 1ull << 63, UINT64_MAX };
+	static const uint64_t edges[] = { 0,         1,          UINT32_MAX, 1ull << 53,
+					  INT64_MAX, 1ull << 63, UINT64_MAX };
 
 	if (below(t, 2))
 		return edges[below(t, sizeof edges / sizeof edges[0])];
@@ -109,8 +110,24 @@ static inline const char *const *any_names(struct trip *t, uint32_t n)
 /* Any UTF-8 text of at most `max` bytes, with all that must be escaped. */
 static inline const char *any_text(struct trip *t, uint32_t max)
 {
-	static const char *const pieces[] = { "a", "\"", "\\", "/", "\n", "\t", "\x01", "\x1f", "\x7f", "é",
-					      "漢", "😀", "\xf4\x8f\xbf\xbf", "\xef\xbf\xbf", "{", "}", ",", "\\u0041" };
+	static const char *const pieces[] = { "a",
+					      "\"",
+					      "\\",
+					      "/",
+					      "\n",
+					      "\t",
+					      "\x01",
+					      "\x1f",
+					      "\x7f",
+					      "é",
+					      "漢",
+					      "😀",
+					      "\xf4\x8f\xbf\xbf",
+					      "\xef\xbf\xbf",
+					      "{",
+					      "}",
+					      ",",
+					      "\\u0041" };
 	uint32_t n = below(t, max + 1);
 	char *s = made(t, 1, max + 1);
 	uint32_t at = 0;
@@ -131,7 +148,8 @@ static inline void any_uuid(struct trip *t, char out[37])
 	uint64_t a = rnd(t), b = rnd(t);
 
 	snprintf(out, 37, "%08x-%04x-%04x-%04x-%012llx", (uint32_t)a, (unsigned)(a >> 32 & 0xffff),
-		 (unsigned)(a >> 48), (unsigned)(b >> 48), (unsigned long long)(b & 0xffffffffffffu));
+		 (unsigned)(a >> 48), (unsigned)(b >> 48),
+		 (unsigned long long)(b & 0xffffffffffffu));
 }
 
 static inline void same_names(const char *const *a, uint32_t na, const char *const *b, uint32_t nb)
@@ -145,13 +163,15 @@ static inline void same_names(const char *const *a, uint32_t na, const char *con
 #define same(a, b) assert_true((uint64_t)(a) == (uint64_t)(b))
 
 /* A read that must succeed; shows the text and the reason if it does not. */
-#define read_back(t, reader, out)                                                                    \
-	do {                                                                                         \
-		int status_ = reader(&(t)->in, trip_text(t), (t)->text.len, out, &(t)->err);         \
-                                                                                                     \
-		if (status_ != SKV_OK)                                                               \
-			fail_msg("%s: %s at '%s'\n%.*s", #reader, (t)->err.message, (t)->err.field,  \
-				 (int)((t)->text.len < 2000 ? (t)->text.len : 2000), trip_text(t));   \
+#define read_back(t, reader, out)                                                            \
+	do {                                                                                 \
+		int status_ = reader(&(t)->in, trip_text(t), (t)->text.len, out, &(t)->err); \
+                                                                                             \
+		if (status_ != SKV_OK)                                                       \
+			fail_msg("%s: %s at '%s'\n%.*s", #reader, (t)->err.message,          \
+				 (t)->err.field,                                             \
+				 (int)((t)->text.len < 2000 ? (t)->text.len : 2000),         \
+				 trip_text(t));                                              \
 	} while (0)
 
 #endif

@@ -85,7 +85,8 @@ int main(int argc, char **argv)
 		skv_rwlock_write(&ours);
 		skv_rwlock_write_unlock(&ours);
 	}
-	printf("write: %.0f ns with %u stripes\n", (seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e3, ours.n);
+	printf("write: %.0f ns with %u stripes\n", (seconds(CLOCK_THREAD_CPUTIME_ID) - begin) * 1e3,
+	       ours.n);
 	skv_rwlock_destroy(&ours);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * test_bytes.c - writer and reader of durable formats: golden bytes, round trips of random values, and
- * a reader that is fed nonsense and never leaves its bounds (the sanitizer builds watch).
+ * test_bytes.c - writer and reader of durable formats: golden bytes, round trips of random values,
+ * and a reader that is fed nonsense and never leaves its bounds (the sanitizer builds watch).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +26,9 @@ static uint64_t next(uint64_t *seed)
 
 static void golden_bytes(void **state)
 {
-	static const uint8_t want[] = { 0x01, 0x02, 0x03, 0x06, 0x05, 0x04, 0x03, 0x0e, 0x0d, 0x0c, 0x0b, 0x0a,
-					0x09, 0x08, 0x07, 0xac, 0x02, 0x02, 'h', 'i', 'x', '-', '7' };
+	static const uint8_t want[] = { 0x01, 0x02, 0x03, 0x06, 0x05, 0x04, 0x03, 0x0e,
+					0x0d, 0x0c, 0x0b, 0x0a, 0x09, 0x08, 0x07, 0xac,
+					0x02, 0x02, 'h',  'i',  'x',  '-',  '7' };
 	struct skv_buf b;
 
 	(void)state;

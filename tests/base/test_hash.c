@@ -1,6 +1,6 @@
 /*
- * test_hash.c - golden values: checksums and key hashes are durable formats, so a new library version
- * must not change them. The SipHash values are those of its reference implementation
+ * test_hash.c - golden values: checksums and key hashes are durable formats, so a new library
+ * version must not change them. The SipHash values are those of its reference implementation
  * (vectors_sip128), those of the empty input of XXH3 are the published ones.
  */
 #include <setjmp.h>
@@ -15,6 +15,8 @@
 
 #include <skv/hash.h>
 #include <skv/key_set.h>
+#include <stdlib.h>
+#include <xxhash.h> /* the library itself */
 
 static void checksum_is_xxh3(void **state)
 {
@@ -31,6 +33,20 @@ static void checksum_is_xxh3(void **state)
 	assert_true(skv_checksum(b, sizeof b) == 0xeb4b7c3707879151u);
 	b[2000] ^= 1;
 	assert_true(skv_checksum(b, sizeof b) != 0xeb4b7c3707879151u);
+}
+
+static void checksum_is_the_librarys_at_every_length(void **state)
+{
+	size_t max = 3 * 4096 + 17;
+	uint8_t *b = malloc(max);
+
+	(void)state;
+	assert_non_null(b);
+	for (size_t i = 0; i < max; i++)
+		b[i] = (uint8_t)(i * 167 + i / 251);
+	for (size_t n = 0; n < max; n += n < 2100 ? 1 : 61)
+		assert_true(skv_checksum(b + max - n, n) == XXH3_64bits(b + max - n, n));
+	free(b);
 }
 
 static void checksum_does_not_care_for_alignment(void **state)
@@ -88,7 +104,8 @@ static void string_keys_are_siphash(void **state)
 
 static void a_batch_of_keys_is_its_keys(void **state)
 {
-	static const size_t n[] = { 64, 64, 64, 64, 64, 3, 3, 66, 66, 66, 66, 0, 0, 0, 0, 1, 7, 8, 8, 8, 8, 255, 255, 255, 255 };
+	static const size_t n[] = { 64, 64, 64, 64, 64, 3, 3, 66, 66,  66,  66,  0,  0,
+				    0,  0,  1,  7,  8,  8, 8, 8,  255, 255, 255, 255 };
 	enum { N = sizeof n / sizeof n[0] };
 	struct skv_secret secret;
 	char text[N][255];
@@ -103,7 +120,8 @@ static void a_batch_of_keys_is_its_keys(void **state)
 			skv_key_batch_add(&b, text[i], round ? (size_t)round % 255 : n[i], &out[i]);
 		skv_key_batch_end(&b);
 		for (int i = 0; i < N; i++) {
-			struct skv_key one = skv_key_from_string(&secret, text[i], round ? (size_t)round % 255 : n[i]);
+			struct skv_key one = skv_key_from_string(
+				&secret, text[i], round ? (size_t)round % 255 : n[i]);
 
 			assert_true(skv_key_equal(out[i], one));
 		}
@@ -236,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checksum_is_xxh3),
+		cmocka_unit_test(checksum_is_the_librarys_at_every_length),
 		cmocka_unit_test(checksum_does_not_care_for_alignment),
 		cmocka_unit_test(content_hash_is_xxh3_128),
 		cmocka_unit_test(string_keys_are_siphash),

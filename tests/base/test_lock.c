@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -261,9 +263,64 @@ static void misuse_aborts(void **state)
 	assert_true(aborts(timed_wait_without_lock));
 }
 
+/* ---- readers between writers ----------------------------------------------------------------- */
+
+static _Atomic bool has_read;
+static _Atomic long before_reader; /* times that the second writer came first */
+
+static void *read_once(void *p)
+{
+	struct shared *s = p;
+
+	skv_rwlock_read(&s->l);
+	has_read = true;
+	skv_rwlock_read_unlock(&s->l);
+	return NULL;
+}
+
+static void *write_once(void *p)
+{
+	struct shared *s = p;
+
+	skv_rwlock_write(&s->l);
+	before_reader += !has_read;
+	skv_rwlock_write_unlock(&s->l);
+	return NULL;
+}
+
+/* Of a reader and a writer that both wait for a writer, the reader comes first. Seldom it is put
+ * off the processor just before it waits, so most rounds count. */
+static void a_reader_waits_for_one_writer(void **state)
+{
+	struct shared s;
+
+	(void)state;
+	setup(&s);
+	before_reader = 0;
+	for (int i = 0; i < 40; i++) {
+		pthread_t reader, writer;
+
+		has_read = false;
+		skv_rwlock_write(&s.l);
+		assert_int_equal(pthread_create(&writer, NULL, write_once, &s), 0);
+		assert_int_equal(pthread_create(&reader, NULL, read_once, &s), 0);
+		while (!skv_rwlock_readers_wait(&s.l))
+			sched_yield();
+		poll(NULL, 0, 3); /* if they do not wait by now, the round shows nothing */
+		skv_rwlock_write_unlock(&s.l);
+		pthread_join(reader, NULL);
+		pthread_join(writer, NULL);
+	}
+	assert_true(before_reader < 20);
+	assert_int_equal(s.l.waits, 40);
+	assert_true(s.l.waited_us >= 40 * 3000);
+	teardown(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_reader_waits_for_one_writer),
 		cmocka_unit_test(a_mutex_excludes),
 		cmocka_unit_test(a_write_lock_excludes),
 		cmocka_unit_test(owners_are_known),

@@ -1,6 +1,6 @@
 /*
- * test_log.c - one call is one line, in text and in JSON, whatever the values hold. Lines are read back
- * from a pipe; JSON lines are parsed.
+ * test_log.c - one call is one line, in text and in JSON, whatever the values hold. Lines are read
+ * back from a pipe; JSON lines are parsed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,8 @@ static const char *text_line(void)
 	int y, mo, d, h, mi, s, ms;
 	const char *line = listen_pipe();
 
-	assert_int_equal(sscanf(line, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &y, &mo, &d, &h, &mi, &s, &ms), 7);
+	assert_int_equal(
+		sscanf(line, "%4d-%2d-%2dT%2d:%2d:%2d.%3dZ", &y, &mo, &d, &h, &mi, &s, &ms), 7);
 	assert_non_null(strchr(line, '\n'));
 	assert_null(strchr(line, '\n')[1] == '\0' ? NULL : line); /* exactly one */
 	said[strlen(said) - 1] = '\0';
@@ -82,14 +83,17 @@ static const char *member(json_t *j, const char *key)
 
 static void text_form(void **state)
 {
-	const struct skv_log_field fields[] = { { "id", "a1" }, { "path", "/v1/x y" }, { "empty", "" } };
+	const struct skv_log_field fields[] = { { "id", "a1" },
+						{ "path", "/v1/x y" },
+						{ "empty", "" } };
 
 	(void)state;
 	skv_log_setup(ends[1], false, SKV_LOG_INFO);
 	skv_log(SKV_LOG_INFO, "main", "ready on port %d", 7333);
 	assert_string_equal(text_line(), "info  main: ready on port 7333");
 	skv_log_fields(SKV_LOG_ERROR, "front", "slow request", fields, 3);
-	assert_string_equal(text_line(), "error front: slow request id=a1 path=\"/v1/x y\" empty=\"\"");
+	assert_string_equal(text_line(),
+			    "error front: slow request id=a1 path=\"/v1/x y\" empty=\"\"");
 }
 
 static void json_form(void **state)
@@ -137,8 +141,10 @@ static void levels_are_kept(void **state)
 
 /* Everything that could begin a line of its own for some reader. */
 static const char *const breaks[] = {
-	"a\nb", "a\rb", "a\r\n2024-01-01T00:00:00.000Z error main: forged", "a\vb", "a\fb", "a\x1b[2Jb", "a\x7f",
-	"a\x01", "a\xc2\x85z" /* NEL */, "a\xc2\x9b[31m" /* CSI */, "a\xe2\x80\xa8z" /* line separator */,
+	"a\nb", "a\rb", "a\r\n2024-01-01T00:00:00.000Z error main: forged", "a\vb", "a\fb",
+	"a\x1b[2Jb", "a\x7f",
+	"a\x01", "a\xc2\x85z" /* NEL */, "a\xc2\x9b[31m" /* CSI */,
+	"a\xe2\x80\xa8z" /* line separator */,
 	"a\xe2\x80\xa9z" /* paragraph separator */,
 };
 
@@ -181,18 +187,22 @@ static void nobody_forges_a_json_line(void **state)
 
 static void nobody_forges_a_field(void **state)
 {
-	const struct skv_log_field f[] = { { "user", "x\" role=\"admin" }, { "path", "a\\ b\\" }, { "q", "a=b" } };
+	const struct skv_log_field f[] = { { "user", "x\" role=\"admin" },
+					   { "path", "a\\ b\\" },
+					   { "q", "a=b" } };
 
 	(void)state;
 	skv_log_setup(ends[1], false, SKV_LOG_INFO);
 	skv_log_fields(SKV_LOG_INFO, "x", "m", f, 3);
-	assert_string_equal(text_line(),
-			    "info  x: m user=\"x\\\" role=\\\"admin\" path=\"a\\\\ b\\\\\" q=\"a=b\"");
+	assert_string_equal(
+		text_line(),
+		"info  x: m user=\"x\\\" role=\\\"admin\" path=\"a\\\\ b\\\\\" q=\"a=b\"");
 }
 
 static void text_of_other_languages_stays(void **state)
 {
-	static const char text[] = "gr\xc3\xbc\xc3\x9f, \xe4\xbd\xa0\xe5\xa5\xbd, \xf0\x9f\x98\x80, \xef\xbf\xbf";
+	static const char text[] =
+		"gr\xc3\xbc\xc3\x9f, \xe4\xbd\xa0\xe5\xa5\xbd, \xf0\x9f\x98\x80, \xef\xbf\xbf";
 	json_t *j;
 
 	(void)state;
@@ -209,8 +219,10 @@ static void text_of_other_languages_stays(void **state)
 static void bytes_that_are_no_text_are_replaced(void **state)
 {
 	static const char *const bad[] = {
-		"\x80", "\xff", "\xc3", "\xc3(", "\xe2\x82", "\xf0\x9f\x98", "\xc0\xaf" /* overlong slash */,
-		"\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xed\xa0\x80" /* surrogate */, "\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80",
+		"\x80", "\xff", "\xc3", "\xc3(", "\xe2\x82", "\xf0\x9f\x98",
+		"\xc0\xaf" /* overlong slash */,
+		"\xe0\x80\xaf", "\xf0\x80\x80\xaf", "\xed\xa0\x80" /* surrogate */,
+		"\xf4\x90\x80\x80", "\xf8\x88\x80\x80\x80",
 	};
 
 	(void)state;

@@ -1,4 +1,5 @@
-/* test_mem.c - the fault point hits exactly the n-th allocation, and arrays grow or stay as they were. */
+/* test_mem.c - the fault point hits exactly the n-th allocation, and arrays
+ * grow or stay as they were. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

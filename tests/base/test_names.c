@@ -30,7 +30,8 @@ static void good_names(void **state)
 static void bad_names(void **state)
 {
 	static const char *const bad[] = {
-		"", ".", "..", ".hidden", "-rf", "a/b", "../x", "a b", "a\n", "a%2f", "a\\b", "\xc3\xa4", ":a", "=", "@a", "+", ",a", "a?", "a#",
+		"", ".", "..", ".hidden", "-rf", "a/b", "../x", "a b", "a\n", "a%2f", "a\\b",
+		"\xc3\xa4", ":a", "=", "@a", "+", ",a", "a?", "a#",
 		"a\"", "a'", "a$", "a;", "a{", "~", "a*", "a\x7f",
 	};
 
@@ -43,7 +44,8 @@ static void bad_names(void **state)
 
 static void every_character(void **state)
 {
-	static const char fine[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:=@+,";
+	static const char fine[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-:=@+,";
 
 	(void)state;
 	for (int c = 0; c < 256; c++) {
@@ -67,8 +69,10 @@ static void the_longest_name(void **state)
 /* Hugging Face's form: names with a slash between. Nothing that a path could be. */
 static void models_have_slashes(void **state)
 {
-	static const char *const good[] = { "m", "Qwen/Qwen3-32B", "a/b/c", "meta-llama/Llama-3.1-8B", "a/b=1" };
-	static const char *const bad[] = { "", "/", "/a", "a/", "a//b", "a/../b", "a/.b", "../a", "a/b c", "a\\b", "a/%2F" };
+	static const char *const good[] = { "m", "Qwen/Qwen3-32B", "a/b/c",
+					    "meta-llama/Llama-3.1-8B", "a/b=1" };
+	static const char *const bad[] = { "",     "/",    "/a",    "a/",   "a//b", "a/../b",
+					   "a/.b", "../a", "a/b c", "a\\b", "a/%2F" };
 	char s[SKV_MAX_NAME + 2];
 
 	(void)state;

@@ -1,6 +1,6 @@
 /*
- * test_status.c - the one list of results: numbers and codes are unique and stable (they are part of
- * the wire), and explanations fit and stay text.
+ * test_status.c - the one list of results: numbers and codes are unique and stable (they are part
+ * of the wire), and explanations fit and stay text.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -112,7 +112,8 @@ static void an_explanation_can_be_extended(void **state)
 
 	(void)state;
 	skv_fail(&err, SKV_E_IO, "root", "disk gone");
-	skv_fail(&err, SKV_E_UNAVAILABLE, err.field, "storage 'a': %s (again: %s)", err.message, err.message);
+	skv_fail(&err, SKV_E_UNAVAILABLE, err.field, "storage 'a': %s (again: %s)", err.message,
+		 err.message);
 	assert_string_equal(err.field, "root");
 	assert_string_equal(err.message, "storage 'a': disk gone (again: disk gone)");
 }

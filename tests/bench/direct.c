@@ -1,10 +1,10 @@
 /*
- * direct.c - the floor of the data path where fio is not installed: threads that read or write whole
- * blocks of a file with O_DIRECT, each at places of its own, one at a time.
+ * direct.c - the floor of the data path where fio is not installed: threads that read or write
+ * whole blocks of a file with O_DIRECT, each at places of its own, one at a time.
  *
- * Usage: direct FILE BLOCK_BYTES THREADS SECONDS read|write [MAX_BYTES]. The file must be there and is
- * overwritten by `write`. A block that is no multiple of 4096 is rounded up to one, since O_DIRECT wants
- * that. One JSON object on stdout: mib_per_s, direct. Not a test.
+ * Usage: direct FILE BLOCK_BYTES THREADS SECONDS read|write [MAX_BYTES]. The file must be there and
+ * is overwritten by `write`. A block that is no multiple of 4096 is rounded up to one, since
+ * O_DIRECT wants that. One JSON object on stdout: mib_per_s, direct. Not a test.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,8 @@ static void *work(void *ctx)
 		uint64_t turn = atomic_fetch_add(&r->turn, 1);
 		/* writes go in order, like slots that are taken; reads anywhere */
 		off_t at = (off_t)(r->block * ((r->write ? turn : turn * 7919) % r->places));
-		ssize_t n = r->write ? pwrite(r->fd, data, r->block, at) : pread(r->fd, data, r->block, at);
+		ssize_t n = r->write ? pwrite(r->fd, data, r->block, at)
+				     : pread(r->fd, data, r->block, at);
 
 		if (n != (ssize_t)r->block)
 			bench_die(n < 0 ? strerror(errno) : "a short read or write");

@@ -1,11 +1,12 @@
 /*
- * echo.c - the floor of a call: a bare libmicrohttpd server that reads a body and answers another of a
- * given length, with the manager's settings, under the load that the library's HTTP (libcurl, one
- * connection per thread) puts on it. No codec, no core.
+ * echo.c - the floor of a call: a bare libmicrohttpd server that reads a body and answers another
+ * of a given length, with the manager's settings, under the load that the library's HTTP (libcurl,
+ * one connection per thread) puts on it. No codec, no core.
  *
- * Usage: echo REQUEST_BYTES ANSWER_BYTES CLIENTS SECONDS [SERVER_THREADS]. One JSON object on stdout:
- * calls_per_s, cpu_us_per_call (of the server process), p50_us, p99_us. With 0 clients the load is somebody
- * else's: it prints the server's port and process, and ends with stdin. Not a test.
+ * Usage: echo REQUEST_BYTES ANSWER_BYTES CLIENTS SECONDS [SERVER_THREADS]. One JSON
+ * object on stdout: calls_per_s, cpu_us_per_call (of the server process), p50_us, p99_us.
+ * With 0 clients the load is somebody else's: it prints the server's port and process,
+ * and ends with stdin. Not a test.
  */
 #include <curl/curl.h>
 #include <inttypes.h>
@@ -33,8 +34,9 @@ struct load {
 static char *answer;
 static size_t answer_bytes;
 
-static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *url, const char *method,
-			     const char *version, const char *data, size_t *n, void **state)
+static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *url,
+			     const char *method, const char *version, const char *data, size_t *n,
+			     void **state)
 {
 	static int seen;
 	struct MHD_Response *r;
@@ -64,10 +66,11 @@ static enum MHD_Result serve(void *ctx, struct MHD_Connection *c, const char *ur
 static void server(int tell, int until, unsigned threads)
 {
 	struct MHD_Daemon *d = MHD_start_daemon(
-		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, serve, NULL,
-		MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)65536, MHD_OPTION_END);
-	const union MHD_DaemonInfo *info = d ? MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT) : NULL;
+		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, serve,
+		NULL, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)65536, MHD_OPTION_END);
+	const union MHD_DaemonInfo *info =
+		d ? MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT) : NULL;
 	long port = info ? info->port : 0;
 	char c;
 

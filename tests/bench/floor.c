@@ -2,8 +2,8 @@
  * floor.c - the floor of a key: hash 16 bytes (XXH3), touch one random cache line of a large table;
  * and of the bytes that travel: copy the request and the answer once.
  *
- * Usage: floor TABLE_MIB KEYS REQUEST_BYTES ANSWER_BYTES SECONDS. One JSON object on stdout: ns_per_key,
- * copy_us (of one call's bytes), call_us (both for one call of KEYS keys). Not a test.
+ * Usage: floor TABLE_MIB KEYS REQUEST_BYTES ANSWER_BYTES SECONDS. One JSON object on stdout:
+ * ns_per_key, copy_us (of one call's bytes), call_us (both for one call of KEYS keys). Not a test.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@ import platform
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -67,8 +68,9 @@ def rss(pid):
 class Manager:
     """A slabkvd on a directory of its own, with a storage `default` of files."""
 
-    def __init__(self, lab, name, *args):
-        self.lab = lab
+    def __init__(self, lab, name, *args, ca=None):
+        self.lab, self.ca = lab, ca  # ca: it speaks TLS, with a certificate of this file
+        self.context = ssl.create_default_context(cafile=ca) if ca else None
         self.dir = os.path.join(lab.dir, name)
         os.makedirs(self.dir, exist_ok=True)
         self.args = args
@@ -100,16 +102,16 @@ class Manager:
     def is_ready(self):
         try:
             with open(self.path("port"), encoding="ascii") as f:
-                self.url = "http://127.0.0.1:" + f.read().strip()
+                self.url = ("https" if self.ca else "http") + "://127.0.0.1:" + f.read().strip()
             with open(self.path("grpc"), encoding="ascii") as f:
                 self.grpc = "127.0.0.1:" + f.read().strip()
-            with urllib.request.urlopen(self.url + "/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(self.url + "/readyz", timeout=5, context=self.context) as answer:
                 return answer.status == 200
         except (OSError, ValueError, urllib.error.URLError):
             return False
 
     def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=60, context=self.context) as answer:
             return answer.read().decode()
 
     def counters(self):
@@ -135,7 +137,8 @@ class Manager:
         """The rows of one run of `slabkv bench`, with what the manager counted meanwhile. The engine of the
         client's data path is in self.engine afterwards."""
         before = self.counters()
-        run = command([self.lab.slabkv, "--url", self.url, "--json", "--timeout", "60000", "bench",
+        trust = ["-o", f"ca_file={self.ca}"] if self.ca else []
+        run = command([self.lab.slabkv, "--url", self.url, *trust, "--json", "--timeout", "60000", "bench",
                        "--manager-pid", str(self.process.pid), *map(str, args)], cwd=self.dir)
         if run.returncode != 0:
             raise RuntimeError(f"slabkv bench {' '.join(map(str, args))}: {run.stderr}")
@@ -176,8 +179,8 @@ class Lab:
             raise SystemExit(f"tests/bench/run: {found} is not there: build first, or name the folder with --build")
         return found
 
-    def manager(self, name, *args):
-        m = Manager(self, name, *args)
+    def manager(self, name, *args, ca=None):
+        m = Manager(self, name, *args, ca=ca)
         self.managers.append(m)
         return m
 

@@ -10,14 +10,14 @@ Written by `tests/bench/run`; do not edit. Every row was measured with its floor
 
 {origin}
 
-*CPU* is the manager's own time from `/proc`, the least of three rounds; calls per second are with the load on the same cores, so
-a p99 of milliseconds is also a measure of what else ran there. Recovery works on one core. The disk is a virtual one, whose
-syncs take 0.05 to 3 ms. FULL and NORMAL are the manager's `durability`. Puts into a full store are of 128 blocks a call, NORMAL; SGLang's calls
-come from wrk over 4 connections; bytes are verified.
+All keys hit; writes have 8 clients and are durable (FULL and NORMAL are the manager's `durability`), those into a full
+store are of 128 blocks a call, NORMAL. *CPU* is the manager's own time from `/proc`, the least of three rounds. Recovery
+works on one core; syncs of the virtual disk take 0.05 to 3 ms. Rows of get, exists, reserve, delete_keys, release and
+clear are SGLang's calls, from wrk over 4 connections.
 
-Floors: *echo* is a bare libmicrohttpd server with requests and answers of the same length, under the same load; *hash and touch*
-is XXH3 of a key and one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had, one after
-the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT, 16 deep.
+Floors: *echo* is a bare libmicrohttpd server with requests and answers of the same length, under the same load; *touch*
+is XXH3 of a key and one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had,
+one after the other, with the same `synchronous`; bytes (verified, 16 in flight) stand beside fio with O_DIRECT, 16 deep.
 
 | what | bar | measured | floor | met |
 |---|---|---|---|---|
@@ -26,16 +26,9 @@ the other, with the same `synchronous`; *fio* does the same I/O with O_DIRECT, 1
 TAIL = """
 ## Beside others
 
-CPU time of the server, measured by us on two cores of the same kind, with each server's own client. slabkv's numbers are the rows
-above; neither of the others makes anything durable before it answers.
-
-| | Mooncake master (RPC) | SGLang's hf3fs metadata server (HTTP, at its best) |
-|---|---|---|
-| a hit in a lookup of 512 keys | 2.5-3.2 us a key | 1.5-1.7 us a key (775-861 us a call) |
-| a lookup of 1 key | 19-23 us | 220-314 us |
-| put (start and end) of 512 blocks | 7.6-10 us a block | 4-5.6 us a block (two calls) |
-| put with 4 writers, store full | success 0.29-0.96, p99 11-33x | no eviction |
-| memory of a block | 830-1,000 B | - |
+[README](../README.md#status) has them: CPU time of the server on two cores of the same kind, with each one's own client.
+slabkv's numbers are the rows above; neither of the others makes anything durable before it answers. Puts of 4 writers
+into a full store: Mooncake's master succeeds with 0.29-0.96, p99 11-33x; SGLang's server has no eviction.
 
 ## Again
 
@@ -47,7 +40,7 @@ tests/bench/against COMMIT   # CPU time a call beside another commit, rounds in 
 slabkv bench --help         # against a manager that runs
 ```
 
-Run it on a machine that does nothing else, with `--dir` on the disk that is meant.
+Run it on an idle machine, with `--dir` on the disk that is meant.
 """
 
 

@@ -1,13 +1,15 @@
 /*
- * slabs_vs_files.c - the same blocks on the same mount, once as a file each and once as slots of slab files: how fast,
- * and how many metadata operations the mount sees. Run by tests/bench/slabs_vs_files beside hf3fs_fuse_standin.
+ * slabs_vs_files.c - the same blocks on the same mount, once as a file each and once as slots of
+ * slab files: how fast, and how many metadata operations the mount sees. Run by
+ * tests/bench/slabs_vs_files beside hf3fs_fuse_standin.
  *
- * Usage: bench_slabs_vs_files [--check] META_US BYTES THREADS BLOCK...
- * META_US: each metadata operation takes so much longer, for the meta service that a local directory does not have.
- * Four phases for each: write (everything is new), read, replace (each block gives way to another one: what a full
- * cache does all day), delete. Between them the daemon is made anew: each phase is another host's, nothing is cached.
- * All data goes with O_DIRECT, one block at a time and thread. A table of Markdown on stdout.
- * --check: only the counts matter, and those of slabs may not grow with the blocks.
+ * Usage: bench_slabs_vs_files [--check] META_US BYTES THREADS BLOCK... META_US: each metadata
+ * operation takes so much longer, for the meta service that a local directory does not have.
+ * Four phases for each: write (everything is new), read, replace (each block gives way to
+ * another one: what a full cache does all day), delete. Between them the daemon is made anew:
+ * each phase is another host's, nothing is cached. All data goes with O_DIRECT, one block at a
+ * time and thread. A table of Markdown on stdout. --check: only the counts matter, and those of
+ * slabs may not grow with the blocks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -89,8 +91,8 @@ static void another_host(const struct work *w)
 	while (stat(stats_path, &st) != 0 && left-- > 0)
 		poll(NULL, 0, 10);
 	must(left > 0, "the mount did not come back");
-	snprintf(layout, sizeof layout, "layout %s %llu\nmeta %s\n", w->dir + strlen(mount_path) + 1,
-		 (unsigned long long)w->chunk, meta_us);
+	snprintf(layout, sizeof layout, "layout %s %llu\nmeta %s\n",
+		 w->dir + strlen(mount_path) + 1, (unsigned long long)w->chunk, meta_us);
 	must(control(layout), layout);
 }
 
@@ -148,9 +150,11 @@ static void do_file(const struct work *w, uint64_t i, void *data)
 
 static void do_slot(const struct work *w, uint64_t i, void *data)
 {
-	int fd = w->fds[i % w->n_slabs]; /* the kernel lets one O_DIRECT write into a file at a time */
+	/* the kernel lets one O_DIRECT write into a file at a time */
+	int fd = w->fds[i % w->n_slabs];
 	off_t at = (off_t)(w->chunk + i / w->n_slabs * w->block);
-	ssize_t n = w->phase == READ ? pread(fd, data, w->block, at) : pwrite(fd, data, w->block, at);
+	ssize_t n =
+		w->phase == READ ? pread(fd, data, w->block, at) : pwrite(fd, data, w->block, at);
 
 	must(n == (ssize_t)w->block, "a slot");
 }
@@ -195,12 +199,14 @@ static void each_slab(struct work *w, bool begin)
 		if (begin && w->phase == WRITE)
 			make_slab(w, s);
 		if (begin && w->phase != DELETE) {
-			w->fds[s] = open(path, (w->phase == READ ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC);
+			w->fds[s] = open(path, (w->phase == READ ? O_RDONLY : O_RDWR) | O_DIRECT |
+						       O_CLOEXEC);
 			must(w->fds[s] >= 0, path);
 		}
 		if (!begin && w->phase != DELETE)
 			close(w->fds[s]);
-		if (!begin && w->phase == DELETE) /* the storage goes; blocks alone need nothing on the mount */
+		/* the storage goes; blocks alone need nothing on the mount */
+		if (!begin && w->phase == DELETE)
 			must(unlink(path) == 0, path);
 	}
 }
@@ -240,7 +246,8 @@ static struct result run_layout(uint64_t block, uint64_t n, uint32_t threads, bo
 	if (w.n_slabs > SLABS_MAX)
 		bench_die("too many bytes: at most 63 slab files of 64 MiB");
 	w.slab_bytes = 2 * w.chunk + (n + w.n_slabs - 1) / w.n_slabs * block;
-	snprintf(dir, sizeof dir, "%s/%s-%llu", mount_path, slabs ? "slabs" : "files", (unsigned long long)block);
+	snprintf(dir, sizeof dir, "%s/%s-%llu", mount_path, slabs ? "slabs" : "files",
+		 (unsigned long long)block);
 	for (w.phase = WRITE; w.phase < PHASES; w.phase++)
 		run_phase(&w, threads, &r);
 	must(rmdir(dir) == 0, dir);
@@ -251,10 +258,11 @@ static void print_row(uint64_t block, uint64_t n, bool slabs, const struct resul
 {
 	double mb = (double)(block * n) / 1e6;
 
-	printf("| %llu of %llu KiB | %s | %.0f | %.0f | %.0f | %.0f | %.0f | ", (unsigned long long)n,
-	       (unsigned long long)block >> 10, slabs ? "slots of slab files" : "a file each",
-	       (double)n / r->seconds[WRITE], mb / r->seconds[WRITE], (double)n / r->seconds[READ],
-	       mb / r->seconds[READ], (double)n / r->seconds[REPLACE]);
+	printf("| %llu of %llu KiB | %s | %.0f | %.0f | %.0f | %.0f | %.0f | ",
+	       (unsigned long long)n, (unsigned long long)block >> 10,
+	       slabs ? "slots of slab files" : "a file each", (double)n / r->seconds[WRITE],
+	       mb / r->seconds[WRITE], (double)n / r->seconds[READ], mb / r->seconds[READ],
+	       (double)n / r->seconds[REPLACE]);
 	if (slabs)
 		printf("- | ");
 	else
@@ -264,17 +272,19 @@ static void print_row(uint64_t block, uint64_t n, bool slabs, const struct resul
 	fflush(stdout);
 }
 
-/* A file is looked up, made and closed for writing; looked up for reading; looked up and unlinked. A slab file costs a
- * few operations, whatever is in it. */
-static void check(uint64_t n, uint64_t slabs_n, const struct result *files, const struct result *slabs)
+/* A file is looked up, made and closed for writing; looked up for reading; looked up and unlinked.
+ * A slab file costs a few operations, whatever is in it. */
+static void check(uint64_t n, uint64_t slabs_n, const struct result *files,
+		  const struct result *slabs)
 {
 	const uint64_t least[PHASES] = { 3, 1, 5, 2 };
 	char why[128];
 
 	for (enum phase p = WRITE; p < PHASES; p++) {
-		snprintf(why, sizeof why, "phase %d: %llu operations for %llu files, %llu for %llu slab files", (int)p,
-			 (unsigned long long)files->meta[p], (unsigned long long)n, (unsigned long long)slabs->meta[p],
-			 (unsigned long long)slabs_n);
+		snprintf(why, sizeof why,
+			 "phase %d: %llu operations for %llu files, %llu for %llu slab files",
+			 (int)p, (unsigned long long)files->meta[p], (unsigned long long)n,
+			 (unsigned long long)slabs->meta[p], (unsigned long long)slabs_n);
 		if (files->meta[p] < least[p] * n || slabs->meta[p] > 16 * slabs_n + 16)
 			bench_die(why);
 	}
@@ -298,8 +308,9 @@ int main(int argc, char **argv)
 	control_path = getenv("HF3FS_CONTROL");
 	if (!mount_path || !stats_path || !control_path || threads < 1 || threads > THREADS_MAX)
 		bench_die("run by tests/bench/slabs_vs_files, with 1 to 64 threads");
-	puts("| blocks | kept as | blocks/s written | MB/s | blocks/s read | MB/s | blocks/s replaced | deletes/s |"
-	     " metadata operations: write / read / replace / delete |\n|---|---|---|---|---|---|---|---|---|");
+	puts("| blocks | kept as | blocks/s written | MB/s | blocks/s read | MB/s | blocks/s "
+	     "replaced | deletes/s | metadata operations: write / read / replace / delete |\n"
+	     "|---|---|---|---|---|---|---|---|---|");
 	for (int a = 3; a < argc; a++) {
 		uint64_t block = strtoull(argv[a], NULL, 10), n = block ? bytes / block : 0;
 		struct result files, slabs;

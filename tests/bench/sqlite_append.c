@@ -1,6 +1,7 @@
 /*
- * sqlite_append.c - the floor of durability: bare SQLite in WAL mode that inserts the same bytes in one
- * commit after the other, with synchronous FULL or NORMAL. No journal format, no fencing, no threads.
+ * sqlite_append.c - the floor of durability: bare SQLite in WAL mode that inserts the
+ * same bytes in one commit after the other, with synchronous FULL or NORMAL. No journal
+ * format, no fencing, no threads.
  *
  * Usage: sqlite_append FOLDER BYTES FULL|NORMAL SECONDS. One JSON object on stdout: commits_per_s,
  * p50_us, p99_us, max_us. Not a test.
@@ -50,8 +51,8 @@ static void run(sqlite3 *db, const void *bytes, int n_bytes, double seconds, str
 		bench_times_add(t, now - last);
 	} while (now - begin < (uint64_t)(seconds * 1e6));
 	sqlite3_finalize(st);
-	printf("{\"bytes\": %d, \"commits_per_s\": %.1f, \"p50_us\": %" PRIu64 ", \"p99_us\": %" PRIu64
-	       ", \"max_us\": %" PRIu64 "}\n",
+	printf("{\"bytes\": %d, \"commits_per_s\": %.1f, \"p50_us\": %" PRIu64
+	       ", \"p99_us\": %" PRIu64 ", \"max_us\": %" PRIu64 "}\n",
 	       n_bytes, (double)t->n * 1e6 / (double)(now - begin), bench_quantile(t, 0.5),
 	       bench_quantile(t, 0.99), bench_quantile(t, 1));
 }

@@ -1,8 +1,9 @@
 /*
  * ticks.c - what a tick of the core costs, by the capacity of its storage: TERABYTES.
  *
- * A core by itself, with a clock of its own, on a storage of type null with slab files of 64 GiB that blocks of 1 GiB fill.
- * Prints JSON: microseconds of CPU time a tick, mean and greatest, at rest and while leases run.
+ * A core by itself, with a clock of its own, on a storage of type null with slab files of 64 GiB
+ * that blocks of 1 GiB fill. Prints JSON: microseconds of CPU time a tick, mean and greatest, at
+ * rest and while leases run.
  */
 #include "../core/core_env.h"
 
@@ -24,7 +25,8 @@ static uint64_t cpu_ns(void)
 
 static int storage(struct env *e, uint64_t capacity)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = capacity, .unit = 4 * GIB,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = capacity,
+				      .unit = 4 * GIB,
 				      .file_size = 64 * GIB, .enabled = true };
 
 	return skv_core_storage_put(e->core, &s, NULL, &e->err);
@@ -56,7 +58,8 @@ static void measure(struct env *e, const char *what, const char *end)
 		sum += ns;
 		most = ns > most ? ns : most;
 	}
-	printf("\"%s\": {\"mean_us\": %.2f, \"max_us\": %.2f}%s", what, (double)sum / TICKS / 1000, (double)most / 1000, end);
+	printf("\"%s\": {\"mean_us\": %.2f, \"max_us\": %.2f}%s", what, (double)sum / TICKS / 1000,
+	       (double)most / 1000, end);
 }
 
 int main(int argc, char **argv)
@@ -76,7 +79,8 @@ int main(int argc, char **argv)
 	    env_instance(&e, "i", "g", &spec, 1) != SKV_OK)
 		return 1;
 	fill(&e, capacity / GIB - capacity / GIB / 32);
-	for (unsigned i = 0; i < 3200; i++) /* what is kept free has been evicted, and nobody wants more */
+	/* what is kept free has been evicted, and nobody wants more */
+	for (unsigned i = 0; i < 3200; i++)
 		env_advance(&e, 20);
 	printf("{");
 	measure(&e, "rest", ", ");

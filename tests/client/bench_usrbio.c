@@ -1,7 +1,7 @@
 /*
- * bench_usrbio.c - what the engine "usrbio" costs: CPU time of the calling thread for each request, on the stand-in
- * for 3FS's client library. All of the engine runs on that thread (with the library's part of it: preparing,
- * submitting, waiting); the stand-in copies on threads of its own.
+ * bench_usrbio.c - what the engine "usrbio" costs: CPU time of the calling thread for each request,
+ * on the stand-in for 3FS's client library. All of the engine runs on that thread (with the
+ * library's part of it: preparing, submitting, waiting); the stand-in copies on threads of its own.
  *
  * usage: bench_usrbio LIBRARY [REQUESTS]
  */
@@ -44,10 +44,10 @@ struct shape {
 	bool mapped;
 };
 
-static void measure(struct skv_engine *e, struct skv_engine_file *f, const struct shape *s, uint8_t *data,
-		    uint64_t requests)
+static void measure(struct skv_engine *e, struct skv_engine_file *f, const struct shape *s,
+		    uint8_t *data, uint64_t requests)
 {
-	const struct skv_deadline by = { &skv_clock_system, UINT64_MAX };
+	const struct skv_io_call by = { .clock = &skv_clock_system, .at_ms = UINT64_MAX };
 	struct skv_io_run *runs = calloc(s->runs, sizeof *runs);
 	struct iovec *iov = calloc(s->runs, sizeof *iov);
 	uint64_t done = 0, begin_us;
@@ -60,7 +60,8 @@ static void measure(struct skv_engine *e, struct skv_engine_file *f, const struc
 	while (done < requests) {
 		for (uint32_t i = 0; i < s->runs; i++) {
 			iov[i] = (struct iovec){ data + i * s->bytes, s->bytes };
-			runs[i] = (struct skv_io_run){ .file = f, .offset = i * (s->bytes + 4096), .iov = &iov[i],
+			runs[i] = (struct skv_io_run){ .file = f, .offset = i * (s->bytes + 4096),
+						       .iov = &iov[i],
 						       .n_iov = 1, .length = s->bytes };
 		}
 		if (s->write)
@@ -73,8 +74,8 @@ static void measure(struct skv_engine *e, struct skv_engine_file *f, const struc
 			done += runs[i].ios;
 		}
 	}
-	printf("%-34s %8llu B  %4u at once  %8.2f us of CPU a request  %10.0f requests/s\n", s->what,
-	       (unsigned long long)s->bytes, s->runs, (cpu_us() - cpu) / (double)done,
+	printf("%-34s %8llu B  %4u at once  %8.2f us of CPU a request  %10.0f requests/s\n",
+	       s->what, (unsigned long long)s->bytes, s->runs, (cpu_us() - cpu) / (double)done,
 	       (double)done * 1e6 / (double)(skv_now_us() - begin_us));
 	free(runs);
 	free(iov);
@@ -83,10 +84,14 @@ static void measure(struct skv_engine *e, struct skv_engine_file *f, const struc
 int main(int argc, char **argv)
 {
 	static const struct shape shapes[] = {
-		{ "write, copied", 4096, 1, true, false },	{ "write, copied", 4096, 128, true, false },
-		{ "read, copied", 4096, 1, false, false },	{ "read, copied", 4096, 128, false, false },
-		{ "write, mapped", 1 << 20, 32, true, true },	{ "read, mapped", 1 << 20, 1, false, true },
-		{ "read, mapped", 1 << 20, 32, false, true },	{ "read, copied", 1 << 20, 32, false, false },
+		{ "write, copied", 4096, 1, true, false },
+		{ "write, copied", 4096, 128, true, false },
+		{ "read, copied", 4096, 1, false, false },
+		{ "read, copied", 4096, 128, false, false },
+		{ "write, mapped", 1 << 20, 32, true, true },
+		{ "read, mapped", 1 << 20, 1, false, true },
+		{ "read, mapped", 1 << 20, 32, false, true },
+		{ "read, copied", 1 << 20, 32, false, false },
 	};
 	uint64_t requests = argc > 2 ? strtoull(argv[2], NULL, 10) : 20000;
 	struct slabkv_pool_options po;
@@ -120,7 +125,8 @@ int main(int argc, char **argv)
 	po.kind = SLABKV_MEMORY_SHARED;
 	po.shm_name = "bench";
 	plain = calloc(1, BUFFER_BYTES);
-	if (skv_engine_usrbio.create(&with, &e, &err) != SKV_OK || skv_engine_open(e, dirfd, "slab", true, &f, &err) != SKV_OK)
+	if (skv_engine_usrbio.create(&with, &e, &err) != SKV_OK ||
+	    skv_engine_open(e, dirfd, "slab", true, &f, &err) != SKV_OK)
 		stop("engine", err.message);
 	if (!plain || slabkv_pool_create(&po, &pool, NULL) != SLABKV_OK)
 		stop("pool", "no memory");

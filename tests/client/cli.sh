@@ -40,7 +40,7 @@ export SLABKV_URL
 # help, version, usage
 run 0 --version; says 'slabkv [0-9]'
 run 0 --help; says 'gen-trace'
-for c in put get lookup match delete pin unpin pins stat top replay bench doctor group storage instance ls pages gen-trace; do
+for c in put get lookup match delete pin unpin pins stat top replay bench doctor group storage instance ls pages plan gen-trace; do
 	run 0 $c --help
 	says "slabkv $c"
 	run 2 $c --no-such-option
@@ -133,6 +133,24 @@ run 0 --json pins; says '"kind": "hard"'; says '"ttl_ms": 0'
 run 2 pin --soft a; complains 'ttl'
 run 2 pin --ttl x a; complains 'ttl'
 run 2 pin; complains 'no key'
+# from files: keys, and prompts hashed as SGLang does (its get_hash_str(range(1, 13), page_size=4), the first two pages)
+pages='cf97adeedb59e05bfd73a2b4c2a88857 4ebfa8a1f3c341517621838c6e1b9aa3'
+printf x >x
+printf 'a\nb\n\n' >keys
+run 1 pin --keys keys; says 'b  -'; says '1 of 2 keys pinned'
+for key in $pages; do run 0 put --instance pages --independent --key-form hex --key "$key" x; done
+printf '[1, 2, 3, 4, 5, 6, 7, 8, 9]\n1 2 3 4 5 6 7\n1 2 3\n' >prompts
+run 0 pin --instance pages --prompts prompts --hash sglang --page 4; says '2 of 2 keys pinned'
+run 0 pins --instance pages; for key in $pages; do says "$key"; done
+seq 1 200000 | paste -sd, >prompts
+run 1 pin --instance pages --prompts prompts --hash sglang --page 4; says '^2 of 50000 keys pinned'
+printf '1 2 x 4\n' >prompts
+run 2 pin --prompts prompts --hash sglang --page 4; complains "'x 4' is no token id"
+run 2 pin --prompts prompts --page 4; complains 'needs --hash sglang'
+run 2 pin --prompts prompts --hash vllm --page 4; complains 'give --keys'
+run 2 pin --keys keys a; complains 'one of them'
+run 2 pin --keys /nonexistent; complains 'cannot read'
+run 0 unpin --instance pages --all
 run 2 unpin --all a; complains 'not both'
 run 2 unpin
 run 2 pins x
@@ -150,6 +168,27 @@ run 0 --json instance list; says '"instances"'
 run 0 ls default; [ "$(grep -cx '[0-9a-f]\{32\}' out)" = 1 ] || fail 'not one key'
 key=$(cat out)
 run 0 get --key-form hex --key "$key" b; cmp a b || fail 'other bytes by the key that was listed'
+# instances that nobody uses
+printf x >x
+run 0 put --instance keeps --key a x
+run 0 put --instance team/v1 --key a x; run 0 delete --instance team/v1 --key a
+run 2 instance rm; complains 'older-than'
+run 2 instance rm --older-than 3; complains 'like 30d'
+run 2 instance list --dry-run; complains "rm's"
+run 0 instance rm --older-than 1d --dry-run; says '^0 would be removed'
+for _ in $(seq 200); do
+	run 0 instance rm --older-than 1s --with-blocks --dry-run
+	if grep -q '^keeps ' out && grep -q '^team/v1 ' out; then break; fi
+	sleep 0.05
+done
+says '^keeps .* 1 blocks'; says '^team/v1 .* 0 blocks'
+run 0 instance rm --older-than 1s --group nowhere --yes; says '^0 removed'
+run 2 instance rm --older-than 1s; complains 'yes'
+run 0 --json instance rm --older-than 1s --yes; says 'team/v1'; says '"dry_run": false'
+run 1 ls team/v1
+run 0 ls keeps
+run 0 put --instance keeps --key a x # a use
+run 0 instance rm --older-than 1h --with-blocks --yes; says '^0 removed'
 run 0 --json instance keys default; says "\"$key\""
 run 1 ls nobody; complains 'nobody'
 run 0 delete a; says '1 of 1 deleted'
@@ -192,6 +231,12 @@ grep -qx precious theirs || fail 'written through a link that lay in wait'
 find . -name 'b.*' -type l -delete
 cmp b p1 || fail 'not the bytes'
 [ ! -L b ] || fail 'a link took the place'
+# a size that no block has is refused before anything is counted with it; so is a name that no path has room for
+for n in 18446744073709551615 4294967297 0; do
+	run 2 put --instance chain --key doc --block-bytes $n a; complains 'up to 4G'
+	run 2 get --instance chain --key doc --block-bytes $n b; complains 'up to 4G'
+done
+run 2 stat --instance "$(printf '%04070d' 0)" --key a; complains 'at most 127 characters'
 # keys that differ behind their 1000th byte are two keys; one with no room for a number is refused
 long=$(printf '%01002d' 0)
 head -c 8192 /dev/zero >zeros; head -c 8192 /dev/urandom >noise

@@ -35,9 +35,9 @@ static void launch(struct daemon *d, const char *port)
 	snprintf(log, sizeof log, "%s/log", d->dir);
 	if (chdir(d->dir) != 0 || !freopen(log, "a", stderr) || !freopen(log, "a", stdout))
 		_exit(126);
-	execl(SLABKVD, "slabkvd", "--http-port", port, "--grpc-port", "off", "--port-file", "port", "--store", "s.db",
-	      "--storage-root", d->root, "--storage-capacity", "64M", "--storage-unit", "1M",
-	      "--owner-lease-ms", "1000", (char *)NULL);
+	execl(SLABKVD, "slabkvd", "--http-port", port, "--grpc-port", "off", "--port-file", "port",
+	      "--store", "s.db", "--storage-root", d->root, "--storage-capacity", "64M",
+	      "--storage-unit", "1M", "--owner-lease-ms", "1000", (char *)NULL);
 	_exit(127);
 }
 

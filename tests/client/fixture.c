@@ -26,7 +26,7 @@ void fixture_reopen(struct fixture *f, const struct skv_clock *clock,
 /* In tests a failed check ends the process. */
 static void die(const char *expr, const char *file, int line)
 {
-	fprintf(stderr, "%s:%d: this is not true: %s\n", file, line, expr);
+	fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, expr);
 	abort();
 }
 
@@ -119,7 +119,8 @@ bool set_right(const struct set *b, uint32_t i)
 int set_put(struct fixture *f, struct set *b)
 {
 	set_fill(b);
-	return slabkv_put(f->kv, "m", &b->keys, NULL, b->blocks, sizeof(struct slabkv_block), &b->io, &b->err);
+	return slabkv_put(f->kv, "m", &b->keys, NULL, b->blocks, sizeof(struct slabkv_block),
+			  &b->io, &b->err);
 }
 
 int set_get(struct fixture *f, struct set *b, enum slabkv_mode mode)
@@ -129,7 +130,8 @@ int set_get(struct fixture *f, struct set *b, enum slabkv_mode mode)
 						 .lease_ms = SLABKV_LEASE_DEFAULT };
 
 	set_clear(b);
-	return slabkv_get(f->kv, "m", &b->keys, &o, b->blocks, sizeof(struct slabkv_block), &b->io, &b->err);
+	return slabkv_get(f->kv, "m", &b->keys, &o, b->blocks, sizeof(struct slabkv_block), &b->io,
+			  &b->err);
 }
 
 void put_all(struct fixture *f, uint64_t first, uint32_t n)

@@ -49,7 +49,8 @@ static void files(struct standin *s, struct exchange *x, struct skv_files *out)
 	}
 }
 
-static const char **spec_names(const struct standin *s, struct exchange *x, const struct standin_instance *in)
+static const char **spec_names(const struct standin *s, struct exchange *x,
+			       const struct standin_instance *in)
 {
 	const char **names = skv_arena_calloc(&x->arena, in->n_specs, sizeof *names);
 
@@ -271,7 +272,8 @@ static int end(struct standin *s, struct exchange *x, const struct skv_v1_in *in
 	int rc;
 
 	if (abort)
-		rc = x->codec->read_abort_req(in, (char *)x->in.data, x->in.len, &abort_req, &x->err);
+		rc = x->codec->read_abort_req(in, (char *)x->in.data, x->in.len, &abort_req,
+					      &x->err);
 	else
 		rc = x->codec->read_finish_req(in, (char *)x->in.data, x->in.len, &req, &x->err);
 	s->finishes += !abort;

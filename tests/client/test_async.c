@@ -173,7 +173,8 @@ static struct slabkv_keys *string_key(const char *string, const char *parent)
 static struct slabkv_op op_of(enum slabkv_op_kind kind, uint64_t key, const struct slabkv_buf *iov)
 {
 	return (struct slabkv_op){
-		.kind = kind, .key = int_key(key), .instance = "m", .bufs = iov, .n_bufs = iov ? 1 : 0, .tag = key
+		.kind = kind, .key = int_key(key), .instance = "m", .bufs = iov,
+		.n_bufs = iov ? 1 : 0, .tag = key
 	};
 }
 
@@ -205,7 +206,8 @@ static void chains_and_batches_share_calls(void **state)
 		ops[i] = op_of(SLABKV_OP_PUT, i + 1, &iov[i]);
 		ops[i].chained = i > 0;
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, &batch, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, &batch, NULL),
+			 SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		c = next(s);
 		assert_int_equal(c.result, SLABKV_WRITTEN);
@@ -223,7 +225,8 @@ static void chains_and_batches_share_calls(void **state)
 			       i % 2 ? &iov[i] : NULL);
 	}
 	ops[0].key = int_key(4711);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, &second, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, &second, NULL),
+			 SLABKV_OK);
 	assert_true(second != batch);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		c = next(s);
@@ -234,14 +237,16 @@ static void chains_and_batches_share_calls(void **state)
 	assert_true(s->lookups <= 2 * (CHAIN / 16 + 1));
 	for (uint32_t i = 0; i < CHAIN; i++)
 		ops[i] = op_of(SLABKV_OP_DELETE, i + 1, NULL);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, NULL, NULL),
+			 SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		assert_int_equal(next(s).result, SLABKV_GONE);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		ops[i] = op_of(SLABKV_OP_GET, i + 1, &iov[i]);
 		assert_int_equal(slabkv_pool_put(s->pool, iov[i].data), SLABKV_OK);
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), CHAIN, NULL, NULL),
+			 SLABKV_OK);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		assert_int_equal(next(s).result, SLABKV_MISS);
 	assert_pool_quiet(s);
@@ -261,9 +266,11 @@ static void every_form_of_key(void **state)
 		ops[i].key = i < 2 ? string_key(names[i], i == 1 ? names[0] : NULL)
 				   : wide_key((struct slabkv_key){ UINT64_MAX, i });
 	}
-	assert_int_equal(slabkv_submit(s->a, &ops[0], sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &ops[0], sizeof(struct slabkv_op), 1, NULL, NULL),
+			 SLABKV_OK);
 	assert_int_equal(next(s).result, SLABKV_WRITTEN);
-	assert_int_equal(slabkv_submit(s->a, &ops[1], sizeof(struct slabkv_op), 3, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &ops[1], sizeof(struct slabkv_op), 3, NULL, NULL),
+			 SLABKV_OK);
 	memset(names, 'x', sizeof names); /* they have been copied */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(next(s).result, SLABKV_WRITTEN);
@@ -273,7 +280,8 @@ static void every_form_of_key(void **state)
 	}
 	memcpy(names, (char[2][16]){ "a key", "another" }, sizeof names);
 	ops[1].key = string_key(names[1], NULL);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 4, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 4, NULL, NULL),
+			 SLABKV_OK);
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(next(s).result, SLABKV_HIT);
 	for (uint32_t i = 0; i < 4; i++) {
@@ -294,7 +302,8 @@ static void the_descriptor_is_readable_while_there_is_something(void **state)
 	for (uint32_t i = 0; i < 10; i++)
 		ops[i] = op_of(SLABKV_OP_EXISTS, i, NULL);
 	for (int round = 0; round < 20; round++) {
-		assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 10, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 10, NULL, NULL),
+				 SLABKV_OK);
 		for (n = 0; n < 10;) {
 			uint32_t got;
 
@@ -308,13 +317,15 @@ static void the_descriptor_is_readable_while_there_is_something(void **state)
 		assert_false(readable(s, 0));
 	}
 	ops[0].key = int_key(1ull << 40);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, NULL),
+			 SLABKV_OK);
 	slabkv_async_stop(s->a, false);
 	assert_true(readable(s, 0));
 	assert_int_equal(slabkv_drain(s->a, c, sizeof(struct slabkv_completion), 16), 1);
 	assert_int_equal(c[0].result, SLABKV_MISS);
 	assert_false(readable(s, 0));
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_E_UNAVAILABLE);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, NULL),
+			 SLABKV_E_UNAVAILABLE);
 	slabkv_async_stop(s->a, true); /* again: nothing */
 	slabkv_async_close(s->a);
 }
@@ -335,22 +346,28 @@ static void bounds_and_refusals(void **state)
 	open_async(s, 8, 1);
 	for (uint32_t i = 0; i < 9; i++)
 		ops[i] = op_of(SLABKV_OP_EXISTS, i, NULL);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 9, NULL, &err), SLABKV_E_TOO_LARGE);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err), SLABKV_OK);
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_TOO_MANY);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 9, NULL, &err),
+			 SLABKV_E_TOO_LARGE);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 1, NULL, &err),
+			 SLABKV_E_TOO_MANY);
 	for (; drained < 8; drained++) {
 		(void)next(s);
-		assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), drained + 2, NULL, &err),
-				 drained == 7 ? SLABKV_E_TOO_LARGE : SLABKV_E_TOO_MANY);
+		assert_int_equal(
+			slabkv_submit(s->a, ops, sizeof(struct slabkv_op), drained + 2, NULL, &err),
+			drained == 7 ? SLABKV_E_TOO_LARGE : SLABKV_E_TOO_MANY);
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err), SLABKV_OK);
-#define BAD(change, name)                                                                            \
-	do {                                                                                         \
-		bad = op_of(SLABKV_OP_PUT, 1, &iov);                                                 \
-		change;                                                                              \
-		assert_int_equal(slabkv_submit(s->a, &bad, sizeof(struct slabkv_op), 1, NULL, &err), \
-				 SLABKV_E_INVALID);                                                  \
-		assert_string_equal(err.field, name);                                                \
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 8, NULL, &err),
+			 SLABKV_OK);
+#define BAD(change, name)                                                                     \
+	do {                                                                                  \
+		bad = op_of(SLABKV_OP_PUT, 1, &iov);                                          \
+		change;                                                                       \
+		assert_int_equal(slabkv_submit(s->a, &bad, sizeof(struct slabkv_op), 1, NULL, \
+					       &err),                                         \
+				 SLABKV_E_INVALID);                                           \
+		assert_string_equal(err.field, name);                                         \
 	} while (0)
 	BAD(bad.kind = (enum slabkv_op_kind)9, "kind");
 	BAD(bad.instance = "../x", "instance");
@@ -363,7 +380,8 @@ static void bounds_and_refusals(void **state)
 	BAD(bad.chained = true, "chained");
 	BAD(bad.kind = SLABKV_OP_GET; bad.key = string_key("a", "b"), "chained");
 #undef BAD
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 0, NULL, &err), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 0, NULL, &err),
+			 SLABKV_E_INVALID);
 	slabkv_async_options_init(&o, sizeof o);
 	o.threads = 65;
 	assert_int_equal(slabkv_async_open(s->kv, &o, &other, &err), SLABKV_E_INVALID);
@@ -371,10 +389,12 @@ static void bounds_and_refusals(void **state)
 }
 
 /* A buffer of the wrong size or an unknown instance fails that operation, with the reason. */
-/* Operations share calls, and the manager refuses a call with such a key as a whole: it must not get that far. */
+/* Operations share calls, and the manager refuses a call with such a key as a whole:
+ * it must not get that far. */
 static void a_key_that_is_not_utf8_is_refused_at_submit(void **state)
 {
-	static const char *const bad[] = { "\xff", "ab\xc3", "\xed\xa0\x80", "\xc0\x80", "\xf5\x80\x80\x80" };
+	static const char *const bad[] = { "\xff", "ab\xc3", "\xed\xa0\x80", "\xc0\x80",
+					   "\xf5\x80\x80\x80" };
 	struct scene *s = *state;
 	struct slabkv_op op = op_of(SLABKV_OP_EXISTS, 1, NULL), put = op;
 	struct slabkv_keys keys = slabkv_keys_strings(&bad[0], 1);
@@ -386,14 +406,17 @@ static void a_key_that_is_not_utf8_is_refused_at_submit(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		op.key = string_key(bad[i], NULL);
 		put.key = string_key("\xc3\xa4", bad[i]);
-		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_INVALID);
+		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, &err),
+				 SLABKV_E_INVALID);
 		assert_string_equal(err.field, "key");
-		assert_int_equal(slabkv_submit(s->a, &put, sizeof(struct slabkv_op), 1, NULL, &err), SLABKV_E_INVALID);
+		assert_int_equal(slabkv_submit(s->a, &put, sizeof(struct slabkv_op), 1, NULL, &err),
+				 SLABKV_E_INVALID);
 	}
 	assert_int_equal(slabkv_delete(s->kv, "m", &keys, NULL, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "keys");
 	put.key = string_key("\xc3\xa4", NULL);
-	assert_int_equal(slabkv_submit(s->a, &put, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &put, sizeof(struct slabkv_op), 1, NULL, NULL),
+			 SLABKV_OK);
 	assert_int_equal(next(s).result, SLABKV_WRITTEN);
 	assert_int_equal(slabkv_pool_put(s->pool, iov.data), SLABKV_OK);
 }
@@ -413,7 +436,8 @@ static void single_operations_fail_alone(void **state)
 	ops[2].instance = "unknown";
 	ops[3] = op_of(SLABKV_OP_EXISTS, 3, NULL);
 	ops[3].instance = "unknown";
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 4, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), 4, NULL, NULL),
+			 SLABKV_OK);
 	for (int i = 0; i < 4; i++) {
 		struct slabkv_completion c = next(s);
 
@@ -483,12 +507,14 @@ static void *submit_many(void *ctx)
 		op = op_of(k->kind, k->number, k->kind <= SLABKV_OP_GET ? &k->iov : NULL);
 		op.tag = (uint64_t)(uintptr_t)k;
 		atomic_store(&k->busy, true);
-		while ((rc = slabkv_submit(t->s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL)) == SLABKV_E_TOO_MANY)
+		while ((rc = slabkv_submit(t->s->a, &op, sizeof(struct slabkv_op), 1, NULL,
+					   NULL)) == SLABKV_E_TOO_MANY)
 			poll(NULL, 0, 1);
 		if (rc != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 		/* A put's buffer is given back at once: nobody gets it before the put is over. */
-		if (k->kind == SLABKV_OP_PUT && slabkv_pool_put(t->s->pool, op.bufs->data) != SLABKV_OK)
+		if (k->kind == SLABKV_OP_PUT &&
+		    slabkv_pool_put(t->s->pool, op.bufs->data) != SLABKV_OK)
 			atomic_fetch_add(t->wrong, 1);
 	}
 	return NULL;
@@ -580,7 +606,8 @@ static uint64_t submit_puts(const struct scene *s, uint64_t first, uint32_t n)
 		fill(iov[i].data, first + i, 0);
 		ops[i] = op_of(SLABKV_OP_PUT, first + i, &iov[i]);
 	}
-	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), n, &batch, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, ops, sizeof(struct slabkv_op), n, &batch, NULL),
+			 SLABKV_OK);
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal(slabkv_pool_put(s->pool, iov[i].data), SLABKV_OK);
 	free(ops);
@@ -683,13 +710,15 @@ static void the_manager_dies_in_the_middle(void **state)
 	assert_true(errors > 0);
 	assert_false(readable(s, 0));
 	assert_pool_quiet(s);
-	assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL),
+			 SLABKV_OK);
 	assert_int_equal(next(s).result, SLABKV_ERROR);
 	daemon_again(&s->d);
 	daemon_wait(s->kv);
 	for (uint32_t i = 0; i < n_written; i++) { /* what was acknowledged is there */
 		op = op_of(SLABKV_OP_EXISTS, written[i], NULL);
-		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_submit(s->a, &op, sizeof(struct slabkv_op), 1, NULL, NULL),
+				 SLABKV_OK);
 		assert_int_equal(next(s).result, SLABKV_HIT);
 	}
 }

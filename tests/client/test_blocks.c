@@ -108,15 +108,18 @@ static void move(struct fixture *f, bool put, const char *const *specs, char *on
 	struct slabkv_block block = { .bufs = bufs, .n_bufs = 2 };
 
 	if (put)
-		assert_int_equal(slabkv_put(f->kv, "tp", &key, &p, &block, sizeof(struct slabkv_block), NULL, NULL),
+		assert_int_equal(slabkv_put(f->kv, "tp", &key, &p, &block,
+					    sizeof(struct slabkv_block), NULL, NULL),
 				 SLABKV_OK);
 	else
-		assert_int_equal(slabkv_get(f->kv, "tp", &key, &g, &block, sizeof(struct slabkv_block), NULL, NULL),
+		assert_int_equal(slabkv_get(f->kv, "tp", &key, &g, &block,
+					    sizeof(struct slabkv_block), NULL, NULL),
 				 SLABKV_OK);
 	assert_int_equal(block.result, put ? SLABKV_WRITTEN : SLABKV_HIT);
 }
 
-/* Specs of one size, named in another order than the instance's: buffers go by name, on both ways. */
+/* Specs of one size, named in another order than the instance's: buffers go by name, on both
+ * ways. */
 static void specs_named_in_another_order_keep_their_bytes(void **state)
 {
 	static const struct slabkv_spec specs[] = { { "tp0", 1000 }, { "tp1", 1000 } };
@@ -165,25 +168,29 @@ static void several_specs_keep_their_order(void **state)
 	assert_int_equal(slabkv_instance_put(f->kv, &two, &err), SLABKV_OK);
 	memset(a, 'a', sizeof a);
 	memset(b, 'b', sizeof b);
-	assert_int_equal(slabkv_put(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+	assert_int_equal(slabkv_put(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, &err),
 			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_WRITTEN);
 	memset(a, 0, sizeof a);
 	memset(b, 0, sizeof b);
-	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, &err),
 			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_HIT);
 	assert_true(a[0] == 'a' && a[999] == 'a' && b[0] == 'b' && b[2999] == 'b');
 	/* too few or too small buffers are an error of the block, never an overrun */
 	block.n_bufs = 1;
-	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, &err),
 			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_ERROR);
 	assert_int_equal(block.why, SLABKV_E_INVALID);
 	assert_int_equal(err.code, SLABKV_E_INVALID);
 	block.n_bufs = 2;
 	bufs[1].size = 2999;
-	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, &err),
+	assert_int_equal(slabkv_get(f->kv, "two", &keys, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, &err),
 			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_ERROR);
 	assert_string_equal(err.field, "bufs");
@@ -195,27 +202,30 @@ static void keys_have_three_forms(void **state)
 	static const char *const names[] = { "a/0", "a/1", "\xc3\xa4" };
 	const uint64_t ints[] = { 5, UINT64_MAX, 1ull << 63 };
 	const struct slabkv_key wide[] = { { 0, 5 }, { 0, UINT64_MAX }, { 0, 1ull << 63 } };
-	const uint8_t bytes[48] = { [15] = 5, [24] = 255, 255, 255, 255, 255, 255, 255, 255, [40] = 128 };
+	const uint8_t bytes[48] = { [15] = 5, [24] = 255, 255, 255, 255,
+				    255,      255,        255, 255, [40] = 128 };
 	const uint64_t offsets[] = { 0, 3, 6, 8 };
-	const struct slabkv_keys forms[] = { slabkv_keys_strings(names, 3), slabkv_keys_ints(ints, 3),
-					     slabkv_keys_wide(wide, 3), slabkv_keys_bytes(bytes, 3),
+	const struct slabkv_keys forms[] = { slabkv_keys_strings(names, 3),
+					     slabkv_keys_ints(ints, 3), slabkv_keys_wide(wide, 3),
+					     slabkv_keys_bytes(bytes, 3),
 					     slabkv_keys_text("a/0a/1\xc3\xa4", offsets, 3) };
 	struct set b;
 
 	set_init(&b, 0, 3);
 	set_fill(&b);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(
-			slabkv_put(f->kv, "m", &forms[i], NULL, b.blocks, sizeof(struct slabkv_block), &b.io, NULL),
-			SLABKV_OK);
+		assert_int_equal(slabkv_put(f->kv, "m", &forms[i], NULL, b.blocks,
+					    sizeof(struct slabkv_block), &b.io, NULL),
+				 SLABKV_OK);
 		assert_int_equal(b.io.done, 3);
 	}
-	/* an integer is the same key as {0, n}, whichever way it is written; texts side by side are the strings */
+	/* an integer is the same key as {0, n}, whichever way it is written; texts
+	 * side by side are the strings */
 	for (int i = 2; i < 5; i++) {
 		set_clear(&b);
-		assert_int_equal(
-			slabkv_get(f->kv, "m", &forms[i], NULL, b.blocks, sizeof(struct slabkv_block), &b.io, NULL),
-			SLABKV_OK);
+		assert_int_equal(slabkv_get(f->kv, "m", &forms[i], NULL, b.blocks,
+					    sizeof(struct slabkv_block), &b.io, NULL),
+				 SLABKV_OK);
 		assert_int_equal(b.io.done, 3);
 		assert_true(set_right(&b, 2));
 	}
@@ -235,11 +245,13 @@ static void parents_travel(void **state)
 	set_init(&b, 1, 2);
 	b.keys.parent = &parent;
 	set_fill(&b);
-	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), &b.io, &b.err),
+	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block),
+				    &b.io, &b.err),
 			 SLABKV_OK);
 	assert_int_equal(b.io.done, 2);
 	b.keys.parent = &text;
-	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block), &b.io, &b.err),
+	assert_int_equal(slabkv_put(f->kv, "m", &b.keys, &o, b.blocks, sizeof(struct slabkv_block),
+				    &b.io, &b.err),
 			 SLABKV_E_INVALID);
 	assert_string_equal(b.err.field, "parent");
 	assert_int_equal(b.blocks[0].result, SLABKV_FAILED);
@@ -312,18 +324,21 @@ static void the_longest_call(void **state)
 	struct slabkv_error err;
 	struct set b;
 
-	f->o.timeout_ms = 60000; /* the stand-in looks for keys one by one; under a sanitizer that takes its time */
+	/* the stand-in looks for keys one by one; under a sanitizer that takes its time */
+	f->o.timeout_ms = 60000;
 	fixture_reopen(f, NULL, NULL);
 	assert_int_equal(slabkv_instance_put(f->kv, &small, &err), SLABKV_OK);
 	set_init(&b, 1, SLABKV_MAX_KEYS);
 	set_fill(&b);
 	for (uint32_t i = 0; i < b.n; i++)
 		b.bufs[i].size = 16;
-	assert_int_equal(slabkv_put(f->kv, "small", &b.keys, NULL, b.blocks, sizeof(struct slabkv_block), &b.io, &err),
+	assert_int_equal(slabkv_put(f->kv, "small", &b.keys, NULL, b.blocks,
+				    sizeof(struct slabkv_block), &b.io, &err),
 			 SLABKV_OK);
 	assert_int_equal(b.io.done, SLABKV_MAX_KEYS);
 	set_clear(&b);
-	assert_int_equal(slabkv_get(f->kv, "small", &b.keys, NULL, b.blocks, sizeof(struct slabkv_block), &b.io, &err),
+	assert_int_equal(slabkv_get(f->kv, "small", &b.keys, NULL, b.blocks,
+				    sizeof(struct slabkv_block), &b.io, &err),
 			 SLABKV_OK);
 	assert_int_equal(b.io.done, SLABKV_MAX_KEYS);
 	assert_int_equal(b.io.ios, SLABKV_MAX_KEYS / SKV_RUN_IOV);

@@ -2,7 +2,10 @@
 #include "fixture.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -54,7 +57,8 @@ static void options_are_checked(void **state)
 
 static void names_are_checked_before_they_stand_in_a_path(void **state)
 {
-	static const char *const bad[] = { "", "a//b", "/a", "a/../b", "..", "a b", "-x", "a?b", NULL };
+	static const char *const bad[] = { "",    "a//b", "/a",  "a/../b", "..",
+					   "a b", "-x",   "a?b", NULL };
 	struct fixture *f = *state;
 	struct slabkv_error err;
 	struct set b;
@@ -157,6 +161,160 @@ static void a_silent_manager_is_not_waited_for(void **state)
 	close(fd);
 }
 
+/* A socket of 127.0.0.1 that listens; its URL in `url`. */
+static int listener(char url[64], int backlog)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t n = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(fd, backlog), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
+	snprintf(url, 64, "http://127.0.0.1:%u", ntohs(at.sin_port));
+	return fd;
+}
+
+/* Fills its queue: from then on the kernel drops what wants to connect. */
+static void stuff(const char *url, int queue[8])
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	at.sin_port = htons((uint16_t)atoi(strrchr(url, ':') + 1));
+	for (int i = 0; i < 8; i++) {
+		queue[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(queue[i], (struct sockaddr *)&at, sizeof at);
+	}
+}
+
+static uint64_t ready_ms(struct fixture *f)
+{
+	uint64_t begin = skv_now_us();
+
+	assert_int_equal(slabkv_ready(f->kv, NULL), SLABKV_OK);
+	return (skv_now_us() - begin) / 1000;
+}
+
+static void connecting_has_its_own_limit(void **state)
+{
+	struct fixture *f = *state;
+	int queue[8], fd;
+	char url[64];
+
+	fd = listener(url, 0);
+	stuff(url, queue);
+	f->urls[0] = url;
+	f->urls[1] = f->s.url;
+	f->o.n_urls = 2;
+	f->o.hedge_ms = 0;
+	f->o.timeout_ms = 20000;
+	f->o.connect_timeout_ms = 100;
+	fixture_reopen(f, NULL, NULL);
+	assert_true(ready_ms(f) < 5000);
+	assert_int_equal(f->kv->current, 1);
+	for (int i = 0; i < 8; i++)
+		close(queue[i]);
+	close(fd);
+}
+
+static void the_next_one_answers_for_one_that_hangs(void **state)
+{
+	struct fixture *f = *state;
+	char url[64];
+	int fd = listener(url, 8);
+
+	f->urls[0] = url;
+	f->urls[1] = f->s.url;
+	f->o.n_urls = 2;
+	f->o.timeout_ms = 20000;
+	f->o.hedge_ms = 50;
+	fixture_reopen(f, NULL, NULL);
+	assert_true(ready_ms(f) < 5000);
+	assert_int_equal(f->kv->current, 1); /* remembered */
+	atomic_store(&f->kv->current, 0);
+	put_all(f, 1, 3);
+	assert_int_equal(f->s.n_sessions, 1);
+	close(fd);
+}
+
+struct slow {
+	pthread_t thread;
+	int fd;
+};
+
+static void *answer_slowly(void *arg)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+	struct slow *s = arg;
+	int fd = accept(s->fd, NULL, NULL);
+	char request[2048];
+
+	if (read(fd, request, sizeof request) > 0) {
+		poll(NULL, 0, 300);
+		if (write(fd, text, sizeof text - 1) < 0)
+			perror("write");
+	}
+	close(fd);
+	return NULL;
+}
+
+/* One that refuses has not answered: the slow one is waited for. */
+static void a_refusal_does_not_count(void **state)
+{
+	struct fixture *f = *state;
+	struct standin standby;
+	struct slow slow;
+	char url[64];
+
+	standin_start_failing(&standby, SKV_E_NOT_OWNER);
+	slow.fd = listener(url, 8);
+	assert_int_equal(pthread_create(&slow.thread, NULL, answer_slowly, &slow), 0);
+	f->urls[0] = url;
+	f->urls[1] = standby.url;
+	f->o.n_urls = 2;
+	f->o.timeout_ms = 20000;
+	f->o.hedge_ms = 50;
+	fixture_reopen(f, NULL, NULL);
+	assert_true(ready_ms(f) >= 250);
+	assert_int_equal(f->kv->current, 0);
+	pthread_join(slow.thread, NULL);
+	close(slow.fd);
+	standin_stop(&standby);
+}
+
+static void one_text_names_several_managers(void **state)
+{
+	struct fixture *f = *state;
+	struct slabkv_error err;
+	struct slabkv *kv;
+	char text[160];
+
+	snprintf(text, sizeof text, "127.0.0.1:%u,http://127.0.0.1:%u/,%s", closed_port(),
+		 closed_port(), f->s.url);
+	f->urls[0] = text;
+	f->o.n_urls = 1;
+	fixture_reopen(f, NULL, NULL);
+	assert_int_equal(f->kv->n_urls, 3);
+	put_all(f, 1, 2);
+	assert_int_equal(f->kv->current, 2);
+
+	f->o.urls = NULL;
+	f->o.n_urls = 0;
+	setenv("SLABKV_URL", text, 1);
+	fixture_reopen(f, NULL, NULL);
+	assert_int_equal(f->kv->n_urls, 3);
+	put_all(f, 3, 2);
+	setenv("SLABKV_URL", "http://a,,http://b", 1);
+	assert_int_equal(slabkv_open(&f->o, &kv, &err), SLABKV_E_INVALID);
+	assert_string_equal(err.field, "urls");
+	setenv("SLABKV_URL", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17", 1);
+	assert_int_equal(slabkv_open(&f->o, &kv, &err), SLABKV_E_INVALID);
+	assert_non_null(strstr(err.message, "16"));
+	unsetenv("SLABKV_URL");
+}
+
 static void passing_failures_are_retried(void **state)
 {
 	static const int passing[] = { SKV_E_NOT_READY, SKV_E_NOT_OWNER, SKV_E_UNKNOWN_OUTCOME,
@@ -255,7 +413,8 @@ static void unknown_things_are_not_found(void **state)
 	struct set b;
 
 	set_init(&b, 1, 1);
-	assert_int_equal(slabkv_get(f->kv, "unknown", &b.keys, NULL, b.blocks, sizeof(struct slabkv_block), NULL, &err),
+	assert_int_equal(slabkv_get(f->kv, "unknown", &b.keys, NULL, b.blocks,
+				    sizeof(struct slabkv_block), NULL, &err),
 			 SLABKV_E_NOT_FOUND);
 	assert_string_equal(err.field, "instance");
 	assert_int_equal(slabkv_match(f->kv, &unknown, 1, &b.keys, &matched, &err),
@@ -371,6 +530,10 @@ int main(void)
 		T(the_next_manager_is_tried),
 		T(nobody_answers),
 		T(a_silent_manager_is_not_waited_for),
+		T(connecting_has_its_own_limit),
+		T(the_next_one_answers_for_one_that_hangs),
+		T(a_refusal_does_not_count),
+		T(one_text_names_several_managers),
 		T(passing_failures_are_retried),
 		T(a_repeated_start_finds_its_session),
 		T(lasting_refusals_are_told_at_once),

@@ -1,6 +1,7 @@
 /*
- * test_contract.c - what programs rely on beyond single calls: a failed check never ends the process, a handle is not
- * used after fork, batches as arrays side by side, and buffers that nobody touches once their operation is reported.
+ * test_contract.c - what programs rely on beyond single calls: a failed check never ends the
+ * process, a handle is not used after fork, batches as arrays side by side, and buffers that nobody
+ * touches once their operation is reported.
  */
 #include "fixture.h"
 
@@ -14,7 +15,7 @@
 
 #include <skv/log.h>
 
-/* ---- an engine that does what a test wants ---------------------------------------------------- */
+/* ---- an engine that does what a test wants --------------------------------------------------- */
 
 static struct {
 	pthread_mutex_t lock;
@@ -40,7 +41,8 @@ static void wait_until_somebody_waits(void)
 	pthread_mutex_unlock(&gate.lock);
 }
 
-static void read_late(struct skv_engine *e, struct skv_io_run *runs, uint32_t n, const struct skv_deadline *by)
+static void read_late(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+		      const struct skv_io_call *by)
 {
 	pthread_mutex_lock(&gate.lock);
 	while (gate.shut) {
@@ -85,7 +87,7 @@ static bool completed(struct slabkv_async *a, struct slabkv_completion *c)
 	return poll(&p, 1, 30000) == 1 && slabkv_drain(a, c, sizeof *c, 1) == 1;
 }
 
-/* ---- a check that fails ----------------------------------------------------------------------- */
+/* ---- a check that fails ---------------------------------------------------------------------- */
 
 /* In the child: the check fails on a worker thread of a live queue. */
 static bool survives(struct fixture *f)
@@ -106,15 +108,18 @@ static bool survives(struct fixture *f)
 	set_init(&b, 1, 2);
 	key = slabkv_keys_ints(&b.ids[0], 1);
 	op.bufs = &b.bufs[0];
-	good = slabkv_async_open(f->kv, NULL, &a, NULL) == SLABKV_OK && set_get(f, &b, SLABKV_PREFIX) == SLABKV_OK &&
-	       b.io.done == 2;
+	good = slabkv_async_open(f->kv, NULL, &a, NULL) == SLABKV_OK &&
+	       set_get(f, &b, SLABKV_PREFIX) == SLABKV_OK && b.io.done == 2;
 	gate.breaks = true;
-	good = good && slabkv_submit(a, &op, sizeof op, 1, NULL, NULL) == SLABKV_OK && completed(a, &c);
-	good = good && c.result == SLABKV_ERROR && c.why == SLABKV_E_INTERNAL; /* although the bytes were read */
+	good = good && slabkv_submit(a, &op, sizeof op, 1, NULL, NULL) == SLABKV_OK &&
+	       completed(a, &c);
+	/* although the bytes were read */
+	good = good && c.result == SLABKV_ERROR && c.why == SLABKV_E_INTERNAL;
 	gate.breaks = false;
 	/* every lookup is a miss, every call an error with a sentence */
-	good = good && set_get(f, &b, SLABKV_PREFIX) == SLABKV_E_INTERNAL && b.blocks[0].result == SLABKV_MISS &&
-	       b.io.done == 0 && strcmp(b.err.field, "handle") == 0 && b.err.message[0];
+	good = good && set_get(f, &b, SLABKV_PREFIX) == SLABKV_E_INTERNAL &&
+	       b.blocks[0].result == SLABKV_MISS && b.io.done == 0 &&
+	       strcmp(b.err.field, "handle") == 0 && b.err.message[0];
 	good = good && set_put(f, &b) == SLABKV_E_INTERNAL && b.blocks[0].result == SLABKV_FAILED;
 	good = good && slabkv_lookup(f->kv, "m", &b.keys, NULL, &l, NULL) == SLABKV_E_INTERNAL;
 	good = good && slabkv_match(f->kv, &m, 1, &b.keys, &matched, NULL) == SLABKV_E_INTERNAL;
@@ -151,11 +156,12 @@ static void a_failed_check_takes_the_handle_out_of_use(void **state)
 	expect_success(pid);
 }
 
-/* ---- fork ------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 static bool says_so(int rc, const struct slabkv_error *err)
 {
-	return rc == SLABKV_E_INVALID && strcmp(err->field, "handle") == 0 && strstr(err->message, "fork");
+	return rc == SLABKV_E_INVALID && strcmp(err->field, "handle") == 0 &&
+	       strstr(err->message, "fork");
 }
 
 static void after_fork_the_handle_is_the_parents(void **state)
@@ -176,15 +182,19 @@ static void after_fork_the_handle_is_the_parents(void **state)
 	assert_int_equal(slabkv_async_open(f->kv, NULL, &a, NULL), SLABKV_OK);
 	pid = fork();
 	if (pid == 0) {
-		bool good = says_so(set_get(f, &b, SLABKV_PREFIX), &b.err) && b.blocks[0].result == SLABKV_MISS;
+		bool good = says_so(set_get(f, &b, SLABKV_PREFIX), &b.err) &&
+			    b.blocks[0].result == SLABKV_MISS;
 		struct slabkv_batch batch = {
-			.size = sizeof batch, .kind = SLABKV_OP_EXISTS, .instance = "m", .keys = &b.keys
+			.size = sizeof batch, .kind = SLABKV_OP_EXISTS, .instance = "m",
+			.keys = &b.keys
 		};
 		uint8_t result = 99;
 
 		batch.results = &result;
-		good = good && says_so(set_put(f, &b), &b.err) && says_so(slabkv_ready(f->kv, &b.err), &b.err);
-		good = good && says_so(slabkv_batch(f->kv, &batch, &b.err), &b.err) && result == SLABKV_ERROR;
+		good = good && says_so(set_put(f, &b), &b.err) &&
+		       says_so(slabkv_ready(f->kv, &b.err), &b.err);
+		good = good && says_so(slabkv_batch(f->kv, &batch, &b.err), &b.err) &&
+		       result == SLABKV_ERROR;
 		good = good && says_so(slabkv_batch_submit(a, &batch, NULL, &b.err), &b.err);
 		good = good && slabkv_drain(a, &c, sizeof c, 1) == 0 && slabkv_cancel(a, 0) == 0;
 		good = good && slabkv_pool_get(pool, 0, &buf) == SLABKV_E_INVALID &&
@@ -200,7 +210,7 @@ static void after_fork_the_handle_is_the_parents(void **state)
 	set_free(&b);
 }
 
-/* ---- batches ---------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 #define MANY 128u
 
@@ -320,7 +330,8 @@ static void batches_complete_later(void **state)
 	assert_int_equal(slabkv_batch_submit(a, &s.b, &id, NULL), SLABKV_OK);
 	texts[0] = texts[1] = NULL; /* copied */
 	assert_true(completed(a, &c));
-	assert_true(c.result == SLABKV_WRITTEN && c.tag == 7 && c.batch == id && c.left == 0 && c.why == SLABKV_OK);
+	assert_true(c.result == SLABKV_WRITTEN && c.tag == 7 && c.batch == id && c.left == 0 &&
+		    c.why == SLABKV_OK);
 	expect_all(&s, 2, SLABKV_WRITTEN, SLABKV_OK);
 	arrays_init(&s, &set, SLABKV_OP_GET);
 	s.b.instance = "unknown";
@@ -354,7 +365,7 @@ static void batches_complete_later(void **state)
 	set_free(&set);
 }
 
-/* ---- nobody touches a buffer whose operation is over ------------------------------------------ */
+/* ---- nobody touches a buffer whose operation is over ----------------------------------------- */
 
 struct closer {
 	struct slabkv_async *a;
@@ -370,8 +381,8 @@ static void *close_queue(void *arg)
 	return NULL;
 }
 
-/* The storage answers after every time-out there is. Nothing is reported before, whatever is asked for meanwhile; once
- * the queue is closed the buffers are the caller's. */
+/* The storage answers after every time-out there is. Nothing is reported before, whatever is asked
+ * for meanwhile; once the queue is closed the buffers are the caller's. */
 static void late_bytes_touch_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -401,11 +412,13 @@ static void late_bytes_touch_nothing(void **state)
 		set_clear(&b);
 		set_gate(true);
 		gate.waiting = false;
-		assert_int_equal(slabkv_submit(closer.a, ops, sizeof ops[0], 2, NULL, NULL), SLABKV_OK);
+		assert_int_equal(slabkv_submit(closer.a, ops, sizeof ops[0], 2, NULL, NULL),
+				 SLABKV_OK);
 		wait_until_somebody_waits();
 		assert_int_equal(slabkv_cancel(closer.a, 0), 0);
 		p.fd = slabkv_async_fd(closer.a);
-		assert_int_equal(poll(&p, 1, 400), 0); /* four times the time-out, and nothing is reported */
+		/* four times the time-out, and nothing is reported */
+		assert_int_equal(poll(&p, 1, 400), 0);
 		if (round == 0) {
 			set_gate(false);
 			for (int i = 0; i < 2; i++) {
@@ -430,14 +443,15 @@ static void late_bytes_touch_nothing(void **state)
 	set_free(&b);
 }
 
-/* ---- names and numbers ------------------------------------------------------------------------ */
+/* ---- names and numbers ----------------------------------------------------------------------- */
 
 static void the_version_is_a_number(void **state)
 {
 	char text[32];
 
 	(void)state;
-	snprintf(text, sizeof text, "%d.%d.%d", SLABKV_VERSION_MAJOR, SLABKV_VERSION_MINOR, SLABKV_VERSION_PATCH);
+	snprintf(text, sizeof text, "%d.%d.%d", SLABKV_VERSION_MAJOR, SLABKV_VERSION_MINOR,
+		 SLABKV_VERSION_PATCH);
 	assert_string_equal(text, SLABKV_VERSION);
 	assert_string_equal(text, slabkv_version());
 	assert_int_equal(slabkv_version_number(), SLABKV_VERSION_NUMBER);
@@ -455,7 +469,8 @@ static void only_named_codes_come_out(void **state)
 	if (pid == 0) {
 		skv_log_level_set(SKV_LOG_ERROR);
 		skv_check_hook = NULL;
-		leave(skv_result_fail(&err, &e, SKV_PENDING) == SLABKV_E_INTERNAL && err.code == SLABKV_E_INTERNAL &&
+		leave(skv_result_fail(&err, &e, SKV_PENDING) == SLABKV_E_INTERNAL &&
+		      err.code == SLABKV_E_INTERNAL &&
 		      skv_result_fail(&err, &e, SLABKV_E_MISMATCH) == SLABKV_E_MISMATCH);
 	}
 	expect_success(pid);

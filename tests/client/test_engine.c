@@ -59,16 +59,16 @@ static struct skv_engine_file *make_file(struct place *p, size_t bytes)
 	return f;
 }
 
-static struct skv_deadline never(void)
+static struct skv_io_call never(void)
 {
-	return (struct skv_deadline){ &skv_clock_system, UINT64_MAX };
+	return (struct skv_io_call){ .clock = &skv_clock_system, .at_ms = UINT64_MAX };
 }
 
 static void vectors_come_back_as_written(void **state)
 {
 	struct place *p = *state;
 	struct skv_engine_file *f = make_file(p, 64);
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	char a[] = "hello ", b[] = "world", back[16] = "";
 	struct iovec out[2] = { { a, 6 }, { b, 5 } }, in[2] = { { back, 4 }, { back + 4, 7 } };
 	struct skv_io_run w = { .file = f, .offset = 10, .iov = out, .n_iov = 2, .length = 11 };
@@ -89,7 +89,7 @@ static void end_of_file_is_a_short_read(void **state)
 {
 	struct place *p = *state;
 	struct skv_engine_file *f = make_file(p, 20);
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	char back[16];
 	struct iovec iov = { back, 16 };
 	struct skv_io_run r = { .file = f, .offset = 10, .iov = &iov, .n_iov = 1, .length = 16 };
@@ -104,7 +104,7 @@ static void errors_stop_one_run_only(void **state)
 {
 	struct place *p = *state;
 	struct skv_engine_file *f = make_file(p, 64), *ro;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	char x = 'x';
 	struct iovec iov[2] = { { &x, 1 }, { &x, 1 } };
 	struct skv_io_run w[2];
@@ -130,7 +130,7 @@ static void nothing_is_submitted_after_the_deadline(void **state)
 	uint64_t now = 0;
 	const struct skv_clock clock = { tick, tick, &now };
 	/* reads of the clock: before run 0 (0), after it (1), before run 1 (2) - late */
-	struct skv_deadline by = { &clock, 2 };
+	struct skv_io_call by = { .clock = &clock, .at_ms = 2 };
 	char one[] = "1", two[] = "2", back[2];
 	struct iovec iov[2] = { { one, 1 }, { two, 1 } };
 	struct skv_io_run w[2] = {
@@ -164,7 +164,7 @@ static void links_are_not_followed(void **state)
 /* An engine that lies: what the guard makes of it. */
 static uint64_t lie;
 static void lying(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
-		  const struct skv_deadline *by)
+		  const struct skv_io_call *by)
 {
 	(void)e;
 	(void)by;
@@ -181,7 +181,7 @@ static void an_engine_is_not_believed_blindly(void **state)
 	char x[8];
 	struct iovec iov = { x, 8 };
 	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = 8 };
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 
 	(void)state;
 	lie = 9; /* more than asked for */

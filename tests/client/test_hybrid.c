@@ -1,6 +1,7 @@
 /*
- * test_hybrid.c - the library with a real manager, as a client of a hybrid model: of the states and windows of a prompt
- * only the last ones are put, found again by window, and evicted by their own use, with the prompt's other blocks.
+ * test_hybrid.c - the library with a real manager, as a client of a hybrid model: of the states and
+ * windows of a prompt only the last ones are put, found again by window, and evicted by their own
+ * use, with the prompt's other blocks.
  */
 #include "fixture.h"
 
@@ -71,7 +72,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* ---- a prompt: keys p << 8 | 0.. ------------------------------------------------------------------------ */
+/* ---- a prompt: keys p << 8 | 0.. ------------------------------------------------------------- */
 
 struct prompt {
 	uint64_t id[LONG];
@@ -101,21 +102,28 @@ static void put(struct hybrid *h, const char *instance, uint64_t number, uint32_
 
 	prompt_init(&p, number);
 	keys = slabkv_keys_ints(p.id + from, LONG - from);
-	if (slabkv_put(h->kv, instance, &keys, o, p.block + from, sizeof(struct slabkv_block), &io, &err) != SLABKV_OK)
+	if (slabkv_put(h->kv, instance, &keys, o, p.block + from, sizeof(struct slabkv_block), &io,
+		       &err) != SLABKV_OK)
 		fail_msg("%s at %s", err.message, err.field);
 	assert_int_equal(io.done, LONG - from);
 }
 
-static const struct slabkv_put_options independent = { .size = sizeof(struct slabkv_put_options), .independent = true };
+static const struct slabkv_put_options independent = { .size = sizeof(struct slabkv_put_options),
+						       .independent = true };
 
-static void put_states(struct hybrid *h, uint64_t number) { put(h, "states", number, LONG - 2, &independent); }
+static void put_states(struct hybrid *h, uint64_t number)
+{
+	put(h, "states", number, LONG - 2, &independent);
+}
 
 /* Bit i: block i is a hit, with the right bytes. */
-static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enum slabkv_mode mode, uint32_t window)
+static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enum slabkv_mode mode,
+		    uint32_t window)
 {
 	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
 						 .mode = mode,
-						 .window = window }; /* no lease: it would keep them */
+						 /* no lease: it would keep them */
+						 .window = window };
 	struct slabkv_error err = { 0 };
 	struct prompt want, got;
 	struct slabkv_keys keys = slabkv_keys_ints(got.id, LONG);
@@ -124,7 +132,8 @@ static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enu
 	prompt_init(&want, number);
 	prompt_init(&got, number);
 	memset(got.bytes, 0, sizeof got.bytes);
-	if (slabkv_get(h->kv, instance, &keys, &o, got.block, sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
+	if (slabkv_get(h->kv, instance, &keys, &o, got.block, sizeof(struct slabkv_block), NULL,
+		       &err) != SLABKV_OK)
 		fail_msg("%s at %s", err.message, err.field);
 	for (uint32_t i = 0; i < LONG; i++)
 		if (got.block[i].result == SLABKV_HIT) {
@@ -137,7 +146,7 @@ static uint32_t get(struct hybrid *h, const char *instance, uint64_t number, enu
 #define ALL ((1u << LONG) - 1)
 #define LAST (1u << (LONG - 1))
 
-/* ---- scenes ------------------------------------------------------------------------------------------- */
+/* ---- scenes ---------------------------------------------------------------------------------- */
 
 static void the_last_blocks_without_the_first(void **state)
 {
@@ -165,8 +174,10 @@ static void the_last_blocks_without_the_first(void **state)
 	assert_int_equal(l->lease_ms, 10000);
 	slabkv_free(l);
 	for (uint32_t w = 0; w <= LONG + 1; w += LONG + 1) {
-		o = (struct slabkv_lookup_options){ .size = sizeof o, .mode = SLABKV_WINDOW, .window = w };
-		assert_int_equal(slabkv_lookup(h->kv, "states", &keys, &o, &l, &err), SLABKV_E_INVALID);
+		o = (struct slabkv_lookup_options){ .size = sizeof o, .mode = SLABKV_WINDOW,
+						    .window = w };
+		assert_int_equal(slabkv_lookup(h->kv, "states", &keys, &o, &l, &err),
+				 SLABKV_E_INVALID);
 		assert_string_equal(err.field, "window");
 	}
 }
@@ -178,12 +189,14 @@ static void independent_blocks_have_no_parent(void **state)
 	struct slabkv_error err;
 	struct prompt p;
 	struct slabkv_keys parent = slabkv_keys_ints(p.id, 1), keys = slabkv_keys_ints(p.id + 1, 2);
-	const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .independent = true };
+	const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options),
+					      .independent = true };
 
 	make_model(h, 40);
 	prompt_init(&p, 1);
 	keys.parent = &parent;
-	assert_int_equal(slabkv_start(h->kv, "states", &keys, &o, NULL, &s, &err), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_start(h->kv, "states", &keys, &o, NULL, &s, &err),
+			 SLABKV_E_INVALID);
 	assert_string_equal(err.field, "parent");
 }
 
@@ -194,7 +207,8 @@ static uint32_t whole(struct hybrid *h, uint32_t *torn)
 
 	*torn = 0;
 	for (uint32_t p = PROMPTS; p-- > 0;) {
-		uint32_t kv = get(h, "kv", p, SLABKV_PREFIX, 0), last = get(h, "states", p, SLABKV_WINDOW, 1);
+		uint32_t kv = get(h, "kv", p, SLABKV_PREFIX, 0),
+			 last = get(h, "states", p, SLABKV_WINDOW, 1);
 
 		n |= (uint32_t)(kv == ALL && last == LAST) << p;
 		*torn += (kv || last) && !(kv == ALL && last == LAST);
@@ -219,7 +233,8 @@ static void states_leave_with_their_prompts(void **state)
 	for (uint32_t i = 0; i < 2; i++)
 		put(h, "kv", 2 * PROMPTS + i, 0, NULL);
 	n = whole(h, &torn);
-	assert_true(torn <= 3); /* the default policy also weighs what it has learned of each kind */
+	/* the default policy also weighs what it has learned of each kind */
+	assert_true(torn <= 3);
 	assert_in_range(__builtin_popcount(n), PROMPTS - 4, PROMPTS - 1);
 }
 

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shell.h"
+
 struct bench {
 	struct fixture *f;
 	struct skv_mounts *mounts;
@@ -188,6 +190,32 @@ static void forgotten_files_live_until_released(void **state)
 	skv_files_release(b->files, f);
 }
 
+/* The manager has removed a slab file; its space comes back when the clients have closed it. */
+static void removed_files_are_closed(void **state)
+{
+	struct bench *b = *state;
+	struct skv_slab_file *f, *other;
+	char path[160], away[160], command[700];
+	int fd;
+
+	standin_path(&b->f->s, 0, path);
+	standin_path(&b->f->s, 1, away);
+	assert_int_equal(open_path(b, "slab-00000000.kvs", false, &f), SKV_OK);
+	fd = f->file->fd;
+	snprintf(command, sizeof command, "cp %s %s && mv %s %s", path, away, away, path);
+	assert_int_equal(test_shell(command), 0);
+	/* in use: not yet */
+	assert_int_equal(open_path(b, "slab-00000000.kvs", true, &other), SKV_OK);
+	assert_int_not_equal(fcntl(fd, F_GETFD), -1);
+	skv_files_release(b->files, f);
+	skv_files_forget(b->files, other);
+	skv_files_release(b->files, other);
+	assert_int_equal(open_path(b, "slab-00000000.kvs", true, &other), SKV_OK);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_null(skv_files_find(b->files, b->f->s.uuid, "slab-00000000.kvs", false));
+	skv_files_release(b->files, other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +229,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(forgotten_files_live_until_released, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(removed_files_are_closed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

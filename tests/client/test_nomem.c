@@ -115,7 +115,8 @@ static bool play_async(struct scene *s)
 		iov[i] = buf;
 		keys[i] = slabkv_keys_ints(&s->b.ids[i], 1);
 		ops[i] = (struct slabkv_op){
-			.kind = SLABKV_OP_GET, .key = &keys[i], .instance = "m", .bufs = &iov[i], .n_bufs = 1
+			.kind = SLABKV_OP_GET, .key = &keys[i], .instance = "m", .bufs = &iov[i],
+			.n_bufs = 1
 		};
 	}
 	hits = fine(slabkv_submit(a, ops, sizeof(struct slabkv_op), 2, NULL, NULL));
@@ -158,14 +159,16 @@ static void play(struct scene *s)
 		return;
 	slabkv_free(info);
 	set_fill(&s->b);
-	rc = slabkv_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block), &s->b.io, NULL);
+	rc = slabkv_put(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block),
+			&s->b.io, NULL);
 	if (!fine(rc) || s->b.io.done != s->b.n)
 		return;
 	if (!fine(slabkv_lookup(s->kv, "m", &s->b.keys, NULL, &l, NULL)))
 		return;
 	slabkv_free(l);
 	set_clear(&s->b);
-	if (!fine(slabkv_get(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block), &s->b.io, NULL)))
+	if (!fine(slabkv_get(s->kv, "m", &s->b.keys, NULL, s->b.blocks, sizeof(struct slabkv_block),
+			     &s->b.io, NULL)))
 		return;
 	for (uint32_t i = 0; i < s->b.n; i++)
 		if (s->b.blocks[i].result == SLABKV_HIT)
@@ -203,8 +206,8 @@ static void each_allocation_may_fail(void **state)
 			assert_int_equal(slabkv_instance_put(s.kv, &m, NULL), SLABKV_OK);
 			assert_int_equal(slabkv_delete(s.kv, "m", &keys, NULL, NULL), SLABKV_OK);
 			set_fill(&s.b);
-			assert_int_equal(slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks, sizeof(struct slabkv_block),
-						    &s.b.io, NULL),
+			assert_int_equal(slabkv_put(s.kv, "m", &keys, NULL, s.b.blocks,
+						    sizeof(struct slabkv_block), &s.b.io, NULL),
 					 SLABKV_OK);
 			/* a session that could not be ended may still hold them */
 			assert_int_equal(s.b.io.failed, 0);

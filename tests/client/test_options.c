@@ -1,4 +1,5 @@
-/* test_options.c - options by name: every row of the table by itself, then what they do together. */
+/* test_options.c - options by name: every row of the table by itself, then what they do
+ * together. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +10,14 @@
 
 #include "client.h"
 
-static int set(struct slabkv_options *o, const char *name, const char *value, struct slabkv_error *err)
+static int set(struct slabkv_options *o, const char *name, const char *value,
+	       struct slabkv_error *err)
 {
 	return slabkv_options_set(o, name, value, err);
 }
 
-/* Each row takes its default and the ends of its range, refuses what lies beyond, and says the range. */
+/* Each row takes its default and the ends of its range, refuses what lies
+ * beyond, and says the range. */
 static void test_rows(void **state)
 {
 	const struct slabkv_option *row;
@@ -33,8 +36,9 @@ static void test_rows(void **state)
 		if (row->value[0] && !strstr(row->range, "separated by commas")) {
 			assert_int_equal(set(&o, row->name, row->value, &err), SLABKV_OK);
 			if (strncmp(row->name, "hf3fs", 5) == 0)
-				assert_memory_equal(&o.hf3fs_lib, &before.hf3fs_lib,
-						    sizeof o - offsetof(struct slabkv_options, hf3fs_lib));
+				assert_memory_equal(
+					&o.hf3fs_lib, &before.hf3fs_lib,
+					sizeof o - offsetof(struct slabkv_options, hf3fs_lib));
 		}
 		assert_int_equal(set(&o, row->name, "", &err), SLABKV_E_INVALID);
 		if (!dots)
@@ -52,7 +56,8 @@ static void test_rows(void **state)
 		assert_int_equal(set(&o, row->name, "-200", &err), SLABKV_E_INVALID);
 		assert_int_equal(set(&o, row->name, "12x", &err), SLABKV_E_INVALID);
 		assert_int_equal(set(&o, row->name, " 200", &err), SLABKV_E_INVALID);
-		assert_int_equal(set(&o, row->name, "99999999999999999999", &err), SLABKV_E_INVALID);
+		assert_int_equal(set(&o, row->name, "99999999999999999999", &err),
+				 SLABKV_E_INVALID);
 		assert_memory_equal(&o, &before, sizeof o);
 	}
 	assert_true(ranges >= 15);
@@ -133,7 +138,8 @@ static void test_open(void **state)
 	o.hf3fs_base_path = "/3fs/stage/a,b";
 	expect(&o, "hf3fs_base_path", "'b' does not begin with /");
 	o.hf3fs_base_path = "/3fs/stage/a,/3fs/stage/b";
-	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_OK); /* the way is chosen when a file is opened */
+	/* the way is chosen when a file is opened */
+	assert_int_equal(slabkv_open(&o, &kv, &err), SLABKV_OK);
 	assert_true(skv_mounts_named(kv->mounts));
 	slabkv_close(kv);
 }
@@ -200,13 +206,15 @@ static void test_by_name(void **state)
 	assert_true(skv_mounts_named(kv->mounts));
 	slabkv_close(kv);
 	slabkv_options_init(&plain, sizeof plain);
-	assert_int_equal(set(&plain, "urls", "one", &err), SLABKV_E_INVALID); /* it has nowhere to keep the list */
+	/* it has nowhere to keep the list */
+	assert_int_equal(set(&plain, "urls", "one", &err), SLABKV_E_INVALID);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),          cmocka_unit_test(test_meanings), cmocka_unit_test(test_open),
+		cmocka_unit_test(test_rows),          cmocka_unit_test(test_meanings),
+		cmocka_unit_test(test_open),
 		cmocka_unit_test(test_other_callers), cmocka_unit_test(test_by_name),
 	};
 

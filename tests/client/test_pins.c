@@ -1,7 +1,8 @@
 /*
- * test_pins.c - a call has its buffers from its entry to its exit: whatever other threads do meanwhile, nobody gets one
- * of them out of its pool, and their memory stays registered. "Meanwhile" is here the end of each of the call's own calls
- * to the manager: start or lookup, before a byte has moved, and finish, after the last one has.
+ * test_pins.c - a call has its buffers from its entry to its exit: whatever other threads do
+ * meanwhile, nobody gets one of them out of its pool, and their memory stays registered.
+ * "Meanwhile" is here the end of each of the call's own calls to the manager: start or lookup,
+ * before a byte has moved, and finish, after the last one has.
  */
 #include "fixture.h"
 
@@ -32,7 +33,8 @@ static void meddle(void *ctx, const char *op, uint64_t us, int status)
 	}
 	assert_int_equal(slabkv_pool_detach(s->f->kv, s->pool), SLABKV_E_IN_USE);
 	/* Given back by somebody: away at once, but in nobody's hands before the call is over. */
-	assert_int_equal(slabkv_pool_put(s->pool, s->buf.data), strcmp(op, "finish") == 0 ? SLABKV_E_INVALID : SLABKV_OK);
+	assert_int_equal(slabkv_pool_put(s->pool, s->buf.data),
+			 strcmp(op, "finish") == 0 ? SLABKV_E_INVALID : SLABKV_OK);
 	assert_int_equal(slabkv_pool_get(s->pool, 0, &other), SLABKV_E_TOO_MANY);
 }
 
@@ -51,10 +53,12 @@ static void one_block(struct scene *s, uint64_t key, bool put)
 	struct slabkv *kv = s->f->kv;
 
 	if (put)
-		assert_int_equal(slabkv_put(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+		assert_int_equal(slabkv_put(kv, "m", &keys, NULL, &block,
+					    sizeof(struct slabkv_block), NULL, NULL),
 				 SLABKV_OK);
 	else
-		assert_int_equal(slabkv_get(kv, "m", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+		assert_int_equal(slabkv_get(kv, "m", &keys, NULL, &block,
+					    sizeof(struct slabkv_block), NULL, NULL),
 				 SLABKV_OK);
 	assert_int_equal(block.result, put ? SLABKV_WRITTEN : SLABKV_HIT);
 }
@@ -93,7 +97,9 @@ static void registered_memory_stays_while_a_call_uses_it(void **state)
 	open_with(f, &s);
 	s.region = calloc(1, FIX_BYTES);
 	s.buf = (struct slabkv_buf){ s.region, FIX_BYTES };
-	assert_int_equal(slabkv_memory_register(f->kv, s.region, FIX_BYTES, SLABKV_MEMORY_HOST, NULL), SLABKV_OK);
+	assert_int_equal(
+		slabkv_memory_register(f->kv, s.region, FIX_BYTES, SLABKV_MEMORY_HOST, NULL),
+		SLABKV_OK);
 	one_block(&s, 1, true);
 	assert_int_equal(s.seen, 2);
 	one_block(&s, 1, false);
@@ -113,10 +119,13 @@ static void a_failed_call_lets_go(void **state)
 
 	buf = (struct slabkv_buf){ region, FIX_BYTES };
 	block = (struct slabkv_block){ .bufs = &buf, .n_bufs = 1 };
-	assert_int_equal(slabkv_memory_register(f->kv, region, FIX_BYTES, SLABKV_MEMORY_HOST, NULL), SLABKV_OK);
-	assert_int_equal(slabkv_put(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+	assert_int_equal(slabkv_memory_register(f->kv, region, FIX_BYTES, SLABKV_MEMORY_HOST, NULL),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_put(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, NULL),
 			 SLABKV_E_INVALID);
-	assert_int_equal(slabkv_get(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+	assert_int_equal(slabkv_get(f->kv, "m", &none, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, NULL),
 			 SLABKV_E_INVALID);
 	assert_int_equal(slabkv_memory_unregister(f->kv, region), SLABKV_OK);
 	free(region);

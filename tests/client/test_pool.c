@@ -331,7 +331,8 @@ static void *outlive(void *arg)
 	_exit(1);
 }
 
-/* Its main thread has ended, so the kernel calls it a zombie; but another thread goes on using the pool. */
+/* Its main thread has ended, so the kernel calls it a zombie; but another
+ * thread goes on using the pool. */
 static void a_process_without_its_main_thread_lives(void **state)
 {
 	static struct slabkv_pool_info info = { .size = sizeof(struct slabkv_pool_info) };

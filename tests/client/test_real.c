@@ -100,7 +100,8 @@ static void blocks_come_back_from_hf3fs(void **state)
 	static const char *const names[] = { "three" };
 	static const struct slabkv_spec spec = { "kv", FIX_BYTES };
 	const struct slabkv_group g = {
-		.size = sizeof(struct slabkv_group), .name = "g3", .storages = names, .n_storages = 1
+		.size = sizeof(struct slabkv_group), .name = "g3", .storages = names,
+		.n_storages = 1
 	};
 	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
 					   .id = "m",
@@ -168,10 +169,13 @@ static void pin_and_unpin(struct slabkv *kv, const struct slabkv_keys *keys)
 	uint32_t pinned = 0;
 	uint64_t n = 0;
 
-	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_SOFT, 60000, &pinned, missing, &err), SLABKV_OK);
+	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_SOFT, 60000, &pinned, missing, &err),
+			 SLABKV_OK);
 	assert_true(pinned == 3 && !missing[0] && !missing[1] && !missing[2]);
-	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_HARD, 0, NULL, NULL, &err), SLABKV_OK);
-	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_SOFT, 0, NULL, NULL, &err), SLABKV_E_INVALID);
+	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_HARD, 0, NULL, NULL, &err),
+			 SLABKV_OK);
+	assert_int_equal(slabkv_pin(kv, "m", keys, SLABKV_PIN_SOFT, 0, NULL, NULL, &err),
+			 SLABKV_E_INVALID);
 	assert_string_equal(err.field, "ttl_ms");
 	assert_int_equal(slabkv_pins(kv, "m", 0, &pins, &err), SLABKV_OK);
 	assert_true(pins->n == 3 && pins->next == 0);
@@ -189,7 +193,8 @@ static void string_and_wide_keys(void **state)
 {
 	static const char *const texts[] = { "a", "\xc3\xa9", "c" };
 	static const struct slabkv_key wide[] = { { 1, 2 }, { UINT64_MAX, 0 }, { 0, 7 } };
-	const struct slabkv_keys sets[] = { slabkv_keys_strings(texts, 3), slabkv_keys_wide(wide, 3) };
+	const struct slabkv_keys sets[] = { slabkv_keys_strings(texts, 3),
+					    slabkv_keys_wide(wide, 3) };
 	const char *const instances[] = { "m" };
 	struct real *r = *state;
 	struct slabkv_error err;
@@ -205,7 +210,8 @@ static void string_and_wide_keys(void **state)
 		assert_int_equal(slabkv_finish(r->f.kv, s->id, NULL, &done, &err), SLABKV_OK);
 		assert_int_equal(done.committed, 3);
 		slabkv_free(s);
-		assert_int_equal(slabkv_match(r->f.kv, instances, 1, &sets[i], &matched, &err), SLABKV_OK);
+		assert_int_equal(slabkv_match(r->f.kv, instances, 1, &sets[i], &matched, &err),
+				 SLABKV_OK);
 		assert_int_equal(matched, 3);
 		pin_and_unpin(r->f.kv, &sets[i]);
 		assert_int_equal(slabkv_delete(r->f.kv, "m", &sets[i], &deleted, &err), SLABKV_OK);
@@ -293,14 +299,16 @@ static void one_spec_after_the_other(void **state)
 						      .n_specs = 1 };
 
 		block.bufs = &bufs[s];
-		assert_int_equal(slabkv_put(r->f.kv, "ab", &keys, &o, &block, sizeof(struct slabkv_block), NULL, NULL),
+		assert_int_equal(slabkv_put(r->f.kv, "ab", &keys, &o, &block,
+					    sizeof(struct slabkv_block), NULL, NULL),
 				 SLABKV_OK);
 		assert_int_equal(block.result, SLABKV_WRITTEN);
 	}
 	bufs[0].data = back[0];
 	bufs[1].data = back[1];
 	block = (struct slabkv_block){ .bufs = bufs, .n_bufs = 2 };
-	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, sizeof(struct slabkv_block), NULL, NULL),
+	assert_int_equal(slabkv_get(r->f.kv, "ab", &keys, NULL, &block, sizeof(struct slabkv_block),
+				    NULL, NULL),
 			 SLABKV_OK);
 	assert_int_equal(block.result, SLABKV_HIT);
 	assert_memory_equal(back[0], data[0], 100);
@@ -435,9 +443,10 @@ static void eviction_never_gives_wrong_bytes(void **state)
 static void puts_leave_the_rest(void **state)
 {
 	static const char body[] =
-		"{\"storages\":[\"default\"],\"capacity\":1048576,\"max_blocks\":77,\"policy\":\"lru\","
-		"\"share\":\"fixed\",\"pin_percent\":20,\"reclaim_blocks\":60,\"reclaim_period_ms\":900,"
-		"\"extra\":\"theirs\",\"quotas\":[{\"type\":\"file\",\"capacity\":4096}]}";
+		"{\"storages\":[\"default\"],\"capacity\":1048576,\"max_blocks\":77,"
+		"\"policy\":\"lru\",\"share\":\"fixed\",\"pin_percent\":20,\"reclaim_blocks\":60,"
+		"\"reclaim_period_ms\":900,\"extra\":\"theirs\",\"quotas\":[{\"type\":\"file\","
+		"\"capacity\":4096}]}";
 	static const char *const kept[] = {
 		"\"max_blocks\":77",         "\"policy\":\"lru\"",
 		"\"share\":\"fixed\"",       "\"pin_percent\":20",
@@ -446,17 +455,20 @@ static void puts_leave_the_rest(void **state)
 		"\"storages\":[\"default\"]"
 	};
 	struct slabkv_group g = { .size = sizeof g, .name = "others", .capacity = 2 << 20 };
-	struct slabkv_storage s = { .size = sizeof s, .name = "default", .high_percent = 90, .low_percent = 80 };
+	struct slabkv_storage s = { .size = sizeof s, .name = "default", .high_percent = 90,
+				    .low_percent = 80 };
 	const struct slabkv_storage_info *before, *after;
 	const struct slabkv_group_info *info;
 	struct real *r = *state;
 	struct slabkv_error err;
 	const char *text;
 
-	assert_int_equal(slabkv_call(r->f.kv, "PUT", "/v1/groups/others", body, &text, &err), SLABKV_OK);
+	assert_int_equal(slabkv_call(r->f.kv, "PUT", "/v1/groups/others", body, &text, &err),
+			 SLABKV_OK);
 	slabkv_free(text);
 	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
-	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/groups/others", NULL, &text, &err), SLABKV_OK);
+	assert_int_equal(slabkv_call(r->f.kv, "GET", "/v1/groups/others", NULL, &text, &err),
+			 SLABKV_OK);
 	assert_non_null(strstr(text, "\"capacity\":2097152"));
 	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
 		assert_non_null(strstr(text, kept[i]));
@@ -505,7 +517,8 @@ static void lists_have_everything(void **state)
 	assert_int_equal(slabkv_storages(r->f.kv, &storages, &err), SLABKV_OK);
 	assert_int_equal(storages->n, 1);
 	assert_string_equal(storages->v[0]->spec->name, "default");
-	assert_true(storages->v[0]->healthy && storages->v[0]->file_bytes > 0 && strlen(storages->v[0]->uuid) == 36);
+	assert_true(storages->v[0]->healthy && storages->v[0]->file_bytes > 0 &&
+		    strlen(storages->v[0]->uuid) == 36);
 	slabkv_free(storages);
 	assert_int_equal(slabkv_groups(r->f.kv, &groups, &err), SLABKV_OK);
 	assert_true(groups->n >= 1);
@@ -514,18 +527,21 @@ static void lists_have_everything(void **state)
 	assert_int_equal(slabkv_instances(r->f.kv, &instances, &err), SLABKV_OK);
 	assert_true(instances->n >= 1);
 	for (uint32_t i = 0; i < instances->n; i++)
-		assert_true(instances->v[i]->spec->n_specs >= 1 && instances->v[i]->spec->specs[0].size > 0);
+		assert_true(instances->v[i]->spec->n_specs >= 1 &&
+			    instances->v[i]->spec->specs[0].size > 0);
 	slabkv_free(instances);
 	assert_int_equal(slabkv_storage_files(r->f.kv, "default", &files, &err), SLABKV_OK);
 	assert_true(files->n >= 1);
 	assert_string_equal(files->v[0].state, "used");
 	assert_true(files->v[0].length > 0 && files->v[0].used_bytes > 0);
-	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", files->v[0].file, SLABKV_FILE_KEEP, &err),
+	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", files->v[0].file,
+						 SLABKV_FILE_KEEP, &err),
 			 SLABKV_OK);
 	assert_int_equal(slabkv_storage_file_set(r->f.kv, "default", 4711, SLABKV_FILE_DRAIN, &err),
 			 SLABKV_E_NOT_FOUND);
 	slabkv_free(files);
-	assert_int_equal(slabkv_storage_files(r->f.kv, "nowhere", &files, &err), SLABKV_E_NOT_FOUND);
+	assert_int_equal(slabkv_storage_files(r->f.kv, "nowhere", &files, &err),
+			 SLABKV_E_NOT_FOUND);
 	set_free(&b);
 }
 
@@ -541,7 +557,8 @@ static void the_manager_tells_people(void **state)
 
 	set_init(&b, 1, 1);
 	set_fill(&b);
-	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, sizeof(struct slabkv_block), &b.io, &err),
+	assert_int_equal(slabkv_put(r->f.kv, "m", &key, NULL, b.blocks, sizeof(struct slabkv_block),
+				    &b.io, &err),
 			 SLABKV_OK);
 	assert_int_equal(b.io.done, 1);
 	assert_int_equal(slabkv_block_get(r->f.kv, "m", &key, &block, &err), SLABKV_OK);

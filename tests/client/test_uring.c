@@ -2,8 +2,9 @@
  * test_uring.c - the engine "uring" beside "posix": the same runs must have the same results, with
  * whole and with broken rings, in time and late, on one thread and on more than there are rings.
  *
- * io_uring_submit_and_wait is wrapped (ld --wrap), so that a test can let the kernel refuse, or
- * come back short. Where io_uring is not allowed the tests that need it are skipped with the reason.
+ * io_uring_submit_and_wait is wrapped (ld --wrap), so that a test can let the kernel
+ * refuse, or come back short. Where io_uring is not allowed the tests that need it are
+ * skipped with the reason.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,17 @@
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-enum fault { NO_FAULT, REFUSE_SOME, REFUSE_ALL, DIE, HOLD_AND_DIE, SHORTEN, SAY_EINVAL, SAY_EAGAIN, SAY_EIO };
+enum fault {
+	NO_FAULT,
+	REFUSE_SOME,
+	REFUSE_ALL,
+	DIE,
+	HOLD_AND_DIE,
+	SHORTEN,
+	SAY_EINVAL,
+	SAY_EAGAIN,
+	SAY_EIO
+};
 static _Thread_local enum fault fault;
 static _Thread_local uint32_t calls;
 
@@ -66,7 +77,8 @@ static int other_result(int res)
 	}
 }
 
-/* Calls that wait for a ring: counted under the engine's lock, so who has seen the count finds them waiting. */
+/* Calls that wait for a ring: counted under the engine's lock, so who has seen the
+ * count finds them waiting. */
 static atomic_uint waiting;
 static atomic_bool held;
 
@@ -200,9 +212,9 @@ static int teardown(void **state)
 			skip();                                                                    \
 	} while (0)
 
-static struct skv_deadline never(void)
+static struct skv_io_call never(void)
 {
-	return (struct skv_deadline){ &skv_clock_system, UINT64_MAX };
+	return (struct skv_io_call){ .clock = &skv_clock_system, .at_ms = UINT64_MAX };
 }
 
 /* ---- the same as posix ----------------------------------------------------------------------- */
@@ -305,18 +317,53 @@ static void assert_same_files(struct place *p)
 	free(b);
 }
 
+struct watcher {
+	struct runs *u, *x; /* being read; read before, by another engine */
+	uint64_t seen[MAX_RUNS];
+	uint32_t calls;
+};
+
+/* Work while bytes move: what is said to have arrived is compared. */
+static bool watch(void *ctx)
+{
+	struct watcher *w = ctx;
+
+	for (uint32_t i = 0; i < w->u->n; i++) {
+		uint64_t at = 0, arrived = w->u->run[i].arrived;
+
+		assert_true(arrived >= w->seen[i] && arrived <= w->u->run[i].length);
+		for (int k = 0; k < w->x->run[i].n_iov && at < arrived; k++) {
+			const struct iovec *a = &w->u->was[(size_t)i * SKV_RUN_IOV + (size_t)k];
+			const struct iovec *b = &w->x->was[(size_t)i * SKV_RUN_IOV + (size_t)k];
+			uint64_t n = arrived - at < a->iov_len ? arrived - at : a->iov_len;
+
+			assert_memory_equal(a->iov_base, b->iov_base, n);
+			at += a->iov_len;
+		}
+		w->seen[i] = arrived;
+	}
+	return ++w->calls % 3 != 0;
+}
+
 static void compare(struct place *p, uint32_t rounds)
 {
 	struct runs *u = malloc(sizeof *u), *x = malloc(sizeof *x);
-	struct skv_deadline by = never();
+	struct skv_io_call by = never(), watched = never();
+	uint32_t looks = 0;
 
 	assert_true(u && x);
 	for (uint32_t round = 0; round < rounds; round++) {
 		throw_runs(p, u, x, false);
 		memset(p->memory_u, 0xee, u->memory);
 		memset(p->memory_p, 0xee, u->memory);
-		skv_engine_read(p->uring, u->run, u->n, &by);
 		skv_engine_read(p->posix, x->run, x->n, &by);
+
+		struct watcher w = { .u = u, .x = x };
+
+		watched.work = watch;
+		watched.ctx = &w;
+		skv_engine_read(p->uring, u->run, u->n, round % 4 ? &watched : &by);
+		looks += w.calls;
 		assert_same_results(u, x);
 		clear_rest(u);
 		clear_rest(x);
@@ -331,6 +378,7 @@ static void compare(struct place *p, uint32_t rounds)
 		assert_same_files(p);
 		assert_int_equal(skv_engine_sync(p->uring, p->u), SKV_OK);
 	}
+	assert_true(rounds < 20 || looks > 0);
 	free(u);
 	free(x);
 }
@@ -380,7 +428,7 @@ static void short_and_refused_requests_go_on(void **state)
 static void direct_refused_goes_buffered(void **state)
 {
 	struct place *p = *state;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	struct iovec iov = { p ? p->memory_u : NULL, 2 << 20 };
 	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = 2 << 20 };
 	struct skv_uring_file *f;
@@ -406,7 +454,7 @@ static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
 {
 	static const enum fault faults[] = { REFUSE_ALL, DIE, SAY_EIO };
 	struct place *p = *state;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	struct iovec iov[2], again;
 	struct skv_io_run r[2];
 
@@ -440,7 +488,7 @@ static void a_ring_that_dies_ends_the_call_and_is_replaced(void **state)
 static void without_a_ring_posix_moves_the_bytes(void **state)
 {
 	struct place *p = *state;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	struct iovec iov = { p ? p->memory_u : NULL, 1 << 20 };
 	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = 1 << 20 };
 	struct rlimit before, none;
@@ -478,7 +526,7 @@ struct reader {
 static void *read_once(void *ctx)
 {
 	struct reader *r = ctx;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	struct iovec iov = { r->memory, 1 << 16 };
 
 	fault = r->fault;
@@ -487,7 +535,8 @@ static void *read_once(void *ctx)
 	return NULL;
 }
 
-/* The last ring dies while several calls wait for it, and no other one can be made: all of them go on. */
+/* The last ring dies while several calls wait for it, and no other one can be
+ * made: all of them go on. */
 static void no_waiter_is_left_when_the_last_ring_dies(void **state)
 {
 	struct place *p = *state;
@@ -502,7 +551,8 @@ static void no_waiter_is_left_when_the_last_ring_dies(void **state)
 	none = before;
 	none.rlim_cur = 3;
 	for (int i = 0; i < 3; i++) {
-		r[i] = (struct reader){ .p = p, .fault = i ? NO_FAULT : HOLD_AND_DIE, .memory = p->memory_u + i * (1 << 16) };
+		r[i] = (struct reader){ .p = p, .fault = i ? NO_FAULT : HOLD_AND_DIE,
+					.memory = p->memory_u + i * (1 << 16) };
 		assert_int_equal(pthread_create(&r[i].thread, NULL, read_once, &r[i]), 0);
 		while (!atomic_load(&held))
 			sched_yield();
@@ -557,7 +607,7 @@ static void errors_stop_one_run_only(void **state)
 {
 	struct place *p = *state;
 	struct skv_engine_file *ro;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	char x = 'x';
 	struct iovec iov[2] = { { &x, 1 }, { &x, 1 } };
 	struct skv_io_run w[2];
@@ -585,7 +635,7 @@ static void nothing_is_submitted_after_the_deadline(void **state)
 	struct place *p = *state;
 	uint64_t now = 0;
 	const struct skv_clock clock = { tick, tick, &now };
-	struct skv_deadline by = { &clock, 2 };
+	struct skv_io_call by = { .clock = &clock, .at_ms = 2 };
 	struct iovec iov[2];
 	struct skv_io_run w[2];
 	char before, after;
@@ -614,7 +664,7 @@ static void late_in_the_middle(void **state)
 	struct place *p = *state;
 	uint64_t now = 0;
 	const struct skv_clock clock = { tick, tick, &now };
-	struct skv_deadline by = { &clock, 4 };
+	struct skv_io_call by = { .clock = &clock, .at_ms = 4 };
 	struct iovec iov = { p ? p->memory_u : NULL, FILE_BYTES };
 	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = FILE_BYTES };
 
@@ -649,7 +699,7 @@ struct worker {
 static void *work(void *ctx)
 {
 	struct worker *w = ctx;
-	struct skv_deadline by = never();
+	struct skv_io_call by = never();
 	size_t part = 64 << 10;
 	char *mine = aligned_alloc(4096, part), *back = aligned_alloc(4096, part);
 
@@ -666,7 +716,8 @@ static void *work(void *ctx)
 		memset(mine, (int)(w->number * 31 + round), part);
 		skv_engine_write(w->p->uring, &r, 1, &by);
 		w->wrong += r.status != SKV_OK;
-		w->wrong += skv_engine_open(w->p->uring, w->p->dirfd, "u", false, &f, NULL) != SKV_OK;
+		w->wrong +=
+			skv_engine_open(w->p->uring, w->p->dirfd, "u", false, &f, NULL) != SKV_OK;
 		r.iov = &in;
 		r.file = f;
 		skv_engine_read(w->p->uring, &r, 1, &by);
@@ -729,6 +780,81 @@ static void closed_files_are_let_go(void **state)
 	}
 	assert_int_equal(WEXITSTATUS(status), 0);
 	unlinkat(p->dirfd, "x", 0);
+}
+
+/* ---- made before they are needed ------------------------------------------------------------- */
+
+static void rings_are_ready_with_all_tables(void **state)
+{
+	struct place *p = *state;
+	struct skv_uring *u = (struct skv_uring *)p->uring;
+	uint32_t found = 0;
+
+	NEED_RING(p);
+	if (skv_engine_map(p->uring, p->memory_u, MEMORY, NULL) != SKV_OK)
+		skip();
+	skv_engine_ready(p->uring, 8);
+	assert_int_equal(u->n_rings, 8);
+	for (const struct skv_uring_ring *r = u->idle; r; r = r->next_idle, found++)
+		assert_ptr_equal(r->table[0].base, p->memory_u);
+	assert_int_equal(found, 8);
+	for (uint32_t i = 0; i < 8; i++) { /* each in turn */
+		struct skv_uring_ring **last = &u->idle->next_idle, *first = u->idle;
+
+		compare(p, 2);
+		while (*last)
+			last = &(*last)->next_idle;
+		u->idle = first->next_idle;
+		first->next_idle = NULL;
+		*last = first;
+	}
+	assert_int_equal(u->n_rings, 8);
+	skv_engine_unmap(p->uring, p->memory_u);
+	for (const struct skv_uring_ring *r = u->all; r; r = r->next)
+		assert_null(r->table[0].base);
+	compare(p, 5);
+	skv_engine_ready(p->uring, 1000);
+	assert_int_equal(u->n_rings, SKV_URING_RINGS);
+}
+
+static uint32_t rings_of_this_process(void)
+{
+	char path[64], to[64];
+	uint32_t n = 0;
+
+	for (int fd = 0; fd < 256; fd++) {
+		ssize_t length;
+
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		length = readlink(path, to, sizeof to - 1);
+		to[length > 0 ? length : 0] = 0;
+		n += strstr(to, "[io_uring]") != NULL;
+	}
+	return n;
+}
+
+static void a_queue_has_its_rings(void **state)
+{
+	struct slabkv_async_options with;
+	struct slabkv_async *a, *b;
+	struct slabkv *kv;
+	uint32_t before = rings_of_this_process();
+
+	(void)state;
+	if (!allowed())
+		skip();
+	unsetenv("SLABKV_ENGINE");
+	assert_int_equal(slabkv_open(NULL, &kv, NULL), SLABKV_OK);
+	slabkv_async_options_init(&with, sizeof with);
+	with.threads = 3;
+	assert_int_equal(slabkv_async_open(kv, &with, &a, NULL), SLABKV_OK);
+	assert_int_equal(rings_of_this_process() - before, 3);
+	with.threads = 2;
+	assert_int_equal(slabkv_async_open(kv, &with, &b, NULL), SLABKV_OK);
+	assert_int_equal(rings_of_this_process() - before, 5);
+	slabkv_async_close(a);
+	slabkv_async_close(b);
+	slabkv_close(kv);
 }
 
 /* ---- choice ---------------------------------------------------------------------------------- */
@@ -842,6 +968,8 @@ int main(void)
 		T(late_in_the_middle, setup_one),
 		T(more_threads_than_rings, setup),
 		T(closed_files_are_let_go, setup),
+		T(rings_are_ready_with_all_tables, setup),
+		cmocka_unit_test(a_queue_has_its_rings),
 		cmocka_unit_test(without_io_uring_posix_takes_over),
 		cmocka_unit_test(options_choose),
 	};

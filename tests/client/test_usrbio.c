@@ -1,7 +1,7 @@
 /*
- * test_usrbio.c - the engine "usrbio" on the stand-in for 3FS's client library (tests/usrbio): bytes, holes,
- * errors, deadlines, memory that it may use directly, and what it says when it cannot work. What comes late, or never, is in
- * test_usrbio_late.c.
+ * test_usrbio.c - the engine "usrbio" on the stand-in for 3FS's client library (tests/usrbio):
+ * bytes, holes, errors, deadlines, memory that it may use directly, and what it says when it cannot
+ * work. What comes late, or never, is in test_usrbio_late.c.
  */
 #include "usrbio_place.h"
 
@@ -106,9 +106,12 @@ static void test_errors(void **state)
 		bool write;
 		int status;
 	} cases[] = {
-		{ "fault=read:EIO:@2", false, SKV_E_IO },	  { "fault=read:EREMOTEIO:@2", false, SKV_E_IO },
-		{ "fault=write:ENOSPC:@2", true, SKV_E_NO_SPACE }, { "fault=write:EREMOTEIO:@2", true, SKV_E_IO },
-		{ "fault=write:EIO:@2:torn", true, SKV_E_IO },	  { "fault=read:EINVAL:@2", false, SKV_E_IO },
+		{ "fault=read:EIO:@2", false, SKV_E_IO },
+		{ "fault=read:EREMOTEIO:@2", false, SKV_E_IO },
+		{ "fault=write:ENOSPC:@2", true, SKV_E_NO_SPACE },
+		{ "fault=write:EREMOTEIO:@2", true, SKV_E_IO },
+		{ "fault=write:EIO:@2:torn", true, SKV_E_IO },
+		{ "fault=read:EINVAL:@2", false, SKV_E_IO },
 		{ "fault=read:EACCES:@2", false, SKV_E_IO },
 	};
 	struct place *p = *state;
@@ -122,7 +125,8 @@ static void test_errors(void **state)
 
 		knobs(cases[i].fault);
 		for (int k = 0; k < 2; k++) {
-			run[k] = run_of(cases[i].write ? p->w : p->r, 0, data, 4 * MIB, 4 * MIB, 1, iov);
+			run[k] = run_of(cases[i].write ? p->w : p->r, 0, data, 4 * MIB, 4 * MIB, 1,
+					iov);
 			if (cases[i].write)
 				skv_engine_write(p->engine, &run[k], 1, &p->by);
 			else
@@ -132,7 +136,8 @@ static void test_errors(void **state)
 		assert_int_equal(run[0].done, 4 * MIB);
 		assert_int_equal(run[1].status, cases[i].status);
 		assert_int_equal(run[1].done, 0);
-		assert_false(run[1].again); /* the daemon is the same: nothing would be better a second time */
+		/* the daemon is the same: nothing would be better a second time */
+		assert_false(run[1].again);
 		assert_false(run[1].in_flight);
 	}
 	knobs("fault=read:SHORT:@1");
@@ -249,7 +254,8 @@ static void *mix(void *arg)
 			break;
 		run = run_of(p->r, at, in, n, n, pieces, iov);
 		skv_engine_read(p->engine, &run, 1, &p->by);
-		if (run.status != SKV_OK || run.done != run.length || memcmp(in, out, (pieces * n) & ~7ull) != 0)
+		if (run.status != SKV_OK || run.done != run.length ||
+		    memcmp(in, out, (pieces * n) & ~7ull) != 0)
 			break;
 		l->good++;
 	}
@@ -276,7 +282,8 @@ static void test_threads(void **state)
 	knobs("");
 }
 
-/* The n-th allocation fails, for every n: an error, nothing left behind, and it works afterwards. */
+/* The n-th allocation fails, for every n: an error, nothing left behind, and it works
+ * afterwards. */
 static void test_no_memory(void **state)
 {
 	struct place *p = *state;
@@ -312,7 +319,8 @@ static void test_no_memory(void **state)
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static void expect_refusal(struct skv_hf3fs_options *o, int status, const char *field, const char *word)
+static void expect_refusal(struct skv_hf3fs_options *o, int status, const char *field,
+			   const char *word)
 {
 	const struct skv_engine_options with = { .hf3fs = o };
 	struct skv_engine *engine;

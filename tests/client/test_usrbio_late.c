@@ -1,6 +1,6 @@
 /*
- * test_usrbio_late.c - the engine "usrbio" when requests do not come back, and when the daemon is another one: what is given up,
- * what is waited for, and whose memory nobody touches any more.
+ * test_usrbio_late.c - the engine "usrbio" when requests do not come back, and when the daemon is
+ * another one: what is given up, what is waited for, and whose memory nobody touches any more.
  */
 #include "usrbio_place.h"
 
@@ -81,43 +81,6 @@ static void test_no_answer(void **state)
 	free(data);
 }
 
-static bool orphaned(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
-{
-	bool some = false;
-
-	for (uint32_t i = 0; i < g->n_rings; i++) {
-		struct skv_usrbio_ring *r = &g->rings[way][i];
-
-		skv_usrbio_ring_poll(r);
-		skv_mutex_lock(&r->lock);
-		some |= r->orphaned > 0;
-		skv_mutex_unlock(&r->lock);
-	}
-	return some;
-}
-
-static struct {
-	atomic_uint kept, gone;
-	uint8_t *data;
-	size_t length;
-} keeping;
-
-static void *keep(void *ctx, void *data, size_t length)
-{
-	atomic_fetch_add(&keeping.kept, 1);
-	keeping.data = data;
-	keeping.length = length;
-	return ctx;
-}
-
-static void let_go(void *ctx, void *kept, void *data, size_t length)
-{
-	assert_ptr_equal(kept, ctx);
-	assert_ptr_equal(data, keeping.data);
-	assert_int_equal(length, keeping.length);
-	atomic_fetch_add(&keeping.gone, 1);
-}
-
 static uint8_t *shared_pool(const char *name, struct slabkv_pool **pool)
 {
 	struct slabkv_pool_options o;
@@ -132,46 +95,12 @@ static uint8_t *shared_pool(const char *name, struct slabkv_pool **pool)
 	return info.base;
 }
 
-/* Memory of the caller's stays away until a write from it that was given up comes back. */
-static void test_no_answer_direct(void **state)
-{
-	struct place *p = *state;
-	struct slabkv_pool *pool;
-	struct late l = { .p = p, .write = true };
-	uint8_t *data = shared_pool("held", &pool);
-	struct skv_error err;
-	pthread_t thread;
-
-	assert_int_equal(skv_engine_map(p->engine, data, 2 * MIB, &err), SKV_OK);
-	p->engine->retain = (struct skv_engine_retain){ p, keep, let_go };
-	fill(data, 2 * MIB, 9);
-	knobs("hold=1");
-	l.run = run_of(p->w, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
-	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!orphaned(conn(p), SKV_USRBIO_WRITE)) {
-		skv_fake_clock_advance(&p->clock, p->o.write_timeout_ms);
-		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
-	}
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(l.run.status, SKV_E_IO);
-	assert_true(l.run.in_flight);
-	assert_true(atomic_load(&keeping.kept) > 0);
-	assert_int_equal(atomic_load(&keeping.gone), 0);
-	knobs("");
-	while (orphaned(conn(p), SKV_USRBIO_WRITE))
-		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_WRITE], 1);
-	assert_int_equal(atomic_load(&keeping.gone), atomic_load(&keeping.kept));
-	p->engine->retain = (struct skv_engine_retain){ 0 };
-	skv_engine_unmap(p->engine, data);
-	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
-}
-
-static bool overdue(struct skv_usrbio_conn *g)
+static bool overdue(struct skv_usrbio_conn *g, enum skv_usrbio_way way)
 {
 	bool some = false;
 
 	for (uint32_t i = 0; i < g->n_rings; i++) {
-		struct skv_usrbio_ring *r = &g->rings[SKV_USRBIO_READ][i];
+		struct skv_usrbio_ring *r = &g->rings[way][i];
 
 		skv_mutex_lock(&r->lock);
 		for (uint32_t k = 0; k < r->entries; k++)
@@ -195,37 +124,63 @@ static bool flying(struct skv_usrbio_conn *g)
 	return some;
 }
 
-/* A read into the caller's memory is not over before it is: nothing lands in what the caller keeps there later. */
-static void test_a_read_in_flight_is_not_reported_finished(void **state)
+/* What moves in the caller's memory is not over before it is: nothing lands in what the caller
+ * keeps there later, nor is that written. */
+static void in_flight_is_not_finished(struct place *p, enum skv_usrbio_way way)
 {
-	struct place *p = *state;
 	struct slabkv_pool *pool;
-	struct late l = { .p = p };
-	uint8_t *data = shared_pool("landing", &pool), *out = calloc(1, 2 * MIB);
+	struct late l = { .p = p, .write = way == SKV_USRBIO_WRITE };
+	uint8_t *data = shared_pool("landing", &pool), *want = calloc(1, 2 * MIB),
+		*there = calloc(1, 2 * MIB);
 	struct skv_error err;
 	pthread_t thread;
 
-	assert_non_null(out);
+	assert_non_null(want);
+	assert_non_null(there);
 	assert_int_equal(skv_engine_map(p->engine, data, 2 * MIB, &err), SKV_OK);
-	fill(out, 2 * MIB, 9);
-	write_bytes(p, 0, out, 2 * MIB);
+	fill(want, 2 * MIB, 9);
+	if (l.write)
+		memcpy(data, want, 2 * MIB);
+	else
+		write_bytes(p, 0, want, 2 * MIB);
 	knobs("hold=1");
-	l.run = run_of(p->r, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
+	l.run = run_of(l.write ? p->w : p->r, 0, data, 2 * MIB, 2 * MIB, 1, l.iov);
 	assert_int_equal(pthread_create(&thread, NULL, move_late, &l), 0);
-	while (!overdue(conn(p))) {
-		assert_false(atomic_load(&l.done));
-		skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms);
-		skv_usrbio_pool_wait(&conn(p)->pools[SKV_USRBIO_READ], 1);
+	for (int i = 0; !overdue(conn(p), way) || i < 5; i++) {
+		if (atomic_load(&l.done)) {
+			memset(data, 0x55, 2 * MIB); /* the caller has it back */
+			break;
+		}
+		skv_fake_clock_advance(&p->clock, p->o.read_timeout_ms + p->o.write_timeout_ms);
+		skv_usrbio_pool_wait(&conn(p)->pools[way], 1);
 	}
 	assert_false(atomic_load(&l.done));
 	knobs("");
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(l.run.status, SKV_OK);
 	assert_int_equal(l.run.done, 2 * MIB);
-	assert_memory_equal(data, out, 2 * MIB);
+	assert_false(l.run.in_flight);
+	if (l.write) {
+		memset(data, 0x55, 2 * MIB);
+		l.run = run_of(p->r, 0, there, 2 * MIB, 2 * MIB, 1, l.iov);
+		skv_engine_read(p->engine, &l.run, 1, &p->by);
+		assert_int_equal(l.run.done, 2 * MIB);
+	}
+	assert_memory_equal(l.write ? there : data, want, 2 * MIB);
 	skv_engine_unmap(p->engine, data);
 	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
-	free(out);
+	free(want);
+	free(there);
+}
+
+static void test_a_read_in_flight_is_not_reported_finished(void **state)
+{
+	in_flight_is_not_finished(*state, SKV_USRBIO_READ);
+}
+
+static void test_a_write_in_flight_is_not_reported_finished(void **state)
+{
+	in_flight_is_not_finished(*state, SKV_USRBIO_WRITE);
 }
 
 /* ---- another daemon -------------------------------------------------------------------------- */
@@ -254,7 +209,8 @@ static void test_restart(void **state)
 		assert_true(run.again); /* nothing of it was carried out */
 		assert_true(atomic_load(&conn(p)->lost));
 		/* The next connection has room, although files of the last one are still open. */
-		assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", false, &other, NULL), SKV_OK);
+		assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", false, &other, NULL),
+				 SKV_OK);
 		assert_int_equal(conn(p)->users, 0);
 		skv_engine_close(p->engine, other);
 		close_files(p);
@@ -309,9 +265,9 @@ static bool is_hf3fs(int fd)
 	return atomic_load(&old_lives) || true_lib->is_hf3fs(fd);
 }
 
-/* Another daemon over an old one that lives on, and may still write into the caller's memory: nobody tries once more
- * there before that has ended. */
-static void test_nothing_is_read_again_where_the_old_daemon_may_write(void **state)
+/* Another daemon over an old one that lives on, and may still write into the caller's memory:
+ * nobody tries once more there before that has ended. */
+static void test_not_read_again_where_the_old_daemon_may_write(void **state)
 {
 	struct place *p = *state, old = { .o = p->o, .by = p->by };
 	struct skv_usrbio_lib lib;
@@ -338,7 +294,8 @@ static void test_nothing_is_read_again_where_the_old_daemon_may_write(void **sta
 	restart();
 	while (!atomic_load(&conn(&old)->lost))
 		skv_usrbio_pool_wait(&conn(&old)->pools[SKV_USRBIO_READ], 1);
-	for (unsigned before = atomic_load(&questions); atomic_load(&questions) < before + 2 && !atomic_load(&l.done);)
+	for (unsigned before = atomic_load(&questions);
+	     atomic_load(&questions) < before + 2 && !atomic_load(&l.done);)
 		skv_usrbio_pool_wait(&conn(&old)->pools[SKV_USRBIO_READ], 1);
 	assert_false(atomic_load(&l.done)); /* it has looked, and waits */
 	atomic_store(&old_lives, false);
@@ -355,9 +312,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_no_answer, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_answer_direct, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_read_in_flight_is_not_reported_finished, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_nothing_is_read_again_where_the_old_daemon_may_write, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_read_in_flight_is_not_reported_finished,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_write_in_flight_is_not_reported_finished,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_read_again_where_the_old_daemon_may_write,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart_in_flight, setup, teardown),
 	};

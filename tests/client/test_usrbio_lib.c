@@ -39,7 +39,8 @@ static int fake_mount_point(char *out, int size, const char *path)
 	return sizeof mount;
 }
 
-static const struct skv_usrbio_lib fake = { .punchhole = fake_punch, .extract_mount_point = fake_mount_point };
+static const struct skv_usrbio_lib fake = { .punchhole = fake_punch,
+					    .extract_mount_point = fake_mount_point };
 
 static void test_absent(void **state)
 {
@@ -47,7 +48,8 @@ static void test_absent(void **state)
 	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(skv_usrbio_load("/nowhere/libhf3fs_api_shared.so", &lib, &err), SKV_E_UNSUPPORTED);
+	assert_int_equal(skv_usrbio_load("/nowhere/libhf3fs_api_shared.so", &lib, &err),
+			 SKV_E_UNSUPPORTED);
 	assert_string_equal(err.field, "hf3fs_lib");
 	assert_non_null(strstr(err.message, "/nowhere/libhf3fs_api_shared.so"));
 	assert_non_null(strstr(err.message, SKV_USRBIO_LIB_ENV));
@@ -82,10 +84,13 @@ static void test_limit(void **state)
 		struct rlimit l;
 
 		skv_usrbio_bound_files(before.rlim_max); /* not beyond: nothing changes */
-		if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_max != before.rlim_max || l.rlim_cur != before.rlim_cur)
+		if (getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_max != before.rlim_max ||
+		    l.rlim_cur != before.rlim_cur)
 			_exit(1);
 		skv_usrbio_bound_files(256);
-		_exit(getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_max != 256 || l.rlim_cur > 256 ? 2 : 0);
+		_exit(getrlimit(RLIMIT_NOFILE, &l) != 0 || l.rlim_max != 256 || l.rlim_cur > 256
+			      ? 2
+			      : 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
@@ -98,13 +103,17 @@ static void test_mount_point(void **state)
 	struct skv_error err;
 
 	(void)state;
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc/self", out, sizeof out, &err), SKV_OK);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc/self", out, sizeof out, &err),
+			 SKV_OK);
 	assert_string_equal(out, "/3fs/stage");
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/nowhere/at/all", out, sizeof out, &err), SKV_E_UNAVAILABLE);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/nowhere/at/all", out, sizeof out, &err),
+			 SKV_E_UNAVAILABLE);
 	assert_non_null(strstr(err.message, "/nowhere/at/all"));
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/dev", out, sizeof out, &err), SKV_E_FOREIGN);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/dev", out, sizeof out, &err),
+			 SKV_E_FOREIGN);
 	assert_non_null(strstr(err.message, "/dev does not lie on a mounted 3FS"));
-	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc", small, sizeof small, &err), SKV_E_FOREIGN);
+	assert_int_equal(skv_usrbio_mount_point(&fake, "/proc", small, sizeof small, &err),
+			 SKV_E_FOREIGN);
 }
 
 static void test_punch(void **state)

@@ -67,7 +67,7 @@ int setup(void **state)
 	p->with = (struct skv_engine_options){ .depth = 64, .hf3fs = &p->o };
 	assert_int_equal(skv_engine_usrbio.create(&p->with, &p->engine, &err), SKV_OK);
 	skv_fake_clock_init(&p->clock, 1000);
-	p->by = (struct skv_deadline){ &p->clock.clock, UINT64_MAX };
+	p->by = (struct skv_io_call){ .clock = &p->clock.clock, .at_ms = UINT64_MAX };
 	open_files(p);
 	*state = p;
 	return 0;
@@ -129,12 +129,13 @@ void fill(uint8_t *data, size_t n, uint64_t seed)
 	}
 }
 
-struct skv_io_run run_of(struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t size, size_t stride,
-				int n, struct iovec *iov)
+struct skv_io_run run_of(struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t size,
+			 size_t stride, int n, struct iovec *iov)
 {
 	for (int i = 0; i < n; i++)
 		iov[i] = (struct iovec){ data + (size_t)i * stride, size };
-	return (struct skv_io_run){ .file = f, .offset = offset, .iov = iov, .n_iov = n, .length = (uint64_t)n * size };
+	return (struct skv_io_run){ .file = f, .offset = offset, .iov = iov, .n_iov = n,
+				    .length = (uint64_t)n * size };
 }
 
 void write_bytes(struct place *p, uint64_t offset, uint8_t *data, size_t n)

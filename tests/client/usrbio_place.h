@@ -1,5 +1,5 @@
-/* usrbio_place.h - the engine "usrbio" on the stand-in for 3FS's client library (tests/usrbio), for the tests of it. One mount
- * for all tests of a program: the library stays loaded. */
+/* usrbio_place.h - the engine "usrbio" on the stand-in for 3FS's client library (tests/usrbio), for
+ * the tests of it. One mount for all tests of a program: the library stays loaded. */
 #ifndef SKV_TEST_USRBIO_PLACE_H
 #define SKV_TEST_USRBIO_PLACE_H
 
@@ -24,7 +24,7 @@ struct place {
 	struct skv_engine *engine;
 	struct skv_engine_file *r, *w;
 	struct skv_fake_clock clock;
-	struct skv_deadline by;
+	struct skv_io_call by;
 };
 
 /* Around all tests of the program: makes and removes the mount. */
@@ -47,8 +47,8 @@ struct skv_usrbio_conn *conn(const struct place *p);
 bool in_use(struct skv_usrbio_conn *g, enum skv_usrbio_way way);
 void fill(uint8_t *data, size_t n, uint64_t seed);
 /* One run of `n` pieces of `size` bytes, each in memory of its own `stride` bytes apart. */
-struct skv_io_run run_of(struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t size, size_t stride, int n,
-			 struct iovec *iov);
+struct skv_io_run run_of(struct skv_engine_file *f, uint64_t offset, uint8_t *data, size_t size,
+			 size_t stride, int n, struct iovec *iov);
 void write_bytes(struct place *p, uint64_t offset, uint8_t *data, size_t n);
 
 #endif

@@ -1,15 +1,26 @@
 /*
- * bench_core.c - the core alone, in one thread, over SQLite: memory for each block, lookups, writes, restart.
+ * bench_core.c - the core alone, in one thread, over SQLite: memory for each block,
+ * lookups, writes, restart.
  *
- *	bench_core [BLOCKS [DIRECTORY [NAME]]]	(default: 1000000 /tmp 0: NAME bytes of name for each block)
+ *      bench_core [BLOCKS [DIRECTORY [NAME]]]  (default: 1000000 /tmp 0: NAME bytes of
+ *                                              name for each block)
+ *      bench_core partitions [SECONDS [STORE]] two groups, each written by four threads: in one
+ *                                              partition, then in 4, by turns (default: 3, and
+ *                                              SQLite in /tmp)
+ *      bench_core full [BLOCKS [SECONDS]]      what an eviction costs: eight writers in an empty
+ *                                              store, and in one with so many blocks that is
+ *                                              full, by turns (default: 1000000, 3)
  *
- * No part of the tests: it judges nothing. Numbers are of CPU and wall time of this process; the fake clock of the
- * test environment stands still, so nothing expires meanwhile.
+ * No part of the tests: it judges nothing. Numbers are of CPU and wall time of this process; the
+ * fake clock of the test environment stands still, so nothing expires meanwhile.
  */
 #include "core_env.h"
 
+#include <ftw.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +28,9 @@
 #include <unistd.h>
 
 #define BATCH 512u
-#define LEASE_MS 5000u /* of the ownership; a killed owner's is waited for, outside of the time that is told */
+#define LEASE_MS                                                                                 \
+	/* of the ownership; a killed owner's is waited for, outside of the time that is told */ \
+	5000u
 
 static double seconds(clockid_t clock)
 {
@@ -52,7 +65,8 @@ static void make_keys(struct skv_key *k, uint64_t first)
 static void make_instance(struct env *e, uint64_t capacity, bool named)
 {
 	const struct skv_spec spec = { "kv", 4096 };
-	const struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
+	const struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec,
+					     .n_specs = 1, .extra = "",
 					     .named = named };
 
 	assert_int_equal(env_storage(e, "s", capacity, 64 << 20), SKV_OK);
@@ -70,7 +84,10 @@ static void put(struct env *e, const struct skv_key *k, size_t name)
 
 	for (uint32_t i = 0; i < BATCH; i++)
 		names[i] = (struct skv_bytes){ bytes, name };
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = BATCH, .names = name ? names : NULL }, &s), SKV_OK);
+	assert_int_equal(env_start(e,
+				   &(struct env_start){ .keys = k, .n = BATCH,
+							.names = name ? names : NULL }, &s),
+			 SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, BATCH);
@@ -79,7 +96,8 @@ static void put(struct env *e, const struct skv_key *k, size_t name)
 static void fill(struct env *e, uint64_t blocks, size_t name)
 {
 	struct skv_key k[BATCH];
-	double empty = resident(), wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), worst = 0;
+	double empty = resident(), wall = seconds(CLOCK_MONOTONIC),
+	       cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), worst = 0;
 
 	for (uint64_t n = 0; n < blocks; n += BATCH) {
 		make_keys(k, n);
@@ -95,16 +113,18 @@ static void fill(struct env *e, uint64_t blocks, size_t name)
 	wall = seconds(CLOCK_MONOTONIC) - wall;
 	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	malloc_trim(0);
-	printf("\rmemory: %.1f bytes a block, at most %.1f in the second half\n", (resident() - empty) / (double)blocks,
-	       worst);
-	printf("start + finish: %.0f blocks/s, %.2f us CPU a block\n", (double)blocks / wall, cpu * 1e6 / (double)blocks);
+	printf("\rmemory: %.1f bytes a block, at most %.1f in the second half\n",
+	       (resident() - empty) / (double)blocks, worst);
+	printf("start + finish: %.0f blocks/s, %.2f us CPU a block\n", (double)blocks / wall,
+	       cpu * 1e6 / (double)blocks);
 }
 
 enum kind { HITS, MISSES, SCATTERED };
 
 static void lookups(struct env *e, uint64_t blocks, enum kind kind)
 {
-	static const char *const what[] = { "all hits, one chain", "all misses", "all hits, scattered" };
+	static const char *const what[] = { "all hits, one chain", "all misses",
+					    "all hits, scattered" };
 	uint64_t calls = 0, seed = 12345;
 	struct skv_key k[BATCH];
 	double spent = 0;
@@ -114,7 +134,8 @@ static void lookups(struct env *e, uint64_t blocks, enum kind kind)
 		double t;
 
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-		make_keys(k, (seed >> 20) % (blocks / BATCH) * BATCH + (kind == MISSES ? blocks * 2 : 0));
+		make_keys(k, (seed >> 20) % (blocks / BATCH) * BATCH +
+				     (kind == MISSES ? blocks * 2 : 0));
 		for (uint32_t i = 0; kind == SCATTERED && i < BATCH; i++) {
 			uint64_t n = ((seed >> 20) + i * 7919ull * 104729) % blocks;
 
@@ -125,7 +146,8 @@ static void lookups(struct env *e, uint64_t blocks, enum kind kind)
 		spent += seconds(CLOCK_PROCESS_CPUTIME_ID) - t;
 		calls++;
 	}
-	printf("lookup of %u, %s: %.1f us CPU a call\n", BATCH, what[kind], spent * 1e6 / (double)calls);
+	printf("lookup of %u, %s: %.1f us CPU a call\n", BATCH, what[kind],
+	       spent * 1e6 / (double)calls);
 }
 
 static void restart(struct env *e, bool clean)
@@ -161,8 +183,256 @@ static void clear(struct env *e)
 		t = seconds(CLOCK_MONOTONIC) - t;
 		longest = t > longest ? t : longest;
 	}
-	printf("clear of %llu blocks: %.2f ms, the sweep %.0f ms, at most %.2f ms in one go\n", (unsigned long long)n, wall * 1e3,
-	       (seconds(CLOCK_MONOTONIC) - sweep) * 1e3, longest * 1e3);
+	printf("clear of %llu blocks: %.2f ms, the sweep %.0f ms, at most %.2f ms in one go\n",
+	       (unsigned long long)n, wall * 1e3, (seconds(CLOCK_MONOTONIC) - sweep) * 1e3,
+	       longest * 1e3);
+}
+
+/* ---- partitions ------------------------------------------------------------------------------ */
+
+#define GROUPS 2u
+#define WRITERS (4u * GROUPS)
+#define ROUNDS 3u
+
+/* Writes to a group without pause. */
+struct writer {
+	struct skv_core *core;
+	const char *instance;
+	double seconds;
+	uint32_t batch; /* keys of a call, at most BATCH */
+	uint64_t first, blocks; /* of its keys; written */
+	pthread_t thread;
+	sem_t done;
+	int status;
+};
+
+static void on_done(void *ctx, int status)
+{
+	struct writer *w = ctx;
+
+	w->status = status;
+	sem_post(&w->done);
+}
+
+static int await(struct writer *w, int rc)
+{
+	if (rc != SKV_PENDING)
+		return rc;
+	while (sem_wait(&w->done) != 0)
+		;
+	return w->status;
+}
+
+static void *write_blocks(void *arg)
+{
+	struct writer *w = arg;
+	const struct skv_done done = { on_done, w };
+	double end = seconds(CLOCK_MONOTONIC) + w->seconds;
+	struct skv_arena a;
+
+	skv_arena_init(&a);
+	while (seconds(CLOCK_MONOTONIC) < end) {
+		struct skv_key k[BATCH];
+		struct skv_start_req s = { .tenant = "t", .instance = w->instance,
+					   .request_id = "", .keys = k,
+					   .n_keys = w->batch };
+		struct skv_start_res started = { 0 };
+		struct skv_finish_res finished = { 0 };
+		struct skv_finish_req f = { .tenant = "t", .session = started.session };
+		struct skv_error err = { 0 };
+
+		make_keys(k, w->first + w->blocks);
+		assert_int_equal(await(w, skv_core_start(w->core, &s, &started, &a, &err, &done)),
+				 SKV_OK);
+		assert_int_equal(
+			await(w, skv_core_finish(w->core, &f, &finished, &a, &err, &done)), SKV_OK);
+		assert_int_equal(finished.committed, w->batch);
+		w->blocks += w->batch;
+		skv_arena_reset(&a);
+	}
+	skv_arena_destroy(&a);
+	return NULL;
+}
+
+static void make_writer(struct writer *w, struct skv_core *c, const char *name, uint64_t capacity)
+{
+	const struct skv_spec spec = { "kv", 4096 };
+	const struct skv_storage_spec d = { .name = name, .type = "null", .root = "",
+					    .capacity = capacity, .unit = 64 << 20,
+					    .file_size = 1ull << 34, .enabled = true };
+	const struct skv_group_spec g = { .name = name, .storages = &name, .n_storages = 1 };
+	const struct skv_instance_spec i = { .tenant = "t", .id = name, .group = name,
+					     .specs = &spec, .n_specs = 1, .extra = "" };
+	struct skv_error err = { 0 };
+
+	*w = (struct writer){ .core = c, .instance = name };
+	sem_init(&w->done, 0, 0);
+	assert_int_equal(skv_core_storage_put(c, &d, NULL, &err), SKV_OK);
+	assert_int_equal(skv_core_group_put(c, &g, NULL, NULL, &err), SKV_OK);
+	assert_int_equal(skv_core_instance_put(c, &i, NULL, &err), SKV_OK);
+}
+
+/* All at once. Returns how many blocks were written, and adds the seconds of CPU that it took. */
+static uint64_t run_writers(struct writer *w, uint32_t batch, double duration, double *cpu)
+{
+	uint64_t blocks = 0;
+
+	*cpu -= seconds(CLOCK_PROCESS_CPUTIME_ID);
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		w[i].first = (uint64_t)i << 40 | ((w[i].first + w[i].blocks) & 0xffffffffff);
+		w[i].blocks = 0;
+		w[i].seconds = duration;
+		w[i].batch = batch;
+		pthread_create(&w[i].thread, NULL, write_blocks, &w[i]);
+	}
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		pthread_join(w[i].thread, NULL);
+		blocks += w[i].blocks;
+	}
+	*cpu += seconds(CLOCK_PROCESS_CPUTIME_ID);
+	return blocks;
+}
+
+/* Blocks a second and CPUs used, with groups in as many partitions. */
+static double write_in(uint32_t partitions, const char *text, double duration, double *cpus)
+{
+	static const char *const names[GROUPS] = { "a", "b" };
+	struct skv_store *base, *view[SKV_MAX_PARTITIONS];
+	struct skv_core *core[SKV_MAX_PARTITIONS] = { NULL };
+	struct skv_store_options so = { .durability = SKV_DURABILITY_NORMAL };
+	const struct skv_store_ops *ops = skv_store_backend(text, &so.path);
+	struct writer w[WRITERS];
+	struct skv_error err = { 0 };
+	uint64_t blocks = 0;
+
+	assert_int_equal(skv_store_open(ops, &so, &base, &err), SKV_OK);
+	for (uint32_t i = 0; i < partitions; i++) {
+		struct skv_core_options o;
+
+		view[i] = base;
+		if (i)
+			assert_int_equal(skv_store_partition(base, i, "secret", &view[i], &err),
+					 SKV_OK);
+		skv_core_options_init(&o);
+		o.store = view[i];
+		o.partition = i;
+		o.lead = core[0];
+		assert_int_equal(skv_core_create(&o, &core[i], &err), SKV_OK);
+		assert_int_equal(skv_core_wait_ready(core[i], 10000), SKV_OK);
+	}
+	for (uint32_t i = 0; i < WRITERS; i++)
+		make_writer(&w[i], core[i % GROUPS % partitions], names[i % GROUPS], 1ull << 38);
+	*cpus = 0;
+	blocks = run_writers(w, BATCH, duration, cpus);
+	*cpus /= duration;
+	for (uint32_t i = 0; i < WRITERS; i++)
+		sem_destroy(&w[i].done);
+	for (uint32_t i = partitions; i-- > 0;) {
+		skv_core_destroy(core[i]);
+		if (i)
+			skv_store_close(view[i]);
+	}
+	skv_store_close(base);
+	return (double)blocks / duration;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	(void)where;
+	return remove(path);
+}
+
+static int partitions(double duration, const char *store)
+{
+	double sum[2] = { 0 };
+
+	env_quiet();
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		for (int many = 0; many < 2; many++) {
+			char dir[] = "/tmp/skv-core-XXXXXX", path[64];
+			double rate, cpus;
+
+			if (!mkdtemp(dir))
+				return 2;
+			snprintf(path, sizeof path, "%s/slabkv.db", dir);
+			rate = write_in(many ? 4 : 1, store ? store : path, duration, &cpus);
+			sum[many] += rate;
+			printf("two groups, %u partition%s: %.0f blocks/s, %.2f CPUs\n",
+			       many ? 4 : 1, many ? "s" : "", rate, cpus);
+			nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+		}
+	}
+	printf("4 partitions: %.2f of one\n", sum[1] / sum[0]);
+	return 0;
+}
+
+/* ---- a full store ---------------------------------------------------------------------------- */
+
+#define FULL_BATCH 128u
+
+struct cost {
+	double rate, cpu_us; /* blocks a second; of a block */
+	uint64_t evicted;
+};
+
+/* Of writers of which each has an instance in one storage, after it is full; 0 `blocks`: that has
+ * room. */
+static struct cost write_full(uint64_t blocks, double duration)
+{
+	static const char *const name = "a";
+	struct skv_core *core;
+	struct skv_store *store;
+	char dir[] = "/tmp/skv-core-XXXXXX", path[64];
+	struct skv_store_options so = { .path = path, .durability = SKV_DURABILITY_NORMAL };
+	struct skv_core_options o;
+	struct skv_error err = { 0 };
+	struct skv_core_counters before, after;
+	struct writer w[WRITERS];
+	struct cost cost;
+	double cpu = 0;
+	uint64_t n;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/slabkv.db", dir);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &store, &err), SKV_OK);
+	skv_core_options_init(&o);
+	o.store = store;
+	assert_int_equal(skv_core_create(&o, &core, &err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(core, 10000), SKV_OK);
+	for (uint32_t i = 0; i < WRITERS; i++)
+		make_writer(&w[i], core, name, blocks ? blocks * 4096 : 1ull << 38);
+	do {
+		run_writers(w, FULL_BATCH, 0.5, &cpu);
+		skv_core_counters_get(core, &before);
+	} while (blocks && before.evicted_blocks < blocks / 16);
+	cpu = 0;
+	n = run_writers(w, FULL_BATCH, duration, &cpu);
+	skv_core_counters_get(core, &after);
+	cost = (struct cost){ (double)n / duration, cpu * 1e6 / (double)n,
+			      after.evicted_blocks - before.evicted_blocks };
+	for (uint32_t i = 0; i < WRITERS; i++)
+		sem_destroy(&w[i].done);
+	skv_core_destroy(core);
+	skv_store_close(store);
+	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return cost;
+}
+
+static int full(uint64_t blocks, double duration)
+{
+	env_quiet();
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		struct cost room = write_full(0, duration), none = write_full(blocks, duration);
+
+		printf("{\"empty_blocks_per_s\":%.0f,\"full_blocks_per_s\":%.0f,"
+		       "\"empty_us\":%.3f,\"full_us\":%.3f,\"evicted\":%llu}\n",
+		       room.rate, none.rate, room.cpu_us, none.cpu_us,
+		       (unsigned long long)none.evicted);
+		fflush(stdout);
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -172,6 +442,11 @@ int main(int argc, char **argv)
 	char dir[200], path[256];
 	struct env e;
 
+	if (argc > 1 && strcmp(argv[1], "partitions") == 0)
+		return partitions(argc > 2 ? strtod(argv[2], NULL) : 3, argc > 3 ? argv[3] : NULL);
+	if (argc > 1 && strcmp(argv[1], "full") == 0)
+		return full(argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000,
+			    argc > 3 ? strtod(argv[3], NULL) : 3);
 	blocks -= blocks % BATCH;
 	if (blocks == 0 || name > SKV_MAX_BLOCK_NAME)
 		return 2;
@@ -182,7 +457,8 @@ int main(int argc, char **argv)
 	env_quiet();
 	env_init(&e);
 	e.ops = &skv_store_sqlite;
-	e.store_options = (struct skv_store_options){ .path = path, .durability = SKV_DURABILITY_NORMAL };
+	e.store_options = (struct skv_store_options){ .path = path,
+						      .durability = SKV_DURABILITY_NORMAL };
 	e.o.owner_lease_ms = LEASE_MS;
 	env_open(&e);
 	make_instance(&e, (blocks + blocks / 8 + 65536) * 4096, name > 0);

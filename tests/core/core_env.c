@@ -1,4 +1,5 @@
-/* core_env.c - see core_env.h. One thread; the only state is in struct env, and a counter of names. */
+/* core_env.c - see core_env.h. One thread; the only state is in struct env, and a counter of
+ * names. */
 #include "core_env.h"
 
 #include <fcntl.h>
@@ -96,7 +97,8 @@ void env_document(struct env *e, const char *key, const void *bytes, size_t n)
 	int rc = skv_store_get(e->store, key, &old, &version, &e->err);
 
 	assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
-	assert_int_equal(skv_store_put(e->store, NULL, key, version, bytes, n, NULL, &e->err), SKV_OK);
+	assert_int_equal(skv_store_put(e->store, NULL, key, version, bytes, n, NULL, &e->err),
+			 SKV_OK);
 	skv_buf_destroy(&old);
 }
 
@@ -108,7 +110,8 @@ void env_advance(struct env *e, uint64_t ms)
 
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit)
 {
-	struct skv_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = capacity, .unit = unit,
+	struct skv_storage_spec s = { .name = name, .type = "null", .root = "",
+				      .capacity = capacity, .unit = unit,
 				      .file_size = unit * 16, .enabled = true };
 
 	return skv_core_storage_put(e->core, &s, NULL, &e->err);
@@ -116,14 +119,18 @@ int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t uni
 
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage)
 {
-	struct skv_group_spec g = { .name = name, .capacity = capacity, .storages = &storage, .n_storages = 1 };
+	struct skv_group_spec g = { .name = name, .capacity = capacity, .storages = &storage,
+				    .n_storages = 1 };
 
 	return skv_core_group_put(e->core, &g, NULL, NULL, &e->err);
 }
 
-int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs, uint32_t n)
+int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs,
+		 uint32_t n)
 {
-	struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = specs, .n_specs = n, .extra = "" };
+	struct skv_instance_spec i = { .tenant = e->tenant ? e->tenant : "t", .id = id,
+				       .group = group, .specs = specs,
+				       .n_specs = n, .extra = "" };
 
 	return skv_core_instance_put(e->core, &i, NULL, &e->err);
 }
@@ -139,7 +146,8 @@ void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block)
 
 void env_make_pages(struct env *e, uint64_t pages)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = pages, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "",
+				      .capacity = pages, .enabled = true };
 	struct skv_spec spec = { "page", 1 };
 
 	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
@@ -185,12 +193,16 @@ int env_start(struct env *e, const struct env_start *s, struct skv_start_res *re
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
 	struct skv_start_req req = {
-		.tenant = "t", .instance = s->instance ? s->instance : "i",
+		.tenant = e->tenant ? e->tenant : "t", .instance = s->instance ? s->instance : "i",
 		.request_id = s->request_id ? s->request_id : "", .keys = s->keys, .n_keys = s->n,
-		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs, .deadline_ms = s->deadline_ms,
-		.has_parent = s->parent != NULL, .names = s->names, .offsets = s->offsets, .grace_ms = s->grace_ms, .fit = s->fit,
-		.anonymous = s->anonymous, .want_existing = s->want_existing, .whole = s->whole, .relaxed = s->relaxed,
+		.specs = s->specs, .n_specs = s->n_specs, .key_specs = s->key_specs,
+		.deadline_ms = s->deadline_ms,
+		.has_parent = s->parent != NULL, .names = s->names, .offsets = s->offsets,
+		.grace_ms = s->grace_ms, .fit = s->fit,
+		.anonymous = s->anonymous, .want_existing = s->want_existing, .whole = s->whole,
+		.relaxed = s->relaxed,
 		.independent = s->independent,
+		.selective = s->selective,
 	};
 
 	if (s->parent)
@@ -210,9 +222,11 @@ int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_f
 	return settle(e, &a, skv_core_finish(e->core, req, res, &e->arena, &e->err, &done));
 }
 
-int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct skv_finish_res *res)
+int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums,
+	       struct skv_finish_res *res)
 {
-	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL, .checksums = sums,
+	struct skv_finish_req req = { .tenant = e->tenant ? e->tenant : "t", .session = session,
+				      .mask_kind = SKV_MASK_ALL, .checksums = sums,
 				      .n_checksums = n_sums };
 
 	return env_finish_req(e, &req, res);
@@ -221,7 +235,8 @@ int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
 		    struct skv_finish_res *res)
 {
-	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_BITS, .mask = mask,
+	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_BITS,
+				      .mask = mask,
 				      .mask_count = n, .quiesced = quiesced };
 
 	return env_finish_req(e, &req, res);
@@ -258,10 +273,11 @@ int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_l
 	return settle(e, &a, skv_core_lookup(e->core, req, res, &e->arena, &e->err, &done));
 }
 
-int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
-	       struct skv_lookup_res *res)
+int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode,
+	       uint32_t lease_ms, struct skv_lookup_res *res)
 {
-	struct skv_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+	struct skv_lookup_req req = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys,
+				      .n_keys = n,
 				      .lease_ms = lease_ms };
 
 	return env_lookup_req(e, &req, res);
@@ -287,9 +303,11 @@ int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *
 	return rc;
 }
 
-int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n, struct skv_delete_res *res)
+int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n,
+		       struct skv_delete_res *res)
 {
-	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n, .writing = true };
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n,
+				      .writing = true };
 
 	return env_delete_req(e, &req, res);
 }
@@ -298,7 +316,8 @@ int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_trim_req req = { .tenant = "t", .instance = "i", .from_ms = from_ms, .to_ms = to_ms };
+	struct skv_trim_req req = { .tenant = "t", .instance = "i", .from_ms = from_ms,
+				    .to_ms = to_ms };
 	struct skv_trim_res res = { 0 };
 	int rc;
 
@@ -322,12 +341,13 @@ int env_clear(struct env *e, const char *instance, uint64_t *deleted)
 	return rc;
 }
 
-int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind, uint64_t ttl_ms,
-	    struct skv_pin_res *res)
+int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind,
+	    uint64_t ttl_ms, struct skv_pin_res *res)
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_pin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n, .kind = kind, .ttl_ms = ttl_ms };
+	struct skv_pin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n,
+				   .hard = kind == SKV_PIN_HARD, .ttl_ms = ttl_ms };
 
 	begin(e);
 	memset(res, 0, sizeof *res);
@@ -338,7 +358,8 @@ int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *u
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_unpin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
+	struct skv_unpin_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n,
+				     .all = n == 0 };
 	struct skv_unpin_res res = { 0 };
 	int rc;
 
@@ -351,7 +372,8 @@ int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *u
 uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n)
 {
 	const char *id = "i";
-	struct skv_match_req req = { .tenant = "t", .instances = &id, .n_instances = 1, .keys = keys, .n_keys = n };
+	struct skv_match_req req = { .tenant = "t", .instances = &id, .n_instances = 1,
+				     .keys = keys, .n_keys = n };
 	struct skv_match_res res;
 
 	begin(e);

@@ -27,6 +27,7 @@ struct env {
 	struct skv_core_options o;
 	struct skv_arena arena; /* of the newest call's answer */
 	struct skv_error err;
+	const char *tenant; /* of instances that are made, starts and finishes; NULL = "t" */
 	bool faulty; /* put the fault backend on top */
 	const struct skv_fault *rule; /* set on it; its `at` counts on over reopenings */
 	uint64_t seen;                /* matching calls of stores that are closed by now */
@@ -53,7 +54,8 @@ void env_make(struct env *e, uint64_t capacity, uint64_t unit, uint64_t block);
 void env_make_pages(struct env *e, uint64_t pages);
 int env_storage(struct env *e, const char *name, uint64_t capacity, uint64_t unit);
 int env_group(struct env *e, const char *name, uint64_t capacity, const char *storage);
-int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs, uint32_t n);
+int env_instance(struct env *e, const char *id, const char *group, const struct skv_spec *specs,
+		 uint32_t n);
 
 /* Calls that wait. Results are valid until the next call. Statuses as the core's. */
 struct env_start {
@@ -69,29 +71,31 @@ struct env_start {
 	const struct skv_bytes *names;
 	const uint64_t *offsets;
 	uint32_t grace_ms;
-	bool fit, whole, independent, anonymous, want_existing, relaxed;
+	bool fit, whole, independent, anonymous, want_existing, relaxed, selective;
 };
 int env_start(struct env *e, const struct env_start *s, struct skv_start_res *res);
-int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums, struct skv_finish_res *res);
+int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums,
+	       struct skv_finish_res *res);
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
 		    struct skv_finish_res *res);
 int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_finish_res *res);
 int env_abort(struct env *e, const char *session, bool quiesced);
 int env_partial(struct env *e, const struct skv_partial_req *req, struct skv_partial_res *res);
 int env_lookup_req(struct env *e, const struct skv_lookup_req *req, struct skv_lookup_res *res);
-int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
-	       struct skv_lookup_res *res);
+int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode,
+	       uint32_t lease_ms, struct skv_lookup_res *res);
 int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted);
 int env_delete_req(struct env *e, const struct skv_delete_req *req, struct skv_delete_res *res);
 /* Of instance "i"; what is being written, too. */
-int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n, struct skv_delete_res *res);
+int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n,
+		       struct skv_delete_res *res);
 /* Of instance "i". */
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
 /* instance NULL = "i". */
 int env_clear(struct env *e, const char *instance, uint64_t *deleted);
 /* Of instance "i". *res is valid until the next call. */
-int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind, uint64_t ttl_ms,
-	    struct skv_pin_res *res);
+int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind,
+	    uint64_t ttl_ms, struct skv_pin_res *res);
 /* n 0 = all. */
 int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *unpinned);
 uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n);

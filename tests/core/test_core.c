@@ -161,7 +161,8 @@ static void finish_and_abort_repeat_harmlessly(void **state)
 	assert_int_equal(env_abort(e, s2, true), SKV_OK);
 	assert_int_equal(env_abort(e, s2, true), SKV_OK);
 	assert_int_equal(env_finish(e, s2, NULL, 0, &f), SKV_E_SESSION_ENDED);
-	assert_int_equal(env_finish(e, "0123456789abcdef0123456789abcdef", NULL, 0, &f), SKV_E_NOT_FOUND);
+	assert_int_equal(env_finish(e, "0123456789abcdef0123456789abcdef", NULL, 0, &f),
+			 SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "session");
 	assert_int_equal(env_finish(e, "short", NULL, 0, &f), SKV_E_INVALID);
 	assert_int_equal(env_match(e, k, 4), 2);
@@ -193,9 +194,11 @@ static void partial_finish(void **state)
 static void a_missing_checksum_of_written_bytes_is_refused(void **state)
 {
 	struct env *e = *state;
-	static const bool mask[] = { false, true }, first[] = { true, false }, second[] = { false, true };
+	static const bool mask[] = { false, true }, first[] = { true, false },
+			  second[] = { false, true };
 	const uint64_t sums[2] = { 7, 8 };
-	struct skv_finish_req req = { .tenant = "t", .mask_kind = SKV_MASK_BITS, .mask = mask, .mask_count = 2,
+	struct skv_finish_req req = { .tenant = "t", .mask_kind = SKV_MASK_BITS, .mask = mask,
+				      .mask_count = 2,
 				      .checksums = sums, .n_checksums = 2 };
 	struct skv_start_res a;
 	struct skv_finish_res f;
@@ -251,7 +254,8 @@ static void session_expires_and_key_is_free(void **state)
 	char session[33];
 
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .deadline_ms = 3000 }, &a), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .deadline_ms = 3000 },
+				   &a), SKV_OK);
 	memcpy(session, a.session, sizeof session);
 	assert_true(a.deadline_ms <= 3000 && a.deadline_ms > 2900);
 	env_advance(e, 3100);
@@ -274,7 +278,8 @@ static void recovered_session_has_its_full_time(void **state)
 	char session[33];
 
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .deadline_ms = 3000 }, &a), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .deadline_ms = 3000 },
+				   &a), SKV_OK);
 	memcpy(session, a.session, sizeof session);
 	env_advance(e, 2500);
 	reopen(e);
@@ -374,7 +379,8 @@ static void everything_leased_is_no_space(void **state)
 
 	env_keys(k, 1000, 1, 1);
 	while (n < 1000 && env_match(e, k, 1000) == n) {
-		assert_int_equal(env_start(e, &(struct env_start){ .keys = k + n, .n = 10 }, &s), SKV_OK);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = k + n, .n = 10 }, &s),
+				 SKV_OK);
 		{
 			struct skv_finish_res f;
 			char session[33];
@@ -386,7 +392,8 @@ static void everything_leased_is_no_space(void **state)
 	}
 	assert_int_equal(env_lookup(e, k, 1000, SKV_LOOKUP_BATCH, 10000, &r), SKV_OK);
 	env_keys(k, 100, 2, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 100 }, &s), SKV_E_NO_SPACE);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 100 }, &s),
+			 SKV_E_NO_SPACE);
 	env_advance(e, 11000);
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 100 }, &s), SKV_OK);
 }
@@ -404,9 +411,14 @@ static void lease_survives_a_crash(void **state)
 	assert_int_equal(env_lookup(e, k, 900, SKV_LOOKUP_PREFIX, 10000, &r), SKV_OK);
 	reopen(e);
 	env_keys(other, 100, 2, 1);
-	rc = env_start(e, &(struct env_start){ .keys = other, .n = 100 }, &s); /* what is free, or nothing */
+	/* what is free, or nothing */
+	rc = env_start(e, &(struct env_start){ .keys = other, .n = 100 }, &s);
 	if (rc == SKV_OK)
-		rc = env_start(e, &(struct env_start){ .instance = "i", .keys = (struct skv_key[]){ { 3, 1 } }, .n = 1 }, &s);
+		rc =
+			env_start(e,
+				  &(struct env_start){ .instance = "i",
+						       .keys = (struct skv_key[]){ { 3, 1 } },
+						       .n = 1 }, &s);
 	assert_int_equal(env_match(e, k, 900), 900);
 	env_advance(e, 21000); /* the horizon */
 	env_keys(other, 100, 4, 1);
@@ -424,24 +436,28 @@ static void specs_can_come_later(void **state)
 	char session[33];
 
 	assert_int_equal(env_instance(e, "m", "g", specs, 2), SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1, .specs = &tp0, .n_specs = 1 },
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1,
+							   .specs = &tp0, .n_specs = 1 },
 				   &s), SKV_OK);
 	assert_int_equal(s.n_specs, 1);
 	assert_int_equal(s.loc[0].length, 4 * KB);
 	memcpy(session, s.session, sizeof session);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	/* another writer may bring the other one, and only it */
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1 },
+				   &s), SKV_OK);
 	assert_int_equal(s.n_write, 1);
 	assert_int_equal(s.loc[0].length, 0);
 	assert_int_equal(s.loc[1].length, 8 * KB);
 	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1, .specs = &tp1, .n_specs = 1 },
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1,
+							   .specs = &tp1, .n_specs = 1 },
 				   &s), SKV_OK);
 	assert_int_equal(s.outcome[0], SKV_START_BUSY);
 	reopen(e);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "m", .keys = &k, .n = 1 },
+				   &s), SKV_OK);
 	assert_int_equal(s.outcome[0], SKV_START_EXISTS);
 }
 
@@ -461,7 +477,8 @@ static void space_moves_between_classes(void **state)
 	/* full of small blocks: the big ones still get room */
 	for (int i = 0; i < 5; i++) {
 		env_keys(k, 1, 1000 + (uint64_t)i, 1);
-		int rc = env_start(e, &(struct env_start){ .instance = "big", .keys = k, .n = 1 }, &s);
+		int rc = env_start(e, &(struct env_start){ .instance = "big", .keys = k, .n = 1 },
+				   &s);
 
 		if (rc != SKV_OK)
 			print_error("%s\n", e->err.message);
@@ -487,7 +504,9 @@ static void group_quota_evicts_within_the_group(void **state)
 	env_put(e, k, 50);
 	for (int i = 0; i < 10; i++) {
 		env_keys(k, 20, 100 + (uint64_t)i, 1);
-		assert_int_equal(env_start(e, &(struct env_start){ .instance = "q", .keys = k, .n = 20 }, &s), SKV_OK);
+		assert_int_equal(env_start(e,
+					   &(struct env_start){ .instance = "q", .keys = k,
+								.n = 20 }, &s), SKV_OK);
 		memcpy(session, s.session, sizeof session);
 		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	}
@@ -498,7 +517,8 @@ static void group_quota_evicts_within_the_group(void **state)
 	env_keys(k, 50, 1, 1);
 	assert_int_equal(env_match(e, k, 50), 50); /* the other group lost nothing */
 	env_keys(k, 41, 7, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "q", .keys = k, .n = 41 }, &s), SKV_E_TOO_LARGE);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "q", .keys = k, .n = 41 },
+				   &s), SKV_E_TOO_LARGE);
 }
 
 static void bad_requests_change_nothing(void **state)
@@ -512,12 +532,17 @@ static void bad_requests_change_nothing(void **state)
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 3 }, &s), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "keys[2]");
 	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 0 }, &s), SKV_E_INVALID);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .parent = &k[2], .independent = true }, &s),
+	assert_int_equal(env_start(e,
+				   &(struct env_start){ .keys = k, .n = 2, .parent = &k[2],
+							.independent = true }, &s),
 			 SKV_E_INVALID);
 	assert_string_equal(e->err.field, "parent");
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "x", .keys = k, .n = 2 }, &s), SKV_E_NOT_FOUND);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "x", .keys = k, .n = 2 },
+				   &s), SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instance");
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .specs = &nope, .n_specs = 1 }, &s),
+	assert_int_equal(env_start(e,
+				   &(struct env_start){ .keys = k, .n = 2, .specs = &nope,
+							.n_specs = 1 }, &s),
 			 SKV_E_INVALID);
 	assert_string_equal(e->err.field, "specs[0]");
 	env_stats(e, &st);
@@ -542,7 +567,8 @@ static void instance_goes_with_its_blocks(void **state)
 	assert_int_equal(st.n_instances, 0);
 	assert_int_equal(st.blocks, 0);
 	assert_int_equal(st.storages[0].used_bytes, 0);
-	assert_int_equal(st.storages[0].quarantined_bytes, 10 * 4 * KB); /* a writer may still be at it */
+	/* a writer may still be at it */
+	assert_int_equal(st.storages[0].quarantined_bytes, 10 * 4 * KB);
 	reopen(e);
 	env_stats(e, &st);
 	assert_int_equal(st.n_instances, 0);
@@ -557,7 +583,8 @@ static void instance_goes_with_its_blocks(void **state)
 static void registration_is_fixed(void **state)
 {
 	struct env *e = *state;
-	struct skv_spec same = { "kv", 4 * KB }, other = { "kv", 8 * KB }, huge = { "kv", 1024 * MB };
+	struct skv_spec same = { "kv", 4 * KB }, other = { "kv", 8 * KB },
+			huge = { "kv", 1024 * MB };
 
 	assert_int_equal(env_instance(e, "i", "g", &same, 1), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", &other, 1), SKV_E_CONFLICT);
@@ -566,7 +593,8 @@ static void registration_is_fixed(void **state)
 	assert_string_equal(e->err.field, "group");
 	assert_int_equal(env_instance(e, "j", "g", &huge, 1), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "specs[0].size");
-	assert_int_equal(env_storage(e, "s", 2 * MB, 64 * KB), SKV_OK); /* files that do not fit are drained */
+	/* files that do not fit are drained */
+	assert_int_equal(env_storage(e, "s", 2 * MB, 64 * KB), SKV_OK);
 	assert_int_equal(env_storage(e, "s", 8 * MB, 64 * KB), SKV_OK);
 	assert_int_equal(env_storage(e, "s2", 8 * MB, 65537), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "unit");
@@ -615,7 +643,9 @@ static void shutdown_is_clean_and_complete(void **state)
 
 	env_keys(k, 200, 1, 1);
 	env_put(e, k, 100);
-	assert_int_equal(env_start(e, &(struct env_start){ .request_id = "x", .keys = k + 100, .n = 100 }, &s), SKV_OK);
+	assert_int_equal(env_start(e,
+				   &(struct env_start){ .request_id = "x", .keys = k + 100,
+							.n = 100 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	env_shutdown(e);
 	env_open(e);

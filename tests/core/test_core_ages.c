@@ -1,5 +1,6 @@
 /*
- * test_core_ages.c - how old blocks are, whatever the wall clock does: dates, trims, ttl, over restarts.
+ * test_core_ages.c - how old blocks are, whatever the wall clock does: dates,
+ * trims, ttl, over restarts.
  */
 #include "core_env.h"
 
@@ -34,7 +35,8 @@ static const struct skv_clock settable = { now_ms, wall_ms, NULL };
 static void begin(uint64_t ttl_ms)
 {
 	const char *s = "s";
-	struct skv_group_spec g = { .name = "g", .storages = &s, .n_storages = 1, .policy = "ttl", .ttl_ms = ttl_ms };
+	struct skv_group_spec g = { .name = "g", .storages = &s, .n_storages = 1, .policy = "ttl",
+				    .ttl_ms = ttl_ms };
 
 	wrong = 0;
 	env_init(&env);
@@ -62,7 +64,8 @@ static bool there(uint64_t n)
 static uint64_t made(uint64_t n)
 {
 	struct skv_key k = { 1, n };
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = &k, .n_keys = 1,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
+				    .keys = &k, .n_keys = 1,
 				    .want_created = true };
 	struct skv_lookup_res r;
 
@@ -98,7 +101,7 @@ static void restart(int how)
 	env_open(&env);
 }
 
-/* ---- a wall clock that is a day ahead for one write ----------------------------------------------------- */
+/* ---- a wall clock that is a day ahead for one write ------------------------------------------ */
 
 static void a_day_ahead_for_one_write(void **state)
 {
@@ -122,7 +125,8 @@ static void a_day_ahead_for_one_write(void **state)
 		expect_near(made(2), at - 60000, 61000);
 		expect_near(made(3), at, 1000);
 		assert_int_equal(env_trim(&env, at - 1000, truth(), &n), SKV_OK);
-		assert_int_equal(n, how == NONE || how == CLEAN ? 1 : 2); /* a restart knows of the second: by then */
+		/* a restart knows of the second: by then */
+		assert_int_equal(n, how == NONE || how == CLEAN ? 1 : 2);
 		assert_false(there(3));
 		assert_true(there(1));
 		env_destroy(&env);
@@ -222,11 +226,13 @@ static void all_ages_are_true(const uint64_t *when, uint64_t n)
 	}
 }
 
-/* Any steps: while a manager lives, ages are what they are; dates are right as soon as the clock is. Random sequences, from
- * SKV_SEED on, SKV_CASES of them; by itself the same twenty, and one that nobody has seen. */
+/* Any steps: while a manager lives, ages are what they are; dates are right as soon as the
+ * clock is. Random sequences, from SKV_SEED on, SKV_CASES of them; by itself the same twenty,
+ * and one that nobody has seen. */
 static void a_clock_that_is_set_at_will(void **state)
 {
-	uint64_t cases = setting("SKV_CASES", 20), first = setting("SKV_SEED", 1), fresh = 1000 + (uint64_t)time(NULL) % 1000000000;
+	uint64_t cases = setting("SKV_CASES", 20), first = setting("SKV_SEED", 1),
+		 fresh = 1000 + (uint64_t)time(NULL) % 1000000000;
 
 	(void)state;
 	for (uint64_t n = 0; n < cases + !getenv("SKV_SEED"); n++) {
@@ -252,7 +258,7 @@ static void a_clock_that_is_set_at_will(void **state)
 	playing = 0;
 }
 
-/* ---- ttl and readers -------------------------------------------------------------------------------------- */
+/* ---- ttl and readers ------------------------------------------------------------------------- */
 
 static uint64_t look(uint64_t n, uint32_t ms)
 {

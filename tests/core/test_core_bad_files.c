@@ -1,8 +1,10 @@
 /*
- * test_core_bad_files.c - slab files that are lost, cut or damaged while the manager runs or before it starts: each costs its
- * own blocks; mended, found again, given up after a minute with a witness, or on request; never while a mount flaps.
+ * test_core_bad_files.c - slab files that are lost, cut or damaged while the manager runs or before
+ * it starts: each costs its own blocks; mended, found again, given up after a minute with a
+ * witness, or on request; never while a mount flaps.
  *
- * A core without threads on files in a real directory; openat and pread fail as the test says (linker).
+ * A core without threads on files in a real directory; openat and pread fail
+ * as the test says (linker).
  */
 #include "core_env.h"
 
@@ -37,9 +39,10 @@ static void shell(const char *format, ...)
 	assert_int_equal(test_shell(text), 0);
 }
 
-/* ---- a disk that fails ------------------------------------------------------------------------------ */
+/* ---- a disk that fails ----------------------------------------------------------------------- */
 
-/* EIO of files whose paths end so; from byte `from` on, or with `opens` as soon as they are opened. */
+/* EIO of files whose paths end so; from byte `from` on, or with `opens` as
+ * soon as they are opened. */
 static struct {
 	const char *name; /* NULL: the disk is well */
 	off_t from;
@@ -102,7 +105,8 @@ static void spoil(uint32_t file, off_t at)
 static int setup(void **state)
 {
 	char root[80];
-	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root, .capacity = FILES * UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root,
+				      .capacity = FILES * UNIT, .unit = UNIT,
 				      .file_size = UNIT, .enabled = true };
 	struct skv_spec spec = { "kv", BLOCK };
 	struct skv_key keys[ALL];
@@ -196,7 +200,7 @@ static void assert_well(uint32_t file)
 		assert_int_equal(found_in(f), SLOTS);
 }
 
-/* ---- scenes ----------------------------------------------------------------------------------------- */
+/* ---- scenes ---------------------------------------------------------------------------------- */
 
 static void a_lost_file_costs_its_own_blocks(void **state)
 {
@@ -246,7 +250,8 @@ static void a_flipped_superblock_is_mended_from_its_copy(void **state)
 	spoil(2, TAIL);
 	look_around();
 	assert_well(0);
-	shell("cp %s/s/slab-00000000.kvs %s/a && cp %s/s/slab-00000002.kvs %s/b", top, top, top, top);
+	shell("cp %s/s/slab-00000000.kvs %s/a && cp %s/s/slab-00000002.kvs %s/b", top, top, top,
+	      top);
 	look_around();
 	assert_well(2);
 	env_crash(&e);
@@ -272,7 +277,8 @@ static void a_cut_file_is_bad_and_stays(void **state)
 	assert_bad(1, "damaged");
 	for (int i = 0; i < 20; i++)
 		look_around();
-	assert_bad(1, "damaged"); /* part of it may be worth something: nobody gives it up unasked */
+	/* part of it may be worth something: nobody gives it up unasked */
+	assert_bad(1, "damaged");
 }
 
 /* Until it is not there any more. */
@@ -354,10 +360,14 @@ static void a_flapping_mount_gives_nothing_up(void **state)
 	assert_well(1);
 }
 
-/* A disk under one file: its blocks are misses as long as it lasts. It is not gone, so nobody gives it up unasked. */
+/* A disk under one file: its blocks are misses as long as it lasts. It is not gone, so
+ * nobody gives it up unasked. */
 static void eio_of_one_file_costs_its_own_blocks(void **state)
 {
-	static const struct { off_t from; bool opens; } how[] = { { 0, true }, { 0, false }, { 4096, false } };
+	static const struct {
+		off_t from;
+		bool opens;
+	} how[] = { { 0, true }, { 0, false }, { 4096, false } };
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof how / sizeof how[0]; i++) {

@@ -1,6 +1,6 @@
 /*
- * test_core_birth.c - when blocks were made, for years: what is remembered of times stays small, and tells each of them to
- * a part of its age.
+ * test_core_birth.c - when blocks were made, for years: what is remembered of times stays small,
+ * and tells each of them to a part of its age.
  */
 #include "core_env.h"
 
@@ -40,7 +40,8 @@ static void years(uint64_t gap, uint64_t starts, unsigned seed)
 	for (uint64_t i = 0; i < starts; i++) {
 		wall += (uint64_t)rand_r(&seed) % (2 * gap + 1);
 		birth_note(p, generation, wall);
-		s[i % 2 ? i % SAMPLES : (uint32_t)rand_r(&seed) % SAMPLES] = (struct sample){ generation, wall };
+		s[i % 2 ? i % SAMPLES : (uint32_t)rand_r(&seed) % SAMPLES] =
+			(struct sample){ generation, wall };
 		generation += 1 + (uint64_t)rand_r(&seed) % 100;
 		most = p->n_births > most ? p->n_births : most;
 	}
@@ -52,8 +53,8 @@ static void years(uint64_t gap, uint64_t starts, unsigned seed)
 			continue;
 		assert_true(told <= s[i].wall);
 		if (s[i].wall - told > age / 150 + gap * 2)
-			fail_msg("a block %llu ms old is told to be %llu ms older", (unsigned long long)age,
-				 (unsigned long long)(s[i].wall - told));
+			fail_msg("a block %llu ms old is told to be %llu ms older",
+				 (unsigned long long)age, (unsigned long long)(s[i].wall - told));
 	}
 	skv_free(p->birth);
 	free(p);

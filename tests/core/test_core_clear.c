@@ -1,6 +1,7 @@
 /*
- * test_core_clear.c - all blocks of an instance at once: what a clear hides and gives back, with leases, sessions,
- * checkpoints, restarts and failures around it; random operations against a model.
+ * test_core_clear.c - all blocks of an instance at once: what a clear hides and gives
+ * back, with leases, sessions, checkpoints, restarts and failures around it; random
+ * operations against a model.
  */
 #include "core_env.h"
 
@@ -14,7 +15,8 @@
 static int put_instance(struct env *e, const char *id, const char *group)
 {
 	static const struct skv_spec spec = { "kv", BLOCK };
-	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = &spec, .n_specs = 1,
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group,
+					     .specs = &spec, .n_specs = 1,
 					     .extra = "", .named = true };
 
 	return skv_core_instance_put(e->core, &i, NULL, &e->err);
@@ -106,11 +108,13 @@ static uint64_t clear(struct env *e)
 	return n;
 }
 
-static void open_session(struct env *e, const struct skv_key *k, uint32_t n, const char *id, char session[33])
+static void open_session(struct env *e, const struct skv_key *k, uint32_t n, const char *id,
+			 char session[33])
 {
 	struct skv_start_res r;
 
-	assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = n }, &r), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = n },
+				   &r), SKV_OK);
 	assert_int_equal(r.n_write, n);
 	memcpy(session, r.session, 33);
 }
@@ -164,7 +168,8 @@ static void begin_start(struct env *e, struct call *c, const struct skv_key *k, 
 {
 	struct skv_done done = begin(c);
 
-	c->start = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k, .n_keys = n };
+	c->start = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "",
+					   .keys = k, .n_keys = n };
 	began(c, skv_core_start(e->core, &c->start, &c->res.start, &c->arena, &c->err, &done));
 }
 
@@ -172,7 +177,8 @@ static void begin_finish(struct env *e, struct call *c, const char *session)
 {
 	struct skv_done done = begin(c);
 
-	c->finish = (struct skv_finish_req){ .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL };
+	c->finish = (struct skv_finish_req){ .tenant = "t", .session = session,
+					     .mask_kind = SKV_MASK_ALL };
 	began(c, skv_core_finish(e->core, &c->finish, &c->res.finish, &c->arena, &c->err, &done));
 }
 
@@ -185,7 +191,7 @@ static int end_call(struct call *c)
 	return status;
 }
 
-/* ---- scenes ----------------------------------------------------------------------------------------- */
+/* ---- scenes ---------------------------------------------------------------------------------- */
 
 static void test_clear(void **state)
 {
@@ -201,7 +207,9 @@ static void test_clear(void **state)
 		assert_int_equal(found(e, k, SLOTS), 0);
 		env_stats(e, &st);
 		assert_int_equal(st.blocks, 0);
-		assert_int_equal(st.instances[0].blocks + st.instances[0].used_bytes + st.groups[0].blocks, 0);
+		assert_int_equal(st.instances[0].blocks + st.instances[0].used_bytes +
+					 st.groups[0].blocks,
+				 0);
 		reopen(e, how);
 		assert_int_equal(found(e, k, SLOTS), 0);
 		env_advance(e, 20);
@@ -220,8 +228,8 @@ static void test_clear(void **state)
 	}
 }
 
-/* A start right behind the clear finds the slots, though nobody has swept them yet; of an instance of another size of
- * blocks, too. */
+/* A start right behind the clear finds the slots, though nobody has swept them yet; of an instance
+ * of another size of blocks, too. */
 static void test_room_at_once(void **state)
 {
 	static struct skv_key k[64 * SLOTS];
@@ -242,7 +250,9 @@ static void test_room_at_once(void **state)
 	assert_int_equal(n.start_waits, before.start_waits);
 	assert_int_equal(env_instance(&e, "wide", "g", &spec, 1), SKV_OK);
 	assert_int_equal(clear(&e), 64 * SLOTS);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "wide", .keys = k, .n = 4096 }, &r), SKV_OK);
+	assert_int_equal(env_start(&e,
+				   &(struct env_start){ .instance = "wide", .keys = k, .n = 4096 },
+				   &r), SKV_OK);
 	assert_int_equal(r.n_write, 4096);
 	skv_core_counters_get(e.core, &n);
 	assert_int_equal(n.evicted_blocks, 0);
@@ -275,7 +285,8 @@ static void test_start_behind_clear(void **state)
 	assert_int_equal(n.evicted_blocks, 0);
 }
 
-/* Leased slots are held until their lease ends, and not longer; after a restart until the horizon at most. */
+/* Leased slots are held until their lease ends, and not longer; after a restart
+ * until the horizon at most. */
 static void test_leases(void **state)
 {
 	struct env *e = *state;
@@ -292,7 +303,8 @@ static void test_leases(void **state)
 		env_advance(e, 20); /* swept */
 		expect_slots(e, 0, 40);
 		reopen(e, how);
-		expect_slots(e, 0, how == CRASH ? 100 : 40); /* the record does not name them: all, till the last lease ends */
+		/* the record does not name them: all, till the last lease ends */
+		expect_slots(e, 0, how == CRASH ? 100 : 40);
 		env_advance(e, 4900);
 		expect_slots(e, 0, how == CRASH ? 100 : 40);
 		env_advance(e, 80);
@@ -353,7 +365,8 @@ static void test_checkpoint_before_sweep(void **state)
 		struct call c;
 
 		begin_clear(e, &c);
-		/* The first time it is on its way when the shutdown begins to write; the second time nothing is there. */
+		/* The first time it is on its way when the shutdown begins to write; the
+		 * second time nothing is there. */
 		env_shutdown(e);
 		assert_true(c.over);
 		end_call(&c);
@@ -366,7 +379,8 @@ static void test_checkpoint_before_sweep(void **state)
 	expect_slots(e, 0, 0);
 }
 
-/* What is being written goes with the rest: its session is over, its slots wait for the deadline and the grace. */
+/* What is being written goes with the rest: its session is over, its slots wait for
+ * the deadline and the grace. */
 static void test_sessions(void **state)
 {
 	struct env *e = *state;
@@ -385,7 +399,9 @@ static void test_sessions(void **state)
 		reopen(e, how);
 		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_E_SESSION_ENDED);
 		assert_int_equal(env_abort(e, session, true), SKV_OK);
-		assert_int_equal(env_start(e, &(struct env_start){ .request_id = id, .keys = k, .n = 60 }, &r), SKV_OK);
+		assert_int_equal(env_start(e,
+					   &(struct env_start){ .request_id = id, .keys = k,
+								.n = 60 }, &r), SKV_OK);
 		assert_int_equal(r.state, SKV_SESSION_ABORTED);
 		expect_slots(e, 0, 60);
 		env_advance(e, 5800); /* deadline 5 s, grace 1 s */
@@ -433,7 +449,8 @@ static void test_ends_around(void **state)
 	}
 }
 
-/* The append fails: all is as before, with what was queued behind it undone, and blocks may be evicted again. */
+/* The append fails: all is as before, with what was queued behind it undone, and
+ * blocks may be evicted again. */
 static void test_undo(void **state)
 {
 	static const int statuses[] = { SKV_E_STORE_IO, SKV_E_STORE_FULL };
@@ -446,7 +463,8 @@ static void test_undo(void **state)
 	env_keys(b, 20, 2, 1);
 	env_keys(d, 20, 3, 1);
 	for (int i = 0; i < 4; i++) {
-		struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .times = 2, .at = 1, .status = statuses[i % 2] };
+		struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .times = 2,
+					  .at = 1, .status = statuses[i % 2] };
 		struct call f1, c1, c2, s;
 		char done[33];
 
@@ -476,7 +494,8 @@ static void test_undo(void **state)
 		assert_int_equal(found(e, b, 20) + found(e, d, 20), 40);
 		reopen(e, i == 1 ? CRASH : i == 3 ? CLEAN : NONE);
 		env_advance(e, 60000);
-		assert_int_equal(env_put(e, k + 100, SLOTS - 100), SLOTS - 100); /* 40 more than there is room for */
+		/* 40 more than there is room for */
+		assert_int_equal(env_put(e, k + 100, SLOTS - 100), SLOTS - 100);
 		assert_int_equal(env_put(e, k, SLOTS) < SLOTS, true);
 		assert_true(clear(e) > 0);
 		env_advance(e, 20);
@@ -484,11 +503,13 @@ static void test_undo(void **state)
 	}
 }
 
-/* A block that became visible while a clear was on its way is in the line of eviction once that has failed. */
+/* A block that became visible while a clear was on its way is in the line of
+ * eviction once that has failed. */
 static void test_undo_after_finish(void **state)
 {
 	struct env *e = *state;
-	struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .times = 1, .at = 1, .status = SKV_E_STORE_IO };
+	struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .times = 1, .at = 1,
+				  .status = SKV_E_STORE_IO };
 	struct skv_key k[SLOTS], b[SLOTS];
 	struct call c;
 
@@ -519,7 +540,8 @@ static void test_two_at_once(void **state)
 	begin_clear(e, &c3);
 	skv_core_tick(e->core);
 	skv_core_tick(e->core);
-	assert_true(c1.res.clear.deleted == 50 && c2.res.clear.deleted == 0 && c3.res.clear.deleted == 0);
+	assert_true(c1.res.clear.deleted == 50 && c2.res.clear.deleted == 0 &&
+		    c3.res.clear.deleted == 0);
 	assert_int_equal(end_call(&c1), SKV_OK);
 	assert_int_equal(end_call(&c2), SKV_OK);
 	assert_int_equal(end_call(&s), SKV_OK);
@@ -546,13 +568,16 @@ static void test_deletions(void **state)
 		{
 			struct skv_start_res r;
 			struct skv_finish_res f;
-			struct skv_lookup_req q = { .tenant = "t", .instance = "j", .mode = SKV_LOOKUP_BATCH, .keys = k,
+			struct skv_lookup_req q = { .tenant = "t", .instance = "j",
+						    .mode = SKV_LOOKUP_BATCH, .keys = k,
 						    .n_keys = 20, .lease_ms = 5000 };
 			struct skv_lookup_res l;
 			char session[33];
 			uint64_t n;
 
-			assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = k, .n = 100 }, &r), SKV_OK);
+			assert_int_equal(env_start(e,
+						   &(struct env_start){ .instance = "j", .keys = k,
+						     .n = 100 }, &r), SKV_OK);
 			memcpy(session, r.session, 33);
 			assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 			assert_int_equal(env_lookup_req(e, &q, &l), SKV_OK);
@@ -585,7 +610,8 @@ static void test_quota(void **state)
 	env_keys(j, 50, 2, 1);
 	assert_int_equal(env_group(e, "g", 150 * BLOCK, "s"), SKV_OK);
 	assert_int_equal(put_instance(e, "j", "g"), SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = j, .n = 50 }, &r), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "j", .keys = j, .n = 50 },
+				   &r), SKV_OK);
 	memcpy(session, r.session, 33);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	for (int i = 0; i < 5; i++) {
@@ -605,7 +631,7 @@ static void test_quota(void **state)
 	assert_int_equal(n.evicted_blocks, 0);
 }
 
-/* ---- the model -------------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 #define KEYS 300u
 #define SESSIONS 6u
@@ -638,7 +664,8 @@ static struct skv_bytes model_name(uint32_t i)
 {
 	static char names[KEYS][16];
 
-	return (struct skv_bytes){ names[i], (size_t)snprintf(names[i], sizeof names[i], "key%u", i * 7919) };
+	return (struct skv_bytes){ names[i],
+				   (size_t)snprintf(names[i], sizeof names[i], "key%u", i * 7919) };
 }
 
 static uint64_t now_of(const struct model *m) { return skv_now_ms(m->e.o.clock); }
@@ -646,7 +673,8 @@ static uint64_t now_of(const struct model *m) { return skv_now_ms(m->e.o.clock);
 /* A file of the storage has 16 units, each of 16 slots. */
 static uint64_t slot_number(const struct skv_files *files, const struct skv_location *loc)
 {
-	uint64_t slot = strtoull(files->v[loc->file].path + 5, NULL, 16) * 256 + loc->offset / BLOCK;
+	uint64_t slot =
+		strtoull(files->v[loc->file].path + 5, NULL, 16) * 256 + loc->offset / BLOCK;
 
 	assert_true(slot < 16 * 256);
 	return slot;
@@ -691,8 +719,11 @@ static void model_start(struct model *m)
 		}
 		slot = slot_number(&r.files, &r.loc[i]);
 		if (m->leased[slot] > now || m->written[slot] > now)
-			fail_msg("slot %llu is handed out %llu ms too early", (unsigned long long)slot,
-				 (unsigned long long)((m->leased[slot] > now ? m->leased[slot] : m->written[slot]) - now));
+			fail_msg("slot %llu is handed out %llu ms too early",
+				 (unsigned long long)slot,
+				 (unsigned long long)((m->leased[slot] > now ? m->leased[slot]
+									     : m->written[slot]) -
+						      now));
 		assert_true(m->small || !m->there[key]);
 		m->there[key] = false; /* evicted */
 		m->written[slot] = o->deadline + m->e.o.grace_ms;
@@ -745,7 +776,9 @@ static void model_lookup(struct model *m)
 
 	for (uint32_t i = 0; i < n; i++)
 		k[i] = key_of((first + i) % KEYS);
-	assert_int_equal(env_lookup(&m->e, k, n, SKV_LOOKUP_BATCH, below(m, 2) ? 0 : 1 + below(m, 9000), &r), SKV_OK);
+	assert_int_equal(
+		env_lookup(&m->e, k, n, SKV_LOOKUP_BATCH, below(m, 2) ? 0 : 1 + below(m, 9000), &r),
+		SKV_OK);
 	now = now_of(m);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t key = (first + i) % KEYS;
@@ -813,7 +846,8 @@ static void model_export(struct model *m)
 		want += m->there[i];
 	do {
 		skv_arena_reset(&m->e.arena);
-		assert_int_equal(skv_core_export(m->e.core, &q, &r, &m->e.arena, &m->e.err), SKV_OK);
+		assert_int_equal(skv_core_export(m->e.core, &q, &r, &m->e.arena, &m->e.err),
+				 SKV_OK);
 		for (uint32_t i = 0; i < r.n; i++) {
 			uint32_t key = (uint32_t)r.key[i].lo - 1;
 			struct skv_bytes name = model_name(key);
@@ -884,7 +918,8 @@ static void test_model(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < (from ? 1 : 40); i++)
-		run_model(seed + i, (seed + i) % 2, (seed + i) % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL);
+		run_model(seed + i, (seed + i) % 2,
+			  (seed + i) % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL);
 }
 
 int main(void)

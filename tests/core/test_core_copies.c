@@ -1,6 +1,7 @@
 /*
- * test_core_copies.c - a store that was copied, and slab directories that both copies would go on in: the copy started
- * first, second, at once; while the other runs; adopted; damaged on the way; with every write of the beginning failing.
+ * test_core_copies.c - a store that was copied, and slab directories that both copies would go on
+ * in: the copy started first, second, at once; while the other runs; adopted; damaged on the way;
+ * with every write of the beginning failing.
  *
  * Two cores without threads on SQLite files, one clock, a real directory.
  */
@@ -56,7 +57,8 @@ static void shell(const char *format, ...)
 
 static void open_copy(struct scene *s, struct copy *c, bool adopt)
 {
-	struct skv_store_options so = { .path = c->path, .durability = SKV_DURABILITY_FULL, .clock = &s->clock.clock };
+	struct skv_store_options so = { .path = c->path, .durability = SKV_DURABILITY_FULL,
+					.clock = &s->clock.clock };
 
 	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &c->store, &s->err), SKV_OK);
 	skv_core_options_init(&c->o);
@@ -78,7 +80,8 @@ static void open_copy(struct scene *s, struct copy *c, bool adopt)
 static bool begin(struct scene *s, struct copy *c, bool adopt)
 {
 	open_copy(s, c, adopt);
-	for (int i = 0; i < 20 && !c->hopeless && skv_core_state_get(c->core) != SKV_CORE_READY; i++)
+	for (int i = 0; i < 20 && !c->hopeless && skv_core_state_get(c->core) != SKV_CORE_READY;
+	     i++)
 		skv_core_tick(c->core);
 	return skv_core_state_get(c->core) == SKV_CORE_READY;
 }
@@ -101,8 +104,9 @@ static void stop_copy(struct scene *s, struct copy *c)
 
 static void copy_store(struct scene *s)
 {
-	shell("cp %s/a.db %s/b.db && for x in -wal -checkpoint -checkpoint-wal; do test ! -e %s/a.db$x || cp %s/a.db$x %s/b.db$x; done", s->top,
-	      s->top, s->top, s->top, s->top);
+	shell("cp %s/a.db %s/b.db && for x in -wal -checkpoint -checkpoint-wal; do test ! -e "
+	      "%s/a.db$x || cp %s/a.db$x %s/b.db$x; done",
+	      s->top, s->top, s->top, s->top, s->top);
 }
 
 static int setup(void **state)
@@ -138,12 +142,14 @@ static int teardown(void **state)
 static void make_objects(struct scene *s, struct copy *c)
 {
 	char root[96];
-	struct skv_storage_spec st = { .name = "s", .type = "file", .root = root, .capacity = 2 * UNIT, .unit = UNIT,
+	struct skv_storage_spec st = { .name = "s", .type = "file", .root = root,
+				       .capacity = 2 * UNIT, .unit = UNIT,
 				       .file_size = UNIT, .enabled = true };
 	const char *storages[] = { "s" };
 	struct skv_group_spec g = { .name = "g", .storages = storages, .n_storages = 1 };
 	struct skv_spec spec = { "kv", BLOCK };
-	struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+	struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec,
+				       .n_specs = 1, .extra = "" };
 
 	snprintf(root, sizeof root, "%s/slabs", s->top);
 	assert_int_equal(skv_core_storage_put(c->core, &st, NULL, &s->err), SKV_OK);
@@ -178,7 +184,8 @@ static int settle(struct scene *s, struct copy *c, struct wait *w, int rc)
 static int put(struct scene *s, struct copy *c, uint64_t key, uint64_t sum, struct place *where)
 {
 	struct skv_key k = { 1, key };
-	struct skv_start_req q = { .tenant = "t", .instance = "i", .request_id = "", .keys = &k, .n_keys = 1, .deadline_ms = 30000 };
+	struct skv_start_req q = { .tenant = "t", .instance = "i", .request_id = "", .keys = &k,
+				   .n_keys = 1, .deadline_ms = 30000 };
 	struct skv_finish_req f = { .tenant = "t", .mask_kind = SKV_MASK_ALL };
 	struct skv_start_res r = { 0 };
 	struct skv_finish_res fr = { 0 };
@@ -204,7 +211,8 @@ static int put(struct scene *s, struct copy *c, uint64_t key, uint64_t sum, stru
 static uint32_t found(struct scene *s, struct copy *c, uint64_t key)
 {
 	struct skv_key k = { 1, key };
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = &k, .n_keys = 1 };
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
+				    .keys = &k, .n_keys = 1 };
 	uint32_t matched = 0;
 
 	skv_arena_reset(&s->arena);
@@ -263,7 +271,7 @@ static void assert_turned_away(struct scene *s, struct copy *c)
 	assert_int_equal(found(s, c, 1), 0);
 }
 
-/* ---- scenes ----------------------------------------------------------------------------------------- */
+/* ---- scenes ---------------------------------------------------------------------------------- */
 
 static void the_copy_started_second_is_refused(void **state)
 {
@@ -274,7 +282,8 @@ static void the_copy_started_second_is_refused(void **state)
 	assert_false(begin(s, &s->b, false));
 	assert_turned_away(s, &s->b);
 	assert_int_equal(put(s, &s->a, 3, 5, NULL), SKV_OK);
-	/* Again and again, with ever greater incarnations of its own, also when the other is stopped. */
+	/* Again and again, with ever greater incarnations of its own, also
+	 * when the other is stopped. */
 	for (int i = 0; i < 5; i++) {
 		kill_copy(s, &s->b);
 		if (i == 3)
@@ -358,8 +367,8 @@ static void a_look_that_is_overdue_ends_granting(void **state)
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK); /* it has looked */
 }
 
-/* What was free in the copy may be written now by the other's last clients, and what has no checksum cannot be told from
- * what they wrote. */
+/* What was free in the copy may be written now by the other's last clients, and what has no
+ * checksum cannot be told from what they wrote. */
 static void adopted_it_counts_as_rolled_back(void **state)
 {
 	struct scene *s = *state;
@@ -393,7 +402,8 @@ static void adopted_it_counts_as_rolled_back(void **state)
 	assert_turned_away(s, &s->a);
 }
 
-/* The other copy made a file that this one does not know: it would be the next one that growth makes. */
+/* The other copy made a file that this one does not know: it would be the
+ * next one that growth makes. */
 static void an_adopted_file_rests_as_well(void **state)
 {
 	struct scene *s = *state;
@@ -407,7 +417,8 @@ static void an_adopted_file_rests_as_well(void **state)
 	kill_copy(s, &s->a);
 	assert_true(begin(s, &s->b, true));
 	for (int i = 0; i < 2; i++) {
-		if (put(s, &s->b, 150 + (uint64_t)i, 5, &late) == SKV_OK) /* in place of block 1, whose slot it knows */
+		/* in place of block 1, whose slot it knows */
+		if (put(s, &s->b, 150 + (uint64_t)i, 5, &late) == SKV_OK)
 			assert_string_equal(late.path, "slab-00000000.kvs");
 		kill_copy(s, &s->b);
 		assert_true(begin(s, &s->b, false));
@@ -426,7 +437,8 @@ static void old_names_are_swept(void **state)
 	begin_scene(s);
 	for (int i = 0; i < 10; i++) {
 		assert_true(begin(s, &s->a, false));
-		assert_int_equal(strlen(names(s)), i + 2 < 10 ? strlen(" owner.1") : strlen(" owner.10"));
+		assert_int_equal(strlen(names(s)),
+				 i + 2 < 10 ? strlen(" owner.1") : strlen(" owner.10"));
 		kill_copy(s, &s->a);
 	}
 }
@@ -450,7 +462,8 @@ static void the_store_forgets_what_no_directory_has(void **state)
 	for (int i = 0; i < 10; i++) {
 		assert_true(begin(s, &s->a, false));
 		n = 0;
-		assert_int_equal(skv_store_list(s->a.store, "incarnation/", count, &n, &s->err), SKV_OK);
+		assert_int_equal(skv_store_list(s->a.store, "incarnation/", count, &n, &s->err),
+				 SKV_OK);
 		assert_true(n <= 2);
 		kill_copy(s, &s->a);
 	}
@@ -476,8 +489,9 @@ static void a_name_that_was_not_written_to_its_end_is_passed(void **state)
 	struct scene *s = *state;
 
 	begin_scene(s);
+	/* what the next ones would take, too */
 	for (int i = 1; i < 8; i++)
-		shell("printf SKVOWN1 > %s/slabs/owner.%d", s->top, 2 * i + 1); /* what the next ones would take, too */
+		shell("printf SKVOWN1 > %s/slabs/owner.%d", s->top, 2 * i + 1);
 	assert_true(begin(s, &s->a, false));
 	assert_int_equal(found(s, &s->a, 1), 1);
 	advance(s, &s->a, 1000);

@@ -1,6 +1,7 @@
 /*
- * test_core_deleted.c - storages that are deleted, on a real file system: each of their slab files leaves the disk, whatever
- * numbers went before, and the next storage in the same directory is as any first one.
+ * test_core_deleted.c - storages that are deleted, on a real file system: each of their slab
+ * files leaves the disk, whatever numbers went before, and the next storage in the same
+ * directory is as any first one.
  */
 #include "core_env.h"
 
@@ -25,7 +26,8 @@ static char top[64];
 static int setup(void **state)
 {
 	(void)state;
-	snprintf(top, sizeof top, "%s/skv-deleted-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	snprintf(top, sizeof top, "%s/skv-deleted-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	return mkdtemp(top) ? 0 : -1;
 }
 
@@ -38,7 +40,7 @@ static int teardown(void **state)
 	return test_shell(command);
 }
 
-/* ---- on the disk -------------------------------------------------------------------------------------------- */
+/* ---- on the disk ----------------------------------------------------------------------------- */
 
 /* Bits of the numbers of slab files that there are. */
 static unsigned on_disk(void)
@@ -60,7 +62,7 @@ static unsigned on_disk(void)
 	return bits;
 }
 
-/* ---- what is done ------------------------------------------------------------------------------------------- */
+/* ---- what is done ---------------------------------------------------------------------------- */
 
 static uint32_t put(uint64_t hi, uint32_t n)
 {
@@ -76,7 +78,8 @@ static uint32_t put(uint64_t hi, uint32_t n)
 /* With all that is needed to write into it. */
 static void make_storage(const char *name)
 {
-	struct skv_storage_spec s = { .name = name, .type = "file", .root = top, .capacity = FILES * UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = name, .type = "file", .root = top,
+				      .capacity = FILES * UNIT, .unit = UNIT,
 				      .file_size = UNIT, .enabled = true };
 	struct skv_spec spec = { "kv", BLOCK };
 

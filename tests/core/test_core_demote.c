@@ -1,5 +1,6 @@
 /*
- * test_core_demote.c - an owner that gives the ownership back, the one that takes over, and who knows who leads.
+ * test_core_demote.c - an owner that gives the ownership back, the one that takes over,
+ * and who knows who leads.
  *
  * With a clock of the test's first, then with threads and real time.
  */
@@ -20,7 +21,8 @@ static void manager(struct env *e, const struct env *a)
 	if (!a)
 		return;
 	e->store_options = a->store_options;
-	skv_fake_clock_advance(&e->clock, skv_now_ms(&a->clock.clock) - skv_now_ms(&e->clock.clock));
+	skv_fake_clock_advance(&e->clock,
+			       skv_now_ms(&a->clock.clock) - skv_now_ms(&e->clock.clock));
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
 	e->o.store = e->store;
 	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
@@ -71,13 +73,16 @@ static void demotion_hands_over(void **state)
 	assert_int_equal(skv_core_demote(a.core, 5000, &a.err), SKV_OK);
 	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
 	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 1 }, &s), SKV_E_NOT_OWNER);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 1 }, &s),
+			 SKV_E_NOT_OWNER);
 	skv_core_tick(a.core);
 	assert_string_equal(lead(&a).leader, "");
-	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY); /* it stays out, though nobody leads */
+	/* it stays out, though nobody leads */
+	assert_int_equal(skv_core_state_get(a.core), SKV_CORE_STANDBY);
 	assert_int_equal(skv_core_demote(a.core, 5000, &a.err), SKV_E_NOT_OWNER);
 
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK); /* the lease is free: nothing to wait for */
+	/* the lease is free: nothing to wait for */
+	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
 	skv_core_tick(b.core);
 	assert_int_equal(env_match(&b, k, 4), 2);
 	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK); /* its sessions go on */
@@ -124,13 +129,15 @@ static void call_init(struct call *k)
 	k->done = (struct skv_done){ on_done, k };
 }
 
-/* What waits for a record, or for the next portion of a trim, is told; the manager comes back when it is alone. */
+/* What waits for a record, or for the next portion of a trim, is told; the manager
+ * comes back when it is alone. */
 static void what_waits_is_told(void **state)
 {
 	static struct skv_key k[1500], more = { 9, 9 };
 	struct skv_trim_req trim = { .tenant = "t", .instance = "i", .to_ms = UINT64_MAX };
 	struct skv_trim_res trimmed;
-	struct skv_start_req start = { .tenant = "t", .instance = "i", .request_id = "", .keys = &more, .n_keys = 1 };
+	struct skv_start_req start = { .tenant = "t", .instance = "i", .request_id = "",
+				       .keys = &more, .n_keys = 1 };
 	struct skv_start_res started;
 	struct call one, two;
 	struct env a;
@@ -144,10 +151,12 @@ static void what_waits_is_told(void **state)
 	env_make(&a, 16384 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 1500, 1, 1);
 	env_put(&a, k, 1500);
-	assert_int_equal(skv_core_trim(a.core, &trim, &trimmed, &one.arena, &one.err, &one.done), SKV_PENDING);
+	assert_int_equal(skv_core_trim(a.core, &trim, &trimmed, &one.arena, &one.err, &one.done),
+			 SKV_PENDING);
 	skv_core_tick(a.core); /* the first portion is durable, the second has not begun */
 	assert_int_equal(one.answers, 0);
-	assert_int_equal(skv_core_start(a.core, &start, &started, &two.arena, &two.err, &two.done), SKV_PENDING);
+	assert_int_equal(skv_core_start(a.core, &start, &started, &two.arena, &two.err, &two.done),
+			 SKV_PENDING);
 	assert_int_equal(skv_core_demote(a.core, 3000, &a.err), SKV_OK);
 	assert_int_equal(one.answers, 1);
 	assert_int_equal(one.status, SKV_E_NOT_OWNER);
@@ -167,7 +176,7 @@ static void what_waits_is_told(void **state)
 	skv_arena_destroy(&two.arena);
 }
 
-/* ---- with threads ------------------------------------------------------------------------------------- */
+/* ---- with threads ---------------------------------------------------------------------------- */
 
 static void threaded(struct env *e, const struct env *a)
 {
@@ -206,7 +215,8 @@ static void two_managers_change_places(void **state)
 
 		assert_int_equal(skv_core_demote(from->core, 1000, &from->err), SKV_OK);
 		assert_int_equal(skv_core_may_answer(from->core), SKV_E_NOT_OWNER);
-		assert_int_equal(skv_core_wait_ready(to->core, 5000), SKV_OK); /* a fraction of the lease */
+		/* a fraction of the lease */
+		assert_int_equal(skv_core_wait_ready(to->core, 5000), SKV_OK);
 		sees(from, turn ? name_a : name_b);
 		assert_int_equal(skv_core_state_get(from->core), SKV_CORE_STANDBY);
 	}

@@ -1,6 +1,7 @@
 /*
- * test_core_drain.c - slab files that go: drained one by one, with their storage, for a smaller capacity; undone, over
- * restarts at every step, with leases and sessions in the way, with each call of the store failing.
+ * test_core_drain.c - slab files that go: drained one by one, with their storage, for a smaller
+ * capacity; undone, over restarts at every step, with leases and sessions in the way, with each
+ * call of the store failing.
  */
 #include "core_env.h"
 
@@ -15,7 +16,8 @@
 
 static int put_storage(struct env *e, uint64_t files, bool draining)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = files * UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "",
+				      .capacity = files * UNIT, .unit = UNIT,
 				      .file_size = UNIT, .enabled = true, .draining = draining };
 
 	return skv_core_storage_put(e->core, &s, NULL, &e->err);
@@ -61,7 +63,10 @@ static const struct skv_file_view *file_view(struct env *e, uint32_t number)
 	return NULL;
 }
 
-static int drain(struct env *e, uint32_t file, bool on) { return skv_core_file_drain(e->core, "s", file, on, &e->err); }
+static int drain(struct env *e, uint32_t file, bool on)
+{
+	return skv_core_file_drain(e->core, "s", file, on, &e->err);
+}
 
 /* Until the file is not there any more. */
 static void wait_gone(struct env *e, uint32_t file)
@@ -108,7 +113,8 @@ static void test_a_drained_file_goes(void **state)
 	assert_int_equal(found(&e, 0, SLOTS), SLOTS);
 	assert_int_equal(found(&e, SLOTS, SLOTS), 0);
 	assert_int_equal(found(&e, 2 * SLOTS, 2 * SLOTS), 2 * SLOTS);
-	/* The storage grows again, by a number that nobody had: so newer nodes of the file system get blocks. */
+	/* The storage grows again, by a number that nobody had: so newer nodes of
+	 * the file system get blocks. */
 	env_keys(more, SLOTS, 2, 0);
 	assert_int_equal(env_put(&e, more, SLOTS), SLOTS);
 	assert_int_equal(found(&e, 0, ALL), ALL - SLOTS);
@@ -253,22 +259,28 @@ static void test_sessions_end_first(void **state)
 	env_keys(keys, SLOTS, 1, 0);
 	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
 	env_keys(keys, SLOTS, 3, 0);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS, .deadline_ms = 15000 }, &s), SKV_OK);
+	assert_int_equal(env_start(&e,
+				   &(struct env_start){ .keys = keys, .n = SLOTS,
+							.deadline_ms = 15000 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	assert_int_equal(drain(&e, 0, true), SKV_OK);
 	for (int i = 0; i < 100; i++)
 		env_advance(&e, 50);
 	assert_int_equal(file_view(&e, 0)->used_bytes, SLOTS * BLOCK);
 	assert_string_equal(file_view(&e, 0)->waits_for, "open sessions");
-	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK); /* as if nothing was; then they are evicted */
+	/* as if nothing was; then they are evicted */
+	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(f.committed, SLOTS);
 	wait_gone(&e, 0);
 	/* One that ends without a word keeps the file until its grace time is over. */
 	env_keys(keys, SLOTS, 1, SLOTS);
 	assert_int_equal(env_delete(&e, keys, SLOTS, &n), SKV_OK);
 	env_keys(keys, SLOTS, 4, 0);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS, .deadline_ms = 2000 }, &s), SKV_OK);
-	assert_int_equal(file_view(&e, 1)->used_bytes + (file_view(&e, FILES) ? file_view(&e, FILES)->used_bytes : 0),
+	assert_int_equal(env_start(&e,
+				   &(struct env_start){ .keys = keys, .n = SLOTS,
+							.deadline_ms = 2000 }, &s), SKV_OK);
+	assert_int_equal(file_view(&e, 1)->used_bytes +
+				 (file_view(&e, FILES) ? file_view(&e, FILES)->used_bytes : 0),
 			 SLOTS * BLOCK);
 	n = file_view(&e, 1)->used_bytes ? 1 : FILES;
 	assert_int_equal(drain(&e, n, true), SKV_OK);
@@ -282,13 +294,15 @@ static void test_sessions_end_first(void **state)
 
 static int put_rest(struct env *e, uint64_t rest)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 2 * UNIT + rest, .unit = 4096,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "",
+				      .capacity = 2 * UNIT + rest, .unit = 4096,
 				      .file_size = UNIT, .enabled = true };
 
 	return skv_core_storage_put(e->core, &s, NULL, &e->err);
 }
 
-/* What is left of a capacity is no longer than header and trailer of a slab file: that is no room. */
+/* What is left of a capacity is no longer than header and trailer of a slab file: that is no
+ * room. */
 static void test_a_rest_without_a_slot(void **state)
 {
 	struct skv_spec spec = { "kv", BLOCK };
@@ -334,7 +348,8 @@ static int count_file(void *ctx, const char *key, const void *bytes, size_t n, u
 	return SKV_OK;
 }
 
-/* The only file that is left is a claim behind numbers that are gone: it goes with its storage, and so does its document. */
+/* The only file that is left is a claim behind numbers that are gone: it goes with its storage,
+ * and so does its document. */
 static void test_a_storage_with_holes_is_deleted(void **state)
 {
 	struct skv_key keys[2 * SLOTS];
@@ -377,7 +392,8 @@ static uint32_t draining(struct env *e)
 	return n;
 }
 
-/* Work is done in portions, and all of it: chosen, let be when the capacity is raised again, emptied, gone. */
+/* Work is done in portions, and all of it: chosen, let be when the capacity is
+ * raised again, emptied, gone. */
 static void test_many_files(void **state)
 {
 	struct skv_spec spec = { "kv", BLOCK };
@@ -444,7 +460,8 @@ static void test_a_smaller_capacity(void **state)
 		struct skv_lookup_res r;
 
 		if (i / SLOTS != 2)
-			assert_int_equal(env_lookup(&e, keys + i, 1, SKV_LOOKUP_BATCH, 1, &r), SKV_OK);
+			assert_int_equal(env_lookup(&e, keys + i, 1, SKV_LOOKUP_BATCH, 1, &r),
+					 SKV_OK);
 	}
 	assert_int_equal(put_storage(&e, 3, false), SKV_OK);
 	env_advance(&e, 20);
@@ -492,7 +509,8 @@ static void test_a_storage_that_is_retired(void **state)
 	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
 	assert_int_equal(put_storage(&e, FILES, true), SKV_OK);
 	env_advance(&e, 20);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS }, &s), SKV_E_UNAVAILABLE);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = SLOTS }, &s),
+			 SKV_E_UNAVAILABLE);
 	assert_string_equal(file_view(&e, 3)->why, "storage");
 	/* Not after all: */
 	assert_int_equal(put_storage(&e, FILES, false), SKV_OK);
@@ -517,7 +535,8 @@ static void test_a_storage_that_is_retired(void **state)
 
 static void test_pages_are_not_drained(void **state)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 100, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 100,
+				      .enabled = true };
 	struct files f;
 	struct env e;
 
@@ -538,7 +557,7 @@ static void test_pages_are_not_drained(void **state)
 	env_destroy(&e);
 }
 
-/* ---- the n-th call of the store fails ------------------------------------------------------------------ */
+/* ---- the n-th call of the store fails -------------------------------------------------------- */
 
 static void partial_state(struct env *e)
 {
@@ -602,7 +621,8 @@ static bool with_fault(enum skv_fault_kind kind, int status, uint64_t at)
 
 static void test_every_store_call_fails_once(void **state)
 {
-	static const enum skv_fault_kind kinds[] = { SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE, SKV_FAULT_UNKNOWN_AFTER };
+	static const enum skv_fault_kind kinds[] = { SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE,
+						     SKV_FAULT_UNKNOWN_AFTER };
 	uint64_t n;
 
 	(void)state;

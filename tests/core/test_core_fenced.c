@@ -1,10 +1,11 @@
 /*
  * test_core_fenced.c - a demotion in the middle of every call of the core that writes the registry.
  *
- * A generator: each scene is one call of manager A. It is run again and again, and before its n-th call to the store, for
- * n = 1, 2, 3... until it makes no more, another manager B takes the partition over and makes anew what A is about. Then
- * A's call goes on. In four variants: A does not know of it; it has noticed; it has become the owner again meanwhile; or
- * nobody else came, but it has loaded the partition again. Whatever A then still writes must change nothing: the registry
+ * A generator: each scene is one call of manager A. It is run again and again, and before its n-th
+ * call to the store, for n = 1, 2, 3... until it makes no more, another manager B takes the
+ * partition over and makes anew what A is about. Then A's call goes on. In four variants: A does
+ * not know of it; it has noticed; it has become the owner again meanwhile; or nobody else came, but
+ * it has loaded the partition again. Whatever A then still writes must change nothing: the registry
  * is what B left, B's blocks are found, and the next manager loads them.
  */
 #include "core_env.h"
@@ -45,16 +46,17 @@ static struct stage {
 
 static const char *const instances[4] = { "i", "x", "xh", "xn" };
 
-/* ---- what is written, and what the disk does ------------------------------------------------------------------ */
+/* ---- what is written, and what the disk does ------------------------------------------------- */
 
-/* Each function of the core that writes the registry, what, and the scene in which a demotion comes before it. The
- * test core_fenced_calls compares the functions with those in server/core: a new one needs a row, and a scene. */
+/* Each function of the core that writes the registry, what, and the scene in which a demotion comes
+ * before it. The test core_fenced_calls compares the functions with those in server/core: a new one
+ * needs a row, and a scene. */
 static struct written {
 	const char *function, *what, *scene;
 	bool seen[VARIANTS];
 } written[] = {
 	{ "put_group", "put group/", "a group is made", { 0 } },
-	{ "skv_core_group_delete", "del group/", "a group is deleted", { 0 } },
+	{ "one_group_delete", "del group/", "a group is deleted", { 0 } },
 	{ "put_instance_doc", "put instance/", "an instance is changed", { 0 } },
 	{ "registry_next_id", "put next-id", "a storage is made", { 0 } },
 	{ "registry_move_to_dropped", "put dropped/", "an instance is deleted", { 0 } },
@@ -74,56 +76,77 @@ static struct written {
 	{ "new_incarnation", "put incarnation/", "a first load", { 0 } },
 	{ "write_version", "put doc/", "a document is put", { 0 } },
 	{ "write_version", "del doc/", "a document is deleted", { 0 } },
-	/* Without a scene: what a manager says of itself is not fenced; and of owner files, which no storage here has. */
+	{ "idle_store", "put unused", "an hour passes", { 0 } },
+	/* Without a scene: what a manager says of itself is not fenced; owner files, which no
+	 * storage here has; capacities that several partitions share, of which the managers
+	 * here have one; and the mark of a backup, which goes when a manager adopts it, where no
+	 * free slot is to be had for as long as the scenes take. */
 	{ "write_version", "put doc/", NULL, { 0 } },
 	{ "write_version", "del doc/", NULL, { 0 } },
 	{ "forget_old", "del incarnation/", NULL, { 0 } },
+	{ "capacity_put_total", "put capacity/", NULL, { 0 } },
+	{ "capacity_del_total", "del capacity/", NULL, { 0 } },
+	{ "load", "del backup", NULL, { 0 } },
 };
 
-int __real_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
-			 size_t n, uint64_t *version, struct skv_error *err);
-int __wrap_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
-			 size_t n, uint64_t *version, struct skv_error *err);
-int __real_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err);
-int __wrap_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err);
+int __real_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key,
+			 uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+			 struct skv_error *err);
+int __wrap_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key,
+			 uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+			 struct skv_error *err);
+int __real_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key,
+			 uint64_t expect, struct skv_error *err);
+int __wrap_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key,
+			 uint64_t expect, struct skv_error *err);
 
 static void note(const struct skv_store *s, const char *how, const char *key)
 {
 	if (s == st.a.store)
-		snprintf(st.write, sizeof st.write, "%s %.*s", how, (int)(strcspn(key, "/") + 1), key);
+		snprintf(st.write, sizeof st.write, "%s %.*s", how, (int)(strcspn(key, "/") + 1),
+			 key);
 }
 
-int __wrap_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
-			 size_t n, uint64_t *version, struct skv_error *err)
+int __wrap_skv_store_put(struct skv_store *s, const struct skv_fence *fence, const char *key,
+			 uint64_t expect, const void *bytes, size_t n, uint64_t *version,
+			 struct skv_error *err)
 {
 	note(s, "put", key);
 	return __real_skv_store_put(s, fence, key, expect, bytes, n, version, err);
 }
 
-int __wrap_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err)
+int __wrap_skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char *key,
+			 uint64_t expect, struct skv_error *err)
 {
 	note(s, "del", key);
 	return __real_skv_store_del(s, fence, key, expect, err);
 }
 
-/* The disk of the storages, which have none: a file that is gone, as long as A is alone, and no room for the next one. */
+/* The disk of the storages, which have none: a file that is gone, as long as A is alone, and
+ * no room for the next one. */
 static struct {
 	bool lost, full;
 } disk;
 
-int __real_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
-int __wrap_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
-int __real_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
-int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err);
+int __real_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length,
+				  struct skv_error *err);
+int __wrap_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length,
+				  struct skv_error *err);
+int __real_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length,
+				   struct skv_error *err);
+int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length,
+				   struct skv_error *err);
 
-int __wrap_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+int __wrap_skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length,
+				  struct skv_error *err)
 {
 	if (disk.lost && file == 0)
 		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "gone");
 	return __real_skv_storage_check_file(s, file, length, err);
 }
 
-int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length, struct skv_error *err)
+int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t length,
+				   struct skv_error *err)
 {
 	if (disk.full)
 		return skv_fail(err, SKV_E_NO_SPACE, NULL, "full");
@@ -133,11 +156,12 @@ int __wrap_skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_
 static void note_interrupted(void)
 {
 	for (size_t i = 0; i < sizeof written / sizeof written[0]; i++)
-		if (written[i].scene && strcmp(written[i].what, st.write) == 0 && strcmp(written[i].scene, st.scene->name) == 0)
+		if (written[i].scene && strcmp(written[i].what, st.write) == 0 &&
+		    strcmp(written[i].scene, st.scene->name) == 0)
 			written[i].seen[st.variant] = true;
 }
 
-/* ---- what there is ------------------------------------------------------------------------------------ */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 static int list_one(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
@@ -163,7 +187,8 @@ static void read_registry(struct env *e, struct skv_buf *out)
 static uint32_t found(struct env *e, const char *instance)
 {
 	struct skv_key k[BLOCKS];
-	struct skv_match_req req = { .tenant = "t", .instances = &instance, .n_instances = 1, .keys = k, .n_keys = BLOCKS };
+	struct skv_match_req req = { .tenant = "t", .instances = &instance, .n_instances = 1,
+				     .keys = k, .n_keys = BLOCKS };
 	struct skv_match_res res;
 
 	struct skv_arena a; /* the env's may be in use by the call that is interrupted */
@@ -194,7 +219,8 @@ static int put_blocks(struct env *e, const char *instance)
 
 static int storage(struct env *e, const char *name, uint64_t capacity)
 {
-	struct skv_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = capacity, .unit = 64 * KB,
+	struct skv_storage_spec s = { .name = name, .type = "null", .root = "",
+				      .capacity = capacity, .unit = 64 * KB,
 				      .file_size = 64 * KB, .enabled = true };
 
 	return skv_core_storage_put(e->core, &s, NULL, &e->err);
@@ -203,7 +229,8 @@ static int storage(struct env *e, const char *name, uint64_t capacity)
 static int instance(struct env *e, const char *id, const char *group, uint32_t weight)
 {
 	struct skv_spec spec = { "kv", 16 * KB };
-	struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = &spec, .n_specs = 1, .extra = "",
+	struct skv_instance_spec i = { .tenant = "t", .id = id, .group = group, .specs = &spec,
+				       .n_specs = 1, .extra = "",
 				       .weight = weight };
 
 	return skv_core_instance_put(e->core, &i, NULL, &e->err);
@@ -222,7 +249,8 @@ static void make_everything(struct env *e)
 	skv_core_tick(e->core);
 }
 
-/* What the next manager does about all that a scene may be about. Some of it may not be there, or on its way out. */
+/* What the next manager does about all that a scene may be about. Some of it may not be
+ * there, or on its way out. */
 static void make_anew(struct env *e)
 {
 	storage(e, "n", 512 * KB);
@@ -241,11 +269,12 @@ static void make_anew(struct env *e)
 		put_blocks(e, instances[k]);
 	skv_core_doc_delete(e->core, "account/a", &e->err);
 	skv_core_doc_put(e->core, "account/a", 0, "new", NULL, &e->err);
-	for (unsigned k = 0; k < 4; k++) /* the last one's files, also where the first was short of them */
+	/* the last one's files, also where the first was short of them */
+	for (unsigned k = 0; k < 4; k++)
 		put_blocks(e, instances[k]);
 }
 
-/* ---- the middle of a call ------------------------------------------------------------------------------ */
+/* ---- the middle of a call -------------------------------------------------------------------- */
 
 static void open_b(void)
 {
@@ -255,7 +284,8 @@ static void open_b(void)
 	b->o.owner_lease_ms = LEASE_MS;
 	b->store_options = st.a.store_options;
 	b->store_options.clock = &b->clock.clock;
-	skv_fake_clock_advance(&b->clock, skv_now_ms(&st.a.clock.clock) - skv_now_ms(&b->clock.clock) + HOUR_MS);
+	skv_fake_clock_advance(&b->clock, skv_now_ms(&st.a.clock.clock) -
+						  skv_now_ms(&b->clock.clock) + HOUR_MS);
 	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
 	assert_int_equal(skv_core_create(&b->o, &b->core, &b->err), SKV_OK);
@@ -263,7 +293,8 @@ static void open_b(void)
 	skv_core_tick(b->core);
 }
 
-/* In the middle of a round of the committer, or of the owner thread's step, the manager cannot have taken another one. */
+/* In the middle of a round of the committer, or of the owner thread's step, the manager
+ * cannot have taken another one. */
 static bool may_tick(const char *call)
 {
 	static const char *const own[] = { "append", "sync", "acquire", "renew", "release" };
@@ -277,7 +308,8 @@ static bool may_tick(const char *call)
 static void reload(void)
 {
 	struct env side = st.a; /* another call of the same manager */
-	struct skv_fault unknown = { .kind = SKV_FAULT_UNKNOWN_AFTER, .call = "append", .at = 1, .times = 1 };
+	struct skv_fault unknown = { .kind = SKV_FAULT_UNKNOWN_AFTER, .call = "append", .at = 1,
+				     .times = 1 };
 	struct skv_key k = { 9, 9 };
 	struct skv_start_res s;
 
@@ -328,7 +360,7 @@ static void in_the_middle(void *ctx, const char *call)
 	read_registry(a, &st.truth); /* an owner goes on with what is due */
 }
 
-/* ---- afterwards ----------------------------------------------------------------------------------------- */
+/* ---- afterwards ------------------------------------------------------------------------------ */
 
 static void registry_is_as_it_was(void)
 {
@@ -362,7 +394,8 @@ static void next_manager_has_it_all(void)
 /* False: the scene has fewer calls than n. */
 static bool play(const struct scene *scene, enum variant variant, const char *only, uint64_t n)
 {
-	struct skv_fault rule = { .kind = SKV_FAULT_CALL, .call = only, .at = n, .times = 1, .fn = in_the_middle };
+	struct skv_fault rule = { .kind = SKV_FAULT_CALL, .call = only, .at = n, .times = 1,
+				  .fn = in_the_middle };
 
 	memset(&st, 0, sizeof st);
 	disk.lost = disk.full = false;
@@ -377,8 +410,8 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 	if (scene->before)
 		scene->before(&st.a);
 	if (getenv("SKV_TEST_SCENES"))
-		print_message("%s, %s: call %llu%s%s\n", scene->name, variant_name[variant], (unsigned long long)n,
-			      only ? " of " : "", only ? only : "");
+		print_message("%s, %s: call %llu%s%s\n", scene->name, variant_name[variant],
+			      (unsigned long long)n, only ? " of " : "", only ? only : "");
 	skv_fault_store_set(st.a.store, &rule);
 	scene->call(&st.a);
 	if (st.hits && (variant <= NOTICED || !scene->background))
@@ -398,7 +431,7 @@ static bool play(const struct scene *scene, enum variant variant, const char *on
 	return st.reached;
 }
 
-/* ---- scenes ----------------------------------------------------------------------------------------------- */
+/* ---- scenes ---------------------------------------------------------------------------------- */
 
 static void storage_made(struct env *a) { storage(a, "n", 1024 * KB); }
 static void storage_changed(struct env *a) { storage(a, "t", 3072 * KB); }
@@ -408,8 +441,17 @@ static void group_changed(struct env *a) { env_group(a, "h", 1024 * KB, "s"); }
 static void group_deleted(struct env *a) { skv_core_group_delete(a->core, "h", &a->err); }
 static void instance_made(struct env *a) { instance(a, "xn", "g", 3); }
 static void instance_changed(struct env *a) { instance(a, "x", "g", 3); }
-static void instance_deleted(struct env *a) { skv_core_instance_delete(a->core, "t", "x", &a->err); }
-static void document_put(struct env *a) { skv_core_doc_put(a->core, "account/a", SKV_DOC_ANY, "mine", NULL, &a->err); }
+
+static void instance_deleted(struct env *a)
+{
+	skv_core_instance_delete(a->core, "t", "x", &a->err);
+}
+
+static void document_put(struct env *a)
+{
+	skv_core_doc_put(a->core, "account/a", SKV_DOC_ANY, "mine", NULL, &a->err);
+}
+
 static void document_deleted(struct env *a) { skv_core_doc_delete(a->core, "account/a", &a->err); }
 static void drain_asked(struct env *a) { skv_core_file_drain(a->core, "s", 0, true, &a->err); }
 static void drain_ended(struct env *a) { skv_core_file_drain(a->core, "s", 0, false, &a->err); }
@@ -417,8 +459,8 @@ static void drain_ended(struct env *a) { skv_core_file_drain(a->core, "s", 0, fa
 /* A number is claimed, for a file that a start waits for. */
 static void file_made(struct env *a) { put_blocks(a, "i"); }
 
-/* Two files are emptied; when nothing durable names them, their documents say that they are gone, then their names go, then
- * the documents. */
+/* Two files are emptied; when nothing durable names them, their documents say that they are gone,
+ * then their names go, then the documents. */
 static void files_go(struct env *a)
 {
 	for (int i = 0; i < 40; i++)
@@ -434,7 +476,8 @@ static void two_files_drain(struct env *a)
 
 static void fail_once(struct env *a, enum skv_fault_kind kind, const char *call)
 {
-	skv_fault_store_set(a->store, &(struct skv_fault){ .kind = kind, .call = call, .at = 1, .times = 1,
+	skv_fault_store_set(a->store, &(struct skv_fault){ .kind = kind, .call = call, .at = 1,
+							   .times = 1,
 							   .status = SKV_E_STORE_IO });
 }
 
@@ -466,8 +509,18 @@ static void load(struct env *a)
 		skv_core_tick(a->core);
 }
 
+/* How long instances are unused is stored. */
+static void an_hour_passes(struct env *a)
+{
+	env_advance(a, HOUR_MS);
+	skv_core_tick(a->core);
+}
+
 /* The journal names it until the next checkpoint. */
-static void deleted(struct env *a) { assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_OK); }
+static void deleted(struct env *a)
+{
+	assert_int_equal(skv_core_instance_delete(a->core, "t", "x", &a->err), SKV_OK);
+}
 
 /* Empty slab files of a storage that nobody uses. */
 static void files_of_t(struct env *a)
@@ -531,13 +584,15 @@ static const struct scene scenes[] = {
 	{ "an instance is changed", NULL, instance_changed, false },
 	{ "an instance is deleted", NULL, instance_deleted, false },
 	{ "an instance's deletion is ended", half_deleted, instance_deleted, false },
-	{ "an instance's deletion is ended, its document is there twice", more_than_half_deleted, instance_deleted, false },
+	{ "an instance's deletion is ended, its document is there twice", more_than_half_deleted,
+	  instance_deleted, false },
 	{ "a document is put", NULL, document_put, false },
 	{ "a document is deleted", NULL, document_deleted, false },
 	{ "a file shall drain", NULL, drain_asked, false },
 	{ "a file shall not drain any more", drain_asked, drain_ended, false },
 	{ "a file is made", NULL, file_made, true },
 	{ "files go", two_files_drain, files_go, true },
+	{ "an hour passes", NULL, an_hour_passes, true },
 	{ "a load ends a deletion", half_deleted_and_astray, load, true },
 	{ "a checkpoint ends a deletion", deleted, storage_deleted, false },
 };
@@ -558,11 +613,13 @@ static void play_all(enum variant variant)
 {
 	for (size_t i = 0; i < sizeof scenes / sizeof scenes[0]; i++) {
 		const struct scene *s = &scenes[i];
-		unsigned writes = s->background ? play_scene(s, variant, "put") + play_scene(s, variant, "del")
+		unsigned writes = s->background ? play_scene(s, variant, "put") +
+							  play_scene(s, variant, "del")
 						: play_scene(s, variant, NULL);
 
 		if (writes == 0)
-			print_error("%s, %s: nothing was written\n", s->name, variant_name[variant]);
+			print_error("%s, %s: nothing was written\n", s->name,
+				    variant_name[variant]);
 		assert_true(writes > 0);
 	}
 }
@@ -580,7 +637,7 @@ static void who_has_noticed_changes_nothing(void **state)
 }
 
 /* The manager owns the partition, the call does not. */
-static void a_call_of_an_earlier_reign_changes_nothing(void **state)
+static void a_call_of_an_earlier_ownership_changes_nothing(void **state)
 {
 	(void)state;
 	play_all(BACK);
@@ -602,8 +659,8 @@ static void every_write_has_its_scene(void **state)
 		for (unsigned v = 0; written[i].scene && v < VARIANTS; v++) {
 			if (written[i].seen[v])
 				continue;
-			print_error("%s, %s: not in front of the '%s' of %s\n", written[i].scene, variant_name[v], written[i].what,
-				    written[i].function);
+			print_error("%s, %s: not in front of the '%s' of %s\n", written[i].scene,
+				    variant_name[v], written[i].what, written[i].function);
 			missed++;
 		}
 	assert_int_equal(missed, 0);
@@ -614,7 +671,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_deposed_owner_changes_nothing),
 		cmocka_unit_test(who_has_noticed_changes_nothing),
-		cmocka_unit_test(a_call_of_an_earlier_reign_changes_nothing),
+		cmocka_unit_test(a_call_of_an_earlier_ownership_changes_nothing),
 		cmocka_unit_test(a_call_from_before_a_reload_changes_nothing),
 		cmocka_unit_test(every_write_has_its_scene),
 	};

@@ -1,6 +1,6 @@
 /*
- * test_core_geometry.c - how slots lie on chunks: sizes by hand, what a registration tells, which storage a start takes,
- * where slots begin, grace.
+ * test_core_geometry.c - how slots lie on chunks: sizes by hand, what a registration tells, which
+ * storage a start takes, where slots begin, grace.
  */
 #include "core_env.h"
 
@@ -63,16 +63,20 @@ static void by_hand(void **state)
 		{ 64 * KIB, 64 * KIB, false, { FIT_WHOLE, 64 * KIB, 64 * KIB, 0, 0, 0 } },
 		/* 4,497,408 = 68.625 x 64 KiB, 17.16 x 256 KiB, 4.29 x 1 MiB */
 		{ 4497408, 64 * KIB, false, { FIT_ROUNDED, 69 * 64 * KIB, 64 * KIB, 0, 24576, 0 } },
-		{ 4497408, 256 * KIB, false, { FIT_ROUNDED, 18 * 256 * KIB, 256 * KIB, 0, 221184, 0 } },
-		/* 4 in 16 MiB leave 1,212,416 behind; 1 in 8 MiB and the shorter ones more than a sixteenth. 7 in 32 MiB
-		 * leave 2,072,576, which is the first less than a sixteenth. */
+		{ 4497408, 256 * KIB, false,
+		  { FIT_ROUNDED, 18 * 256 * KIB, 256 * KIB, 0, 221184, 0 } },
+		/* 4 in 16 MiB leave 1,212,416 behind; 1 in 8 MiB and the shorter ones
+		 * more than a sixteenth. 7 in 32 MiB leave 2,072,576, which is the
+		 * first less than a sixteenth. */
 		{ 4497408, MIB, false, { FIT_SEGMENTS, 4497408, 32 * MIB, 32 * MIB, 296082, 0 } },
 		/* 15 of 64 KiB - 4 KiB in 1 MiB + ... : 17 in 1 MiB leave 4096 */
 		{ 60 * KIB, MIB, false, { FIT_SEGMENTS, 60 * KIB, MIB, MIB, 4 * KIB / 17, 0 } },
 		{ 64 * KIB, MIB, false, { FIT_SEGMENTS, 64 * KIB, MIB, MIB, 0, 0 } },
-		{ 300 * KIB, MIB, false, { FIT_SEGMENTS, 300 * KIB, 4 * MIB, 4 * MIB, 196 * KIB / 13, 0 } },
+		{ 300 * KIB, MIB, false,
+		  { FIT_SEGMENTS, 300 * KIB, 4 * MIB, 4 * MIB, 196 * KIB / 13, 0 } },
 		/* An eighth is the bound of what is rounded: 8 chunks and 9. */
-		{ 8 * 64 * KIB + 1, 64 * KIB, false, { FIT_ROUNDED, 9 * 64 * KIB, 64 * KIB, 0, 65535, 0 } },
+		{ 8 * 64 * KIB + 1, 64 * KIB, false,
+		  { FIT_ROUNDED, 9 * 64 * KIB, 64 * KIB, 0, 65535, 0 } },
 		/* No chunks. */
 		{ 4497408, 0, false, { FIT_WHOLE, 4497408, 4096, 0, 0, 0 } },
 		{ 1000, 0, false, { FIT_WHOLE, 1000, 1, 0, 0, 0 } },
@@ -87,13 +91,18 @@ static void by_hand(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct geometry g = geometry_of(cases[i].size, cases[i].numbered, cases[i].chunk, 64 * MIB);
+		struct geometry g =
+			geometry_of(cases[i].size, cases[i].numbered, cases[i].chunk, 64 * MIB);
 
-		if (g.fit != cases[i].g.fit || g.stride != cases[i].g.stride || g.align != cases[i].g.align ||
-		    g.segment != cases[i].g.segment || g.wasted != cases[i].g.wasted || g.copied != cases[i].g.copied)
-			fail_msg("case %zu: %s stride %llu align %llu segment %llu wasted %llu copied %llu", i, fit_text(g.fit),
-				 (unsigned long long)g.stride, (unsigned long long)g.align, (unsigned long long)g.segment,
-				 (unsigned long long)g.wasted, (unsigned long long)g.copied);
+		if (g.fit != cases[i].g.fit || g.stride != cases[i].g.stride ||
+		    g.align != cases[i].g.align || g.segment != cases[i].g.segment ||
+		    g.wasted != cases[i].g.wasted || g.copied != cases[i].g.copied)
+			fail_msg(
+				"case %zu: %s stride %llu align %llu segment %llu wasted "
+				"%llu copied %llu",
+				i, fit_text(g.fit), (unsigned long long)g.stride,
+				(unsigned long long)g.align, (unsigned long long)g.segment,
+				(unsigned long long)g.wasted, (unsigned long long)g.copied);
 	}
 }
 
@@ -107,9 +116,11 @@ static void any_size(void **state)
 
 			assert_true(g.stride >= size);
 			if (g.segment) {
-				assert_true(g.segment % chunk == 0 && g.stride == size && size <= g.segment);
+				assert_true(g.segment % chunk == 0 && g.stride == size &&
+					    size <= g.segment);
 			} else {
-				assert_true(g.fit <= FIT_ROUNDED && g.stride % chunk == 0 && g.align == chunk);
+				assert_true(g.fit <= FIT_ROUNDED && g.stride % chunk == 0 &&
+					    g.align == chunk);
 				assert_true(g.wasted == g.stride - size && g.wasted <= size / 8);
 			}
 		}
@@ -119,14 +130,19 @@ static void any_size(void **state)
 static int put_storage(const char *name, uint64_t chunk, struct skv_storage_spec *change)
 {
 	char root[128];
-	struct skv_storage_spec s = { .name = name, .type = "hf3fs", .root = root, .capacity = 64 * MIB, .unit = UNIT,
+	struct skv_storage_spec s = { .name = name, .type = "hf3fs", .root = root,
+				      .capacity = 64 * MIB, .unit = UNIT,
 				      .enabled = true, .any_mount = true, .chunk_size = chunk };
 
 	if (change) {
-		*change = (struct skv_storage_spec){ .type = change->type ? change->type : s.type, .root = root, .name = name,
-						     .capacity = change->capacity ? change->capacity : s.capacity,
-						     .unit = change->unit ? change->unit : s.unit, .enabled = true,
-						     .any_mount = change->any_mount, .file_size = change->file_size,
+		*change = (struct skv_storage_spec){ .type = change->type ? change->type : s.type,
+						     .root = root, .name = name,
+						     .capacity = change->capacity ? change->capacity
+							     : s.capacity,
+						     .unit = change->unit ? change->unit : s.unit,
+						     .enabled = true,
+						     .any_mount = change->any_mount,
+						     .file_size = change->file_size,
 						     .chunk_size = chunk };
 		s = *change;
 	}
@@ -146,7 +162,8 @@ static const struct skv_storage_view *view(const char *name)
 static int put_instance(const char *id, uint64_t size, bool numbered)
 {
 	const struct skv_spec spec = { "kv", size };
-	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec,
+					     .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
 	return skv_core_instance_put(e.core, &i, NULL, &e.err);
@@ -154,7 +171,8 @@ static int put_instance(const char *id, uint64_t size, bool numbered)
 
 static void put_group(const char *const *names, uint32_t n)
 {
-	const struct skv_group_spec g = { .name = "g", .storages = names, .n_storages = n, .extra = "" };
+	const struct skv_group_spec g = { .name = "g", .storages = names, .n_storages = n,
+					  .extra = "" };
 
 	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 }
@@ -181,33 +199,40 @@ static void refusals(void **state)
 	char path[160];
 
 	(void)state;
-	says(put_storage("a", 3 * MIB, NULL), SKV_E_INVALID, "chunk_size", "a power of two from 64 KiB to 64 MiB");
+	says(put_storage("a", 3 * MIB, NULL), SKV_E_INVALID, "chunk_size",
+	     "a power of two from 64 KiB to 64 MiB");
 	says(put_storage("a", 128 * MIB, NULL), SKV_E_INVALID, "chunk_size", "64 MiB");
 	change = (struct skv_storage_spec){ .any_mount = false };
 	says(put_storage("a", 32 * KIB, &change), SKV_E_INVALID, "chunk_size", "64 KiB");
 	change = (struct skv_storage_spec){ .any_mount = false };
-	says(put_storage("a", MIB, &change), SKV_E_UNAVAILABLE, "root", "was promised 3FS, but its directory lies on a mount of type");
+	says(put_storage("a", MIB, &change), SKV_E_UNAVAILABLE, "root",
+	     "is of type hf3fs, but its directory is on a mount of type");
 	change = (struct skv_storage_spec){ .type = "file", .any_mount = true };
 	says(put_storage("a", 0, &change), SKV_E_INVALID, "any_mount", "has no chunks");
 	change = (struct skv_storage_spec){ .type = "file" };
 	says(put_storage("a", MIB, &change), SKV_E_INVALID, "chunk_size", "has no chunks");
 	change = (struct skv_storage_spec){ .any_mount = true, .unit = MIB };
-	says(put_storage("a", 2 * MIB, &change), SKV_E_INVALID, "unit", "a chunk at least");
+	says(put_storage("a", 2 * MIB, &change), SKV_E_INVALID, "unit", "at least one chunk");
 	change = (struct skv_storage_spec){ .any_mount = true, .file_size = UNIT };
-	says(put_storage("b", 4 * MIB, &change), SKV_E_INVALID, "file_size", "four chunks at least");
+	says(put_storage("b", 4 * MIB, &change), SKV_E_INVALID, "file_size",
+	     "four chunks at least");
 	change = (struct skv_storage_spec){ .any_mount = true, .capacity = UNIT };
 	says(put_storage("c", 4 * MIB, &change), SKV_E_INVALID, "capacity", "four chunks at least");
 	snprintf(path, sizeof path, "%s/missing/d", top);
 	{
-		struct skv_storage_spec s = { .name = "d", .type = "hf3fs", .root = path, .capacity = UNIT, .unit = UNIT,
+		struct skv_storage_spec s = { .name = "d", .type = "hf3fs", .root = path,
+					      .capacity = UNIT, .unit = UNIT,
 					      .enabled = true };
 
-		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_UNAVAILABLE, "root", "is the file system mounted?");
+		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_UNAVAILABLE, "root",
+		     "is the file system mounted?");
 	}
 	assert_int_equal(put_storage("one", MIB, NULL), SKV_OK);
 	{
-		struct skv_storage_spec s = { .name = "other", .type = "hf3fs", .root = path, .capacity = 64 * MIB, .unit = UNIT,
-					      .enabled = true, .any_mount = true, .chunk_size = MIB };
+		struct skv_storage_spec s = { .name = "other", .type = "hf3fs", .root = path,
+					      .capacity = 64 * MIB, .unit = UNIT,
+					      .enabled = true, .any_mount = true,
+					      .chunk_size = MIB };
 
 		/* The directory of another storage of another store. */
 		env_shutdown(&e);
@@ -215,7 +240,8 @@ static void refusals(void **state)
 		env_init(&e);
 		env_open(&e);
 		snprintf(path, sizeof path, "%s/one", top);
-		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_FOREIGN, "root", "belongs to storage");
+		says(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_E_FOREIGN, "root",
+		     "belongs to storage");
 	}
 }
 
@@ -236,15 +262,19 @@ static void what_is_found_is_kept(void **state)
 	assert_int_equal(v->spec.chunk_size, MIB);
 	assert_true(v->spec.any_mount);
 	assert_int_equal(v->spec.file_size, UNIT); /* an eighth of the capacity */
-	assert_int_equal(put_storage("m", 0, NULL), SKV_OK); /* the same again; not told means as it is */
+	/* the same again; not told means as it is */
+	assert_int_equal(put_storage("m", 0, NULL), SKV_OK);
 	says(put_storage("m", 2 * MIB, NULL), SKV_E_CONFLICT, "chunk_size", "cannot change");
-	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
+	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40,
+				       .unit = 64 * MIB };
 	assert_int_equal(put_storage("big", 64 * KIB, &s), SKV_OK);
 	assert_int_equal(view("big")->spec.file_size, 4ull << 30);
-	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
+	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40,
+				       .unit = 64 * MIB };
 	assert_int_equal(put_storage("big1", MIB, &s), SKV_OK);
 	assert_int_equal(view("big1")->spec.file_size, 16ull << 30);
-	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40, .unit = 64 * MIB };
+	s = (struct skv_storage_spec){ .any_mount = true, .capacity = 64ull << 40,
+				       .unit = 64 * MIB };
 	assert_int_equal(put_storage("big4", 8 * MIB, &s), SKV_OK);
 	assert_int_equal(view("big4")->spec.file_size, 64ull << 30);
 	env_crash(&e);
@@ -267,7 +297,8 @@ static void registration_tells_the_cost(void **state)
 	(void)state;
 	assert_int_equal(put_storage("c64k", 64 * KIB, NULL), SKV_OK);
 	assert_int_equal(put_storage("c1m", MIB, NULL), SKV_OK);
-	assert_int_equal(put_storage("plain", 0, &(struct skv_storage_spec){ .type = "file" }), SKV_OK);
+	assert_int_equal(put_storage("plain", 0, &(struct skv_storage_spec){ .type = "file" }),
+			 SKV_OK);
 	put_group(names, 3);
 	assert_int_equal(put_instance("i", 100 * KIB, true), SKV_OK);
 	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), SKV_OK);
@@ -289,7 +320,8 @@ static void registration_tells_the_cost(void **state)
 static const char *start(const char *instance, uint64_t key, uint32_t n, struct skv_start_res *res)
 {
 	struct skv_key keys[8];
-	struct env_start s = { .instance = instance, .keys = keys, .n = n, .independent = true, .deadline_ms = 20000 };
+	struct env_start s = { .instance = instance, .keys = keys, .n = n, .independent = true,
+			       .deadline_ms = 20000 };
 
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = (struct skv_key){ key, i + 1 };
@@ -312,7 +344,8 @@ static void the_best_fit_comes_first(void **state)
 	assert_int_equal(put_instance("whole256k", 768 * KIB, false), SKV_OK);
 	assert_int_equal(put_instance("round", 1000 * KIB, false), SKV_OK);
 	assert_int_equal(put_instance("odd", 40 * KIB, false), SKV_OK);
-	assert_string_equal(start("whole1m", 1, 2, &res), "c1m"); /* all fit it: the first that the group names */
+	/* all fit it: the first that the group names */
+	assert_string_equal(start("whole1m", 1, 2, &res), "c1m");
 	assert_int_equal(res.loc[0].offset % MIB, 0);
 	assert_true(res.loc[0].offset >= MIB);
 	assert_int_equal(res.loc[1].offset - res.loc[0].offset, MIB);
@@ -330,7 +363,8 @@ static void the_best_fit_comes_first(void **state)
 	assert_int_equal(res.loc[2].offset - res.loc[1].offset, 40 * KIB);
 }
 
-static void note(const struct skv_start_res *res, int i, char path[SKV_SLAB_PATH_MAX], uint64_t *offset)
+static void note(const struct skv_start_res *res, int i, char path[SKV_SLAB_PATH_MAX],
+		 uint64_t *offset)
 {
 	snprintf(path, SKV_SLAB_PATH_MAX, "%s", res->files.v[res->loc[i].file].path);
 	*offset = res->loc[i].offset;
@@ -367,7 +401,8 @@ static void slots_are_the_same_after_a_crash(void **state)
 		env_advance(&e, 1000);
 		for (int k = 0; k < 3; k++) {
 			const struct skv_key keys[4] = { { 1, 1 }, { 1, 2 }, { 1, 3 }, { 1, 4 } };
-			struct skv_lookup_req req = { .tenant = "t", .instance = ids[k], .keys = keys, .n_keys = 4 };
+			struct skv_lookup_req req = { .tenant = "t", .instance = ids[k],
+						      .keys = keys, .n_keys = 4 };
 			struct skv_lookup_res found;
 
 			assert_int_equal(env_lookup_req(&e, &req, &found), SKV_OK);
@@ -378,7 +413,8 @@ static void slots_are_the_same_after_a_crash(void **state)
 			for (int i = 0; i < 4; i++)
 				for (int j = 0; j < 12; j++)
 					assert_false(res.loc[i].offset == at[j / 4][j % 4].offset &&
-						     strcmp(res.files.v[res.loc[i].file].path, at[j / 4][j % 4].path) == 0);
+						     strcmp(res.files.v[res.loc[i].file].path,
+							    at[j / 4][j % 4].path) == 0);
 		}
 	}
 }

@@ -1,6 +1,6 @@
 /*
- * test_core_golden.c - durable records byte by byte (docs/ON_DISK.md): what is written today, and forms of before that must
- * be read. Sees the core's insides: decoders have no outside.
+ * test_core_golden.c - durable records byte by byte (docs/ON_DISK.md): what is written today, and
+ * forms of before that must be read. Sees the core's insides: decoders have no outside.
  */
 #include "core_env.h"
 
@@ -8,7 +8,11 @@
 #include <string.h>
 
 #include <lock/lock.h>
+#include <model/block.h>
+#include <model/index.h>
 #include <model/leases.h>
+#include <model/mark.h>
+#include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
 #include <journal/record.h>
@@ -44,7 +48,8 @@ static void assert_record(const struct skv_buf *b, const uint8_t *bytes, size_t 
 	assert_memory_equal(b->data + n, &sum, 8);
 }
 
-/* A partition that has read these bytes, with their checksum behind them, and nothing else. The caller destroys it. */
+/* A partition that has read these bytes, with their checksum behind them, and nothing
+ * else. The caller destroys it. */
 static struct partition *part_of(const uint8_t *bytes, size_t n, const char *boot_id)
 {
 	struct replay r = { .p = partition_make(e.core), .now = skv_now_ms(e.core->clock) };
@@ -55,12 +60,13 @@ static struct partition *part_of(const uint8_t *bytes, size_t n, const char *boo
 	assert_int_equal(registry_load(r.p, &e.err), SKV_OK);
 	skv_put_bytes(&b, bytes, n);
 	skv_put_u64(&b, skv_checksum(bytes + 4, n - 4));
-	assert_int_equal(replay_records(&r, b.data, b.len, &e.err), SKV_OK);
+	assert_int_equal(replay_close(&r, replay_records(&r, b.data, b.len, &e.err), &e.err),
+			 SKV_OK);
 	skv_buf_destroy(&b);
 	return r.p;
 }
 
-/* ---- 17 ENDED ------------------------------------------------------------------------------------------------ */
+/* ---- 17 ENDED -------------------------------------------------------------------------------- */
 
 #define ENDED_INSTANCE 4u /* bytes at its end that came later: the instance, */
 #define ENDED_AS 8u       /* and then what its finish said */
@@ -71,16 +77,20 @@ static const uint8_t ended[] = {
 	4, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0,                           /* tenant */
 	6, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0,                           /* request */
 	8, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0,                           /* body */
-	1, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,                                    /* finished; 3 writes, 2 committed, 1 failed */
-	0xc0, 0xcf, 0x24,                                                         /* 600,000 ms to remember */
+	/* finished; 3 writes, 2 committed, 1 failed */
+	1, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0,
+	/* 600,000 ms to remember */
+	0xc0, 0xcf, 0x24,
 	9, 0, 0, 0,                                                               /* instance */
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,                           /* finished as */
 };
 
 static void an_ended_session(void **state)
 {
-	struct session s = { .id = { 2, 1 }, .tenant = { 4, 3 }, .request = { 6, 5 }, .body = { 8, 7 },
-			     .state = SKV_SESSION_FINISHED, .n_write = 3, .committed = 2, .failed = 1, .forget_at = 700000,
+	struct session s = { .id = { 2, 1 }, .tenant = { 4, 3 }, .request = { 6, 5 },
+			     .body = { 8, 7 },
+			     .state = SKV_SESSION_FINISHED, .n_write = 3, .committed = 2,
+			     .failed = 1, .forget_at = 700000,
 			     .instance = 9, .finished_as = 0x1122334455667788u };
 	struct skv_buf b = { 0 };
 	uint8_t before[sizeof ended];
@@ -100,7 +110,8 @@ static void an_ended_session(void **state)
 static void ended_sessions_of_all_versions_are_read(void **state)
 {
 	static const struct { uint8_t less; uint32_t instance; uint64_t as; } form[] = {
-		{ 0, 9, 0x1122334455667788u }, { ENDED_AS, 9, 0 }, { ENDED_AS + ENDED_INSTANCE, 0, 0 },
+		{ 0, 9, 0x1122334455667788u }, { ENDED_AS, 9, 0 },
+		{ ENDED_AS + ENDED_INSTANCE, 0, 0 },
 	};
 
 	(void)state;
@@ -114,7 +125,8 @@ static void ended_sessions_of_all_versions_are_read(void **state)
 		p = part_of(bytes, sizeof bytes - form[i].less, "");
 		s = session_find(p, (struct skv_key){ 2, 1 });
 		assert_non_null(s);
-		assert_true(skv_key_equal(s->tenant, (struct skv_key){ 4, 3 }) && skv_key_equal(s->request, (struct skv_key){ 6, 5 }) &&
+		assert_true(skv_key_equal(s->tenant, (struct skv_key){ 4, 3 }) &&
+			    skv_key_equal(s->request, (struct skv_key){ 6, 5 }) &&
 			    skv_key_equal(s->body, (struct skv_key){ 8, 7 }));
 		assert_int_equal(s->state, SKV_SESSION_FINISHED);
 		assert_true(s->n_write == 3 && s->committed == 2 && s->failed == 1);
@@ -124,7 +136,7 @@ static void ended_sessions_of_all_versions_are_read(void **state)
 	}
 }
 
-/* ---- 22 LEASES ----------------------------------------------------------------------------------------------- */
+/* ---- 22 LEASES ------------------------------------------------------------------------------- */
 
 static const uint8_t leases[] = {
 	0x22, 0, 0, 0, 22, 1, 0, 0,                     /* header */
@@ -142,10 +154,12 @@ static void leases_of_a_clean_stop(void **state)
 
 	(void)state;
 	assert_int_equal(env_put(&e, k, 2), 2);
-	assert_int_equal(env_lookup(&e, k, 1, SKV_LOOKUP_BATCH, 2000, &res), SKV_OK); /* the second has none */
+	/* the second has none */
+	assert_int_equal(env_lookup(&e, k, 1, SKV_LOOKUP_BATCH, 2000, &res), SKV_OK);
 	assert_int_equal(res.matched, 1);
 	core_lock(e.core);
-	record_leases(&b, e.core->partition, e.core->partition->chunk[1], skv_now_ms(e.core->clock));
+	record_leases(&b, e.core->partition, e.core->partition->chunk[1],
+		      skv_now_ms(e.core->clock));
 	core_unlock(e.core);
 	assert_record(&b, leases, sizeof leases);
 	skv_buf_destroy(&b);
@@ -157,7 +171,8 @@ static void leases_are_read(void **state)
 
 	(void)state;
 	for (int boot = 0; boot < 2; boot++) { /* this one's clock, or another's */
-		struct partition *p = part_of(leases, sizeof leases, boot ? "another" : e.core->boot_id);
+		struct partition *p =
+			part_of(leases, sizeof leases, boot ? "another" : e.core->boot_id);
 
 		assert_int_equal(p->n_lease, 1);
 		assert_int_equal(p->lease[0].inst, 2);
@@ -167,14 +182,176 @@ static void leases_are_read(void **state)
 	}
 }
 
+/* ---- 23 CHUNK -------------------------------------------------------------------------------- */
+
+static const uint8_t chunk[] = {
+	0x41, 0, 0, 0, 23, 1, 0, 0,                     /* header */
+	2, 0, 0, 0,                                     /* instance */
+	1, 0, 0, 0,                                     /* chunk */
+	2, 0x80, 0xa0, 0xc2, 0x1e,                      /* entries; least use: 1,000,000 ms */
+	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* keys */
+	7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+	0x0d,                                           /* the next place, slots of all specs */
+	0,                                              /* used then, once, no tag */
+	0, 1, 0, 0, 0, 0, 1,                            /* slot: place, its number, generation */
+	0x0f, 0, 1, 0, 0,                               /* the next place, with a parent */
+	1,                                              /* tag 1 */
+	7,                                              /* the next slot there, and generation */
+};
+
+static void the_blocks_of_a_chunk(void **state)
+{
+	struct skv_key k[2] = { { 7, 1 }, { 7, 2 } };
+	struct skv_buf b = { 0 };
+
+	(void)state;
+	assert_int_equal(env_put(&e, k, 2), 2);
+	core_lock(e.core);
+	record_chunk(&b, e.core->partition, e.core->partition->chunk[1]);
+	core_unlock(e.core);
+	assert_record(&b, chunk, sizeof chunk);
+	skv_buf_destroy(&b);
+}
+
+/* ---- 16 BLOCKS: as older versions wrote the same --------------------------------------------- */
+
+static const uint8_t blocks[] = {
+	0x5e, 0, 0, 0, 16, 1, 0, 0,                     /* header */
+	2, 0, 0, 0, 2, 0, 0, 0,                         /* instance, blocks */
+	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
+	0, 0x20, 0xa1, 7, 0, 0, 0, 0,                   /* use */
+	1, 1, 0, 0, 0, 0, 1, 0,                         /* specs; place, slot, generation, no
+							   checksum */
+	7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1,
+	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* its parent */
+	0, 0x20, 0xa1, 7, 0, 0, 0, 0,
+	1, 1, 0, 0, 0, 1, 2, 0,
+};
+
+static void blocks_of_all_versions_are_read(void **state)
+{
+	static const struct { const uint8_t *bytes; size_t n; } form[] = {
+		{ chunk, sizeof chunk }, { blocks, sizeof blocks },
+	};
+
+	(void)state;
+	assert_int_equal(env_put(&e, &(struct skv_key){ 7, 3 }, 1), 1); /* the slab file is there */
+	for (unsigned i = 0; i < sizeof form / sizeof form[0]; i++) {
+		struct partition *p = part_of(form[i].bytes, form[i].n, "");
+		const struct instance *inst = instance_by_id(p, 2);
+		const struct block *first = index_find(p, inst, (struct skv_key){ 7, 1 });
+		const struct block *second = index_find(p, inst, (struct skv_key){ 7, 2 });
+
+		assert_true(first && second && p->blocks == 2);
+		assert_int_equal(second->parent, block_id(first));
+		assert_true(first->parent == NO_BLOCK && first->children == 1);
+		assert_true(second->slot[0].index == first->slot[0].index + 1);
+		assert_true(first->slot[0].generation == 1 && second->slot[0].generation == 2);
+		assert_true(second->slot[0].state == SLOT_COMMITTED);
+		assert_true(use_ms(mark_use(atomic_load(&first->mark))) == 1000000);
+		partition_destroy(p);
+	}
+}
+
+/* ---- 4 REMOVE, 11 REMOVE_SLOTS --------------------------------------------------------------- */
+
+static const uint8_t removed_slots[] = {
+	0x0e, 0, 0, 0, 11, 1, 0, 0, /* header */
+	2, 0, 0, 0,                 /* instance */
+	1 << 2 | 2, 1, 0, 0, 0,     /* two, downwards; their place */
+	1,                          /* the first of them */
+};
+
+static const uint8_t removed[] = {
+	0x2d, 0, 0, 0, 4, 1, 0, 0,                      /* header */
+	2, 0, 0, 0, 2,                                  /* instance, how many */
+	7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, /* key */
+	1, 0,                                           /* specs, hold */
+	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,
+	1, 0,
+};
+
+static void removed_blocks(void **state)
+{
+	struct skv_key k[4] = { { 7, 1 }, { 7, 2 }, { 7, 3 }, { 7, 4 } };
+	struct removal r[4];
+	struct skv_buf b = { 0 };
+	const struct instance *inst;
+
+	(void)state;
+	assert_int_equal(env_put(&e, k, 4), 4);
+	core_lock(e.core);
+	inst = instance_by_id(e.core->partition, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		r[i] = (struct removal){ .block = block_id(index_find(e.core->partition, inst,
+								      k[1 - i % 2 + i / 2 * 2])),
+					 .specs = 1 };
+	assert_int_equal(record_remove(&b, e.core->partition, r, 2, 1000000), 2);
+	assert_record(&b, removed_slots, sizeof removed_slots);
+	skv_buf_clear(&b);
+	/* 2 and 1, 4 and 3: another run in the same slab needs no place */
+	assert_int_equal(record_remove(&b, e.core->partition, r, 4, 1000000), 4);
+	assert_int_equal(b.len, sizeof removed_slots + 2 + 8);
+	assert_memory_equal(b.data + sizeof removed_slots, "\7\3", 2);
+	skv_buf_clear(&b);
+	r[1].hold_until = 1000500; /* slots that are held are not told this way */
+	assert_int_equal(record_remove(&b, e.core->partition, r, 2, 1000000), 2);
+	assert_int_equal(b.data[4], 4);
+	core_unlock(e.core);
+	skv_buf_destroy(&b);
+}
+
+/* Puts a record behind another, with its checksum. */
+static void put_record(struct skv_buf *b, const uint8_t *bytes, size_t n)
+{
+	skv_put_bytes(b, bytes, n);
+	skv_put_u64(b, skv_checksum(bytes + 4, n - 4));
+}
+
+static void removals_of_all_versions_are_read(void **state)
+{
+	static const struct { const uint8_t *bytes; size_t n; } form[] = {
+		{ removed, sizeof removed }, { removed_slots, sizeof removed_slots },
+	};
+
+	(void)state;
+	assert_int_equal(env_put(&e, &(struct skv_key){ 7, 3 }, 1), 1); /* the slab file is there */
+	for (unsigned i = 0; i < sizeof form / sizeof form[0]; i++) {
+		struct skv_buf b = { 0 };
+		struct replay r = { .p = partition_make(e.core),
+				    .now = skv_now_ms(e.core->clock) };
+
+		assert_int_equal(registry_load(r.p, &e.err), SKV_OK);
+		put_record(&b, chunk, sizeof chunk);
+		assert_int_equal(replay_records(&r, b.data, b.len, &e.err), SKV_OK);
+		assert_int_equal(r.p->blocks, 2);
+		skv_buf_clear(&b);
+		put_record(&b, form[i].bytes, form[i].n);
+		assert_int_equal(replay_records(&r, b.data, b.len, &e.err), SKV_OK);
+		assert_int_equal(r.p->blocks, 0);
+		assert_int_equal(r.p->volume[0].used_bytes, 0);
+		/* and not twice */
+		assert_int_equal(replay_close(&r, replay_records(&r, b.data, b.len, &e.err),
+					      &e.err),
+				 SKV_E_CORRUPT);
+		skv_error_clear(&e.err);
+		skv_buf_destroy(&b);
+		partition_destroy(r.p);
+	}
+}
+
 int main(void)
 {
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		SCENE(an_ended_session),
+		SCENE(removed_blocks),
+		SCENE(removals_of_all_versions_are_read),
 		SCENE(ended_sessions_of_all_versions_are_read),
 		SCENE(leases_of_a_clean_stop),
 		SCENE(leases_are_read),
+		SCENE(the_blocks_of_a_chunk),
+		SCENE(blocks_of_all_versions_are_read),
 	};
 
 	env_quiet();

@@ -1,6 +1,7 @@
 /*
- * test_core_groups.c - what a group allows and asks for: bounds, quotas by type, lines, steps, idle blocks; storages
- * that come and go; numbered slots; documents; and all of it after a restart, from old documents too.
+ * test_core_groups.c - what a group allows and asks for: bounds, quotas by type, lines, steps,
+ * idle blocks; storages that come and go; numbered slots; documents; and all of it after a
+ * restart, from old documents too.
  */
 #include "core_env.h"
 
@@ -35,7 +36,8 @@ static const char *const one[] = { "s" };
 
 static struct skv_group_spec group(void)
 {
-	return (struct skv_group_spec){ .name = "g", .storages = one, .n_storages = 1, .extra = "x" };
+	return (struct skv_group_spec){ .name = "g", .storages = one, .n_storages = 1,
+					.extra = "x" };
 }
 
 static int put_group(const struct skv_group_spec *g)
@@ -46,7 +48,8 @@ static int put_group(const struct skv_group_spec *g)
 static int put_instance(const char *id, const char *in, uint64_t size, bool numbered)
 {
 	const struct skv_spec spec = { "kv", size };
-	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = in, .specs = &spec, .n_specs = 1,
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = in, .specs = &spec,
+					     .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
 	return skv_core_instance_put(e.core, &i, NULL, &e.err);
@@ -176,7 +179,8 @@ static void test_idle(void **state)
 
 static void test_type_quota(void **state)
 {
-	const struct skv_type_quota quota = { "null", 8 * BLOCK, 0 }, tight = { "null", 8 * BLOCK, 3 * BLOCK };
+	const struct skv_type_quota quota = { "null", 8 * BLOCK, 0 },
+				    tight = { "null", 8 * BLOCK, 3 * BLOCK };
 	struct skv_group_spec g = group();
 	struct skv_start_res res;
 
@@ -218,13 +222,16 @@ static void expect_exists(int rc, const char *field)
 	skv_error_clear(&e.err);
 }
 
-/* What exists is left as it is, also by who brings the same; what does not is not made by who changes. */
+/* What exists is left as it is, also by who brings the same; what does not is
+ * not made by who changes. */
 static void test_create_only(void **state)
 {
 	static const struct skv_spec spec = { "kv", BLOCK };
-	struct skv_storage_spec s = { .name = "s", .type = "null", .capacity = 4 * UNIT, .unit = UNIT, .file_size = 2 * UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .capacity = 4 * UNIT,
+				      .unit = UNIT, .file_size = 2 * UNIT,
 				      .enabled = true, .extra = "first" };
-	struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec, .n_specs = 1, .extra = "first" };
+	struct skv_instance_spec i = { .tenant = "t", .id = "i", .group = "g", .specs = &spec,
+				       .n_specs = 1, .extra = "first" };
 	struct skv_group_spec g = group();
 	struct skv_storage_view *sv;
 	struct skv_instance_view *iv;
@@ -253,7 +260,8 @@ static void test_create_only(void **state)
 		assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &gv, &n, &e.err), SKV_OK);
 		assert_string_equal(gv[0].spec.extra, "x");
 		assert_int_equal(gv[0].spec.capacity, 0);
-		assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &iv, &n, &e.err), SKV_OK);
+		assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &iv, &n, &e.err),
+				 SKV_OK);
 		assert_string_equal(iv[0].spec.extra, "first");
 		env_crash(&e);
 		env_open(&e);
@@ -298,7 +306,8 @@ static void test_loose_storages(void **state)
 	assert_int_equal(env_storage(&e, "s", 16 * UNIT, UNIT), SKV_OK);
 	env_advance(&e, 100);
 	assert_int_equal(put(0, 4), 4);
-	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE); /* blocks are in it */
+	/* blocks are in it */
+	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_E_IN_USE);
 	env_crash(&e);
 	env_open(&e);
 	assert_int_equal(blocks(), 4);
@@ -307,7 +316,8 @@ static void test_loose_storages(void **state)
 	assert_int_equal(skv_core_storage_delete(e.core, "s", &e.err), SKV_OK);
 }
 
-/* Slots of an odd size: offset / length is whole, also of what a restart has read back, and none overlap. */
+/* Slots of an odd size: offset / length is whole, also of what a restart has
+ * read back, and none overlap. */
 static void test_numbered(void **state)
 {
 	const uint32_t size = 69633;
@@ -339,7 +349,8 @@ static void test_numbered(void **state)
 		env_shutdown(&e); /* with held slots in the checkpoint */
 		env_open(&e);
 	}
-	/* Held slots are of the numbered class after a restart as before: nobody is given them meanwhile. */
+	/* Held slots are of the numbered class after a restart as before: nobody
+	 * is given them meanwhile. */
 	assert_int_equal(env_lookup(&e, keys, 40, SKV_LOOKUP_PREFIX, 9000, &res), SKV_OK);
 	assert_int_equal(env_delete(&e, keys, 40, &deleted), SKV_OK);
 	env_shutdown(&e);
@@ -355,8 +366,10 @@ static void test_numbered(void **state)
 
 static void test_storage_description(void **state)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = UNIT, .file_size = UNIT,
-				      .unit = UNIT, .enabled = true, .client_root = "/mnt/kv/a", .client_mount = "/mnt/kv/",
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = UNIT,
+				      .file_size = UNIT,
+				      .unit = UNIT, .enabled = true, .client_root = "/mnt/kv/a",
+				      .client_mount = "/mnt/kv/",
 				      .extra = "{}" };
 	struct skv_storage_view *v;
 	uint32_t n;
@@ -418,8 +431,10 @@ static void test_documents(void **state)
 	assert_int_equal(skv_core_doc_put(e.core, "a/b", version, "newer", NULL, &e.err), SKV_OK);
 	assert_int_equal(skv_core_doc_put(e.core, "a/c", SKV_DOC_ANY, "", NULL, &e.err), SKV_OK);
 	assert_int_equal(skv_core_doc_put(e.core, "b", SKV_DOC_ANY, "", NULL, &e.err), SKV_OK);
-	assert_int_equal(skv_core_doc_put(e.core, "a b", SKV_DOC_ANY, "", NULL, &e.err), SKV_E_INVALID);
-	assert_int_equal(skv_core_doc_put(e.core, "", SKV_DOC_ANY, "", NULL, &e.err), SKV_E_INVALID);
+	assert_int_equal(skv_core_doc_put(e.core, "a b", SKV_DOC_ANY, "", NULL, &e.err),
+			 SKV_E_INVALID);
+	assert_int_equal(skv_core_doc_put(e.core, "", SKV_DOC_ANY, "", NULL, &e.err),
+			 SKV_E_INVALID);
 	env_crash(&e);
 	env_open(&e);
 	assert_int_equal(skv_core_doc_get(e.core, "a/b", &e.arena, &doc, &e.err), SKV_OK);
@@ -438,8 +453,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		SCENE(test_max_blocks),	     SCENE(test_lines_spare_leases), SCENE(test_steps),
-		SCENE(test_idle),	     SCENE(test_type_quota),	     SCENE(test_max_instances),
-		SCENE(test_create_only),	     SCENE(test_loose_storages),     SCENE(test_numbered),
+		SCENE(test_idle),            SCENE(test_type_quota),
+		SCENE(test_max_instances),
+		SCENE(test_create_only),             SCENE(test_loose_storages),
+		SCENE(test_numbered),
 		SCENE(test_version),	     SCENE(test_loose_storages),     SCENE(test_numbered),
 		SCENE(test_storage_description), SCENE(test_old_documents),  SCENE(test_documents),
 	};

@@ -1,6 +1,6 @@
 /*
- * test_core_held.c - leases that keep slots and nothing else: a group that was just read has room, and what its readers
- * were told stays where it was.
+ * test_core_held.c - leases that keep slots and nothing else: a group that was just read has room,
+ * and what its readers were told stays where it was.
  */
 #include "core_env.h"
 
@@ -16,8 +16,10 @@ static struct env e;
 static void put_group(const char *policy, uint64_t reclaim_blocks)
 {
 	static const char *const one[] = { "s" };
-	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .extra = "", .policy = policy,
-					  .capacity = IN_GROUP * BLOCK, .reclaim_blocks = reclaim_blocks };
+	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1,
+					  .extra = "", .policy = policy,
+					  .capacity = IN_GROUP * BLOCK,
+					  .reclaim_blocks = reclaim_blocks };
 
 	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 }
@@ -59,7 +61,8 @@ static uint64_t file_of(const struct skv_files *files, const struct skv_location
 static uint32_t look(uint64_t hi, uint64_t first, uint32_t n, bool slots_only, uint32_t ms)
 {
 	struct skv_key key[IN_GROUP];
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_PREFIX, .keys = key, .n_keys = n,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_PREFIX,
+				    .keys = key, .n_keys = n,
 				    .lease_ms = ms, .only_leased = true, .slots_only = slots_only };
 	struct skv_lookup_res r;
 
@@ -67,7 +70,8 @@ static uint32_t look(uint64_t hi, uint64_t first, uint32_t n, bool slots_only, u
 	assert_int_equal(env_lookup_req(&e, &q, &r), SKV_OK);
 	for (uint32_t i = 0; i < r.matched; i++) {
 		assert_true(n_told < sizeof told / sizeof told[0]);
-		told[n_told++] = (struct told){ file_of(&r.files, &r.loc[i]), r.loc[i].offset, now() + r.lease_ms };
+		told[n_told++] = (struct told){ file_of(&r.files, &r.loc[i]), r.loc[i].offset,
+						now() + r.lease_ms };
 	}
 	return r.matched;
 }
@@ -88,7 +92,8 @@ static int put(uint64_t hi, uint64_t first, uint32_t n)
 	assert_int_equal(s.n_write, n);
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t t = 0; t < n_told; t++)
-			if (told[t].offset == s.loc[i].offset && told[t].until > now() && told[t].file == file_of(&s.files, &s.loc[i]))
+			if (told[t].offset == s.loc[i].offset && told[t].until > now() &&
+			    told[t].file == file_of(&s.files, &s.loc[i]))
 				fail_msg("a slot is given away %llu ms before its readers are done",
 					 (unsigned long long)(told[t].until - now()));
 	memcpy(session, s.session, sizeof session);
@@ -122,7 +127,8 @@ static uint32_t there(uint64_t hi, uint32_t n)
 
 static void a_full_group_that_was_read_has_room(void **state)
 {
-	static const char *const policies[] = { "lru", "reuse", "lru-plain", "fifo", "lfu", "s3fifo", "sieve" };
+	static const char *const policies[] = { "lru", "reuse",  "lru-plain", "fifo",
+						"lfu", "s3fifo", "sieve" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
@@ -179,7 +185,8 @@ static void what_was_told_stays_under_writers(void **state)
 	}
 	assert_true(most > 4 * IN_GROUP);
 	skv_core_counters_get(e.core, &c);
-	assert_int_equal(c.lease_hidden, 0); /* the storage has room for all of it, whatever the group has */
+	/* the storage has room for all of it, whatever the group has */
+	assert_int_equal(c.lease_hidden, 0);
 	end();
 }
 
@@ -212,7 +219,8 @@ static void other_leases_keep_the_block(void **state)
 		assert_int_equal(put(2, 0, 4), SKV_E_QUOTA);
 		assert_int_equal(there(1, IN_GROUP), IN_GROUP);
 		env_advance(&e, order == 0 ? LEASE_MS : 3 * LEASE_MS);
-		assert_int_equal(put(2, 0, 4), SKV_OK); /* the other one runs on, if it was the longer */
+		/* the other one runs on, if it was the longer */
+		assert_int_equal(put(2, 0, 4), SKV_OK);
 		assert_true(order == 0 ? held() >= 4 : held() == 0);
 		end();
 	}

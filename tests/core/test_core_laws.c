@@ -1,8 +1,8 @@
 /*
  * test_core_laws.c - scenes in which the core once broke one of its laws. Each says which.
  *
- * A store that calls back in the middle of a call (hook) makes the interleavings of threads happen in one
- * thread: the core holds no lock while it calls the store.
+ * A store that calls back in the middle of a call (hook) makes the interleavings of threads happen
+ * in one thread: the core holds no lock while it calls the store.
  */
 #include "core_env.h"
 
@@ -21,7 +21,7 @@
 #define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
 #define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
 
-/* ---- the store with hooks ------------------------------------------------------------------------- */
+/* ---- the store with hooks -------------------------------------------------------------------- */
 
 static struct skv_store_ops hooked;
 static struct hooks {
@@ -34,8 +34,8 @@ static struct hooks {
 	bool inside;
 } hook;
 
-static int hook_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n,
-		       unsigned flags, struct skv_error *err)
+static int hook_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq,
+		       const void *bytes, size_t n, unsigned flags, struct skv_error *err)
 {
 	if (hook.append && !hook.inside) {
 		int rc;
@@ -49,8 +49,8 @@ static int hook_append(void *self, uint32_t partition, uint64_t fence, uint64_t 
 	return skv_store_memory.append(self, partition, fence, seq, bytes, n, flags, err);
 }
 
-static int hook_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number, const void *bytes,
-		      size_t n, struct skv_error *err)
+static int hook_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t number,
+		      const void *bytes, size_t n, struct skv_error *err)
 {
 	if (hook.slice && !hook.inside) {
 		hook.inside = true;
@@ -60,8 +60,8 @@ static int hook_slice(void *self, uint32_t partition, uint64_t fence, uint64_t i
 	return skv_store_memory.checkpoint_slice(self, partition, fence, id, number, bytes, n, err);
 }
 
-static int hook_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, const void *bytes,
-		    size_t n, uint64_t *version, struct skv_error *err)
+static int hook_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+		    const void *bytes, size_t n, uint64_t *version, struct skv_error *err)
 {
 	bool mine = hook.put && !hook.inside;
 	int rc = SKV_OK;
@@ -82,14 +82,17 @@ static int hook_put(void *self, const struct skv_fence *fence, const char *key, 
 	return rc;
 }
 
-static int hook_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect, struct skv_error *err)
+static int hook_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
+		    struct skv_error *err)
 {
 	int rc = hook.del ? hook.del(key) : SKV_OK;
 
-	return rc != SKV_OK ? skv_fail(err, rc, NULL, "hook") : skv_store_memory.del(self, fence, key, expect, err);
+	return rc != SKV_OK ? skv_fail(err, rc, NULL, "hook")
+			    : skv_store_memory.del(self, fence, key, expect, err);
 }
 
-static int hook_get(void *self, const char *key, struct skv_buf *value, uint64_t *version, struct skv_error *err)
+static int hook_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
+		    struct skv_error *err)
 {
 	if (hook.get && !hook.inside) {
 		hook.inside = true;
@@ -101,9 +104,11 @@ static int hook_get(void *self, const char *key, struct skv_buf *value, uint64_t
 
 static bool no_list;
 
-static int hook_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err)
+static int hook_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx,
+		     struct skv_error *err)
 {
-	return no_list ? skv_fail(err, SKV_E_STORE_IO, NULL, "hook") : skv_store_memory.list(self, prefix, fn, ctx, err);
+	return no_list ? skv_fail(err, SKV_E_STORE_IO, NULL, "hook")
+		       : skv_store_memory.list(self, prefix, fn, ctx, err);
 }
 
 static struct env *E; /* of the running test, for hooks */
@@ -201,10 +206,12 @@ static void call_over(struct call *k, int rc)
 	k->status = rc;
 }
 
-static void async_start(struct env *e, struct call *k, const char *request_id, const struct skv_key *keys, uint32_t n)
+static void async_start(struct env *e, struct call *k, const char *request_id,
+			const struct skv_key *keys, uint32_t n)
 {
 	call_init(k);
-	k->start = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = request_id, .keys = keys,
+	k->start = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = request_id,
+					   .keys = keys,
 					   .n_keys = n };
 	call_over(k, skv_core_start(e->core, &k->start, &k->started, k->arena, &k->err, &k->done));
 }
@@ -223,7 +230,8 @@ static void async_finish(struct env *e, struct call *k, const char *session)
 	static struct skv_finish_req req;
 
 	call_init(k);
-	req = (struct skv_finish_req){ .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL };
+	req = (struct skv_finish_req){ .tenant = "t", .session = session,
+				       .mask_kind = SKV_MASK_ALL };
 	call_over(k, skv_core_finish(e->core, &req, &k->finished, k->arena, &k->err, &k->done));
 }
 
@@ -248,7 +256,8 @@ static uint32_t fill(struct env *e, struct skv_key *k, uint32_t max)
 
 		skv_core_counters_get(e->core, &before);
 		env_keys(&k[n], 1, 9, n + 1);
-		assert_int_equal(env_start(e, &(struct env_start){ .keys = &k[n], .n = 1 }, &s), SKV_OK);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = &k[n], .n = 1 }, &s),
+				 SKV_OK);
 		memcpy(session, s.session, sizeof session);
 		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 		skv_core_counters_get(e->core, &after);
@@ -259,7 +268,7 @@ static uint32_t fill(struct env *e, struct skv_key *k, uint32_t max)
 	return n;
 }
 
-/* ---- 1: a storage that was used, emptied and deleted ------------------------------------------------ */
+/* ---- 1: a storage that was used, emptied and deleted ----------------------------------------- */
 
 /* Law 3: the journal still has starts in the deleted storage. */
 static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
@@ -299,9 +308,10 @@ static void a_deleted_storage_does_not_stop_the_next_manager(void **state)
 	assert_int_equal(rc, SKV_OK);
 }
 
-/* ---- 2: NORMAL, unclean boot, a second restart ------------------------------------------------------- */
+/* ---- 2: NORMAL, unclean boot, a second restart ----------------------------------------------- */
 
-/* Law 2: after an unclean boot every free slot waits maximum deadline + grace, a restart in between or not. */
+/* Law 2: after an unclean boot every free slot waits maximum deadline + grace, a
+ * restart in between or not. */
 static void free_slots_wait_over_a_second_restart(void **state)
 {
 	struct env *e = begin();
@@ -333,20 +343,23 @@ static void free_slots_wait_over_a_second_restart(void **state)
 	env_crash(e);
 	e->o.boot_id = BOOT_B;
 	env_open(e);
-	first = skv_core_state_get(e->core) == SKV_CORE_READY ? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
+	first = skv_core_state_get(e->core) == SKV_CORE_READY
+		? env_start(e, &(struct env_start){ .keys = &k[1], .n = 1 }, &r) : 0;
 	end(e);
-	print_message("one start: %s, restarted: %s\n", skv_status_name(first), skv_status_name(second));
+	print_message("one start: %s, restarted: %s\n", skv_status_name(first),
+		      skv_status_name(second));
 	assert_int_equal(first, SKV_E_NO_SPACE);
 	assert_int_equal(second, SKV_E_NO_SPACE);
 }
 
-/* ---- 3: blocks without checksum after a power loss ---------------------------------------------------- */
+/* ---- 3: blocks without checksum after a power loss ------------------------------------------- */
 
 static char root[64];
 
 static void file_storage(struct env *e)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root, .capacity = 256 * KB,
+	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root,
+				      .capacity = 256 * KB,
 				      .unit = 64 * KB, .file_size = 256 * KB, .enabled = true };
 	struct skv_spec spec = { "kv", 4 * KB };
 
@@ -411,7 +424,8 @@ static void unsummed_blocks_stay_dropped_over_a_reload(void **state)
 	assert_int_equal(after_power_loss(unknown_second), 0);
 }
 
-/* Laws 1 and 3: a reader on another host holds a lease on such a block; its slot waits for the horizon. */
+/* Laws 1 and 3: a reader on another host holds a lease on such a block; its
+ * slot waits for the horizon. */
 static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 {
 	struct env *e = begin();
@@ -449,7 +463,7 @@ static void the_slot_of_a_dropped_block_waits_for_the_horizon(void **state)
 	assert_false(reused);
 }
 
-/* ---- 4: one request id, twice in line ------------------------------------------------------------------ */
+/* ---- 4: one request id, twice in line -------------------------------------------------------- */
 
 /* Law 4: the same start gets the same answer, also when the first one waits for room. */
 static void a_start_repeated_in_line_gets_the_same_answer(void **state)
@@ -469,7 +483,8 @@ static void a_start_repeated_in_line_gets_the_same_answer(void **state)
 	assert_true(a.over && b.over);
 	assert_int_equal(a.status, SKV_OK);
 	assert_int_equal(b.status, SKV_OK);
-	print_message("first: %u to write, second: %u to write\n", a.started.n_write, b.started.n_write);
+	print_message("first: %u to write, second: %u to write\n", a.started.n_write,
+		      b.started.n_write);
 	assert_string_equal(a.started.session, b.started.session);
 	end(e);
 }
@@ -492,7 +507,7 @@ static void a_request_id_with_another_body_in_line_is_a_conflict(void **state)
 	end(e);
 }
 
-/* ---- 5: finish behind an abort ---------------------------------------------------------------------------- */
+/* ---- 5: finish behind an abort --------------------------------------------------------------- */
 
 static void a_finish_behind_an_abort_is_refused(void **state)
 {
@@ -520,7 +535,7 @@ static void a_finish_behind_an_abort_is_refused(void **state)
 	end(e);
 }
 
-/* ---- 6: two removals of one block ------------------------------------------------------------------------- */
+/* ---- 6: two removals of one block ------------------------------------------------------------ */
 
 static struct call del1, del2;
 static struct skv_key the_key;
@@ -537,8 +552,10 @@ static int two_removals(unsigned n)
 		async_delete(E, &del1, &the_key, 1);
 	else if (step == 2) { /* the first delete is */
 		call_init(&l);
-		req = (struct skv_lookup_req){ .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
-					       .keys = &the_key, .n_keys = 1, .specs = &b, .n_specs = 1 };
+		req = (struct skv_lookup_req){ .tenant = "t", .instance = "i",
+					       .mode = SKV_LOOKUP_BATCH,
+					       .keys = &the_key, .n_keys = 1, .specs = &b,
+					       .n_specs = 1 };
 		call_over(&l, skv_core_lookup(E->core, &req, &l.found, l.arena, &l.err, &l.done));
 		assert_int_equal(l.found.matched, 1);
 		async_delete(E, &del2, &the_key, 1);
@@ -561,10 +578,12 @@ static void two_removals_scene(void)
 	assert_int_equal(env_group(e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(e, "i", "g", specs, 2), SKV_OK);
 	env_keys(&the_key, 1, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &a, .n_specs = 1 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &a,
+							   .n_specs = 1 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &b, .n_specs = 1 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &the_key, .n = 1, .specs = &b,
+							   .n_specs = 1 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	step = 0;
 	async_finish(e, &fin, session);
@@ -581,7 +600,7 @@ static void two_removals_of_one_block(void **state)
 	survives(two_removals_scene);
 }
 
-/* ---- 7: lost ownership while loading ------------------------------------------------------------------------ */
+/* ---- 7: lost ownership while loading --------------------------------------------------------- */
 
 static void lose_ownership(const char *key)
 {
@@ -593,7 +612,9 @@ static void lose_ownership(const char *key)
 		return;
 	hook.get = NULL;
 	lease_ends();
-	assert_int_equal(skv_store_acquire(E->store, 0, "other", 100000, &fence, holder, sizeof holder, &err), SKV_OK);
+	assert_int_equal(skv_store_acquire(E->store, 0, "other", 100000, &fence, holder,
+					   sizeof holder, &err),
+			 SKV_OK);
 	skv_core_tick(E->core); /* the owner thread: renewal is fenced */
 	skv_core_tick(E->core); /* and drops the partition */
 }
@@ -625,14 +646,16 @@ static void ownership_lost_while_loading(void **state)
 	survives(lost_while_loading_scene);
 }
 
-/* ---- 8: eviction ---------------------------------------------------------------------------------------------- */
+/* ---- 8: eviction ----------------------------------------------------------------------------- */
 
 static uint32_t put_spec(struct env *e, const struct skv_key *k, const char *spec)
 {
 	struct skv_start_res s;
 	struct skv_finish_res f;
 	char session[SKV_SESSION_ID_HEX + 1];
-	int rc = env_start(e, &(struct env_start){ .keys = k, .n = 1, .specs = &spec, .n_specs = 1 }, &s);
+	int rc =
+		env_start(e, &(struct env_start){ .keys = k, .n = 1, .specs = &spec, .n_specs = 1 },
+			  &s);
 
 	if (rc != SKV_OK)
 		return (uint32_t)rc;
@@ -647,7 +670,8 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 	struct skv_spec specs[] = { { "a", 4 * KB }, { "b", 4 * KB } };
 	const char *both[] = { "s1", "s2" };
 	struct skv_group_spec g = { .name = "g", .storages = both, .n_storages = 2 };
-	struct skv_storage_spec s1 = { .name = "s1", .type = "null", .root = "", .capacity = 1 * MB, .unit = 64 * KB,
+	struct skv_storage_spec s1 = { .name = "s1", .type = "null", .root = "", .capacity = 1 * MB,
+				       .unit = 64 * KB,
 				       .file_size = 1 * MB, .enabled = false };
 	struct skv_key k;
 	uint32_t n = 0;
@@ -670,12 +694,14 @@ static void a_second_storage_evicts_what_it_holds(void **state)
 		if (rc != SKV_OK)
 			break;
 	}
-	print_message("%u blocks have spec b, then: %s: %s\n", n, skv_status_name(rc), e->err.message);
+	print_message("%u blocks have spec b, then: %s: %s\n", n, skv_status_name(rc),
+		      e->err.message);
 	end(e);
 	assert_int_equal(rc, SKV_OK);
 }
 
-/* A start that has slots for one spec makes room for the next: its own slots, which nobody owns yet, stay. */
+/* A start that has slots for one spec makes room for the next: its own slots,
+ * which nobody owns yet, stay. */
 static void placement_for_one_spec_spares_the_slots_of_another(void **state)
 {
 	struct env *e = begin();
@@ -696,13 +722,15 @@ static void placement_for_one_spec_spares_the_slots_of_another(void **state)
 		env_stats(e, &st);
 	} while (st.evicted_blocks == 0 && n < 1000);
 	assert_true(st.evicted_blocks > 0);
-	/* One slab is emptier than the others: a start takes its slot of a there, and it is the best slab to empty for b. */
+	/* One slab is emptier than the others: a start takes its slot of a there, and it is the
+	 * best slab to empty for b. */
 	env_keys(k, 8, 1, 101); /* neighbours */
 	assert_int_equal(env_delete(e, k, 8, &n), SKV_OK);
 	env_advance(e, 20000);
 	for (uint64_t i = 0; i < 20; i++) {
 		env_keys(k, 1, 2, i + 1);
-		assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s), SKV_OK);
+		assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &s),
+				 SKV_OK);
 		assert_int_equal(env_abort(e, s.session, true), SKV_OK);
 	}
 	end(e);
@@ -733,19 +761,24 @@ static void eviction_spares_blocks_without_the_class(void **state)
 		if (c1.evicted_blocks > c0.evicted_blocks)
 			break;
 	}
-	print_message("%u blocks evicted for one slot\n", (unsigned)(c1.evicted_blocks - c0.evicted_blocks));
+	print_message("%u blocks evicted for one slot\n",
+		      (unsigned)(c1.evicted_blocks - c0.evicted_blocks));
 	end(e);
 	assert_int_equal(c1.evicted_blocks - c0.evicted_blocks, 1);
 }
 
-static int no_files(const char *key, bool after) { return !after && strncmp(key, "file/", 5) == 0 ? SKV_E_STORE_IO : SKV_OK; }
+static int no_files(const char *key, bool after)
+{
+	return !after && strncmp(key, "file/", 5) == 0 ? SKV_E_STORE_IO : SKV_OK;
+}
 
 /* Law 6: a storage that cannot grow (for whatever reason) still evicts. */
 static void a_storage_that_cannot_grow_evicts(void **state)
 {
 	struct env *e = begin();
 	static struct skv_key k[1000];
-	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 512 * KB, .unit = 64 * KB,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 512 * KB,
+				      .unit = 64 * KB,
 				      .file_size = 256 * KB, .enabled = true };
 	struct skv_spec spec = { "kv", 4 * KB };
 	struct skv_start_res r;
@@ -771,7 +804,8 @@ static int busy_others(const char *key, bool after)
 {
 	struct skv_spec spec = { "kv", 4 * KB };
 	struct skv_error err = { 0 };
-	struct skv_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+	struct skv_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec,
+				       .n_specs = 1, .extra = "" };
 
 	if (after || strncmp(key, "file/", 5) != 0)
 		return SKV_OK;
@@ -854,13 +888,14 @@ static void a_waiting_start_does_not_block_other_storages(void **state)
 	hook.put = no_files_of_s;
 	async_start(e, &a, "", k, 1);
 	call_init(&b);
-	b.start = (struct skv_start_req){ .tenant = "t", .instance = "i2", .request_id = "", .keys = k, .n_keys = 1 };
+	b.start = (struct skv_start_req){ .tenant = "t", .instance = "i2", .request_id = "",
+					  .keys = k, .n_keys = 1 };
 	t0 = skv_now_ms(&e->clock.clock);
 	call_over(&b, skv_core_start(e->core, &b.start, &b.started, b.arena, &b.err, &b.done));
 	for (int i = 0; i < 2000 && !b.over; i++)
 		env_advance(e, 20);
-	print_message("the other one waited %d ms (first is %s)\n", (int)(skv_now_ms(&e->clock.clock) - t0),
-		      a.over ? "over" : "waiting");
+	print_message("the other one waited %d ms (first is %s)\n",
+		      (int)(skv_now_ms(&e->clock.clock) - t0), a.over ? "over" : "waiting");
 	t0 = skv_now_ms(&e->clock.clock) - t0;
 	assert_true(b.over);
 	hook.put = NULL;
@@ -892,7 +927,8 @@ static uint64_t bytes_before_eviction(bool reload)
 {
 	struct env *e = begin();
 	static struct skv_key k[400];
-	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "", .capacity = 1024 * KB, .unit = 64 * KB,
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "",
+				      .capacity = 1024 * KB, .unit = 64 * KB,
 				      .file_size = 256 * KB, .enabled = true };
 	struct skv_spec spec = { "kv", 4 * KB };
 	struct skv_storage_view *v;
@@ -928,11 +964,12 @@ static void a_file_made_over_a_reload_counts_once(void **state)
 	uint64_t plain = bytes_before_eviction(false), reloaded = bytes_before_eviction(true);
 
 	(void)state;
-	print_message("bytes of files when eviction begins: %u, with a reload %u\n", (unsigned)plain, (unsigned)reloaded);
+	print_message("bytes of files when eviction begins: %u, with a reload %u\n",
+		      (unsigned)plain, (unsigned)reloaded);
 	assert_int_equal(reloaded, plain);
 }
 
-/* ---- 9: administration that fails half-way ----------------------------------------------------------------------- */
+/* ---- 9: administration that fails half-way --------------------------------------------------- */
 
 static int no_del(const char *key) { return key[0] ? SKV_E_STORE_IO : SKV_OK; }
 
@@ -961,8 +998,8 @@ static void a_failed_deletion_leaves_the_storage_usable(void **state)
 	assert_int_equal(rc, SKV_OK);
 }
 
-/* Laws 1 and 3: a leased slot of a dropped instance waits for the horizon, also if the manager dies between
- * the record and the registry. */
+/* Laws 1 and 3: a leased slot of a dropped instance waits for the horizon, also if the manager dies
+ * between the record and the registry. */
 static void a_dropped_instance_s_leases_survive_a_crash(void **state)
 {
 	struct env *e = begin();
@@ -988,7 +1025,8 @@ static void a_dropped_instance_s_leases_survive_a_crash(void **state)
 	assert_int_equal(env_instance(e, "i", "g", &spec, 1), SKV_OK);
 	env_keys(k, 1, 77, 1);
 	rc = env_start(e, &(struct env_start){ .keys = k, .n = 1 }, &r);
-	print_message("%s after %d ms of the lease\n", skv_status_name(rc), (int)(skv_now_ms(&e->clock.clock) - t0));
+	print_message("%s after %d ms of the lease\n", skv_status_name(rc),
+		      (int)(skv_now_ms(&e->clock.clock) - t0));
 	end(e);
 	assert_int_not_equal(rc, SKV_OK);
 }
@@ -1059,7 +1097,8 @@ static void a_storage_made_over_a_reload_is_there_once(void **state)
 		uint32_t n = 0;
 
 		skv_arena_reset(&e->arena);
-		assert_int_equal(skv_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err), SKV_OK);
+		assert_int_equal(skv_core_storages(e->core, NULL, &e->arena, &v, &n, &e->err),
+				 SKV_OK);
 		print_message("put: %s; %u storages\n", skv_status_name(rc), n);
 		(void)st;
 		end(e);
@@ -1069,7 +1108,8 @@ static void a_storage_made_over_a_reload_is_there_once(void **state)
 
 static int reload_in_instance_put(const char *key, bool after)
 {
-	return after && strncmp(key, "instance/", 9) == 0 ? reload_meanwhile("storage/", true) : SKV_OK;
+	return after && strncmp(key, "instance/", 9) == 0 ? reload_meanwhile("storage/", true)
+							  : SKV_OK;
 }
 
 static void an_instance_made_over_a_reload_is_there_once(void **state)
@@ -1089,13 +1129,14 @@ static void an_instance_made_over_a_reload_is_there_once(void **state)
 	env_instance(e, "j", "g", &spec, 1);
 	assert_null(hook.put);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(skv_core_instances(e->core, NULL, NULL, &e->arena, &v, &n, &e->err),
+			 SKV_OK);
 	end(e);
 	assert_int_equal(n, 2);
 }
 
-/* Law 8: a manager died between the claim to a new slab file and making it, and the disk is full now. What
- * is in the other files stays readable. */
+/* Law 8: a manager died between the claim to a new slab file and making it, and the disk is full
+ * now. What is in the other files stays readable. */
 static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 {
 	struct env *e = begin();
@@ -1111,8 +1152,9 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 	assert_int_equal(env_put(e, k, 4), 4);
 	skv_put_u8(&doc, 1);
 	skv_put_u64(&doc, 256 * KB);
-	assert_int_equal(skv_store_put(e->store, NULL, "file/00000001/00000001", SKV_VERSION_NONE, doc.data, doc.len, NULL,
-				       &e->err), SKV_OK);
+	assert_int_equal(skv_store_put(e->store, NULL, "file/00000001/00000001", SKV_VERSION_NONE,
+				       doc.data, doc.len, NULL, &e->err),
+			 SKV_OK);
 	skv_buf_destroy(&doc);
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &was);
@@ -1126,7 +1168,7 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 	assert_int_equal(seen, 4);
 }
 
-/* ---- 10: end ---------------------------------------------------------------------------------------------------- */
+/* ---- 10: end --------------------------------------------------------------------------------- */
 
 static void count_call(void *ctx) { ++*(int *)ctx; }
 
@@ -1154,7 +1196,9 @@ static void who_cannot_load_gives_way(void **state)
 	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
 	assert_int_equal(skv_store_open(e->ops, &e->store_options, &other, &err), SKV_OK);
 	ticks(e, 5, 500);
-	assert_int_equal(skv_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err), SKV_E_NOT_OWNER);
+	assert_int_equal(
+		skv_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err),
+		SKV_E_NOT_OWNER);
 	for (int i = 0; i < 20 && skv_core_state_get(e->core) == SKV_CORE_RECOVERING; i++)
 		skv_core_tick(e->core);
 	rc = skv_store_acquire(other, 0, "other", 60000, &fence, holder, sizeof holder, &err);
@@ -1182,7 +1226,8 @@ static int count_dropped(struct env *e)
 	return n;
 }
 
-/* What is kept of a deleted instance goes with the next checkpoint, and its name is free at once. */
+/* What is kept of a deleted instance goes with the next checkpoint, and its name is free at
+ * once. */
 static void a_checkpoint_forgets_dropped_instances(void **state)
 {
 	struct env *e = begin();

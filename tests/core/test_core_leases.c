@@ -1,6 +1,6 @@
 /*
- * test_core_leases.c - leases over restarts, and the cap on them: what a clean stop and a kill -9 leave behind, what is
- * journaled for it, how much counts as leased.
+ * test_core_leases.c - leases over restarts, and the cap on them: what a clean stop and a kill -9
+ * leave behind, what is journaled for it, how much counts as leased.
  */
 #include "core_env.h"
 
@@ -46,7 +46,8 @@ static void open_as_shipped(struct env *e, uint64_t pages)
 
 static uint64_t now_of(const struct env *e) { return skv_now_ms(&e->clock.clock); }
 
-/* Reserves and confirms; returns how many pages were granted. None of them may be promised to a reader. */
+/* Reserves and confirms; returns how many pages were granted. None of them may
+ * be promised to a reader. */
 static uint32_t put_pages(struct env *e, uint64_t hi, uint64_t first, uint32_t n)
 {
 	struct skv_key key[BATCH];
@@ -56,7 +57,9 @@ static uint32_t put_pages(struct env *e, uint64_t hi, uint64_t first, uint32_t n
 	struct skv_partial_res r;
 
 	env_keys(key, n, hi, first);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = key, .n = n, .fit = true, .anonymous = true }, &s), SKV_OK);
+	assert_int_equal(env_start(e,
+				   &(struct env_start){ .keys = key, .n = n, .fit = true,
+							.anonymous = true }, &s), SKV_OK);
 	for (uint32_t i = 0; i < n; i++) {
 		if (s.outcome[i] != SKV_START_WRITE)
 			continue;
@@ -86,7 +89,8 @@ static void fill(struct env *e, uint64_t pages)
 static uint32_t look(struct env *e, uint64_t hi, uint64_t first, uint32_t n, uint32_t ms)
 {
 	struct skv_key key[BATCH];
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = key, .n_keys = n,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
+				    .keys = key, .n_keys = n,
 				    .lease_ms = ms, .only_leased = true };
 	struct skv_lookup_res r;
 
@@ -143,7 +147,7 @@ static void reopen(struct env *e, bool clean, const char *boot)
 	env_open(e);
 }
 
-/* ---- restarts --------------------------------------------------------------------------------------- */
+/* ---- restarts -------------------------------------------------------------------------------- */
 
 static void a_full_space_is_writable_a_second_after_a_clean_stop(void **state)
 {
@@ -156,7 +160,8 @@ static void a_full_space_is_writable_a_second_after_a_clean_stop(void **state)
 		env_advance(&e, 1000);
 		expect_a_hundred_writes(&e, 2);
 		expect_read_stays(&e);
-		reopen(&e, true, boot ? BOOT_B : BOOT_A); /* once more: leases that were only handed on */
+		/* once more: leases that were only handed on */
+		reopen(&e, true, boot ? BOOT_B : BOOT_A);
 		expect_a_hundred_writes(&e, 3);
 		expect_read_stays(&e);
 		env_destroy(&e);
@@ -176,7 +181,8 @@ static void a_full_space_is_writable_after_a_kill_when_its_readers_are_done(void
 		reopen(&e, false, boot ? BOOT_B : BOOT_A);
 		for (uint64_t i = 0; i < 3; i++) /* what is free is granted meanwhile */
 			assert_int_equal(put_pages(&e, 4, i * BATCH, BATCH), BATCH);
-		for (uint64_t i = 3; i < 30; i++) { /* and what was written since, but nothing else */
+		for (uint64_t i = 3; i < 30; i++) {
+			/* and what was written since, but nothing else */
 			put_pages(&e, 4, i * BATCH, BATCH);
 			env_advance(&e, 900);
 		}
@@ -233,13 +239,16 @@ static void a_clear_after_a_clean_stop_knows_the_leases(void **state)
 	env_destroy(&e);
 }
 
-/* A storage of its own, with pages of its own, whose readers are done a second after their lookup. */
+/* A storage of its own, with pages of its own, whose readers are done a
+ * second after their lookup. */
 static void each_instance_has_its_own_horizon(void **state)
 {
-	struct skv_storage_spec s = { .name = "s2", .type = "external", .root = "", .capacity = 1000, .enabled = true };
+	struct skv_storage_spec s = { .name = "s2", .type = "external", .root = "",
+				      .capacity = 1000, .enabled = true };
 	struct skv_spec one = { "page", 1 };
 	struct skv_key key[BATCH], more[BATCH];
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i2", .mode = SKV_LOOKUP_BATCH, .keys = key, .n_keys = BATCH,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i2", .mode = SKV_LOOKUP_BATCH,
+				    .keys = key, .n_keys = BATCH,
 				    .lease_ms = 500, .only_leased = true };
 	struct skv_lookup_res r;
 	struct skv_start_res started;
@@ -256,7 +265,9 @@ static void each_instance_has_its_own_horizon(void **state)
 		char session[SKV_SESSION_ID_HEX + 1];
 
 		env_keys(key, BATCH, 7, at);
-		assert_int_equal(env_start(&e, &(struct env_start){ .instance = "i2", .keys = key, .n = BATCH }, &started), SKV_OK);
+		assert_int_equal(env_start(&e,
+					   &(struct env_start){ .instance = "i2", .keys = key,
+								.n = BATCH }, &started), SKV_OK);
 		memcpy(session, started.session, sizeof session);
 		assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 	}
@@ -269,12 +280,14 @@ static void each_instance_has_its_own_horizon(void **state)
 	env_advance(&e, 500 + 3000);
 	for (uint64_t at = 0; at < 3; at++) { /* more may not be open at a time */
 		env_keys(more, BATCH, 8, at * BATCH);
-		assert_int_equal(env_start(&e, &(struct env_start){ .instance = "i2", .keys = more, .n = BATCH }, &started), SKV_OK);
+		assert_int_equal(env_start(&e,
+					   &(struct env_start){ .instance = "i2", .keys = more,
+								.n = BATCH }, &started), SKV_OK);
 	}
 	env_destroy(&e);
 }
 
-/* ---- what is journaled ------------------------------------------------------------------------------ */
+/* ---- what is journaled ----------------------------------------------------------------------- */
 
 static uint64_t records(struct env *e)
 {
@@ -299,7 +312,8 @@ static void lookups_cost_a_record_a_second_at_most(void **state)
 		env_advance(&e, 10);
 	}
 	assert_true(records(&e) - before <= 21);
-	/* The horizon is kept ready for who comes back soon; nothing is written where nobody looks. */
+	/* The horizon is kept ready for who comes back soon; nothing is
+	 * written where nobody looks. */
 	env_advance(&e, 5000);
 	before = records(&e);
 	assert_int_equal(look(&e, 1, 0, 100, READ_MS), 100);
@@ -316,7 +330,8 @@ static void lookups_cost_a_record_a_second_at_most(void **state)
 /* docs/ON_DISK.md: stores must be readable by what comes later. */
 static void golden_bytes(void **state)
 {
-	static const uint8_t horizons[] = { 0x11, 0, 0, 0, 10, 1, 0, 0, 7, 0, 0, 0, 0x10, 0x27, 0, 0, 0, 0, 0, 0, 0x58 };
+	static const uint8_t horizons[] = { 0x11, 0,    0,    0, 10, 1, 0, 0, 7, 0,   0,
+					    0,    0x10, 0x27, 0, 0,  0, 0, 0, 0, 0x58 };
 	struct instance inst = { .id = 7 };
 	struct horizon h = { &inst, 10000 };
 	struct skv_buf b = { 0 };
@@ -359,7 +374,9 @@ static void an_old_horizon_counts_for_all(void **state)
 	p->old_horizon = now_of(&e) + 120000; /* record_horizon writes it as they did */
 	record_horizon(&b, p, false);
 	core_unlock(e.core);
-	assert_int_equal(skv_store_append(e.store, 0, p->fence, p->seq + 1, b.data, b.len, 0, &e.err), SKV_OK);
+	assert_int_equal(
+		skv_store_append(e.store, 0, p->fence, p->seq + 1, b.data, b.len, 0, &e.err),
+		SKV_OK);
 	skv_buf_destroy(&b);
 	reopen(&e, false, BOOT_A);
 	for (uint64_t at = 0; at < 5; at++)
@@ -377,9 +394,10 @@ static void an_old_horizon_counts_for_all(void **state)
 	env_destroy(&e);
 }
 
-/* ---- the cap ---------------------------------------------------------------------------------------- */
+/* ---- the cap --------------------------------------------------------------------------------- */
 
-/* The ninth reader of a hundred keys each finds them, like the first; and writers find room beside them. */
+/* The ninth reader of a hundred keys each finds them, like the first; and
+ * writers find room beside them. */
 static void readers_of_nearly_all_find_it(void **state)
 {
 	struct skv_core_counters c;
@@ -420,7 +438,8 @@ static void what_counts_as_leased_is_leased(void **state)
 	fill(&e, 900);
 	memset(until, 0, sizeof until);
 	for (int i = 0; i < 5000; i++) {
-		uint32_t first = (uint32_t)rand_r(&seed) % 880, n = 1 + (uint32_t)rand_r(&seed) % 20;
+		uint32_t first = (uint32_t)rand_r(&seed) % 880,
+			 n = 1 + (uint32_t)rand_r(&seed) % 20;
 		uint32_t ms = 1500 + (uint32_t)rand_r(&seed) % 50000;
 		uint64_t least = 0, most = 0, told;
 

@@ -1,7 +1,8 @@
 /*
- * test_core_limits.c - the limits of a group where they meet: types of storages side by side, growth, chains that are
- * idle in part, restarts with sessions open; numbered slots in runs, in fsck and in files too small for them; bad input;
- * as many blocks as one instance holds. Sees the core's insides for the last of these: 2^27 blocks are 8 GiB of entries.
+ * test_core_limits.c - the limits of a group where they meet: types of storages side by side,
+ * growth, chains that are idle in part, restarts with sessions open; numbered slots in runs, in
+ * fsck and in files too small for them; bad input; as many blocks as one instance holds. Sees the
+ * core's insides for the last of these: 2^27 blocks are 8 GiB of entries.
  */
 #include "core_env.h"
 
@@ -32,7 +33,8 @@ static int setup(void **state)
 	env_init(&e);
 	env_open(&e);
 	/* Each tick proves the storage with a sync: not on a disk. */
-	snprintf(dir, sizeof dir, "%s/skv-core-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	snprintf(dir, sizeof dir, "%s/skv-core-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	return mkdtemp(dir) ? 0 : -1;
 }
 
@@ -59,7 +61,10 @@ static struct skv_group_spec group(uint32_t storages)
 	return (struct skv_group_spec){ .name = "g", .storages = two, .n_storages = storages };
 }
 
-static int put_group(const struct skv_group_spec *g) { return skv_core_group_put(e.core, g, NULL, NULL, &e.err); }
+static int put_group(const struct skv_group_spec *g)
+{
+	return skv_core_group_put(e.core, g, NULL, NULL, &e.err);
+}
 
 static void refused(int rc, int status, const char *field)
 {
@@ -72,8 +77,10 @@ static void refused(int rc, int status, const char *field)
 static int put_files(const char *type, uint64_t file_size)
 {
 	uint64_t capacity = file_size ? 16 * UNIT : 64 * UNIT;
-	struct skv_storage_spec s = { .name = "files", .type = type, .root = dir, .capacity = capacity, .unit = UNIT,
-				      .file_size = file_size ? file_size : capacity, .enabled = true,
+	struct skv_storage_spec s = { .name = "files", .type = type, .root = dir,
+				      .capacity = capacity, .unit = UNIT,
+				      .file_size = file_size ? file_size : capacity,
+				      .enabled = true,
 				      .any_mount = strcmp(type, "hf3fs") == 0 };
 
 	return skv_core_storage_put(e.core, &s, NULL, &e.err);
@@ -82,7 +89,8 @@ static int put_files(const char *type, uint64_t file_size)
 static int put_instance(const char *id, uint64_t size, bool numbered)
 {
 	const struct skv_spec spec = { "kv", size };
-	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec,
+					     .n_specs = 1,
 					     .extra = "", .numbered = numbered };
 
 	return skv_core_instance_put(e.core, &i, NULL, &e.err);
@@ -98,7 +106,8 @@ static struct skv_group_view *view(void)
 	return v;
 }
 
-static int start(uint64_t first, uint32_t n, const struct skv_key *parent, struct skv_start_res *res)
+static int start(uint64_t first, uint32_t n, const struct skv_key *parent,
+		 struct skv_start_res *res)
 {
 	static struct skv_key keys[256];
 
@@ -155,10 +164,12 @@ static void test_quota_spares_growth(void **state)
 	assert_int_equal(v->files, 1);
 }
 
-/* Blocks go to the next type when the first one's quota is reached; nothing is evicted as long as one has room. */
+/* Blocks go to the next type when the first one's quota is reached; nothing is evicted
+ * as long as one has room. */
 static void test_types_side_by_side(void **state)
 {
-	const struct skv_type_quota quotas[] = { { "null", 4 * BLOCK, 0 }, { "hf3fs", 6 * BLOCK, 3 * BLOCK } };
+	const struct skv_type_quota quotas[] = { { "null", 4 * BLOCK, 0 },
+						 { "hf3fs", 6 * BLOCK, 3 * BLOCK } };
 	struct skv_group_spec g = group(2);
 	struct skv_start_res res;
 	struct skv_lookup_res found;
@@ -210,7 +221,9 @@ static void test_sessions_count_after_a_restart(void **state)
 	env_crash(&e);
 	env_open(&e);
 	refused(start(200, 1, NULL, &res), SKV_E_QUOTA, "max_blocks");
-	assert_int_equal(env_finish_mask(&e, session, (const bool[]){ true, false, true, false }, 4, true, &done), SKV_OK);
+	assert_int_equal(env_finish_mask(&e, session, (const bool[]){ true, false, true, false }, 4,
+					 true, &done),
+			 SKV_OK);
 	refused(start(200, 3, NULL, &res), SKV_E_QUOTA, "max_blocks");
 	assert_int_equal(start(200, 2, NULL, &res), SKV_OK);
 	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
@@ -267,7 +280,8 @@ static void test_idle_over_restarts(void **state)
 	assert_int_equal(view()->blocks, 0);
 }
 
-/* Many blocks that were used since they were queued: looked at in portions, and none of them goes. */
+/* Many blocks that were used since they were queued: looked at in portions, and none of them
+ * goes. */
 static void test_idle_in_portions(void **state)
 {
 	struct skv_group_spec g = group(1);
@@ -290,7 +304,8 @@ static void test_idle_in_portions(void **state)
 
 static void test_all_of_a_group_is_kept(void **state)
 {
-	const struct skv_type_quota quotas[] = { { "null", 1ull << 40, 7 }, { "elsewhere", 0, 1ull << 50 } };
+	const struct skv_type_quota quotas[] = { { "null", 1ull << 40, 7 },
+						 { "elsewhere", 0, 1ull << 50 } };
 	struct skv_group_spec g = group(1), is;
 
 	(void)state;
@@ -317,14 +332,17 @@ static void test_all_of_a_group_is_kept(void **state)
 	assert_int_equal(is.n_quotas, 2);
 	for (int i = 0; i < 2; i++) {
 		assert_string_equal(is.quotas[i].type, quotas[i].type);
-		assert_true(is.quotas[i].capacity == quotas[i].capacity && is.quotas[i].reclaim == quotas[i].reclaim);
+		assert_true(is.quotas[i].capacity == quotas[i].capacity &&
+			    is.quotas[i].reclaim == quotas[i].reclaim);
 	}
 	assert_int_equal(is.n_storages, 2);
 	assert_string_equal(is.storages[1], "files");
 	assert_string_equal(is.extra, g.extra);
-	assert_true(is.loose_storages && is.capacity == 1 && is.max_blocks == 2 && is.max_instances == 3);
+	assert_true(is.loose_storages && is.capacity == 1 && is.max_blocks == 2 &&
+		    is.max_instances == 3);
 	assert_true(is.reclaim_bytes == 4 && is.reclaim_blocks == 5 && is.reclaim_step_bytes == 6);
-	assert_true(is.reclaim_step_percent == 7 && is.reclaim_period_ms == 8 && is.max_idle_ms == 9);
+	assert_true(is.reclaim_step_percent == 7 && is.reclaim_period_ms == 8 &&
+		    is.max_idle_ms == 9);
 	assert_true(is.version == UINT64_MAX);
 }
 
@@ -390,7 +408,8 @@ static void test_newer_documents_are_refused(void **state)
 		env_document(&e, "group/g", b.data, round ? b.len : n);
 		env_shutdown(&e);
 		assert_int_equal(skv_store_open(e.ops, &e.store_options, &e.store, &e.err), SKV_OK);
-		assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err), SKV_OK);
+		assert_int_equal(skv_core_fsck(e.store, false, NULL, NULL, NULL, &r, &e.err),
+				 SKV_OK);
 		assert_int_equal(r.problems, 1);
 		b.data[0] = 2;
 		b.len = n;
@@ -401,7 +420,8 @@ static void test_newer_documents_are_refused(void **state)
 	skv_buf_destroy(&b);
 }
 
-/* In a run of free space numbers follow each other; fsck finds nothing wrong, with sessions and holds of both kinds. */
+/* In a run of free space numbers follow each other; fsck finds nothing wrong, with sessions
+ * and holds of both kinds. */
 static void test_numbered_runs(void **state)
 {
 	const uint32_t size = 3 * 4096 + 512;
@@ -490,7 +510,9 @@ static void test_too_small_a_storage(void **state)
 
 static void test_bad_groups(void **state)
 {
-	struct skv_type_quota quotas[SKV_MAX_QUOTAS + 1] = { { "null", 1, 0 }, { "file", 1, 0 }, { "null", 2, 0 } };
+	struct skv_type_quota quotas[SKV_MAX_QUOTAS + 1] = { { "null", 1, 0 },
+							     { "file", 1, 0 },
+							     { "null", 2, 0 } };
 	struct skv_group_spec g = group(1);
 	char *extra = malloc(SKV_MAX_EXTRA + 2);
 	uint64_t none = 0;
@@ -514,11 +536,12 @@ static void test_bad_groups(void **state)
 	extra[SKV_MAX_EXTRA] = '\0';
 	assert_int_equal(put_group(&g), SKV_OK);
 	g.name = "new";
-	assert_int_equal(skv_core_group_put(e.core, &g, &none, NULL, &e.err), SKV_OK); /* 0: it is not there */
+	/* 0: it is not there */
+	assert_int_equal(skv_core_group_put(e.core, &g, &none, NULL, &e.err), SKV_OK);
 	free(extra);
 }
 
-/* ---- as many blocks as an instance holds --------------------------------------------------------------- */
+/* ---- as many blocks as an instance holds ----------------------------------------------------- */
 
 /* It counts so many blocks more than there are. */
 static void more_entries(int64_t n)
@@ -554,7 +577,8 @@ static void test_a_full_instance(void **state)
 	env_advance(&e, 100);
 	assert_int_equal(there(100, 8) + there(200, 8), 16);
 
-	assert_int_equal(put(300, 4), 4); /* there is room for bytes, but not for blocks: its oldest go */
+	/* there is room for bytes, but not for blocks: its oldest go */
+	assert_int_equal(put(300, 4), 4);
 	assert_int_equal(there(100, 8), 4);
 	assert_int_equal(there(200, 8) + there(300, 4), 12);
 
@@ -565,16 +589,21 @@ static void test_a_full_instance(void **state)
 	lookup(300, 4, 5000, &found);
 	assert_int_equal(found.matched, 4);
 	rc = start(400, 1, NULL, &res);
-	assert_string_equal(e.err.message, "instance 'i' has 134217472 blocks, 134217472 is the most, and nothing of its own may be "
-					   "evicted: it is pinned, leased or being written; use another instance beside it");
+	assert_string_equal(
+		e.err.message,
+		"instance 'i' has 134217472 blocks, 134217472 is the most, and nothing of its own "
+		"may be evicted: it is pinned, leased or being written; use another "
+		"instance beside it");
 	refused(rc, SKV_E_QUOTA, "instance");
 	env_keys(keys, 24, 0, 400); /* as many as fit: none */
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 24, .fit = true }, &res), SKV_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 24, .fit = true },
+				   &res), SKV_OK);
 	assert_int_equal(res.n_write, 0);
 	assert_int_equal(res.outcome[0], SKV_START_NO_ROOM);
 	partial_for(5100);
 
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 3, .fit = true }, &res), SKV_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 3, .fit = true },
+				   &res), SKV_OK);
 	assert_int_equal(res.n_write, 3);
 	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
 	assert_int_equal(put(500, 16), 16);
@@ -582,7 +611,7 @@ static void test_a_full_instance(void **state)
 	more_entries(-others);
 }
 
-/* ---- anything at any time ------------------------------------------------------------------------------ */
+/* ---- anything at any time -------------------------------------------------------------------- */
 
 static unsigned seed;
 static uint32_t rnd(uint32_t n) { return (uint32_t)rand_r(&seed) % n; }
@@ -613,7 +642,8 @@ static void any_write(const struct skv_group_spec *g)
 	int rc = start(rnd(150), 1 + rnd(10), NULL, &res);
 
 	if (rc != SKV_OK) {
-		assert_true(rc == SKV_E_QUOTA || rc == SKV_E_NO_SPACE || rc == SKV_E_TOO_MANY || rc == SKV_E_TOO_LARGE);
+		assert_true(rc == SKV_E_QUOTA || rc == SKV_E_NO_SPACE || rc == SKV_E_TOO_MANY ||
+			    rc == SKV_E_TOO_LARGE);
 		return;
 	}
 	if (g->max_blocks && res.n_write && before <= g->max_blocks)
@@ -661,7 +691,8 @@ static void test_anything(void **state)
 	}
 	/* Leases, sessions and graces are over: what the lines ask for has been done. */
 	partial_for(60000);
-	assert_true(!g.reclaim_blocks || g.reclaim_step_bytes || g.reclaim_step_percent || view()->blocks <= g.reclaim_blocks);
+	assert_true(!g.reclaim_blocks || g.reclaim_step_bytes || g.reclaim_step_percent ||
+		    view()->blocks <= g.reclaim_blocks);
 	assert_true(!g.max_idle_ms || view()->blocks == 0);
 }
 
@@ -670,11 +701,14 @@ static void test_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCENE(test_quota_spares_growth), SCENE(test_types_side_by_side), SCENE(test_sessions_count_after_a_restart),
-		SCENE(test_idle_chains),	 SCENE(test_idle_over_restarts), SCENE(test_idle_in_portions),
+		SCENE(test_quota_spares_growth), SCENE(test_types_side_by_side),
+		SCENE(test_sessions_count_after_a_restart),
+		SCENE(test_idle_chains),         SCENE(test_idle_over_restarts),
+		SCENE(test_idle_in_portions),
 		SCENE(test_all_of_a_group_is_kept), SCENE(test_old_storage_and_instance),
 		SCENE(test_newer_documents_are_refused), SCENE(test_numbered_runs), SCENE(test_fit),
-		SCENE(test_too_small_a_storage), SCENE(test_bad_groups), SCENE(test_a_full_instance), SCENE(test_anything),
+		SCENE(test_too_small_a_storage), SCENE(test_bad_groups),
+		SCENE(test_a_full_instance), SCENE(test_anything),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

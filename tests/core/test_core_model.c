@@ -1,9 +1,10 @@
 /*
  * test_core_model.c - random calls against a model that only believes what it was answered.
  *
- * The model keeps, for each slot a client was ever told of, who may be touching it: an open session,
- * a committed block, a lease or a grace that still runs. Whenever a start names a slot, nobody may.
- * The core is killed and reopened at random, its store fails at random, its allocations fail at random.
+ * The model keeps, for each slot a client was ever told of, who may be touching it: an open
+ * session, a committed block, a lease or a grace that still runs. Whenever a start names a slot,
+ * nobody may. The core is killed and reopened at random, its store fails at random, its
+ * allocations fail at random.
  */
 #include "core_env.h"
 
@@ -63,7 +64,12 @@ struct model {
 
 static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
 static uint64_t now(const struct model *m) { return skv_now_ms(m->e.o.clock); }
-static uint32_t unit_of(const struct model *m, uint32_t key, uint32_t spec) { return key * m->specs + spec; }
+
+static uint32_t unit_of(const struct model *m, uint32_t key, uint32_t spec)
+{
+	return key * m->specs + spec;
+}
+
 static struct skv_key key_of(uint32_t no) { return (struct skv_key){ no / 40, no }; }
 
 static uint32_t slot_of(const struct skv_files *files, const struct skv_location *loc)
@@ -107,7 +113,10 @@ static void calm(struct model *m)
 static bool transient(int rc)
 {
 	switch (rc) {
-	case SKV_E_STORE_IO: case SKV_E_STORE_FULL: case SKV_E_UNKNOWN_OUTCOME: case SKV_E_NOT_READY:
+	case SKV_E_STORE_IO:
+	case SKV_E_STORE_FULL:
+	case SKV_E_UNKNOWN_OUTCOME:
+	case SKV_E_NOT_READY:
 	case SKV_E_NOT_OWNER: case SKV_E_NOMEM: return true;
 	default: return false;
 	}
@@ -123,8 +132,8 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 			 (unsigned long long)(s->until - now(m)),
 			 s->use == OPEN ? "session" : "lease or grace");
 	if (generation <= s->generation)
-		fail_msg("slot %u: generation %llu after %llu", slot, (unsigned long long)generation,
-			 (unsigned long long)s->generation);
+		fail_msg("slot %u: generation %llu after %llu", slot,
+			 (unsigned long long)generation, (unsigned long long)s->generation);
 	if (s->use == COMMITTED) {
 		assert_false(m->nothing_evicted);
 		if (m->pinned[s->unit / m->specs] && m->at[s->unit] == slot)
@@ -135,7 +144,8 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 	*s = (struct mslot){ .use = OPEN, .unit = unit, .generation = generation, .until = until };
 }
 
-static void remember_session(struct model *m, struct msession *s, const struct skv_start_res *r, uint64_t sent)
+static void remember_session(struct model *m, struct msession *s, const struct skv_start_res *r,
+			     uint64_t sent)
 {
 	s->open = true;
 	memset(s->revoked, 0, sizeof s->revoked);
@@ -156,7 +166,8 @@ static void remember_session(struct model *m, struct msession *s, const struct s
 			s->unit[n] = unit_of(m, (uint32_t)s->keys[i].lo, spec);
 			s->slot[n] = slot_of(&r->files, loc);
 			s->generation[n] = loc->generation;
-			told(m, s->slot[n], s->unit[n], loc->generation, s->deadline + m->e.o.grace_ms);
+			told(m, s->slot[n], s->unit[n], loc->generation,
+			     s->deadline + m->e.o.grace_ms);
 			s->n_slots++;
 		}
 		assert_true(s->n_slots > 0 && s->row[s->n_slots - 1] == s->n_write);
@@ -217,7 +228,8 @@ static void end_slots(struct model *m, struct msession *s, const bool *ok, bool 
 		if (s->revoked[s->row[i]]) /* waits for the deadline, whoever is quiesced */
 			continue;
 		if (slot->generation != s->generation[i]) {
-			assert_null(ok); /* expired long ago, and the slot is somebody else's by now */
+			/* expired long ago, and the slot is somebody else's by now */
+			assert_null(ok);
 			continue;
 		}
 		if (ok && ok[s->row[i]]) {
@@ -270,7 +282,8 @@ static void do_abort(struct model *m)
 	if (!s->open)
 		return;
 	rc = env_abort(&m->e, s->id, quiesced);
-	while (transient(rc) && tries++ < 20) { /* an append for an earlier lookup ended the reign */
+	while (transient(rc) && tries++ < 20) {
+		/* an append for an earlier lookup ended the reign */
 		env_advance(&m->e, 300);
 		rc = env_abort(&m->e, s->id, quiesced);
 	}
@@ -279,8 +292,8 @@ static void do_abort(struct model *m)
 	end_slots(m, s, NULL, quiesced && rc == SKV_OK);
 }
 
-static void seen(struct model *m, uint32_t unit, const struct skv_files *files, const struct skv_location *loc,
-		 uint64_t lease_end)
+static void seen(struct model *m, uint32_t unit, const struct skv_files *files,
+		 const struct skv_location *loc, uint64_t lease_end)
 {
 	uint32_t at = slot_of(files, loc);
 	struct mslot *s = &m->slot[at];
@@ -288,22 +301,26 @@ static void seen(struct model *m, uint32_t unit, const struct skv_files *files, 
 	if (s->use != COMMITTED || s->unit != unit || s->generation != loc->generation)
 		fail_msg("unit %u is said to lie in slot %u, which is not its", unit, at);
 	if (m->at[unit] != at)
-		fail_msg("unit %u was committed in slot %lld, found in %u", unit, (long long)m->at[unit], at);
+		fail_msg("unit %u was committed in slot %lld, found in %u", unit,
+			 (long long)m->at[unit], at);
 	if (lease_end > s->until)
 		s->until = lease_end;
 }
 
-static void seen_key(struct model *m, uint32_t no, const struct skv_lookup_res *r, uint32_t i, uint64_t lease_end)
+static void seen_key(struct model *m, uint32_t no, const struct skv_lookup_res *r, uint32_t i,
+		     uint64_t lease_end)
 {
 	for (uint32_t c = 0; r->hit[i] && c < r->n_specs; c++)
 		if (r->loc[i * r->n_specs + c].length)
-			seen(m, unit_of(m, no, c), &r->files, &r->loc[i * r->n_specs + c], lease_end);
+			seen(m, unit_of(m, no, c), &r->files, &r->loc[i * r->n_specs + c],
+			     lease_end);
 }
 
-static int look(struct model *m, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode, uint32_t lease_ms,
-		struct skv_lookup_res *r)
+static int look(struct model *m, const struct skv_key *keys, uint32_t n, enum skv_lookup_mode mode,
+		uint32_t lease_ms, struct skv_lookup_res *r)
 {
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys, .n_keys = n,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys,
+				    .n_keys = n,
 				    .lease_ms = lease_ms, .partial = m->specs > 1 };
 
 	return env_lookup_req(&m->e, &q, r);
@@ -322,7 +339,8 @@ static void do_lookup(struct model *m)
 	for (uint32_t i = 0; i < n; i++)
 		keys[i] = key_of(first + i);
 	disturb(m);
-	rc = look(m, keys, n, rnd(m, 2) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX, rnd(m, 2) ? 3000 : 0, &r);
+	rc = look(m, keys, n, rnd(m, 2) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX,
+		  rnd(m, 2) ? 3000 : 0, &r);
 	calm(m);
 	if (transient(rc))
 		return;
@@ -345,7 +363,8 @@ static void check_all_found(struct model *m)
 	for (uint32_t i = 0; i < KEYS; i++) {
 		seen_key(m, i, &r, i, 0);
 		for (uint32_t c = 0; c < m->specs && (m->nothing_evicted || m->pinned[i]); c++)
-			if (m->at[unit_of(m, i, c)] >= 0 && !(r.hit[i] && r.loc[i * r.n_specs + c].length))
+			if (m->at[unit_of(m, i, c)] >= 0 &&
+			    !(r.hit[i] && r.loc[i * r.n_specs + c].length))
 				fail_msg("acknowledged spec %u of key %u is lost", c, i);
 	}
 }
@@ -402,16 +421,18 @@ static void do_delete(struct model *m)
 	m->counts[3]++;
 }
 
-/* Repeats it while store or memory are disturbed. A call that failed may have been done all the same. */
-static int pin_or_not(struct model *m, bool on, const struct skv_key *keys, uint32_t n, enum skv_pin_kind kind,
-		      struct skv_pin_res *res)
+/* Repeats it while store or memory are disturbed. A call that failed may
+ * have been done all the same. */
+static int pin_or_not(struct model *m, bool on, const struct skv_key *keys, uint32_t n,
+		      enum skv_pin_kind kind, struct skv_pin_res *res)
 {
 	uint64_t ended;
 	int rc = SKV_E_NOMEM;
 
 	for (int tries = 0; transient(rc) && tries < 20; tries++) {
 		disturb(m);
-		rc = on ? env_pin(&m->e, keys, n, kind, kind == SKV_PIN_SOFT || rnd(m, 2) ? 1000000 : 0, res)
+		rc = on ? env_pin(&m->e, keys, n, kind,
+				  kind == SKV_PIN_SOFT || rnd(m, 2) ? 1000000 : 0, res)
 			: env_unpin(&m->e, keys, n, &ended);
 		calm(m);
 		if (transient(rc))
@@ -450,9 +471,12 @@ static void put_shares(struct model *m)
 {
 	static const char *const one[] = { "s" };
 	static const struct skv_spec spec = { "a", BLOCK };
-	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .share = rnd(m, 3) };
-	const struct skv_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec, .n_specs = 1, .extra = "",
-					     .weight = rnd(m, 4), .capacity = rnd(m, 2) * (1 + rnd(m, 100)) * BLOCK };
+	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1,
+					  .share = rnd(m, 3) };
+	const struct skv_instance_spec j = { .tenant = "t", .id = "j", .group = "g", .specs = &spec,
+					     .n_specs = 1, .extra = "",
+					     .weight = rnd(m, 4),
+					     .capacity = rnd(m, 2) * (1 + rnd(m, 100)) * BLOCK };
 
 	assert_int_equal(skv_core_group_put(m->e.core, &g, NULL, NULL, &m->e.err), SKV_OK);
 	assert_int_equal(skv_core_instance_put(m->e.core, &j, NULL, &m->e.err), SKV_OK);
@@ -471,7 +495,9 @@ static void do_contend(struct model *m)
 	if (rnd(m, 20) == 0)
 		put_shares(m);
 	env_keys(keys, 8, 1000, 8 * rnd(m, KEYS));
-	if (env_start(&m->e, &(struct env_start){ .instance = "j", .keys = keys, .n = 1 + rnd(m, 8) }, &r) != SKV_OK || r.n_write == 0)
+	if (env_start(&m->e,
+		      &(struct env_start){ .instance = "j", .keys = keys, .n = 1 + rnd(m, 8) },
+		      &r) != SKV_OK || r.n_write == 0)
 		return;
 	for (uint32_t i = 0; i < r.n_keys; i++) {
 		if (r.outcome[i] != SKV_START_WRITE)
@@ -522,7 +548,9 @@ static void step(struct model *m)
 
 static void make_instance(struct model *m, uint64_t capacity)
 {
-	static const struct skv_spec specs[SPECS] = { { "a", BLOCK }, { "b", BLOCK }, { "c", BLOCK } };
+	static const struct skv_spec specs[SPECS] = { { "a", BLOCK },
+						      { "b", BLOCK },
+						      { "c", BLOCK } };
 
 	assert_int_equal(env_storage(&m->e, "s", capacity, 65536), SKV_OK);
 	assert_int_equal(env_group(&m->e, "g", 0, "s"), SKV_OK);
@@ -547,8 +575,8 @@ static uint64_t units_found(struct model *m)
 static uint32_t specs = 1; /* of the next runs */
 static bool contended;
 
-static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem, enum skv_durability durability,
-		int steps)
+static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem,
+		enum skv_durability durability, int steps)
 {
 	struct model *m = calloc(1, sizeof *m);
 
@@ -588,10 +616,13 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 		assert_int_equal(st.instances[0].used_bytes, units * BLOCK);
 		assert_true(m->contended || st.storages[0].used_bytes == units * BLOCK);
 	}
-	print_message("seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu restarts, %llu pins, %llu stolen\n", seed, m->specs,
-		      (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
-		      (unsigned long long)m->counts[2], (unsigned long long)m->counts[3],
-		      (unsigned long long)m->counts[4], (unsigned long long)m->counts[5], (unsigned long long)m->counts[6]);
+	print_message(
+		"seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu "
+		"restarts, %llu pins, %llu stolen\n",
+		seed, m->specs, (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
+		(unsigned long long)m->counts[2], (unsigned long long)m->counts[3],
+		(unsigned long long)m->counts[4], (unsigned long long)m->counts[5],
+		(unsigned long long)m->counts[6]);
 	env_destroy(&m->e);
 	free(m);
 }
@@ -603,28 +634,32 @@ static void random_calls_with_room(void **state)
 {
 	(void)state;
 	for (unsigned seed = 1; seed <= 6; seed++)
-		run(seed, LARGE, 0, 0, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
+		run(seed, LARGE, 0, 0, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL,
+		    3000);
 }
 
 static void random_calls_with_eviction(void **state)
 {
 	(void)state;
 	for (unsigned seed = 11; seed <= 16; seed++)
-		run(seed, SMALL, 0, 0, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
+		run(seed, SMALL, 0, 0, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL,
+		    3000);
 }
 
 static void random_calls_with_a_failing_store(void **state)
 {
 	(void)state;
 	for (unsigned seed = 21; seed <= 26; seed++)
-		run(seed, seed % 2 ? LARGE : SMALL, 20, 0, seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
+		run(seed, seed % 2 ? LARGE : SMALL, 20, 0,
+		    seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 3000);
 }
 
 static void random_calls_with_failing_allocations(void **state)
 {
 	(void)state;
 	for (unsigned seed = 31; seed <= 36; seed++)
-		run(seed, seed % 2 ? LARGE : SMALL, seed % 3 ? 0 : 10, 30, SKV_DURABILITY_FULL, 3000);
+		run(seed, seed % 2 ? LARGE : SMALL, seed % 3 ? 0 : 10, 30, SKV_DURABILITY_FULL,
+		    3000);
 }
 
 /* The same, with a set of specs for each key, so that blocks have several writers at a time. */
@@ -633,9 +668,11 @@ static void random_specs_for_each_key(void **state)
 	(void)state;
 	specs = SPECS;
 	for (unsigned seed = 41; seed <= 44; seed++)
-		run(seed, seed % 2 ? LARGE : 3 * SMALL, 0, 0, seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 2500);
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 0, 0,
+		    seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 2500);
 	for (unsigned seed = 51; seed <= 54; seed++)
-		run(seed, seed % 2 ? LARGE : 3 * SMALL, 20, 0, seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 2500);
+		run(seed, seed % 2 ? LARGE : 3 * SMALL, 20, 0,
+		    seed % 3 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 2500);
 	for (unsigned seed = 61; seed <= 64; seed++)
 		run(seed, seed % 2 ? LARGE : 3 * SMALL, 10, 30, SKV_DURABILITY_FULL, 2500);
 	specs = 1;
@@ -647,7 +684,8 @@ static void random_shares(void **state)
 	(void)state;
 	contended = true;
 	for (unsigned seed = 71; seed <= 76; seed++)
-		run(seed, SMALL, seed % 3 ? 0 : 20, seed % 2 ? 0 : 30, seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 4000);
+		run(seed, SMALL, seed % 3 ? 0 : 20, seed % 2 ? 0 : 30,
+		    seed % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 4000);
 	contended = false;
 }
 

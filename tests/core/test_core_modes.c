@@ -1,6 +1,7 @@
 /*
- * test_core_modes.c - the modes of a lookup: windows, hybrids, partial hits, disabled storages, times of creation, and
- * looking without being noticed. Searches are compared with ones that are written down plainly here.
+ * test_core_modes.c - the modes of a lookup: windows, hybrids, partial hits, disabled storages,
+ * times of creation, and looking without being noticed. Searches are compared with ones that are
+ * written down plainly here.
  */
 #include "core_env.h"
 
@@ -16,7 +17,9 @@ enum { FULL = 1, STATE = 2, EXTRA = 4 };
 static int setup(void **state)
 {
 	static struct env e;
-	static const struct skv_spec specs[3] = { { "full", 4 * KB }, { "state", 8 * KB }, { "extra", 4 * KB } };
+	static const struct skv_spec specs[3] = { { "full", 4 * KB },
+						  { "state", 8 * KB },
+						  { "extra", 4 * KB } };
 
 	env_init(&e);
 	env_open(&e);
@@ -52,7 +55,8 @@ static void put(struct env *e, const struct skv_key *keys, const uint32_t *has, 
 	}
 	if (m == 0)
 		return;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = m, .key_specs = want }, &r), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = m, .key_specs = want },
+				   &r), SKV_OK);
 	assert_int_equal(r.n_write, m);
 	memcpy(session, r.session, 33);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
@@ -60,17 +64,19 @@ static void put(struct env *e, const struct skv_key *keys, const uint32_t *has, 
 
 static struct skv_lookup_req ask(enum skv_lookup_mode mode, const struct skv_key *k, uint32_t n)
 {
-	return (struct skv_lookup_req){ .tenant = "t", .instance = "i", .mode = mode, .keys = k, .n_keys = n };
+	return (struct skv_lookup_req){ .tenant = "t", .instance = "i", .mode = mode, .keys = k,
+					.n_keys = n };
 }
 
-/* ---- what is right, plainly --------------------------------------------------------------------------- */
+/* ---- what is right, plainly ------------------------------------------------------------------ */
 
 static bool hits(const struct skv_lookup_req *q, uint32_t mask, uint32_t has)
 {
 	return q->partial ? (has & mask) != 0 : (has & mask) == mask;
 }
 
-static uint32_t expect(const struct skv_lookup_req *q, uint32_t mask, const uint32_t *has, bool *hit)
+static uint32_t expect(const struct skv_lookup_req *q, uint32_t mask, const uint32_t *has,
+		       bool *hit)
 {
 	uint32_t n = q->n_keys, first = 0, count = 0;
 
@@ -114,7 +120,8 @@ static uint32_t expect(const struct skv_lookup_req *q, uint32_t mask, const uint
 	return count;
 }
 
-static void compare(struct env *e, const struct skv_lookup_req *q, uint32_t mask, const uint32_t *has)
+static void compare(struct env *e, const struct skv_lookup_req *q, uint32_t mask,
+		    const uint32_t *has)
 {
 	bool hit[N];
 	uint32_t want = expect(q, mask, has, hit), length;
@@ -131,7 +138,10 @@ static void compare(struct env *e, const struct skv_lookup_req *q, uint32_t mask
 		for (uint32_t s = 0; hit[i] && s < 3; s++) {
 			if (!(mask >> s & 1))
 				continue;
-			assert_int_equal(r.loc[i * r.n_specs + column].length, !(has[i] >> s & 1) ? 0 : s == 1 ? 8 * KB : 4 * KB);
+			assert_int_equal(r.loc[i * r.n_specs + column].length, !(has[i] >> s & 1)
+										       ? 0
+									       : s == 1 ? 8 * KB
+											: 4 * KB);
 			column++;
 		}
 	}
@@ -145,11 +155,14 @@ static void modes_against_plain_ones(void **state)
 
 	for (uint32_t round = 0; round < 120; round++) {
 		struct skv_key k[N];
-		uint32_t has[N], n = 1 + (uint32_t)rand_r(&seed) % N, gaps = 2 + (uint32_t)rand_r(&seed) % 12;
+		uint32_t has[N], n = 1 + (uint32_t)rand_r(&seed) % N,
+				 gaps = 2 + (uint32_t)rand_r(&seed) % 12;
 
 		env_keys(k, n, 1000 + round, 1);
 		for (uint32_t i = 0; i < n; i++)
-			has[i] = (uint32_t)rand_r(&seed) % gaps == 0 ? (uint32_t)rand_r(&seed) % 8 : (uint32_t)rand_r(&seed) % 2 ? 7 : 5;
+			has[i] = (uint32_t)rand_r(&seed) % gaps == 0 ? (uint32_t)rand_r(&seed) % 8
+				 : (uint32_t)rand_r(&seed) % 2       ? 7
+								     : 5;
 		put(e, k, has, n);
 		for (uint32_t mode = 0; mode < 5; mode++) {
 			struct skv_lookup_req q = ask(mode, k, n);
@@ -212,7 +225,8 @@ static void bad_modes_are_refused(void **state)
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "window");
 	q.window = 5;
-	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_E_INVALID);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err),
+			 SKV_E_INVALID);
 	q = ask(SKV_LOOKUP_HYBRID, k, 4);
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "full_specs");
@@ -221,13 +235,14 @@ static void bad_modes_are_refused(void **state)
 	assert_int_equal(env_lookup_req(e, &q, &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "state_specs");
 	q.instance = "nobody";
-	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err),
+			 SKV_E_NOT_FOUND);
 	q = ask(SKV_LOOKUP_PREFIX, k, 0);
 	assert_int_equal(skv_core_lookup_length(e->core, &q, &n, &e->arena, &e->err), SKV_OK);
 	assert_int_equal(n, 0);
 }
 
-/* ---- who is noticed ---------------------------------------------------------------------------------- */
+/* ---- who is noticed -------------------------------------------------------------------------- */
 
 static uint32_t lease_of(struct env *e, struct skv_key k, uint64_t *idle)
 {
@@ -409,11 +424,12 @@ static void trailing_hits_are_leased_and_not_used(void **state)
 	assert_int_equal(idle, 0);
 }
 
-/* ---- storages and times -------------------------------------------------------------------------------- */
+/* ---- storages and times ---------------------------------------------------------------------- */
 
 static void set_enabled(struct env *e, const char *name, bool enabled)
 {
-	struct skv_storage_spec s = { .name = name, .type = "null", .root = "", .capacity = 8192 * KB, .unit = 64 * KB,
+	struct skv_storage_spec s = { .name = name, .type = "null", .root = "",
+				      .capacity = 8192 * KB, .unit = 64 * KB,
 				      .file_size = 64 * KB * 16, .enabled = enabled };
 
 	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
@@ -482,17 +498,19 @@ static void lookups_tell_when_blocks_were_made(void **state)
 	}
 }
 
-/* ---- what goes ----------------------------------------------------------------------------------------- */
+/* ---- what goes ------------------------------------------------------------------------------- */
 
 #define PROMPTS 16u
 #define LONG 16u /* blocks of a prompt */
 
-/* Prompts of LONG blocks with `has` each, the last two with `end`, in an instance of its own with this policy and room for
- * just these. */
-static void fill(struct env *e, const char *policy, uint32_t has, uint32_t end, struct skv_key k[PROMPTS][LONG])
+/* Prompts of LONG blocks with `has` each, the last two with `end`, in an instance of its own with
+ * this policy and room for just these. */
+static void fill(struct env *e, const char *policy, uint32_t has, uint32_t end,
+		 struct skv_key k[PROMPTS][LONG])
 {
 	static const char *const one[] = { "s" };
-	struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .policy = policy };
+	struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1,
+				    .policy = policy };
 	uint32_t specs[LONG];
 	struct skv_group_view *v;
 	uint32_t n;
@@ -548,8 +566,8 @@ static void windows_stay_while_the_rest_goes(void **state)
 	}
 }
 
-/* States at the end of a prompt's blocks: the prompts that were not used for longest go as a whole, and of the others none
- * loses its state. */
+/* States at the end of a prompt's blocks: the prompts that were not used for longest go as a whole,
+ * and of the others none loses its state. */
 static void states_of(struct env *e, const char *policy)
 {
 	struct skv_key k[PROMPTS][LONG];

@@ -1,6 +1,7 @@
 /*
- * test_core_names.c - names that blocks keep, and exports, which tell them: right after restarts over journal and
- * checkpoint, with sessions open, in blocks of several specs, when memory is short, and at their bounds.
+ * test_core_names.c - names that blocks keep, and exports, which tell them: right after restarts
+ * over journal and checkpoint, with sessions open, in blocks of several specs, when memory is
+ * short, and at their bounds.
  */
 #include "core_env.h"
 
@@ -15,7 +16,8 @@
 static int put_instance(struct env *e, const char *id, uint32_t n_specs, bool named)
 {
 	static const struct skv_spec specs[] = { { "a", 4096 }, { "b", 8192 } };
-	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = specs, .n_specs = n_specs,
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = specs,
+					     .n_specs = n_specs,
 					     .extra = "", .named = named };
 
 	return skv_core_instance_put(e->core, &i, NULL, &e->err);
@@ -63,7 +65,8 @@ static size_t name_of(struct skv_key k, uint8_t out[SKV_MAX_BLOCK_NAME])
 	return n;
 }
 
-static int put(struct env *e, const char *instance, const struct skv_key *k, uint32_t n, bool finish)
+static int put(struct env *e, const char *instance, const struct skv_key *k, uint32_t n,
+	       bool finish)
 {
 	uint8_t(*bytes)[SKV_MAX_BLOCK_NAME] = calloc(n, sizeof *bytes);
 	struct skv_bytes *names = calloc(n, sizeof *names);
@@ -74,7 +77,9 @@ static int put(struct env *e, const char *instance, const struct skv_key *k, uin
 
 	for (uint32_t i = 0; i < n; i++)
 		names[i] = (struct skv_bytes){ bytes[i], name_of(k[i], bytes[i]) };
-	rc = env_start(e, &(struct env_start){ .instance = instance, .keys = k, .n = n, .names = names }, &r);
+	rc =
+		env_start(e, &(struct env_start){ .instance = instance, .keys = k, .n = n,
+						  .names = names }, &r);
 	free(bytes);
 	free(names);
 	memcpy(session, r.session, sizeof session);
@@ -83,25 +88,30 @@ static int put(struct env *e, const char *instance, const struct skv_key *k, uin
 	return rc;
 }
 
-static int export(struct env *e, const char *instance, uint64_t cursor, uint32_t max, struct skv_export_res *res)
+static int export(struct env *e, const char *instance, uint64_t cursor, uint32_t max,
+		  struct skv_export_res *res)
 {
-	struct skv_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor, .max = max };
+	struct skv_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor,
+				    .max = max };
 
 	skv_arena_reset(&e->arena);
 	skv_error_clear(&e->err);
 	return skv_core_export(e->core, &q, res, &e->arena, &e->err);
 }
 
-static int list(struct env *e, const char *instance, uint64_t cursor, uint32_t max, struct skv_export_res *res)
+static int list(struct env *e, const char *instance, uint64_t cursor, uint32_t max,
+		struct skv_export_res *res)
 {
-	struct skv_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor, .max = max, .keys_only = true };
+	struct skv_export_req q = { .tenant = "t", .instance = instance, .cursor = cursor,
+				    .max = max, .keys_only = true };
 
 	skv_arena_reset(&e->arena);
 	skv_error_clear(&e->err);
 	return skv_core_export(e->core, &q, res, &e->arena, &e->err);
 }
 
-/* All blocks with key {hi, 1..n} are told exactly once, with their names and places, and nothing else is. */
+/* All blocks with key {hi, 1..n} are told exactly once, with their names and
+ * places, and nothing else is. */
 static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 {
 	uint8_t *seen = calloc(n + 1, 1), want[SKV_MAX_BLOCK_NAME];
@@ -119,7 +129,8 @@ static void check_export(struct env *e, uint64_t hi, uint32_t n, uint32_t max)
 			assert_memory_equal(r.name[i].p, want, r.name[i].n);
 			assert_int_equal(r.n_specs, 1);
 			assert_int_equal(r.loc[i].length, 4096);
-			assert_true(r.loc[i].file < r.files.n && r.use[i] > 0 && r.next < 1ull << 53);
+			assert_true(r.loc[i].file < r.files.n && r.use[i] > 0 &&
+				    r.next < 1ull << 53);
 		}
 	} while (r.next);
 	assert_int_equal(told, n);
@@ -191,8 +202,10 @@ static void test_new_lives(void **state)
 	struct env *e = *state;
 	static const char *const a[] = { "a" }, *const b[] = { "b" };
 	struct skv_key k[2] = { { 5, 1 }, { 5, 2 } };
-	struct skv_bytes one[2] = { { "one", 3 }, { "uno", 3 } }, two[2] = { { "two2", 4 }, { "due", 3 } };
-	struct env_start s = { .instance = "j", .keys = k, .n = 2, .specs = a, .n_specs = 1, .names = one };
+	struct skv_bytes one[2] = { { "one", 3 }, { "uno", 3 } },
+			 two[2] = { { "two2", 4 }, { "due", 3 } };
+	struct env_start s = { .instance = "j", .keys = k, .n = 2, .specs = a, .n_specs = 1,
+			       .names = one };
 	struct skv_export_res x;
 	struct skv_start_res r;
 	struct skv_finish_res f;
@@ -216,7 +229,8 @@ static void test_new_lives(void **state)
 		assert_int_equal(x.n, 2);
 		assert_memory_equal(x.name[0].p, "two2", 4);
 		assert_memory_equal(x.name[1].p, "due", 3);
-		assert_true(x.name[0].n == 4 && x.name[1].n == 3 && x.loc[1].length == 8192 && x.loc[2].length == 4096);
+		assert_true(x.name[0].n == 4 && x.name[1].n == 3 && x.loc[1].length == 8192 &&
+			    x.loc[2].length == 4096);
 		reopen(e, i == 1);
 	}
 }
@@ -327,13 +341,15 @@ static void test_largest(void **state)
 		assert_int_equal(export(e, "i", x.next, 5000, &x), SKV_OK);
 		for (uint32_t i = 0; i < x.n; i++)
 			assert_true(x.name[i].n == SKV_MAX_BLOCK_NAME &&
-				    memcmp(x.name[i].p, bytes[x.key[i].lo], SKV_MAX_BLOCK_NAME) == 0);
+				    memcmp(x.name[i].p, bytes[x.key[i].lo], SKV_MAX_BLOCK_NAME) ==
+					    0);
 		told += x.n;
 	} while (x.next);
 	assert_int_equal(told, SKV_MAX_KEYS);
 }
 
-/* Whichever allocation fails, a start that failed has left nothing, and one that did not has all names. */
+/* Whichever allocation fails, a start that failed has left nothing, and one
+ * that did not has all names. */
 static void test_no_memory(void **state)
 {
 	struct env *e = *state;
@@ -352,7 +368,8 @@ static void test_no_memory(void **state)
 		env_advance(e, 30000);
 		if (skv_core_state_get(e->core) != SKV_CORE_READY || rc != SKV_OK) {
 			assert_int_equal(rc == SKV_OK, false);
-			for (int i = 0; i < 100 && skv_core_state_get(e->core) != SKV_CORE_READY; i++)
+			for (int i = 0; i < 100 && skv_core_state_get(e->core) != SKV_CORE_READY;
+			     i++)
 				env_advance(e, 100);
 		}
 		env_check(e);

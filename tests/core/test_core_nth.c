@@ -1,7 +1,8 @@
 /*
- * test_core_nth.c - one scenario, run again and again with the n-th store call or the n-th allocation
- * failing, for n = 1, 2, 3... until nothing fails any more. Whatever fails, the client asks again as
- * ours does; at the end everything that was acknowledged must be there and everything must add up.
+ * test_core_nth.c - one scenario, run again and again with the n-th store call or the n-th
+ * allocation failing, for n = 1, 2, 3... until nothing fails any more. Whatever fails, the
+ * client asks again as ours does; at the end everything that was acknowledged must be there
+ * and everything must add up.
  */
 #include "core_env.h"
 
@@ -15,8 +16,9 @@
 
 static bool transient(int rc)
 {
-	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_NOT_READY ||
-	       rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM || rc == SKV_E_JOURNAL_FULL || rc == SKV_E_UNAVAILABLE;
+	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME ||
+	       rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM ||
+	       rc == SKV_E_JOURNAL_FULL || rc == SKV_E_UNAVAILABLE;
 }
 
 /* A manager that cannot start is started again. */
@@ -72,12 +74,14 @@ static void register_all(struct env *e)
 	assert_int_equal(rc, SKV_OK);
 }
 
-static void start(struct env *e, const struct skv_key *keys, const char *id, char session[33], bool *written)
+static void start(struct env *e, const struct skv_key *keys, const char *id, char session[33],
+		  bool *written)
 {
 	struct skv_start_res r;
 	int rc;
 
-	INSIST(e, rc, env_start(e, &(struct env_start){ .request_id = id, .keys = keys, .n = CHAIN }, &r));
+	INSIST(e, rc,
+	       env_start(e, &(struct env_start){ .request_id = id, .keys = keys, .n = CHAIN }, &r));
 	if (rc != SKV_OK)
 		fail_msg("start %s: %s %s", id, skv_status_name(rc), e->err.message);
 	*written = r.n_write > 0 && r.state == SKV_SESSION_OPEN;
@@ -119,11 +123,12 @@ static void drop(struct env *e, const struct skv_key *keys)
 }
 
 #define WELL_OR_GONE(e, call)                                                                     \
-	do {                                                                                       \
-		int well_rc;                                                                       \
-		INSIST(e, well_rc, call);                                                          \
-		if (well_rc != SKV_OK && well_rc != SKV_E_NOT_FOUND) /* gone: by a try whose answer was lost */ \
-			fail_msg("%s: %s %s", #call, skv_status_name(well_rc), (e)->err.message);  \
+	do {                                                                                      \
+		int well_rc;                                                                      \
+		INSIST(e, well_rc, call);                                                         \
+		/* gone: by a try whose answer was lost */                                        \
+		if (well_rc != SKV_OK && well_rc != SKV_E_NOT_FOUND)                              \
+			fail_msg("%s: %s %s", #call, skv_status_name(well_rc), (e)->err.message); \
 	} while (0)
 
 /* Everything that was started until then goes. */
@@ -154,7 +159,9 @@ static void come_and_go(struct env *e)
 	INSIST(e, rc, env_instance(e, "j", "g2", &spec, 1));
 	assert_int_equal(rc, SKV_OK);
 	env_keys(k, CHAIN, 77, 1);
-	INSIST(e, rc, env_start(e, &(struct env_start){ .instance = "j", .request_id = "j", .keys = k, .n = CHAIN }, &r));
+	INSIST(e, rc,
+	       env_start(e, &(struct env_start){ .instance = "j", .request_id = "j", .keys = k,
+						 .n = CHAIN }, &r));
 	assert_int_equal(rc, SKV_OK);
 	memcpy(session, r.session, 33);
 	INSIST(e, rc, env_finish(e, session, NULL, 0, &f));
@@ -163,7 +170,8 @@ static void come_and_go(struct env *e)
 	WELL_OR_GONE(e, skv_core_storage_delete(e->core, "s2", &e->err));
 }
 
-/* Pins of one chain that last, and of another that are taken back. Returns whether all of the first are pinned. */
+/* Pins of one chain that last, and of another that are taken back. Returns whether all
+ * of the first are pinned. */
 static bool pin(struct env *e, const struct skv_key *lasting, const struct skv_key *brief)
 {
 	struct skv_pin_res res;
@@ -193,7 +201,8 @@ static void pinned_still(struct env *e, const struct skv_key *keys, bool all)
 	if (all)
 		assert_int_equal(res.n, CHAIN);
 	for (uint32_t i = 0; i < res.n; i++)
-		assert_true(res.key[i].hi == keys[0].hi && res.kind[i] == SKV_PIN_HARD && res.ttl_ms[i] == 0);
+		assert_true(res.key[i].hi == keys[0].hi && res.kind[i] == SKV_PIN_HARD &&
+			    res.ttl_ms[i] == 0);
 }
 
 /* Everything goes, also what is being written, and stays away. */
@@ -268,7 +277,8 @@ static void leaks_nothing(struct env *e)
 	struct skv_stats st;
 
 	env_check(e);
-	for (int i = 0; i < 4; i++) /* the last fault may have it load again, and hold what it did before */
+	/* the last fault may have it load again, and hold what it did before */
+	for (int i = 0; i < 4; i++)
 		env_advance(e, 60000);
 	env_check(e);
 	env_stats(e, &st);
@@ -277,7 +287,8 @@ static void leaks_nothing(struct env *e)
 	assert_int_equal(st.storages[0].used_bytes, st.blocks * (4096 + 12288));
 }
 
-static uint64_t nth_store_call(enum skv_durability durability, enum skv_fault_kind kind, int status, uint64_t n)
+static uint64_t nth_store_call(enum skv_durability durability, enum skv_fault_kind kind, int status,
+			       uint64_t n)
 {
 	struct skv_fault rule = { .kind = kind, .at = n, .times = 1, .status = status };
 	struct env e;

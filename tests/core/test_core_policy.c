@@ -1,6 +1,7 @@
 /*
- * test_core_policy.c - policies of groups in the core: what is refused, what goes first, changes of policy, age, restarts,
- * what an eviction costs. That policies themselves are right is tests/policy's.
+ * test_core_policy.c - policies of groups in the core: what is refused, what goes first,
+ * changes of policy, age, restarts, what an eviction costs. That policies themselves are
+ * right is tests/policy's.
  */
 #include "core_env.h"
 
@@ -40,7 +41,8 @@ static const char *const storages[] = { "s" };
 
 static int put_group(const char *name, const char *policy, uint64_t ttl_ms, uint64_t max_idle_ms)
 {
-	const struct skv_group_spec g = { .name = name, .storages = storages, .n_storages = 1, .policy = policy,
+	const struct skv_group_spec g = { .name = name, .storages = storages, .n_storages = 1,
+					  .policy = policy,
 					  .ttl_ms = ttl_ms, .max_idle_ms = max_idle_ms };
 
 	return skv_core_group_put(e.core, &g, NULL, NULL, &e.err);
@@ -102,7 +104,7 @@ static struct skv_core_counters counters(void)
 	return c;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static void test_refused(void **state)
 {
@@ -111,7 +113,8 @@ static void test_refused(void **state)
 
 	(void)state;
 	make(15, "");
-	refused(put_group("g", "mru", 0, 0), "policy", "reuse, lru, lru-plain, lfu, fifo, sieve, s3fifo, ttl");
+	refused(put_group("g", "mru", 0, 0), "policy",
+		"reuse, selective, lru, lru-plain, lfu, fifo, sieve, s3fifo, ttl");
 	refused(put_group("g", "ttl", 0, 0), "ttl_ms", "needs");
 	refused(put_group("g", "lru", 5, 0), "ttl_ms", "only policy 'ttl'");
 	refused(put_group("g", "", 5, 0), "ttl_ms", "not 'reuse'");
@@ -130,7 +133,7 @@ static void test_refused(void **state)
 	assert_string_equal(v->spec.policy, "");
 }
 
-/* ---- what goes first ------------------------------------------------------------------------------------ */
+/* ---- what goes first ------------------------------------------------------------------------- */
 
 static void test_order(void **state)
 {
@@ -138,7 +141,8 @@ static void test_order(void **state)
 		const char *policy;
 		uint64_t victims[3]; /* of 0..14, where 0 was used three times, 2 twice, 1 last */
 	} cases[] = {
-		{ "reuse", { 3, 4, 5 } }, { "lru", { 3, 4, 5 } }, { "lru-plain", { 3, 4, 5 } }, { "lfu", { 3, 4, 5 } },
+		{ "reuse", { 3, 4, 5 } }, { "lru", { 3, 4, 5 } }, { "lru-plain", { 3, 4, 5 } },
+		{ "lfu", { 3, 4, 5 } },
 		{ "fifo", { 0, 1, 2 } }, { "sieve", { 3, 4, 5 } }, { "s3fifo", { 1, 3, 4 } },
 	};
 
@@ -159,13 +163,16 @@ static void test_order(void **state)
 		for (uint32_t k = 0; k < 3; k++) {
 			put_one(first + 15 + k);
 			for (uint64_t b = 0; b < 15; b++)
-				assert_int_equal(there(first + b), b != cases[i].victims[0] && (k < 1 || b != cases[i].victims[1]) &&
-									   (k < 2 || b != cases[i].victims[2]));
+				assert_int_equal(there(first + b),
+						 b != cases[i].victims[0] &&
+							 (k < 1 || b != cases[i].victims[1]) &&
+							 (k < 2 || b != cases[i].victims[2]));
 		}
 	}
 }
 
-/* A chain loses its tail first, and what a policy that knows no chains takes of it is a prefix of nobody. */
+/* A chain loses its tail first, and what a policy that knows no chains takes of
+ * it is a prefix of nobody. */
 static void test_chains(void **state)
 {
 	struct skv_key keys[16], more[4];
@@ -202,10 +209,13 @@ static void test_groups_compared(void **state)
 		assert_int_equal(put_group(id, policies[g], 0, 0), SKV_OK);
 		assert_int_equal(env_instance(&e, id, id, &spec, 1), SKV_OK);
 	}
-	for (uint32_t i = 0; i < 48; i++) { /* round and round: the oldest is always the same group's */
+	for (uint32_t i = 0; i < 48; i++) {
+		/* round and round: the oldest is always the same group's */
 		snprintf(id, sizeof id, "g%u", i % 4);
 		env_keys(&key, 1, 0, i);
-		assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = &key, .n = 1 }, &s), SKV_OK);
+		assert_int_equal(env_start(&e,
+					   &(struct env_start){ .instance = id, .keys = &key,
+								.n = 1 }, &s), SKV_OK);
 		memcpy(session, s.session, sizeof session);
 		assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 		env_advance(&e, 1);
@@ -221,9 +231,10 @@ static void test_groups_compared(void **state)
 	}
 }
 
-/* ---- change --------------------------------------------------------------------------------------------- */
+/* ---- change ---------------------------------------------------------------------------------- */
 
-/* By the new policy, at once and when all is queued again; in portions, with others' calls in between. */
+/* By the new policy, at once and when all is queued again; in portions, with
+ * others' calls in between. */
 static void test_change(void **state)
 {
 	(void)state;
@@ -294,7 +305,7 @@ static void test_change_without_memory(void **state)
 		assert_true(there(i));
 }
 
-/* ---- age ------------------------------------------------------------------------------------------------ */
+/* ---- age ------------------------------------------------------------------------------------- */
 
 static void test_ttl(void **state)
 {
@@ -329,10 +340,10 @@ static void test_ttl(void **state)
 		assert_true(there(i));
 }
 
-/* ---- restarts --------------------------------------------------------------------------------------------- */
+/* ---- restarts -------------------------------------------------------------------------------- */
 
-/* What the policy went by is there after a clean stop, and after a kill behind a checkpoint, also one of an earlier boot;
- * what was written since the checkpoint counts as newer. */
+/* What the policy went by is there after a clean stop, and after a kill behind a checkpoint, also
+ * one of an earlier boot; what was written since the checkpoint counts as newer. */
 static void test_order_survives(void **state)
 {
 	static const char *const policies[] = { "reuse", "lru", "lfu", "s3fifo", "fifo" };
@@ -369,7 +380,8 @@ static void test_order_survives(void **state)
 			env_advance(&e, 20000); /* all counts as leased until the horizon */
 			put_each(15, 5);
 			for (uint64_t b = 0; b < 20; b++) {
-				bool oldest = strcmp(policies[i], "fifo") == 0 ? b < 5 : b >= 3 && b < 8;
+				bool oldest =
+					strcmp(policies[i], "fifo") == 0 ? b < 5 : b >= 3 && b < 8;
 
 				assert_int_equal(there(b), !oldest);
 			}
@@ -384,8 +396,10 @@ static void test_stored_marks(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 10000; i++) {
-		uint64_t ms = ((uint64_t)rand_r(&seed) << 6 ^ (uint64_t)rand_r(&seed)) & USE_MS_MAX, order = (uint64_t)rand_r(&seed) % 128;
-		uint64_t old = ms << 7 | order, mark = stored_mark(old), lease = ms + (uint64_t)rand_r(&seed) % SKV_MAX_LEASE_MS, end;
+		uint64_t ms = ((uint64_t)rand_r(&seed) << 6 ^ (uint64_t)rand_r(&seed)) & USE_MS_MAX,
+			 order = (uint64_t)rand_r(&seed) % 128;
+		uint64_t old = ms << 7 | order, mark = stored_mark(old),
+			 lease = ms + (uint64_t)rand_r(&seed) % SKV_MAX_LEASE_MS, end;
 		uint32_t freq = (uint32_t)rand_r(&seed) % 16, tag = (uint32_t)rand_r(&seed) % 32;
 
 		assert_int_equal(use_ms(mark_use(mark)), ms);
@@ -397,7 +411,8 @@ static void test_stored_marks(void **state)
 		assert_true(lease == ms ? end == 0 : end >= lease && end < lease + MARK_LEASE_UNIT);
 		/* The same end again, from another use, is the same end. */
 		if (end > ms + 1)
-			assert_int_equal(mark_lease_end(mark_make(use_make(ms + 1, 0), freq, end)), end);
+			assert_int_equal(mark_lease_end(mark_make(use_make(ms + 1, 0), freq, end)),
+					 end);
 		assert_int_equal(mark_freq(mark), freq);
 		assert_int_equal(mark_use(stored_mark(mark_store(mark, tag))), mark_use(mark));
 		assert_int_equal(mark_freq(stored_mark(mark_store(mark, tag))), freq);
@@ -408,13 +423,14 @@ static void test_stored_marks(void **state)
 	assert_int_equal(mark_freq(mark_make(1, 16, 0)), 15);
 }
 
-/* ---- cost ----------------------------------------------------------------------------------------------- */
+/* ---- cost ------------------------------------------------------------------------------------ */
 
 #define INSTANCES 100u
 #define CHAINS 10u /* of an instance */
 
-/* A full store of many instances, looked up at random with leases: an eviction looks at few entries, be there a start of
- * one block or of many, and leased ones are not among them. Returns a sum over what is there in the end. */
+/* A full store of many instances, looked up at random with leases: an eviction looks at few
+ * entries, be there a start of one block or of many, and leased ones are not among them. Returns a
+ * sum over what is there in the end. */
 static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 {
 	const struct skv_spec spec = { "kv", BLOCK };
@@ -433,7 +449,8 @@ static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 		assert_int_equal(env_instance(&e, id, "g", &spec, 1), SKV_OK);
 	}
 	for (uint32_t round = 0; round < 2400; round++) {
-		uint32_t n = 1 + (uint32_t)rand_r(&seed) % 16, inst = (uint32_t)rand_r(&seed) % INSTANCES;
+		uint32_t n = 1 + (uint32_t)rand_r(&seed) % 16,
+			 inst = (uint32_t)rand_r(&seed) % INSTANCES;
 		uint32_t chain = (uint32_t)rand_r(&seed) % CHAINS;
 
 		if (round == 1200)
@@ -441,12 +458,17 @@ static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 		env_keys(keys, n, chain, 0);
 		snprintf(id, sizeof id, "i%u", inst);
 		skv_arena_reset(&e.arena);
-		assert_int_equal(env_lookup_req(&e, &(struct skv_lookup_req){ .tenant = "t", .instance = id, .keys = keys,
-					.n_keys = n, .mode = SKV_LOOKUP_PREFIX, .lease_ms = lease_ms }, &r), SKV_OK);
+		assert_int_equal(env_lookup_req(&e,
+						&(struct skv_lookup_req){ .tenant = "t",
+						  .instance = id, .keys = keys,
+					.n_keys = n, .mode = SKV_LOOKUP_PREFIX,
+					.lease_ms = lease_ms }, &r), SKV_OK);
 		if (r.matched < n) {
 			char session[SKV_SESSION_ID_HEX + 1];
 
-			assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), SKV_OK);
+			assert_int_equal(env_start(&e,
+						   &(struct env_start){ .instance = id,
+						     .keys = keys, .n = n }, &s), SKV_OK);
 			memcpy(session, s.session, sizeof session);
 			assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 		}
@@ -455,21 +477,25 @@ static uint64_t churn(const char *policy, uint32_t step_ms, uint32_t lease_ms)
 	}
 	after = counters();
 	assert_true(after.evicted_blocks > before.evicted_blocks + 800);
-	if (after.evict_examined - before.evict_examined >= 4 * (after.evicted_blocks - before.evicted_blocks))
-		fail_msg("%s: %llu examined for %llu", policy, (unsigned long long)(after.evict_examined - before.evict_examined),
+	if (after.evict_examined - before.evict_examined >=
+	    4 * (after.evicted_blocks - before.evicted_blocks))
+		fail_msg("%s: %llu examined for %llu", policy,
+			 (unsigned long long)(after.evict_examined - before.evict_examined),
 			 (unsigned long long)(after.evicted_blocks - before.evicted_blocks));
 	return sum;
 }
 
 static void test_cost(void **state)
 {
-	static const char *const policies[] = { "reuse", "lru", "lru-plain", "lfu", "fifo", "sieve", "s3fifo" };
+	static const char *const policies[] = { "reuse", "lru",   "lru-plain", "lfu",
+						"fifo",  "sieve", "s3fifo" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
 		uint64_t sum = 0;
 
-		for (uint32_t run = 0; run < (i % 6 ? 1 : 3); run++) { /* of two, whether time is nothing */
+		for (uint32_t run = 0; run < (i % 6 ? 1 : 3); run++) {
+			/* of two, whether time is nothing */
 			uint64_t got;
 
 			if (i || run) {

@@ -1,13 +1,14 @@
 /*
- * test_core_powerloss.c - the core on SQLite on a disk that loses what was not synced. The power is cut
- * at the n-th write or sync of a scenario that writes, deletes, reuses slots and takes checkpoints; then
- * the machine boots again (another boot id) on what the disk held, for n = 1, 2, 3... until the scenario
- * survives whole.
+ * test_core_powerloss.c - the core on SQLite on a disk that loses what was not synced. The power is
+ * cut at the n-th write or sync of a scenario that writes, deletes, reuses slots and takes
+ * checkpoints; then the machine boots again (another boot id) on what the disk held, for n = 1, 2,
+ * 3... until the scenario survives whole.
  *
- *   FULL    every acknowledged block is found; of relaxed pages, what was acknowledged before the last synced call
- *   both    what is found was never overwritten by a writer that was told of its slot later, and no slot
- *           that a writer may still be at is handed out before its deadline and grace are over, none that a reader
- *           was told of before its lease is
+ *   FULL    every acknowledged block is found; of relaxed pages, what was acknowledged
+ *           before the last synced call
+ *   both    what is found was never overwritten by a writer that was told of its slot later, and no
+ *           slot that a writer may still be at is handed out before its deadline and grace are
+ *           over, none that a reader was told of before its lease is
  *
  * With the argument "all" every n is tried (label long), else every few.
  */
@@ -29,7 +30,9 @@
 static bool all;
 static bool pages; /* an external storage, whose pages are settled in two goes */
 static bool relaxed; /* of pages: told before a sync */
-static bool full_up; /* of pages: nothing is deleted, and half as many fit, so there is eviction; writers end before readers */
+/* of pages: nothing is deleted, and half as many fit, so there is eviction;
+ * writers end before readers */
+static bool full_up;
 
 #define LEASE_MS 150u
 #define STEP_MS 20u /* between two chains, so that syncs come behind now and then */
@@ -48,7 +51,9 @@ struct world {
 
 static uint32_t slot_of(const struct skv_files *files, const struct skv_location *loc)
 {
-	uint32_t slot = pages ? (uint32_t)loc->offset : (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10) * 256 + (uint32_t)(loc->offset / 4096);
+	uint32_t slot = pages ? (uint32_t)loc->offset
+			      : (uint32_t)strtoul(files->v[loc->file].path + 5, NULL, 10) * 256 +
+					(uint32_t)(loc->offset / 4096);
 
 	assert_true(slot < SLOTS);
 	return slot;
@@ -62,7 +67,8 @@ static void world_open(struct world *w, enum skv_durability durability)
 	snprintf(w->db, sizeof w->db, "%s/db", w->dir);
 	env_init(&w->e);
 	w->e.ops = &skv_store_sqlite;
-	w->e.store_options = (struct skv_store_options){ .path = w->db, .durability = durability, .vfs = POWERLOSS_VFS };
+	w->e.store_options = (struct skv_store_options){ .path = w->db, .durability = durability,
+							 .vfs = POWERLOSS_VFS };
 	w->e.o.boot_id = BOOT_A;
 	w->e.o.journal_limit = 32768;
 	if (full_up)
@@ -72,8 +78,15 @@ static void world_open(struct world *w, enum skv_durability durability)
 
 static void world_close(struct world *w)
 {
-	static const char *const names[] = { "db", "db-wal", "db-shm", "db-reserve", "db-checkpoint", "db-checkpoint-wal",
-					     "db-checkpoint-shm", "db-journal", "db-checkpoint-journal" };
+	static const char *const names[] = { "db",
+					     "db-wal",
+					     "db-shm",
+					     "db-reserve",
+					     "db-checkpoint",
+					     "db-checkpoint-wal",
+					     "db-checkpoint-shm",
+					     "db-journal",
+					     "db-checkpoint-journal" };
 	char path[160];
 
 	env_destroy(&w->e);
@@ -93,7 +106,8 @@ static bool boot(struct world *w)
 		return false;
 	e->o.store = e->store;
 	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
-	for (int i = 0; i < 200 && skv_core_state_get(e->core) != SKV_CORE_READY && !powerloss_is_cut(); i++)
+	for (int i = 0;
+	     i < 200 && skv_core_state_get(e->core) != SKV_CORE_READY && !powerloss_is_cut(); i++)
 		skv_core_tick(e->core);
 	skv_core_tick(e->core);
 	return skv_core_state_get(e->core) == SKV_CORE_READY;
@@ -101,20 +115,24 @@ static bool boot(struct world *w)
 
 static bool registered(struct world *w)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "", .capacity = full_up ? 128 : 256, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "external", .root = "",
+				      .capacity = full_up ? 128 : 256, .enabled = true };
 	struct skv_spec spec = { "kv", pages ? 1 : 4096 };
 
 	if (pages)
-		return skv_core_storage_put(w->e.core, &s, NULL, &w->e.err) == SKV_OK && env_group(&w->e, "g", 0, "s") == SKV_OK &&
+		return skv_core_storage_put(w->e.core, &s, NULL, &w->e.err) == SKV_OK &&
+		       env_group(&w->e, "g", 0, "s") == SKV_OK &&
 		       env_instance(&w->e, "i", "g", &spec, 1) == SKV_OK;
-	return env_storage(&w->e, "s", 1 << 20, 65536) == SKV_OK && env_group(&w->e, "g", 0, "s") == SKV_OK &&
+	return env_storage(&w->e, "s", 1 << 20, 65536) == SKV_OK &&
+	       env_group(&w->e, "g", 0, "s") == SKV_OK &&
 	       env_instance(&w->e, "i", "g", &spec, 1) == SKV_OK;
 }
 
 /* Half of the chain, by key and place. */
 static bool partial_half(struct world *w, const struct skv_key *k, const uint64_t *page)
 {
-	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = CHAIN / 2,
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page,
+				     .n_commit = CHAIN / 2,
 				    .relaxed = relaxed };
 	struct skv_partial_res res;
 	int rc = env_partial(&w->e, &q, &res);
@@ -149,7 +167,8 @@ static bool put_chain(struct world *w, uint32_t no)
 	char session[33];
 
 	env_keys(k, CHAIN, no + 1, 1);
-	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .anonymous = pages, .relaxed = relaxed }, &s) != SKV_OK)
+	if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .anonymous = pages,
+						  .relaxed = relaxed }, &s) != SKV_OK)
 		return false;
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		uint32_t slot;
@@ -167,7 +186,8 @@ static bool put_chain(struct world *w, uint32_t no)
 	}
 	memcpy(session, s.session, sizeof session);
 	w->unsure[no] = true; /* until all of it is known to be there */
-	if (pages && !(partial_half(w, k, page) && partial_half(w, k + CHAIN / 2, page + CHAIN / 2)))
+	if (pages &&
+	    !(partial_half(w, k, page) && partial_half(w, k + CHAIN / 2, page + CHAIN / 2)))
 		return false;
 	if (!pages && env_finish(&w->e, session, NULL, 0, &f) != SKV_OK)
 		return false;
@@ -232,7 +252,8 @@ static void check_found(struct world *w, uint32_t no, bool full)
 	assert_int_equal(env_lookup(&w->e, k, CHAIN, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
 	if (full && !w->acknowledged[no] && !w->unsure[no] && r.matched)
 		fail_msg("chain %u is back", no);
-	if (full && !full_up && (!relaxed || w->saved[no]) && w->acknowledged[no] && !w->unsure[no] && r.matched != CHAIN)
+	if (full && !full_up && (!relaxed || w->saved[no]) && w->acknowledged[no] &&
+	    !w->unsure[no] && r.matched != CHAIN)
 		fail_msg("acknowledged chain %u is lost", no);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		uint32_t slot;
@@ -241,7 +262,10 @@ static void check_found(struct world *w, uint32_t no, bool full)
 			continue;
 		slot = slot_of(&r.files, &r.loc[i]);
 		if (r.loc[i].generation < w->newest[slot])
-			fail_msg("chain %u block %u is found in slot %u, which was handed to a later writer", no, i, slot);
+			fail_msg(
+				"chain %u block %u is found in slot %u, which was handed to "
+				"a later writer",
+				no, i, slot);
 	}
 }
 
@@ -262,7 +286,8 @@ static void goes_on(struct world *w)
 	env_advance(&w->e, w->e.o.relaxed_ms + 2 * w->e.o.lease_max_ms + 1000);
 	for (uint32_t i = 0; i < 4; i++) {
 		env_keys(k, CHAIN, 2000 + i, 1);
-		assert_int_equal(env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s), SKV_OK);
+		assert_int_equal(env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN }, &s),
+				 SKV_OK);
 		assert_int_equal(s.n_write, CHAIN);
 	}
 }
@@ -274,7 +299,8 @@ static void check_starts(struct world *w, uint64_t hi)
 
 	for (uint32_t i = 0; i < 6; i++) {
 		env_keys(k, CHAIN, hi + i, 1);
-		if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .fit = pages }, &s) != SKV_OK)
+		if (env_start(&w->e, &(struct env_start){ .keys = k, .n = CHAIN, .fit = pages },
+			      &s) != SKV_OK)
 			continue;
 		for (uint32_t j = 0; j < s.n_keys; j++) {
 			uint64_t now = skv_now_ms(w->e.o.clock);
@@ -284,9 +310,15 @@ static void check_starts(struct world *w, uint64_t hi)
 				continue;
 			slot = slot_of(&s.files, &s.loc[j]);
 			if (w->until[slot] > now)
-				fail_msg("after the boot slot %u is handed out while a writer may be at it", slot);
+				fail_msg(
+					"after the boot slot %u is handed out while a "
+					"writer may be at it",
+					slot);
 			if (w->read_until[slot] > now)
-				fail_msg("after the boot slot %u is handed out while a reader may be at it", slot);
+				fail_msg(
+					"after the boot slot %u is handed out while a "
+					"reader may be at it",
+					slot);
 		}
 	}
 	env_check(&w->e);
@@ -304,7 +336,8 @@ static void check_after(struct world *w, bool full)
 	for (uint32_t c = 0; c < CHAINS; c++)
 		check_found(w, c, full);
 	check_starts(w, 1000);
-	env_advance(&w->e, LEASE_MS * 3 / 4); /* sessions that were open are over, where they are short */
+	/* sessions that were open are over, where they are short */
+	env_advance(&w->e, LEASE_MS * 3 / 4);
 	check_starts(w, 1100);
 	if (relaxed)
 		goes_on(w);
@@ -344,8 +377,8 @@ static void sweep(enum skv_durability durability, uint64_t stride)
 		if (cut_at(durability, n))
 			break;
 	print_message("%s: power cut at %llu of %llu writes and syncs\n",
-		      durability == SKV_DURABILITY_FULL ? "full" : "normal", (unsigned long long)tried,
-		      (unsigned long long)n);
+		      durability == SKV_DURABILITY_FULL ? "full" : "normal",
+		      (unsigned long long)tried, (unsigned long long)n);
 	assert_true(n > 50);
 }
 

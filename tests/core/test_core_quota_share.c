@@ -1,6 +1,6 @@
 /*
- * test_core_quota_share.c - what counts against what: shares of a group's capacity in each mode, borrowed and given back,
- * watermarks of storages and groups; documents of all that, and a restart.
+ * test_core_quota_share.c - what counts against what: shares of a group's capacity in each mode,
+ * borrowed and given back, watermarks of storages and groups; documents of all that, and a restart.
  */
 #include "core_env.h"
 
@@ -33,23 +33,32 @@ static const char *const one[] = { "s" };
 
 static struct skv_group_spec group(void)
 {
-	return (struct skv_group_spec){ .name = "g", .storages = one, .n_storages = 1, .extra = "" };
+	return (struct skv_group_spec){ .name = "g", .storages = one, .n_storages = 1,
+					.extra = "" };
 }
 
-static int put_group(const struct skv_group_spec *g) { return skv_core_group_put(e.core, g, NULL, NULL, &e.err); }
+static int put_group(const struct skv_group_spec *g)
+{
+	return skv_core_group_put(e.core, g, NULL, NULL, &e.err);
+}
 
 static struct skv_storage_spec storage(uint64_t capacity)
 {
-	return (struct skv_storage_spec){ .name = "s", .type = "null", .root = "", .capacity = capacity, .unit = UNIT,
+	return (struct skv_storage_spec){ .name = "s", .type = "null", .root = "",
+					  .capacity = capacity, .unit = UNIT,
 					  .file_size = 16 * UNIT, .enabled = true };
 }
 
-static int put_storage(const struct skv_storage_spec *s) { return skv_core_storage_put(e.core, s, NULL, &e.err); }
+static int put_storage(const struct skv_storage_spec *s)
+{
+	return skv_core_storage_put(e.core, s, NULL, &e.err);
+}
 
 static int put_instance(const char *id, uint32_t weight, uint64_t capacity)
 {
 	const struct skv_spec spec = { "kv", BLOCK };
-	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec, .n_specs = 1,
+	const struct skv_instance_spec i = { .tenant = "t", .id = id, .group = "g", .specs = &spec,
+					     .n_specs = 1,
 					     .extra = "", .weight = weight, .capacity = capacity };
 
 	return skv_core_instance_put(e.core, &i, NULL, &e.err);
@@ -131,7 +140,7 @@ static void test_bad_fields(void **state)
 	refused(put_instance("i", SKV_MAX_WEIGHT + 1, 0), SKV_E_INVALID, "weight");
 }
 
-/* ---- what instances have ---------------------------------------------------------------------------- */
+/* ---- what instances have --------------------------------------------------------------------- */
 
 #define ROOM 40u /* blocks that the group may have */
 
@@ -160,7 +169,9 @@ static int try_put(const char *instance, uint32_t n)
 	int rc;
 
 	env_keys(keys, n, next_key++, 1);
-	rc = env_start(&e, &(struct env_start){ .instance = instance, .keys = keys, .n = n, .independent = true }, &res);
+	rc =
+		env_start(&e, &(struct env_start){ .instance = instance, .keys = keys, .n = n,
+						   .independent = true }, &res);
 	if (rc != SKV_OK)
 		return rc;
 	assert_int_equal(res.n_write, n);
@@ -192,7 +203,8 @@ static void lease_all(const char *id, uint32_t ms)
 	for (uint64_t hi = 1; hi < next_key; hi++) {
 		struct skv_key keys[64];
 		struct skv_lookup_res res;
-		struct skv_lookup_req req = { .tenant = "t", .instance = id, .keys = keys, .n_keys = 64, .lease_ms = ms };
+		struct skv_lookup_req req = { .tenant = "t", .instance = id, .keys = keys,
+					      .n_keys = 64, .lease_ms = ms };
 
 		env_keys(keys, 64, hi, 1);
 		assert_int_equal(env_lookup_req(&e, &req, &res), SKV_OK);
@@ -324,9 +336,11 @@ static void test_fixed_capacity(void **state)
 	assert_int_equal(blocks("i"), 3); /* in the background */
 	for (uint64_t n = 0; n < 2; n++) {
 		key = (struct skv_key){ next_key - 1 - n, 1 };
-		assert_int_equal(env_pin(&e, &key, 1, SKV_PIN_HARD, 0, &pinned), n == 0 ? SKV_OK : SKV_E_QUOTA);
+		assert_int_equal(env_pin(&e, &key, 1, SKV_PIN_HARD, 0, &pinned),
+				 n == 0 ? SKV_OK : SKV_E_QUOTA);
 	}
-	assert_string_equal(e.err.field, "pinned_bytes"); /* half of its share, not of the group's room */
+	/* half of its share, not of the group's room */
+	assert_string_equal(e.err.field, "pinned_bytes");
 }
 
 /* What fits into a fixed share is written, the rest has no room. */
@@ -341,11 +355,13 @@ static void test_fixed_and_fit(void **state)
 	put("i", 4);
 	lease_all("i", 5000);
 	env_keys(keys, 8, next_key++, 1);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), SKV_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true },
+				   &res), SKV_OK);
 	assert_int_equal(res.n_write, 2);
 	assert_int_equal(env_abort(&e, res.session, true), SKV_OK);
 	env_advance(&e, 5100);
-	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true }, &res), SKV_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .keys = keys, .n = 8, .fit = true },
+				   &res), SKV_OK);
 	assert_int_equal(res.n_write, 6); /* of its own making */
 }
 
@@ -353,7 +369,8 @@ static void test_fixed_and_fit(void **state)
 static void test_parts_across_classes(void **state)
 {
 	const struct skv_spec spec = { "kv", 2 * BLOCK };
-	const struct skv_instance_spec other = { .tenant = "t", .id = "b", .group = "g", .specs = &spec, .n_specs = 1, .extra = "" };
+	const struct skv_instance_spec other = { .tenant = "t", .id = "b", .group = "g",
+						 .specs = &spec, .n_specs = 1, .extra = "" };
 	struct skv_storage_spec s = storage(4 * UNIT);
 	struct skv_group_spec g = group();
 
@@ -421,7 +438,7 @@ static void test_cleared(void **state)
 	assert_int_equal(blocks("i"), ROOM);
 }
 
-/* ---- watermarks ------------------------------------------------------------------------------------- */
+/* ---- watermarks ------------------------------------------------------------------------------ */
 
 static void settle(void)
 {
@@ -527,9 +544,12 @@ static void test_watermark_and_leases(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_documents), T(test_bad_fields), T(test_group_wide), T(test_borrowed_and_given_back), T(test_three),
-		T(test_borrowed_and_leased), T(test_fixed), T(test_fixed_capacity), T(test_fixed_and_fit), T(test_parts_across_classes),
-		T(test_capacity_lowered), T(test_cleared), T(test_group_watermarks), T(test_storage_watermarks),
+		T(test_documents), T(test_bad_fields), T(test_group_wide),
+		T(test_borrowed_and_given_back), T(test_three),
+		T(test_borrowed_and_leased), T(test_fixed), T(test_fixed_capacity),
+		T(test_fixed_and_fit), T(test_parts_across_classes),
+		T(test_capacity_lowered), T(test_cleared), T(test_group_watermarks),
+		T(test_storage_watermarks),
 		T(test_watermark_and_leases),
 	};
 

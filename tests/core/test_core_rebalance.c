@@ -1,6 +1,6 @@
 /*
- * test_core_rebalance.c - space moves between size classes: from what nobody uses to what is written, not from what is used,
- * and no start is refused while something may be evicted.
+ * test_core_rebalance.c - space moves between size classes: from what nobody uses to what is
+ * written, not from what is used, and no start is refused while something may be evicted.
  */
 #include "core_env.h"
 
@@ -34,7 +34,8 @@ static int put_to(struct env *e, const char *instance, uint64_t number)
 	struct skv_start_res s;
 	struct skv_finish_res f;
 	char session[SKV_SESSION_ID_HEX + 1];
-	int rc = env_start(e, &(struct env_start){ .instance = instance, .keys = &key, .n = 1 }, &s);
+	int rc = env_start(e, &(struct env_start){ .instance = instance, .keys = &key, .n = 1 },
+			   &s);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -47,7 +48,8 @@ static void put(struct env *e, const char *instance, uint64_t number)
 	int rc = put_to(e, instance, number);
 
 	if (rc != SKV_OK)
-		fail_msg("put %llu of %s: %s %s", (unsigned long long)number, instance, skv_status_name(rc), e->err.message);
+		fail_msg("put %llu of %s: %s %s", (unsigned long long)number, instance,
+			 skv_status_name(rc), e->err.message);
 	env_advance(e, 10);
 }
 
@@ -129,14 +131,16 @@ static void test_no_start_is_refused(void **state)
 
 			put(&e, instance, number);
 			if (i % 16 == 0 && turn % 2 == 0) /* "i" only: env_lookup asks for it */
-				assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 200, &r), SKV_OK);
+				assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 200, &r),
+						 SKV_OK);
 		}
 	}
 	env_check(&e);
 	env_destroy(&e);
 }
 
-/* Somebody reads a small block in each unit, again and again: a large one gets a window all the same. */
+/* Somebody reads a small block in each unit, again and again: a large one
+ * gets a window all the same. */
 static void test_leases_everywhere(void **state)
 {
 	struct skv_lookup_res r;
@@ -190,8 +194,10 @@ static int remove_root(void **state)
 static void test_segments_come_free(void **state)
 {
 	enum { PUTS = 600 };
-	struct skv_storage_spec s = { .name = "s", .type = "hf3fs", .root = root, .capacity = 32 * UNIT, .unit = 4 * UNIT,
-				      .file_size = 16 * UNIT, .chunk_size = UNIT, .any_mount = true, .enabled = true };
+	struct skv_storage_spec s = { .name = "s", .type = "hf3fs", .root = root,
+				      .capacity = 32 * UNIT, .unit = 4 * UNIT,
+				      .file_size = 16 * UNIT, .chunk_size = UNIT, .any_mount = true,
+				      .enabled = true };
 	struct skv_spec spec = { "kv", 100 << 10 };
 	struct skv_core_counters before, after;
 	struct skv_stats st;
@@ -215,7 +221,8 @@ static void test_segments_come_free(void **state)
 
 		put(&e, "i", PUTS + i);
 		if (i % 32 == 0) /* somebody reads one of them: its segment waits, others go */
-			assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 500, &r), SKV_OK);
+			assert_int_equal(env_lookup(&e, &key, 1, SKV_LOOKUP_BATCH, 500, &r),
+					 SKV_OK);
 	}
 	skv_core_counters_get(e.core, &after);
 	/* One goes for each that comes, and not many more. */

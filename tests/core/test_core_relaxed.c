@@ -1,6 +1,7 @@
 /*
- * test_core_relaxed.c - relaxed starts and settles in FULL durability: told when the journal has them, synced a little
- * later; and that those beside them stay full. What a power loss leaves of them: test_core_powerloss.c.
+ * test_core_relaxed.c - relaxed starts and settles in FULL durability: told when the journal has
+ * them, synced a little later; and that those beside them stay full. What a power loss leaves of
+ * them: test_core_powerloss.c.
  */
 #include "core_env.h"
 
@@ -13,8 +14,8 @@
 static uint64_t n_syncs;
 static bool sync_fails;
 
-static int append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes, size_t n, unsigned flags,
-		  struct skv_error *err)
+static int append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
+		  size_t n, unsigned flags, struct skv_error *err)
 {
 	n_syncs += !(flags & SKV_APPEND_LATER);
 	return skv_store_memory.append(self, partition, fence, seq, bytes, n, flags, err);
@@ -69,12 +70,16 @@ static uint64_t syncs_of(uint64_t *before)
 	return n;
 }
 
-static uint32_t reserve(struct disk *d, uint64_t chain, bool relaxed, struct skv_key *k, uint64_t *page)
+static uint32_t reserve(struct disk *d, uint64_t chain, bool relaxed, struct skv_key *k,
+			uint64_t *page)
 {
 	struct skv_start_res s;
 
 	env_keys(k, N, chain, 1);
-	assert_int_equal(env_start(&d->e, &(struct env_start){ .keys = k, .n = N, .fit = true, .anonymous = true, .relaxed = relaxed }, &s),
+	assert_int_equal(env_start(&d->e,
+				   &(struct env_start){ .keys = k, .n = N, .fit = true,
+							.anonymous = true, .relaxed = relaxed },
+				   &s),
 			 SKV_OK);
 	for (uint32_t i = 0; i < s.n_write; i++)
 		page[i] = s.loc[i].offset;
@@ -83,7 +88,8 @@ static uint32_t reserve(struct disk *d, uint64_t chain, bool relaxed, struct skv
 
 static void confirm(struct disk *d, bool relaxed, const struct skv_key *k, const uint64_t *page)
 {
-	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page, .n_commit = N, .relaxed = relaxed };
+	struct skv_partial_req q = { .tenant = "t", .instance = "i", .keys = k, .offsets = page,
+				     .n_commit = N, .relaxed = relaxed };
 	struct skv_partial_res r;
 
 	assert_int_equal(env_partial(&d->e, &q, &r), SKV_OK);
@@ -127,11 +133,15 @@ static void only_as_long_as_the_store_knows(void **state)
 	struct skv_key k[N];
 
 	env_keys(k, N, 1, 1);
-	assert_int_equal(env_start(&d->e, &(struct env_start){ .keys = k, .n = N, .anonymous = true, .relaxed = true,
-							       .deadline_ms = d->e.o.session_default_ms + 1 }, &s), SKV_OK);
+	assert_int_equal(env_start(&d->e, &(struct env_start){ .keys = k, .n = N, .anonymous = true,
+							       .relaxed = true,
+							       .deadline_ms =
+								       d->e.o.session_default_ms +
+								       1 }, &s), SKV_OK);
 	assert_int_equal(syncs_of(&at), 1);
 	env_keys(k, N, 2, 1); /* nor one that is no anonymous one */
-	assert_int_equal(env_start(&d->e, &(struct env_start){ .keys = k, .n = N, .relaxed = true }, &s), SKV_OK);
+	assert_int_equal(env_start(&d->e, &(struct env_start){ .keys = k, .n = N, .relaxed = true },
+				   &s), SKV_OK);
 	assert_int_equal(syncs_of(&at), 1);
 }
 
@@ -140,7 +150,10 @@ struct answer {
 	int status;
 };
 
-static void on_done(void *ctx, int status) { *(struct answer *)ctx = (struct answer){ true, status }; }
+static void on_done(void *ctx, int status)
+{
+	*(struct answer *)ctx = (struct answer){ true, status };
+}
 
 /* In one group commit. */
 static void others_stay_full(void **state)
@@ -157,9 +170,11 @@ static void others_stay_full(void **state)
 		struct skv_done done = { on_done, &a[i] };
 
 		env_keys(k[i], N, 1 + i, 1);
-		q[i] = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k[i], .n_keys = N,
+		q[i] = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "",
+					       .keys = k[i], .n_keys = N,
 					       .anonymous = true, .relaxed = i == 0 };
-		assert_int_equal(skv_core_start(d->e.core, &q[i], &s[i], &arena, &d->e.err, &done), SKV_PENDING);
+		assert_int_equal(skv_core_start(d->e.core, &q[i], &s[i], &arena, &d->e.err, &done),
+				 SKV_PENDING);
 	}
 	assert_int_equal(syncs_of(&at), 0);
 	skv_core_tick(d->e.core);

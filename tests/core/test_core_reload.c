@@ -1,9 +1,10 @@
 /*
  * test_core_reload.c - a checkpoint that is being written while the partition is loaded again.
  *
- * A generator: before each call that the writer makes to the store, and behind the last one, the manager gives the
- * partition up and loads it anew, at the very address that it had: the memory of parts is this program's. What the writer
- * knew was of the partition before: the new one has no checkpoint, and a snapshot of its own goes on.
+ * A generator: before each call that the writer makes to the store, and behind the last one, the
+ * manager gives the partition up and loads it anew, at the very address that it had: the memory of
+ * parts is this program's. What the writer knew was of the partition before: the new one has no
+ * checkpoint, and a snapshot of its own goes on.
  */
 #include "core_env.h"
 
@@ -19,7 +20,7 @@
 
 static struct env e;
 
-/* ---- parts have one place ----------------------------------------------------------------------------------- */
+/* ---- parts have one place -------------------------------------------------------------------- */
 
 static struct partition place;
 static bool taken;
@@ -46,17 +47,20 @@ void __wrap_skv_free(void *p)
 		__real_skv_free(p);
 }
 
-/* ---- the middle of a checkpoint ------------------------------------------------------------------------------ */
+/* ---- the middle of a checkpoint -------------------------------------------------------------- */
 
 static struct {
-	bool reached, snapshot, behind; /* behind: not before a call, but after the one that makes it durable */
+	bool reached, snapshot, behind; /* behind: not before a call, but after the one
+					   that makes it durable */
 	uint64_t fence, journal_bytes;
 } mid;
 
-int __real_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-				       uint64_t upto_seq, struct skv_error *err);
-int __wrap_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-				       uint64_t upto_seq, struct skv_error *err);
+int __real_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence,
+				       uint64_t id, uint32_t slices, uint64_t upto_seq,
+				       struct skv_error *err);
+int __wrap_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence,
+				       uint64_t id, uint32_t slices, uint64_t upto_seq,
+				       struct skv_error *err);
 
 static void load_again(void *ctx, const char *call)
 {
@@ -80,8 +84,9 @@ static void load_again(void *ctx, const char *call)
 	assert_true(mid.journal_bytes > 0);
 }
 
-int __wrap_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-				       uint64_t upto_seq, struct skv_error *err)
+int __wrap_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_t fence,
+				       uint64_t id, uint32_t slices, uint64_t upto_seq,
+				       struct skv_error *err)
 {
 	int rc = __real_skv_store_checkpoint_commit(s, partition, fence, id, slices, upto_seq, err);
 
@@ -99,7 +104,8 @@ static void all_is_there(void)
 	env_check(&e);
 }
 
-/* The partition that was loaded meanwhile knows nothing of that checkpoint. A later one is its own. */
+/* The partition that was loaded meanwhile knows nothing of that checkpoint. A later one is its
+ * own. */
 static void nothing_is_told_to_the_new_partition(void)
 {
 	assert_int_equal(atomic_load(&e.core->fence), mid.fence);
@@ -146,7 +152,8 @@ static void a_checkpoint_is_of_the_part_it_began_with(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < 4; k++) {
-		unsigned earlier = k < 2 ? 0 : 3; /* the new partition's first snapshot has the same number, or another one */
+		/* the new partition's first snapshot has the same number, or another one */
+		unsigned earlier = k < 2 ? 0 : 3;
 		uint64_t n = 1;
 
 		while (play(n, earlier, k % 2))

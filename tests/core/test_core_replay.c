@@ -1,8 +1,10 @@
 /*
- * test_core_replay.c - stored records that are damaged, cut, repeated or made up. Whatever the journal
- * holds, loading answers with a result: never a crash, never a partition that does not add up.
+ * test_core_replay.c - stored records that are damaged, cut, repeated or made up.
+ * Whatever the journal holds, loading answers with a result: never a crash, never a
+ * partition that does not add up.
  *
- * Damage is done behind the checksums: the records' own are made right again, so that the decoders see it.
+ * Damage is done behind the checksums: the records' own are made right again, so
+ * that the decoders see it.
  */
 #include "core_env.h"
 
@@ -46,12 +48,14 @@ static int keep_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 /* Pages that are settled in two goes, and some that stay open. */
 static void make_pages(struct env *e)
 {
-	struct skv_storage_spec st = { .name = "p", .type = "external", .root = "", .capacity = 100, .enabled = true };
+	struct skv_storage_spec st = { .name = "p", .type = "external", .root = "", .capacity = 100,
+				       .enabled = true };
 	struct skv_spec spec = { "page", 1 };
 	struct skv_key k[8];
 	uint64_t page[8];
 	struct skv_start_res s;
-	struct skv_partial_req q = { .tenant = "t", .instance = "pages", .keys = k, .offsets = page };
+	struct skv_partial_req q = { .tenant = "t", .instance = "pages", .keys = k,
+				     .offsets = page };
 	struct skv_partial_res r;
 
 	assert_int_equal(skv_core_storage_put(e->core, &st, NULL, &e->err), SKV_OK);
@@ -59,8 +63,11 @@ static void make_pages(struct env *e)
 	assert_int_equal(env_instance(e, "pages", "p", &spec, 1), SKV_OK);
 	for (uint64_t round = 0; round < 2; round++) {
 		env_keys(k, 8, 5 + round, 1);
-		assert_int_equal(env_start(e, &(struct env_start){ .instance = "pages", .keys = k, .n = 8, .fit = true,
-								   .anonymous = true, .grace_ms = 1500 }, &s), SKV_OK);
+		assert_int_equal(env_start(e,
+					   &(struct env_start){ .instance = "pages", .keys = k,
+								.n = 8, .fit = true,
+								   .anonymous = true,
+								   .grace_ms = 1500 }, &s), SKV_OK);
 		for (uint32_t i = 0; i < 8; i++)
 			page[i] = s.loc[i].offset;
 		q.n_commit = 3;
@@ -92,20 +99,25 @@ static void make_records(struct env *e, struct saved *journal, struct saved *sli
 	env_make(e, 4 << 20, 65536, 4096);
 	assert_int_equal(env_instance(e, "two", "g", specs, 2), SKV_OK);
 	env_keys(k, 8, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 8, .parent = &parent, .request_id = "x" }, &s),
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 8, .parent = &parent,
+							   .request_id = "x" }, &s),
 			 SKV_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_finish_mask(e, session, mask, 8, false, &f), SKV_OK);
 	assert_int_equal(env_delete(e, k + 2, 2, &n), SKV_OK);
 	env_keys(k, 8, 2, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 },
+				   &s), SKV_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_abort(e, session, false), SKV_OK);
 	env_keys(k, 8, 3, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 8 },
+				   &s), SKV_OK);
 	env_keys(k, 8, 4, 1); /* two writers of one chain */
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = first }, &s), SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4, .key_specs = second }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4,
+							   .key_specs = first }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 4,
+							   .key_specs = second }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_finish_mask(e, session, mask, s.n_write, true, &f), SKV_OK);
 	make_pages(e);
@@ -131,7 +143,7 @@ static int replay(struct env *e, const void *bytes, size_t n, bool *adds_up)
 
 	assert_non_null(p);
 	assert_int_equal(registry_load(p, &err), SKV_OK);
-	rc = replay_records(&r, bytes, n, &err);
+	rc = replay_close(&r, replay_records(&r, bytes, n, &err), &err);
 	*adds_up = rc != SKV_OK || partition_check(p, tell, NULL) == 0;
 	partition_destroy(p);
 	return rc;
@@ -159,7 +171,8 @@ static void damage_one_byte(struct env *e, const struct saved *s, unsigned *seed
 	assert_non_null(copy);
 	memcpy(copy, s->b.data, s->b.len);
 	if (at < end - 8)
-		copy[at] = rand_r(seed) % 3 ? (uint8_t)(copy[at] ^ 1 << rand_r(seed) % 8) : (uint8_t)rand_r(seed);
+		copy[at] = rand_r(seed) % 3 ? (uint8_t)(copy[at] ^ 1 << rand_r(seed) % 8)
+					    : (uint8_t)rand_r(seed);
 	seal(copy + begin);
 	rc = replay(e, copy, s->b.len, &adds_up);
 	assert_true(adds_up);
@@ -211,7 +224,8 @@ static void damaged_records(void **state)
 		reorder(&e, &journal, &seed, &refused);
 		reorder(&e, &slices, &seed, &refused);
 	}
-	print_message("%llu of 12000 damaged histories were refused\n", (unsigned long long)refused);
+	print_message("%llu of 12000 damaged histories were refused\n",
+		      (unsigned long long)refused);
 	assert_true(refused > 1000);
 	skv_buf_destroy(&journal.b);
 	skv_buf_destroy(&slices.b);
@@ -235,7 +249,8 @@ static void cut_records(void **state)
 		for (uint32_t i = 0; i < journal.n; i++)
 			whole |= journal.at[i] == n;
 		assert_int_equal(rc, whole ? SKV_OK : SKV_E_CORRUPT);
-		assert_true(!whole || adds_up); /* any prefix of the journal is a consistent state */
+		/* any prefix of the journal is a consistent state */
+		assert_true(!whole || adds_up);
 	}
 	skv_buf_destroy(&journal.b);
 	skv_buf_destroy(&slices.b);

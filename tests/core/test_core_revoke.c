@@ -1,6 +1,7 @@
 /*
- * test_core_revoke.c - deletes that mean what is being written, too: what is held, what the writer's finish gives, with
- * restarts, failures and other records of the session around it. Random ones are in test_core_model.
+ * test_core_revoke.c - deletes that mean what is being written, too: what is held, what the
+ * writer's finish gives, with restarts, failures and other records of the session around it. Random
+ * ones are in test_core_model.
  */
 #include "core_env.h"
 
@@ -43,7 +44,8 @@ static void reopen(struct env *e, enum restart how)
 	env_check(e);
 }
 
-static void start(struct env *e, const struct skv_key *k, uint32_t n, char session[SKV_SESSION_ID_HEX + 1])
+static void start(struct env *e, const struct skv_key *k, uint32_t n,
+		  char session[SKV_SESSION_ID_HEX + 1])
 {
 	struct env_start s = { .keys = k, .n = n, .deadline_ms = 5000 };
 	struct skv_start_res r;
@@ -106,7 +108,8 @@ static void one_of_a_session(void **state)
 	}
 }
 
-/* All of it: the session is open still, expires or is aborted as ever, and holds until its own deadline. */
+/* All of it: the session is open still, expires or is aborted as ever, and
+ * holds until its own deadline. */
 static void all_of_a_session(void **state)
 {
 	struct env *e = *state;
@@ -130,7 +133,8 @@ static void all_of_a_session(void **state)
 		} else if (how == CRASH) {
 			assert_int_equal(env_abort(e, session, true), SKV_OK);
 		}
-		expect_slots(e, 0, 2); /* quiesced is too late: the slots were given up by somebody else */
+		/* quiesced is too late: the slots were given up by somebody else */
+		expect_slots(e, 0, 2);
 		env_advance(e, 4000);
 		expect_slots(e, 0, 2);
 		env_advance(e, 20000);
@@ -145,8 +149,10 @@ static void written_beside_what_is_there(void **state)
 	static const char *const a = "a";
 	struct env *e = *state;
 	struct skv_key k = { 5, 5 };
-	struct env_start s = { .instance = "two", .keys = &k, .n = 1, .specs = &a, .n_specs = 1, .deadline_ms = 5000 };
-	struct skv_delete_req req = { .tenant = "t", .instance = "two", .keys = &k, .n_keys = 1, .writing = true };
+	struct env_start s = { .instance = "two", .keys = &k, .n = 1, .specs = &a, .n_specs = 1,
+			       .deadline_ms = 5000 };
+	struct skv_delete_req req = { .tenant = "t", .instance = "two", .keys = &k, .n_keys = 1,
+				      .writing = true };
 	struct skv_start_res r;
 	struct skv_finish_res f;
 	char session[SKV_SESSION_ID_HEX + 1];
@@ -189,13 +195,15 @@ static void partial_both(struct env *e, struct call *a, struct call *b)
 	assert_true(a->over && b->over);
 }
 
-/* A finish is on its way when the delete comes: the block is committed, and then deleted; it is never found again. */
+/* A finish is on its way when the delete comes: the block is committed, and then deleted;
+ * it is never found again. */
 static void behind_a_finish(void **state)
 {
 	struct env *e = *state;
 	char session[SKV_SESSION_ID_HEX + 1];
 	struct skv_finish_req freq = { .tenant = "t", .session = session };
-	struct skv_delete_req dreq = { .tenant = "t", .instance = "i", .n_keys = 2, .writing = true };
+	struct skv_delete_req dreq = { .tenant = "t", .instance = "i", .n_keys = 2,
+				       .writing = true };
 	struct skv_finish_res f;
 	struct skv_delete_res d;
 	struct skv_arena a, b;
@@ -213,9 +221,11 @@ static void behind_a_finish(void **state)
 		env_keys(k, 2, 20 + how, 0);
 		dreq.keys = k;
 		start(e, k, 2, session);
-		assert_int_equal(skv_core_finish(e->core, &freq, &f, &a, &err, &(struct skv_done){ on_done, &finish }),
+		assert_int_equal(skv_core_finish(e->core, &freq, &f, &a, &err,
+						 &(struct skv_done){ on_done, &finish }),
 				 SKV_PENDING);
-		assert_int_equal(skv_core_delete(e->core, &dreq, &d, &b, &err, &(struct skv_done){ on_done, &delete }),
+		assert_int_equal(skv_core_delete(e->core, &dreq, &d, &b, &err,
+						 &(struct skv_done){ on_done, &delete }),
 				 SKV_PENDING);
 		partial_both(e, &finish, &delete);
 		assert_int_equal(finish.status, SKV_OK);
@@ -234,7 +244,8 @@ static void before_a_finish(void **state)
 	struct env *e = *state;
 	char session[SKV_SESSION_ID_HEX + 1];
 	struct skv_finish_req freq = { .tenant = "t", .session = session };
-	struct skv_delete_req dreq = { .tenant = "t", .instance = "i", .n_keys = 1, .writing = true };
+	struct skv_delete_req dreq = { .tenant = "t", .instance = "i", .n_keys = 1,
+				       .writing = true };
 	struct skv_finish_res f;
 	struct skv_delete_res d;
 	struct skv_arena a, b;
@@ -252,9 +263,11 @@ static void before_a_finish(void **state)
 		env_keys(k, 2, 30 + how, 0);
 		dreq.keys = k;
 		start(e, k, 2, session);
-		assert_int_equal(skv_core_delete(e->core, &dreq, &d, &b, &err, &(struct skv_done){ on_done, &delete }),
+		assert_int_equal(skv_core_delete(e->core, &dreq, &d, &b, &err,
+						 &(struct skv_done){ on_done, &delete }),
 				 SKV_PENDING);
-		assert_int_equal(skv_core_finish(e->core, &freq, &f, &a, &err, &(struct skv_done){ on_done, &finish }),
+		assert_int_equal(skv_core_finish(e->core, &freq, &f, &a, &err,
+						 &(struct skv_done){ on_done, &finish }),
 				 SKV_PENDING);
 		partial_both(e, &finish, &delete);
 		assert_int_equal(finish.status, SKV_OK);
@@ -270,7 +283,8 @@ static void before_a_finish(void **state)
 /* The record cannot be written: all is as before. */
 static void undone(void **state)
 {
-	static const struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+	static const struct skv_fault fail = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1,
+					       .times = 1,
 					       .status = SKV_E_STORE_IO };
 	struct env *e = *state;
 	char session[SKV_SESSION_ID_HEX + 1];

@@ -1,8 +1,9 @@
 /*
- * test_core_slow_files.c - slab files that take long to make: the storage is used meanwhile, and looked after.
+ * test_core_slow_files.c - slab files that take long to make: the storage is used
+ * meanwhile, and looked after.
  *
- * Cores with threads on a storage of type `file`, in real time. The test's fallocate(2) stops where it is
- * told to, and goes on, or fails, when it is told to.
+ * Cores with threads on a storage of type `file`, in real time. The test's fallocate(2) stops where
+ * it is told to, and goes on, or fails, when it is told to.
  */
 #include "core_env.h"
 
@@ -81,7 +82,7 @@ static void until(bool (*is)(void *ctx), void *ctx)
 	assert_true(is(ctx));
 }
 
-/* ---- a manager ------------------------------------------------------------------------------------------ */
+/* ---- a manager ------------------------------------------------------------------------------- */
 
 static char root[64];
 
@@ -116,7 +117,8 @@ static int teardown(void **state)
 
 static void open_manager(struct env *e, const struct env *same_store)
 {
-	struct skv_store_options same = same_store ? same_store->store_options : (struct skv_store_options){ 0 };
+	struct skv_store_options same =
+		same_store ? same_store->store_options : (struct skv_store_options){ 0 };
 
 	env_init(e);
 	e->o.manual = false;
@@ -132,7 +134,8 @@ static void open_manager(struct env *e, const struct env *same_store)
 /* Files of three slots. */
 static void make_objects(struct env *e)
 {
-	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root, .capacity = 64 * UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "s", .type = "file", .root = root,
+				      .capacity = 64 * UNIT, .unit = UNIT,
 				      .file_size = UNIT, .enabled = true };
 	struct skv_spec spec = { "kv", 16 * KB };
 
@@ -150,9 +153,15 @@ struct waited {
 	_Atomic int status;
 };
 
-static void on_done(void *ctx, int status) { atomic_store(&((struct waited *)ctx)->status, status); }
+static void on_done(void *ctx, int status)
+{
+	atomic_store(&((struct waited *)ctx)->status, status);
+}
 
-static bool is_over(void *ctx) { return atomic_load(&((struct waited *)ctx)->status) != SKV_PENDING; }
+static bool is_over(void *ctx)
+{
+	return atomic_load(&((struct waited *)ctx)->status) != SKV_PENDING;
+}
 
 static void begin_start(struct env *e, struct waited *w, const struct skv_key *keys, uint32_t n)
 {
@@ -160,7 +169,8 @@ static void begin_start(struct env *e, struct waited *w, const struct skv_key *k
 	int rc;
 
 	memset(w, 0, sizeof *w);
-	w->req = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = keys, .n_keys = n };
+	w->req = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "",
+					 .keys = keys, .n_keys = n };
 	skv_arena_init(&w->arena);
 	atomic_store(&w->status, SKV_PENDING);
 	rc = skv_core_start(e->core, &w->req, &w->res, &w->arena, &w->err, &done);
@@ -195,10 +205,14 @@ static void put(struct env *e, const struct skv_key *keys, uint32_t n)
 	skv_arena_destroy(&f.arena);
 }
 
-static bool is_ready(void *e) { return skv_core_ready(((struct env *)e)->core, &((struct env *)e)->err) == SKV_OK; }
+static bool is_ready(void *e)
+{
+	return skv_core_ready(((struct env *)e)->core, &((struct env *)e)->err) == SKV_OK;
+}
+
 static bool is_not_ready(void *e) { return !is_ready(e); }
 
-/* ---- cases ---------------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void a_file_that_takes_long_is_no_hang(void **state)
 {
@@ -217,7 +231,9 @@ static void a_file_that_takes_long_is_no_hang(void **state)
 	begin = skv_now_ms(&skv_clock_system);
 	begin_start(&e, &w, k + 3, 3);
 	until(gate_inside, NULL);
-	while (!is_over(&w)) { /* five seconds: a start does not wait for it for ever, there is something to evict */
+	while (!is_over(&w)) {
+		/* five seconds: a start does not wait for it for ever, there is something to
+		 * evict */
 		uint32_t found = env_match(&e, k, 2);
 
 		assert_true(found == 2 || skv_now_ms(&skv_clock_system) - begin >= 5000);
@@ -225,13 +241,15 @@ static void a_file_that_takes_long_is_no_hang(void **state)
 		poll(NULL, 0, 20);
 	}
 	assert_true(skv_now_ms(&skv_clock_system) - begin >= 5000);
+	/* a call into the file system that takes so long is a hang */
 	for (; skv_now_ms(&skv_clock_system) - begin < 6500; poll(NULL, 0, 20))
-		assert_true(is_ready(&e)); /* a call into the file system that takes so long is a hang */
+		assert_true(is_ready(&e));
 	assert_int_equal(atomic_load(&w.status), SKV_OK);
 	assert_int_equal(w.res.n_write, 3);
 	assert_true(is_ready(&e));
 	assert_true(gate_inside(NULL));
-	/* And the file system is looked at: gone it is unhealthy, back it is well, all the while. */
+	/* And the file system is looked at: gone it is unhealthy, back it is well, all the
+	 * while. */
 	snprintf(away, sizeof away, "%s.away", root);
 	assert_int_equal(rename(root, away), 0);
 	until(is_not_ready, &e);
@@ -248,7 +266,11 @@ static void a_file_that_takes_long_is_no_hang(void **state)
 	env_destroy(&e);
 }
 
-static bool is_standby(void *e) { return skv_core_state_get(((struct env *)e)->core) == SKV_CORE_STANDBY; }
+static bool is_standby(void *e)
+{
+	return skv_core_state_get(((struct env *)e)->core) == SKV_CORE_STANDBY;
+}
+
 static bool gate_left(void *ctx) { return !gate_inside(ctx); }
 
 /* The first manager's file fails when it is the second one's, and full of its blocks. */
@@ -283,7 +305,8 @@ static void a_deposed_managers_failure_takes_nothing(void **state)
 	env_crash(&b);
 	skv_arena_destroy(&b.arena); /* made anew below */
 	open_manager(&b, &b);
-	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK); /* the file is registered as it was */
+	/* the file is registered as it was */
+	assert_int_equal(skv_core_wait_ready(b.core, 10000), SKV_OK);
 	until(is_ready, &b);
 	assert_int_equal(env_match(&b, k, 6), 6);
 	env_check(&b);
@@ -296,7 +319,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_file_that_takes_long_is_no_hang, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_deposed_managers_failure_takes_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_deposed_managers_failure_takes_nothing, setup,
+						teardown),
 	};
 
 	env_quiet();

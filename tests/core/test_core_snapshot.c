@@ -1,6 +1,7 @@
 /*
- * test_core_snapshot.c - checkpoints whose snapshot began in the middle of clears and drops: on their way, or durable but
- * not swept, or in the time until it is written. Sees the core's insides, to begin a snapshot at a chosen moment.
+ * test_core_snapshot.c - checkpoints whose snapshot began in the middle of clears and drops: on
+ * their way, or durable but not swept, or in the time until it is written. Sees the core's insides,
+ * to begin a snapshot at a chosen moment.
  */
 #include "core_env.h"
 
@@ -55,9 +56,15 @@ static void load_snapshot(void)
 		snapshot_touch_chunk(p, no);
 	core_unlock(e.core);
 	assert_int_equal(skv_store_checkpoint_begin(e.store, 0, fence, &id, &e.err), SKV_OK);
-	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 0, p->snap.out.data, p->snap.out.len, &e.err), SKV_OK);
-	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 1, p->snap.tail.data, p->snap.tail.len, &e.err), SKV_OK);
-	assert_int_equal(skv_store_checkpoint_commit(e.store, 0, fence, id, 2, p->snap.seq, &e.err), SKV_OK);
+	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 0, p->snap.out.data,
+						    p->snap.out.len, &e.err),
+			 SKV_OK);
+	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 1, p->snap.leases.data,
+						    p->snap.leases.len, &e.err), SKV_OK);
+	assert_int_equal(skv_store_checkpoint_slice(e.store, 0, fence, id, 2, p->snap.tail.data,
+						    p->snap.tail.len, &e.err), SKV_OK);
+	assert_int_equal(skv_store_checkpoint_commit(e.store, 0, fence, id, 3, p->snap.seq,
+						     &e.err), SKV_OK);
 	env_crash(&e);
 	env_open(&e);
 	env_check(&e);
@@ -96,7 +103,8 @@ static void begin_delete(struct call *c, const struct skv_key *k, uint32_t n)
 	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = k, .n_keys = n };
 	struct skv_done done = begin(c);
 
-	assert_int_equal(skv_core_delete(e.core, &req, &c->res.delete, &c->arena, &c->err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_delete(e.core, &req, &c->res.delete, &c->arena, &c->err, &done),
+			 SKV_PENDING);
 }
 
 static void begin_clear(struct call *c)
@@ -104,7 +112,8 @@ static void begin_clear(struct call *c)
 	struct skv_clear_req req = { .tenant = "t", .instance = "i" };
 	struct skv_done done = begin(c);
 
-	assert_int_equal(skv_core_clear(e.core, &req, &c->res.clear, &c->arena, &c->err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_clear(e.core, &req, &c->res.clear, &c->arena, &c->err, &done),
+			 SKV_PENDING);
 }
 
 static void begin_start(struct call *c, const struct skv_key *k, uint32_t n)
@@ -112,16 +121,20 @@ static void begin_start(struct call *c, const struct skv_key *k, uint32_t n)
 	static struct skv_start_req req;
 	struct skv_done done = begin(c);
 
-	req = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k, .n_keys = n };
-	assert_int_equal(skv_core_start(e.core, &req, &c->res.start, &c->arena, &c->err, &done), SKV_PENDING);
+	req = (struct skv_start_req){ .tenant = "t", .instance = "i", .request_id = "", .keys = k,
+				      .n_keys = n };
+	assert_int_equal(skv_core_start(e.core, &req, &c->res.start, &c->arena, &c->err, &done),
+			 SKV_PENDING);
 }
 
 static void begin_finish(struct call *c, const char *session)
 {
-	struct skv_finish_req req = { .tenant = "t", .session = session, .mask_kind = SKV_MASK_ALL };
+	struct skv_finish_req req = { .tenant = "t", .session = session,
+				      .mask_kind = SKV_MASK_ALL };
 	struct skv_done done = begin(c);
 
-	assert_int_equal(skv_core_finish(e.core, &req, &c->res.finish, &c->arena, &c->err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_finish(e.core, &req, &c->res.finish, &c->arena, &c->err, &done),
+			 SKV_PENDING);
 }
 
 static void open_session(const struct skv_key *k, uint32_t n, char session[33])
@@ -178,7 +191,8 @@ static void test_before(void **state)
 	assert_int_equal(found(k + 550, 50), 50);
 }
 
-/* It begins while the record is on its way: removals and ends before it, starts of the same keys after it. */
+/* It begins while the record is on its way: removals and ends before it, starts
+ * of the same keys after it. */
 static void on_its_way(bool drop)
 {
 	struct skv_key k[N], more[20];
@@ -195,7 +209,9 @@ static void on_its_way(bool drop)
 	begin_finish(&fin, session);
 	if (drop) {
 		core_lock(e.core);
-		assert_int_equal(clear_queue(e.core->partition, instance_find(e.core->partition, "t", "i"), true, &ch), SKV_OK);
+		assert_int_equal(clear_queue(e.core->partition,
+					     instance_find(e.core->partition, "t", "i"), true, &ch),
+				 SKV_OK);
 		core_unlock(e.core);
 	} else {
 		begin_clear(&clear);
@@ -233,7 +249,8 @@ static void test_drop_on_its_way(void **state)
 
 	(void)state;
 	on_its_way(true);
-	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_instances(e.core, "t", "i", &e.arena, &v, &n, &e.err),
+			 SKV_E_NOT_FOUND);
 }
 
 /* It begins when the record is durable, and nothing is swept: leases are told, blocks are not. */
@@ -261,18 +278,20 @@ static void test_not_swept(void **state)
 	assert_int_equal(held(), 0);
 }
 
-/* A start and a finish in one batch that the store has no room for: the start fails, the finish waits for the next round.
- * Until then no checkpoint may count on it. */
+/* A start and a finish in one batch that the store has no room for: the start fails, the finish
+ * waits for the next round. Until then no checkpoint may count on it. */
 static void test_put_back_is_not_appended(void **state)
 {
-	struct skv_fault full = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_FULL };
+	struct skv_fault full = { .kind = SKV_FAULT_ERROR, .call = "append", .at = 1, .times = 1,
+				  .status = SKV_E_STORE_FULL };
 	struct skv_finish_req finish = { .tenant = "t", .mask_kind = SKV_MASK_ALL };
 	struct skv_start_res started, refused;
 	struct skv_finish_res finished;
 	struct call one = { .status = SKV_PENDING }, two = { .status = SKV_PENDING };
 	struct skv_arena a;
 	struct skv_key k[2];
-	struct skv_start_req start = { .tenant = "t", .instance = "i", .request_id = "", .keys = k + 1, .n_keys = 1 };
+	struct skv_start_req start = { .tenant = "t", .instance = "i", .request_id = "",
+				       .keys = k + 1, .n_keys = 1 };
 	char session[SKV_SESSION_ID_HEX + 1];
 	struct commit *q;
 
@@ -290,8 +309,12 @@ static void test_put_back_is_not_appended(void **state)
 		;
 	assert_int_equal(commit_appended(e.core), q->queued);
 	skv_fault_store_set(e.store, &full);
-	assert_int_equal(skv_core_finish(e.core, &finish, &finished, &a, &e.err, &(struct skv_done){ on_done, &one }), SKV_PENDING);
-	assert_int_equal(skv_core_start(e.core, &start, &refused, &a, &e.err, &(struct skv_done){ on_done, &two }), SKV_PENDING);
+	assert_int_equal(skv_core_finish(e.core, &finish, &finished, &a, &e.err,
+					 &(struct skv_done){ on_done, &one }),
+			 SKV_PENDING);
+	assert_int_equal(skv_core_start(e.core, &start, &refused, &a, &e.err,
+					&(struct skv_done){ on_done, &two }),
+			 SKV_PENDING);
 	assert_true(commit_round(e.core));
 	assert_int_equal(two.status, SKV_E_STORE_FULL);
 	assert_int_equal(one.status, SKV_PENDING);
@@ -300,6 +323,33 @@ static void test_put_back_is_not_appended(void **state)
 	assert_int_equal(one.status, SKV_OK);
 	assert_int_equal(commit_appended(e.core), q->queued);
 	skv_arena_destroy(&a);
+}
+
+/* Of a store that is full: each checkpoint waits for half as many bytes of journal as it writes. */
+static void test_cost(void **state)
+{
+	struct skv_core_store_counters store;
+	struct skv_core_counters n;
+	struct skv_key k[500];
+
+	(void)state;
+	env_destroy(&e);
+	env_init(&e);
+	e.o.journal_limit = 64 << 10;
+	env_open(&e);
+	env_make(&e, 64 << 20, 1 << 20, 4096); /* 16,384 blocks */
+	for (uint32_t i = 1; i <= 120; i++) {
+		env_keys(k, 500, i, 1);
+		assert_int_equal(env_put(&e, k, 500), 500); /* the journal is never full */
+		skv_core_tick(e.core);
+	}
+	skv_core_counters_get(e.core, &n);
+	skv_core_store_counters_get(e.core, &store);
+	assert_true(n.evicted_blocks > 40000 && n.checkpoints > 3 && n.checkpoint_failures == 0);
+	assert_true(n.checkpoint_bytes <= 2 * store.append_bytes);
+	env_crash(&e);
+	env_open(&e);
+	env_check(&e);
 }
 
 int main(void)
@@ -311,6 +361,7 @@ int main(void)
 		SCENE(test_drop_on_its_way),
 		SCENE(test_not_swept),
 		SCENE(test_put_back_is_not_appended),
+		SCENE(test_cost),
 	};
 
 	env_quiet();

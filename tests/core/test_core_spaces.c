@@ -1,5 +1,6 @@
 /*
- * test_core_spaces.c - very many storages: slots name them, groups and instances use few of them each; the limits.
+ * test_core_spaces.c - very many storages: slots name them, groups and instances use few
+ * of them each; the limits.
  */
 #include "core_env.h"
 
@@ -19,7 +20,8 @@ static void name_of(char out[16], uint32_t i) { snprintf(out, 16, "s%06u", i); }
 static int make_storage(struct env *e, uint32_t i)
 {
 	char name[16];
-	struct skv_storage_spec s = { .name = name, .type = "external", .root = "", .capacity = PAGES, .enabled = true };
+	struct skv_storage_spec s = { .name = name, .type = "external", .root = "",
+				      .capacity = PAGES, .enabled = true };
 
 	name_of(name, i);
 	return skv_core_storage_create(e->core, &s, &e->err);
@@ -47,8 +49,11 @@ static uint32_t found(struct env *e, uint32_t i)
 	name_of(name, i);
 	env_keys(k, PAGES, i + 1, 1);
 	skv_arena_reset(&e->arena);
-	assert_int_equal(skv_core_match(e->core, &(struct skv_match_req){ .tenant = "t", .instances = &id, .n_instances = 1,
-									  .keys = k, .n_keys = PAGES },
+	assert_int_equal(skv_core_match(e->core,
+					&(struct skv_match_req){ .tenant = "t", .instances = &id,
+					  .n_instances = 1,
+									  .keys = k,
+									  .n_keys = PAGES },
 					&res, &e->arena, &e->err), SKV_OK);
 	return res.matched[0];
 }
@@ -64,7 +69,8 @@ static uint32_t put(struct env *e, uint32_t i, uint64_t first)
 
 	name_of(name, i);
 	env_keys(k, 3, i + 1, first);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = name, .keys = k, .n = 3 }, &res), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = name, .keys = k, .n = 3 },
+				   &res), SKV_OK);
 	n = res.n_write;
 	for (uint32_t f = 0; f < res.files.n; f++)
 		assert_string_equal(res.files.v[f].storage, name);
@@ -85,7 +91,8 @@ static void delete_storage(struct env *e, uint32_t i)
 	assert_int_equal(skv_core_storage_delete(e->core, name, &e->err), SKV_OK);
 }
 
-/* Each has its own pages, and none another's: also behind a restart, in the place of one that was deleted, and when full. */
+/* Each has its own pages, and none another's: also behind a restart, in the place of one that
+ * was deleted, and when full. */
 static void thousands_have_pages_of_their_own(void **state)
 {
 	struct env e;
@@ -112,7 +119,8 @@ static void thousands_have_pages_of_their_own(void **state)
 	assert_int_equal(make_space(&e, SPACES + 1), SKV_OK);
 	assert_int_equal(found(&e, SPACES), 0);
 	assert_int_equal(put(&e, SPACES, 1), 3);
-	for (uint64_t first = 4; first < 40; first += 3) /* what is there goes, and nothing of the neighbours */
+	/* what is there goes, and nothing of the neighbours */
+	for (uint64_t first = 4; first < 40; first += 3)
 		assert_int_equal(put(&e, SPACES, first), 3);
 	assert_int_equal(found(&e, 497), 3);
 	assert_int_equal(found(&e, SPACES - 2), 3);
@@ -121,7 +129,8 @@ static void thousands_have_pages_of_their_own(void **state)
 	env_destroy(&e);
 }
 
-/* A tick looks at some hundreds of them: what others' reservations held comes back, too, at one of the next. */
+/* A tick looks at some hundreds of them: what others' reservations held comes back,
+ * too, at one of the next. */
 static void each_has_its_turn(void **state)
 {
 	struct env e;
@@ -138,7 +147,9 @@ static void each_has_its_turn(void **state)
 	for (uint32_t i = 0; i < SPACES; i += 60) {
 		name_of(name, i);
 		env_keys(k, PAGES, i + 1, 1);
-		assert_int_equal(env_start(&e, &(struct env_start){ .instance = name, .keys = k, .n = PAGES }, &res), SKV_OK);
+		assert_int_equal(env_start(&e,
+					   &(struct env_start){ .instance = name, .keys = k,
+								.n = PAGES }, &res), SKV_OK);
 		assert_int_equal(env_abort(&e, res.session, false), SKV_OK);
 	}
 	for (int i = 0; i < 30; i++)

@@ -1,6 +1,7 @@
 /*
- * test_core_specs.c - blocks of several specs: each (key, spec) has one writer, and every key of a start may ask for
- * specs of its own; sessions and their instances. Most scenes go on after a kill in between.
+ * test_core_specs.c - blocks of several specs: each (key, spec) has one writer, and every key
+ * of a start may ask for specs of its own; sessions and their instances. Most scenes go on
+ * after a kill in between.
  */
 #include "core_env.h"
 
@@ -14,7 +15,9 @@ enum { A = 1, B = 2, C = 4 };
 static int setup(void **state)
 {
 	static struct env e;
-	static const struct skv_spec specs[3] = { { "a", 4 * KB }, { "b", 8 * KB }, { "c", 12 * KB } };
+	static const struct skv_spec specs[3] = { { "a", 4 * KB },
+						  { "b", 8 * KB },
+						  { "c", 12 * KB } };
 
 	env_init(&e);
 	env_open(&e);
@@ -57,13 +60,15 @@ struct session {
 };
 
 /* Starts, and compares the outcome of each key: 'w'rite, 'e'xists, 'b'usy. */
-static struct session start(struct env *e, const struct skv_key *k, uint32_t n, const uint32_t *key_specs,
-			    const char *outcomes)
+static struct session start(struct env *e, const struct skv_key *k, uint32_t n,
+			    const uint32_t *key_specs, const char *outcomes)
 {
 	struct session s;
 	struct skv_start_res r;
 
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = n, .key_specs = key_specs }, &r), SKV_OK);
+	assert_int_equal(env_start(e,
+				   &(struct env_start){ .keys = k, .n = n, .key_specs = key_specs },
+				   &r), SKV_OK);
 	for (uint32_t i = 0; i < n; i++)
 		assert_int_equal("web"[r.outcome[i]], outcomes[i]);
 	memcpy(s.id, r.session, sizeof s.id);
@@ -82,7 +87,8 @@ static void finish(struct env *e, const struct session *s)
 /* Specs of the key that a lookup finds. */
 static uint32_t has(struct env *e, const struct skv_key *k)
 {
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = k, .n_keys = 1,
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
+				    .keys = k, .n_keys = 1,
 				    .partial = true, .peek = true };
 	struct skv_lookup_res r;
 	uint32_t mask = 0;
@@ -103,7 +109,8 @@ static void every_key_with_its_own_specs(void **state)
 	struct session s;
 
 	env_keys(k, 4, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 4, .key_specs = want, .request_id = "r" }, &r),
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 4, .key_specs = want,
+							   .request_id = "r" }, &r),
 			 SKV_OK);
 	assert_int_equal(r.n_write, 4);
 	assert_int_equal(r.n_specs, 2); /* a and c: what any key asked for */
@@ -116,7 +123,8 @@ static void every_key_with_its_own_specs(void **state)
 	memcpy(s.id, r.session, sizeof s.id);
 	s.n_write = 4;
 	reopen(e); /* the journal knows which */
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 4, .key_specs = want, .request_id = "r" }, &r),
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 4, .key_specs = want,
+							   .request_id = "r" }, &r),
 			 SKV_OK);
 	assert_string_equal(r.session, s.id);
 	assert_int_equal(r.loc[2].length, 4 * KB);
@@ -139,11 +147,14 @@ static void the_same_id_with_other_specs_is_another_body(void **state)
 	struct skv_start_res r;
 
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = one, .request_id = "r" }, &r),
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = one,
+							   .request_id = "r" }, &r),
 			 SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = two, .request_id = "r" }, &r),
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = two,
+							   .request_id = "r" }, &r),
 			 SKV_E_CONFLICT);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .request_id = "r" }, &r), SKV_E_CONFLICT);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .request_id = "r" },
+				   &r), SKV_E_CONFLICT);
 }
 
 static void bad_spec_sets_are_refused(void **state)
@@ -155,15 +166,19 @@ static void bad_spec_sets_are_refused(void **state)
 	struct skv_start_res r;
 
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), SKV_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want },
+				   &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "key_specs[1]");
 	want[1] = 8;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), SKV_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want },
+				   &r), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "key_specs[1]");
 	want[1] = UINT32_MAX;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want }, &r), SKV_E_INVALID);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want },
+				   &r), SKV_E_INVALID);
 	want[1] = A;
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want, .specs = names, .n_specs = 1 },
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = want,
+							   .specs = names, .n_specs = 1 },
 				   &r),
 			 SKV_E_INVALID);
 	assert_string_equal(e->err.field, "specs");
@@ -189,7 +204,8 @@ static void each_spec_has_one_writer(void **state)
 	reopen(e);
 	assert_int_equal(env_abort(e, sa.id, true), SKV_OK); /* its spec comes from the next one */
 	sa = start(e, &k, 1, &abc, "w");
-	env_shutdown(e); /* a block with a committed spec and two that are written, in a checkpoint */
+	/* a block with a committed spec and two that are written, in a checkpoint */
+	env_shutdown(e);
 	env_open(e);
 	finish(e, &sc);
 	assert_int_equal(has(e, &k), B | C);
@@ -215,7 +231,8 @@ static void a_second_writer_gets_only_the_rest(void **state)
 
 	env_keys(k, 2, 1, 1);
 	s1 = start(e, k, 1, ab, "w");
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = c }, &r), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k, .n = 2, .key_specs = c }, &r),
+			 SKV_OK);
 	assert_int_equal(r.outcome[0], SKV_START_BUSY);
 	assert_int_equal(r.outcome[1], SKV_START_WRITE);
 	memcpy(s2.id, r.session, 33);
@@ -228,7 +245,8 @@ static void a_second_writer_gets_only_the_rest(void **state)
 	assert_int_equal(has(e, &k[1]), A | B);
 	{
 		static const char *const names[] = { "a", "b" };
-		struct skv_lookup_req q = { .tenant = "t", .instance = "i", .keys = &k[1], .n_keys = 1, .specs = names,
+		struct skv_lookup_req q = { .tenant = "t", .instance = "i", .keys = &k[1],
+					    .n_keys = 1, .specs = names,
 					    .n_specs = 2 };
 
 		assert_int_equal(env_lookup_req(e, &q, &l), SKV_OK);
@@ -282,7 +300,8 @@ static void writers_of_one_key_end_in_any_order(void **state)
 {
 	struct env *e = *state;
 
-	/* Three sessions write a, b, c of the same chain; each finishes, aborts, or expires, in every order. */
+	/* Three sessions write a, b, c of the same chain; each finishes, aborts, or
+	 * expires, in every order. */
 	for (uint32_t how = 0; how < 27; how++) {
 		struct skv_key k[3];
 		struct session s[3];
@@ -333,7 +352,8 @@ static void thirty_two_specs(void **state)
 	}
 	assert_int_equal(env_instance(e, "wide", "g", specs, 32), SKV_OK);
 	env_keys(k, 2, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2, .key_specs = want }, &r),
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2,
+							   .key_specs = want }, &r),
 			 SKV_OK);
 	assert_int_equal(r.n_specs, 32);
 	assert_int_equal(r.loc[30].length, 0);
@@ -343,7 +363,8 @@ static void thirty_two_specs(void **state)
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	reopen(e);
 	{
-		struct skv_lookup_req lq = { .tenant = "t", .instance = "wide", .mode = SKV_LOOKUP_BATCH, .keys = k,
+		struct skv_lookup_req lq = { .tenant = "t", .instance = "wide",
+					     .mode = SKV_LOOKUP_BATCH, .keys = k,
 					     .n_keys = 2, .lease_ms = 0 };
 
 		assert_int_equal(env_lookup_req(e, &lq, &l), SKV_OK);
@@ -354,17 +375,20 @@ static void thirty_two_specs(void **state)
 		assert_int_equal(l.loc[30].length, 0);
 		assert_int_equal(l.loc[31].length, 4 * KB);
 	}
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2 }, &r), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "wide", .keys = k, .n = 2 },
+				   &r), SKV_OK);
 	assert_int_equal(r.n_write, 1);
 	assert_int_equal(r.loc[31].length, 0);
 	assert_int_equal(env_abort(e, r.session, true), SKV_OK);
 }
 
-/* ---- sessions and their instances ----------------------------------------------------------------------- */
+/* ---- sessions and their instances ------------------------------------------------------------ */
 
-static int finish_as(struct env *e, const char *instance, const char *session, struct skv_finish_res *f)
+static int finish_as(struct env *e, const char *instance, const char *session,
+		     struct skv_finish_res *f)
 {
-	return env_finish_req(e, &(struct skv_finish_req){ .tenant = "t", .instance = instance, .session = session }, f);
+	return env_finish_req(e, &(struct skv_finish_req){ .tenant = "t", .instance = instance,
+							   .session = session }, f);
 }
 
 static void a_session_belongs_to_its_instance(void **state)

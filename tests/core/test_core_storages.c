@@ -1,6 +1,7 @@
 /*
- * test_core_storages.c - as many storages as there may be: made, used, loaded again, evicted from and deleted one by
- * one, each with a group and an instance of its own, as page volumes are; and one group over all of them.
+ * test_core_storages.c - as many storages as there may be: made, used, loaded again, evicted from
+ * and deleted one by one, each with a group and an instance of its own, as page volumes are; and
+ * one group over all of them.
  */
 #include "core_env.h"
 
@@ -66,16 +67,19 @@ static void put(const char *id, uint32_t i, uint32_t first, uint32_t n)
 	char session[SKV_SESSION_ID_HEX + 1];
 
 	env_keys(keys, n, i, first);
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n }, &s), SKV_OK);
+	assert_int_equal(env_start(&e, &(struct env_start){ .instance = id, .keys = keys, .n = n },
+				   &s), SKV_OK);
 	assert_int_equal(s.n_write, n);
 	memcpy(session, s.session, sizeof session);
 	assert_int_equal(env_finish(&e, session, NULL, 0, &f), SKV_OK);
 }
 
-static uint32_t found(const char *id, uint32_t i, uint32_t first, uint32_t n, bool skip_disabled, struct skv_lookup_res *res)
+static uint32_t found(const char *id, uint32_t i, uint32_t first, uint32_t n, bool skip_disabled,
+		      struct skv_lookup_res *res)
 {
 	struct skv_key keys[SLOTS];
-	struct skv_lookup_req req = { .tenant = "t", .instance = id, .mode = SKV_LOOKUP_BATCH, .keys = keys, .n_keys = n,
+	struct skv_lookup_req req = { .tenant = "t", .instance = id, .mode = SKV_LOOKUP_BATCH,
+				      .keys = keys, .n_keys = n,
 				      .skip_disabled = skip_disabled };
 
 	env_keys(keys, n, i, first);
@@ -122,7 +126,8 @@ static void each_evicts_from_its_own(void **state)
 
 static void a_disabled_one_is_a_miss_of_its_own(void **state)
 {
-	struct skv_storage_spec s = { .name = "s170", .type = "null", .root = "", .capacity = UNIT, .unit = UNIT,
+	struct skv_storage_spec s = { .name = "s170", .type = "null", .root = "", .capacity = UNIT,
+				      .unit = UNIT,
 				      .file_size = 16 * UNIT };
 	struct skv_lookup_res res;
 
@@ -135,7 +140,8 @@ static void a_disabled_one_is_a_miss_of_its_own(void **state)
 		assert_int_equal(found(name(i), i, 0, 2, true, &res), i == 170 ? 0 : 2);
 }
 
-/* A group over all: its line counts what is in any of them, and its starts go on to the next one that has room. */
+/* A group over all: its line counts what is in any of them, and its starts go on to
+ * the next one that has room. */
 static void one_group_over_all(void **state)
 {
 	const struct skv_spec spec = { "page", BLOCK };
@@ -195,7 +201,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(made_used_and_loaded_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(each_evicts_from_its_own, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_disabled_one_is_a_miss_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_disabled_one_is_a_miss_of_its_own, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(one_group_over_all, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_more_than_the_most, setup, teardown),
 	};

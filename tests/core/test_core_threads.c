@@ -1,9 +1,10 @@
 /*
- * test_core_threads.c - the core with its own threads, under several callers at once, on real clocks.
+ * test_core_threads.c - the core with its own threads, under several callers
+ * at once, on real clocks.
  *
- * What it proves is mostly for the thread sanitizer; by itself it checks that nobody is handed a slot
- * that another session holds, that everything adds up afterwards, and that stopping under load
- * completes every call.
+ * What it proves is mostly for the thread sanitizer; by itself it checks that nobody is handed a
+ * slot that another session holds, that everything adds up afterwards, and that stopping under
+ * load completes every call.
  */
 #include "core_env.h"
 
@@ -98,7 +99,8 @@ static void hold(struct caller *c, const struct skv_start_res *r, bool on)
 static void put_some(struct caller *c, struct skv_arena *a)
 {
 	struct skv_key keys[16];
-	struct skv_start_req req = { .tenant = "t", .instance = "i", .request_id = "", .keys = keys, .n_keys = 16 };
+	struct skv_start_req req = { .tenant = "t", .instance = "i", .request_id = "", .keys = keys,
+				     .n_keys = 16 };
 	struct skv_start_res res;
 	struct skv_finish_req fin = { .tenant = "t", .mask_kind = SKV_MASK_ALL, .quiesced = true };
 	struct skv_finish_res fres;
@@ -130,7 +132,8 @@ static void put_some(struct caller *c, struct skv_arena *a)
 static void look_up(struct caller *c, struct skv_arena *a)
 {
 	struct skv_key keys[16];
-	struct skv_lookup_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = 16, .lease_ms = 5 };
+	struct skv_lookup_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = 16,
+				      .lease_ms = 5 };
 	struct skv_lookup_res res;
 	struct skv_error err = { 0 };
 	struct answer w;
@@ -185,8 +188,10 @@ static void slow(struct shared *s, const char *call, uint32_t ms)
 
 static void open_core(struct shared *s)
 {
-	assert_int_equal(skv_store_open(s->e.ops, &s->e.store_options, &s->e.store, &s->e.err), SKV_OK);
-	if (s->slow) { /* much happens while a record, or a checkpoint that has begun, is on its way */
+	assert_int_equal(skv_store_open(s->e.ops, &s->e.store_options, &s->e.store, &s->e.err),
+			 SKV_OK);
+	if (s->slow) {
+		/* much happens while a record, or a checkpoint that has begun, is on its way */
 		slow(s, "append", 2);
 		slow(s, "checkpoint_begin", 30);
 	}
@@ -213,7 +218,8 @@ static struct shared *open_all(unsigned chains, uint64_t journal, bool slow_stor
 		s->e.o.grace_ms = 10;
 	}
 	open_core(s);
-	env_make(&s->e, (uint64_t)chains * 16 * 4096 / 2, 65536, 4096); /* about half of what is put */
+	/* about half of what is put */
+	env_make(&s->e, (uint64_t)chains * 16 * 4096 / 2, 65536, 4096);
 	return s;
 }
 
@@ -274,13 +280,16 @@ static uint64_t *contents(struct shared *s)
 
 	for (unsigned i = 0; i < s->chains; i++) {
 		struct skv_key keys[16];
-		struct skv_lookup_req req = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = keys,
+		struct skv_lookup_req req = { .tenant = "t", .instance = "i",
+					      .mode = SKV_LOOKUP_BATCH, .keys = keys,
 					      .n_keys = 16, .peek = true };
 		struct skv_lookup_res res;
 
 		env_keys(keys, 16, i, 1);
 		skv_arena_reset(&s->e.arena);
-		assert_int_equal(skv_core_lookup(s->e.core, &req, &res, &s->e.arena, &s->e.err, &(struct skv_done){ 0 }), SKV_OK);
+		assert_int_equal(skv_core_lookup(s->e.core, &req, &res, &s->e.arena, &s->e.err,
+						 &(struct skv_done){ 0 }),
+				 SKV_OK);
 		for (unsigned j = 0; j < 16; j++)
 			all[i * 16 + j] = res.hit[j] ? res.loc[j].generation : 0;
 	}
@@ -295,7 +304,9 @@ static void clear_all(struct shared *s)
 	struct skv_done done = answer_init(&w);
 
 	skv_arena_reset(&s->e.arena);
-	assert_int_equal(wait_for(&w, skv_core_clear(s->e.core, &req, &res, &s->e.arena, &s->e.err, &done)), SKV_OK);
+	assert_int_equal(
+		wait_for(&w, skv_core_clear(s->e.core, &req, &res, &s->e.arena, &s->e.err, &done)),
+		SKV_OK);
 }
 
 static void drop_all(struct shared *s)
@@ -326,7 +337,8 @@ static void load_again(struct shared *s)
 	env_check(&s->e);
 }
 
-/* Clears in the middle of starts, finishes, lookups, evictions and checkpoints: what is loaded is what was there. */
+/* Clears in the middle of starts, finishes, lookups, evictions and checkpoints: what is
+ * loaded is what was there. */
 static void clears(void **state)
 {
 	struct shared *s = open_all(1000, 128 << 10, true);
@@ -362,7 +374,8 @@ static void clears(void **state)
 		free(before);
 		free(after);
 	}
-	print_message("%llu blocks written, %llu checkpoints\n", (unsigned long long)atomic_load(&s->written),
+	print_message("%llu blocks written, %llu checkpoints\n",
+		      (unsigned long long)atomic_load(&s->written),
 		      (unsigned long long)checkpoints(s));
 	assert_true(atomic_load(&s->written) > 1000 && checkpoints(s) > 10);
 	env_destroy(&s->e);

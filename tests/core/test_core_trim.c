@@ -1,5 +1,6 @@
 /*
- * test_core_trim.c - trims: blocks deleted by the time when they were made, in portions; and the states of many keys.
+ * test_core_trim.c - trims: blocks deleted by the time when they were made, in portions; and
+ * the states of many keys.
  */
 #include "core_env.h"
 
@@ -47,7 +48,8 @@ static uint64_t blocks(struct env *e)
 	return st.blocks;
 }
 
-/* MANY blocks in chains of BATCH, each a second after the one before. Returns when the first was made. */
+/* MANY blocks in chains of BATCH, each a second after the one before. Returns
+ * when the first was made. */
 static uint64_t put_many(struct env *e, struct skv_key *keys)
 {
 	uint64_t first = wall(e);
@@ -63,7 +65,8 @@ static uint64_t put_many(struct env *e, struct skv_key *keys)
 
 static uint32_t found(struct env *e, const struct skv_key *keys, uint32_t n)
 {
-	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH, .keys = keys, .n_keys = n };
+	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = SKV_LOOKUP_BATCH,
+				    .keys = keys, .n_keys = n };
 	uint32_t matched = 0;
 
 	skv_arena_reset(&e->arena);
@@ -109,7 +112,8 @@ static void bad_trims_are_refused(void **state)
 
 	assert_int_equal(env_trim(e, 2, 1, &n), SKV_E_INVALID);
 	assert_string_equal(e->err.field, "from_ms");
-	assert_int_equal(skv_core_trim(e->core, &q, &r, &e->arena, &e->err, &done), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_trim(e->core, &q, &r, &e->arena, &e->err, &done),
+			 SKV_E_NOT_FOUND);
 	assert_string_equal(e->err.field, "instance");
 	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK); /* of nothing */
 	assert_int_equal(n, 0);
@@ -128,7 +132,8 @@ static void only_of_its_instance(void **state)
 	assert_int_equal(env_instance(e, "other", "g", &spec, 1), SKV_OK);
 	env_keys(k, 4, 1, 1);
 	env_put(e, k, 4);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "other", .keys = k, .n = 4 }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "other", .keys = k, .n = 4 },
+				   &s), SKV_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
@@ -147,7 +152,8 @@ static void what_is_written_stays(void **state)
 
 	env_keys(k, 4, 1, 1);
 	env_put(e, k, 2);
-	assert_int_equal(env_start(e, &(struct env_start){ .keys = k + 2, .n = 2, .parent = &k[1] }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = k + 2, .n = 2, .parent = &k[1] },
+				   &s), SKV_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_trim(e, 0, UINT64_MAX, &n), SKV_OK);
 	assert_int_equal(n, 2);
@@ -178,7 +184,7 @@ static void leased_slots_are_held(void **state)
 	assert_int_equal(st.storages[0].quarantined_bytes, 0);
 }
 
-/* ---- portions --------------------------------------------------------------------------------------- */
+/* ---- portions -------------------------------------------------------------------------------- */
 
 struct trim {
 	struct skv_trim_req req;
@@ -203,7 +209,8 @@ static void begin_trim(struct env *e, struct trim *t)
 	*t = (struct trim){ .req = { .tenant = "t", .instance = "i", .to_ms = UINT64_MAX } };
 	t->done = (struct skv_done){ on_done, t };
 	skv_arena_init(&t->arena);
-	assert_int_equal(skv_core_trim(e->core, &t->req, &t->res, &t->arena, &t->err, &t->done), SKV_PENDING);
+	assert_int_equal(skv_core_trim(e->core, &t->req, &t->res, &t->arena, &t->err, &t->done),
+			 SKV_PENDING);
 }
 
 static void in_portions(void **state)
@@ -274,21 +281,25 @@ static void an_end_in_between_is_told(void **state)
 /* Each append of a trim fails once, or has an unknown outcome; asked again it does the rest. */
 static void every_append_fails_once(void **state)
 {
-	static const enum skv_fault_kind kinds[] = { SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE, SKV_FAULT_UNKNOWN_AFTER };
+	static const enum skv_fault_kind kinds[] = { SKV_FAULT_ERROR, SKV_FAULT_UNKNOWN_BEFORE,
+						     SKV_FAULT_UNKNOWN_AFTER };
 	static struct skv_key k[MANY];
 
 	(void)state;
 	for (uint32_t kind = 0; kind < 3; kind++) {
 		for (uint64_t at = 1, seen = 1; seen >= at; at++) {
-			struct skv_fault rule = { .kind = kinds[kind], .call = "append", .at = at, .times = 1,
-						  .status = at % 2 ? SKV_E_STORE_IO : SKV_E_STORE_FULL };
+			struct skv_fault rule = { .kind = kinds[kind], .call = "append", .at = at,
+						  .times = 1,
+						  .status = at % 2 ? SKV_E_STORE_IO
+							  : SKV_E_STORE_FULL };
 			struct env e;
 			uint64_t n;
 			int rc, tries = 0;
 
 			env_init(&e);
 			e.faulty = true;
-			e.store_options.durability = at % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL;
+			e.store_options.durability =
+				at % 2 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL;
 			env_open(&e);
 			env_make(&e, 65536 * KB, 64 * KB, 4 * KB);
 			put_many(&e, k);
@@ -309,7 +320,7 @@ static void every_append_fails_once(void **state)
 	}
 }
 
-/* ---- states ------------------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static void states_of_many(void **state)
 {
@@ -331,24 +342,32 @@ static void states_of_many(void **state)
 
 	assert_int_equal(env_instance(e, "two", "g", specs, 2), SKV_OK);
 	env_keys(k, 4, 1, 1);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 2, .key_specs = both }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = k, .n = 2,
+							   .key_specs = both }, &s), SKV_OK);
 	memcpy(session, s.session, 33);
 	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
 	env_advance(e, 500);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[1], .n = 1, .key_specs = b }, &s), SKV_OK);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[3], .n = 1, .key_specs = b }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[1], .n = 1,
+							   .key_specs = b }, &s), SKV_OK);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = "two", .keys = &k[3], .n = 1,
+							   .key_specs = b }, &s), SKV_OK);
 	skv_arena_init(&answer.arena);
-	assert_int_equal(skv_core_delete(e->core, &del, &deleted, &answer.arena, &err, &done), SKV_PENDING);
+	assert_int_equal(skv_core_delete(e->core, &del, &deleted, &answer.arena, &err, &done),
+			 SKV_PENDING);
 	assert_int_equal(skv_core_states(e->core, &q, &r, &answer.arena, &err), SKV_OK);
 	assert_int_equal(r.n_specs, 2);
 	assert_string_equal(r.specs[1], "b");
 	{
-		static const uint8_t want[8] = { SKV_SLOT_REMOVING, SKV_SLOT_REMOVING, SKV_SLOT_COMMITTED, SKV_SLOT_WRITING,
-						 SKV_SLOT_ABSENT,   SKV_SLOT_ABSENT,   SKV_SLOT_ABSENT,    SKV_SLOT_WRITING };
+		static const uint8_t want[8] = { SKV_SLOT_REMOVING,  SKV_SLOT_REMOVING,
+						 SKV_SLOT_COMMITTED, SKV_SLOT_WRITING,
+						 SKV_SLOT_ABSENT,    SKV_SLOT_ABSENT,
+						 SKV_SLOT_ABSENT,    SKV_SLOT_WRITING };
 
 		for (uint32_t i = 0; i < 8; i++) {
 			assert_int_equal(r.state[i], want[i]);
-			assert_int_equal(r.loc[i].length, want[i] == SKV_SLOT_ABSENT ? 0 : i % 2 ? 8 * KB : 4 * KB);
+			assert_int_equal(r.loc[i].length, want[i] == SKV_SLOT_ABSENT ? 0
+							  : i % 2                    ? 8 * KB
+										     : 4 * KB);
 		}
 	}
 	assert_int_equal(r.files.n, 1);

@@ -12,13 +12,14 @@ static void look_up(struct env *e, struct skv_key key)
 	assert_int_equal(res.matched, 1);
 }
 
-/* Blocks are used in their order, five uses in each millisecond: wherever a counter of uses begins anew, the first one
- * goes. */
+/* Blocks are used in their order, five uses in each millisecond: wherever a counter of uses begins
+ * anew, the first one goes. */
 static void order_is_kept_within_a_millisecond(void **state)
 {
 	struct env e;
 	struct skv_key key[400];
-	struct skv_group_spec g = { .name = "g", .capacity = KEPT * BLOCK, .storages = (const char *[]){ "s" }, .n_storages = 1 };
+	struct skv_group_spec g = { .name = "g", .capacity = KEPT * BLOCK,
+				    .storages = (const char *[]){ "s" }, .n_storages = 1 };
 
 	(void)state;
 	env_init(&e);

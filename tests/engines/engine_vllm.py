@@ -1,14 +1,12 @@
-"""vLLM's tiered offloading over slabkv.vllm. First the tier alone, with vLLM's own interfaces and a host cache in shared memory; then
-whole engines, each in a process of its own: one cold, a fresh one that finds what that has stored, and one whose store was zeroed on disk.
-"""
+"""vLLM's tiered offloading over slabkv.vllm: the tier alone, with vLLM's own interfaces and a host cache in shared memory; then whole
+engines (vllm_whole.py)."""
 
-import json
+import itertools
 import mmap
 import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,12 +20,14 @@ from vllm.v1.kv_offload.config import (
 from vllm.v1.kv_offload.tiering.base import TransferJob
 from vllm.v1.kv_offload.tiering.factory import SecondaryTierFactory
 
+import slow
+import vllm_whole
+from cases import run_cases
 from daemon import Daemon, wait_for
-from slabkv import _vllm_plugin
+from slabkv import InvalidError, _native, _vllm_plugin
 from slabkv.vllm import SlabkvTier
 
 ROW, ROWS = 65536, 16
-HERE = pathlib.Path(__file__).parent
 
 
 def spec(model="m", dtype="bfloat16", tp=1):
@@ -39,6 +39,19 @@ def spec(model="m", dtype="bfloat16", tp=1):
                               cache=OffloadingCacheConfig(tokens_per_hash=128, blocks_per_chunk=1), parallel=parallel,
                               kv_cache_layout="LBHNC")
     return types.SimpleNamespace(config=config)
+
+
+def look_up(tier, keys, request="r"):
+    """Verdicts, as a scheduler comes to them: first RETRY, in a later step the answer."""
+    context = ReqContext(request)
+    tier.on_new_request(context)
+
+    def step():
+        verdicts = [tier.lookup(k, context) for k in keys]
+        tier.on_schedule_end(ScheduleEndContext((), ()))
+        return None if LookupResult.RETRY in verdicts else verdicts
+
+    return wait_for(step)
 
 
 class Side:
@@ -61,16 +74,7 @@ class Side:
         return found[0]
 
     def lookup(self, keys, request="r"):
-        """Verdicts, as a scheduler comes to them: first RETRY, in a later step the answer."""
-        context = ReqContext(request)
-        self.tier.on_new_request(context)
-
-        def step():
-            verdicts = [self.tier.lookup(k, context) for k in keys]
-            self.tier.on_schedule_end(ScheduleEndContext((), ()))
-            return None if LookupResult.RETRY in verdicts else verdicts
-
-        return wait_for(step)
+        return look_up(self.tier, keys, request)
 
     def forget(self, request="r"):
         self.tier.on_request_finished(ReqContext(request))
@@ -124,6 +128,9 @@ def tier_alone():
         result = c.run(keys, range(8), False)
         assert not result.success and set(result.successful_keys) == set(keys) - {keys[3]}
         assert c.lookup(keys) == [hit] * 3 + [miss] + [hit] * 4
+        told = c.tier.get_stats().data["data"]
+        assert told["vllm:slabkv_loaded_blocks"][()] == 7 and told["vllm:slabkv_failed_loads"][()] == 1, told
+        assert set(told) <= set(SlabkvTier.build_metric_definitions({})) and c.tier.get_stats().data["data"].keys() < told.keys()
         # A reset begins a new namespace: the weights may be others.
         b.tier.drain_jobs()
         b.forget()
@@ -142,61 +149,216 @@ def tier_alone():
         print("tier: damage is a miss, a reset begins anew, a stopped manager holds nobody up")
 
 
-def make_model(folder):
-    """A small model with random weights, so that its tokens are diverse."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+def keys_of(seed=5, n=4, **more):
+    """Keys of a prompt's blocks, as vLLM's own code makes them."""
+    from vllm import SamplingParams
+    from vllm.utils.hashing import sha256_cbor
+    from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
+    from vllm.v1.kv_offload.base import make_offload_key
+    from vllm.v1.request import Request
 
-    torch.manual_seed(0)
-    config = LlamaConfig(hidden_size=512, intermediate_size=1024, num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=4,
-                         vocab_size=1024, max_position_embeddings=4096, initializer_range=0.06, torch_dtype="float32")
-    LlamaForCausalLM(config).save_pretrained(folder)
-
-
-def engine(model, url, warm_seed):
-    config = {}
-    if url:
-        tier = {"type": "SlabkvTier", "module_path": "slabkv.vllm", "url": url}
-        config = {"kv_connector": "OffloadingConnector", "kv_role": "kv_both", "kv_connector_extra_config": {
-            "spec_name": "CpuTieringSpec", "spec_module_path": "vllm_cpu", "cpu_bytes_to_use": 512 << 20, "secondary_tiers": [tier]}}
-    path = os.pathsep.join([os.environ["PYTHONPATH"], str(HERE)])
-    run = subprocess.run([sys.executable, str(HERE / "vllm_once.py"), model, json.dumps(config)], text=True, capture_output=True,
-                         timeout=600, env={**os.environ, "PYTHONPATH": path, "WARM_SEED": str(warm_seed)})
-    for line in run.stdout.splitlines():
-        if line.startswith("RESULT "):
-            return json.loads(line[7:])
-    print((run.stdout + run.stderr)[-6000:])
-    raise SystemExit("the engine gave no result")
+    init_none_hash(sha256_cbor)
+    tokens = random.Random(seed).choices(range(3, 1000), k=n * 128)
+    request = Request("r", tokens, SamplingParams(max_tokens=1), None, block_hasher=get_request_block_hasher(128, sha256_cbor), **more)
+    return [make_offload_key(h, 0) for h in request.block_hashes]
 
 
-def whole_engines():
-    with tempfile.TemporaryDirectory() as model, Daemon(capacity="1G", unit="16M") as d:
-        make_model(model)
-        cold = engine(model, d.url, 1)
-        print(f"vLLM, cold: cached {cold['cached']}, first token after {cold['ttft']:.2f} s")
-        warm = engine(model, d.url, 2)
-        print(f"vLLM, a fresh process: cached {warm['cached']}, first token after {warm['ttft']:.2f} s")
-        same = sum(x == y for x, y in zip(cold["tokens"], warm["tokens"]))
-        print(f"tokens equal: {same} of 32")
-        assert cold["cached"] == 0 and warm["cached"] >= 1920 - 128 and same == 32
-        for path in d.slabs():
-            size = path.stat().st_size
-            with open(path, "r+b") as f:
-                for at in range(1 << 20, size, 4096):
-                    f.seek(at)
-                    f.write(bytes(64))
-        damaged = engine(model, d.url, 3)
-        print(f"vLLM, bytes zeroed on disk: cached {damaged['cached']}")
-        assert damaged["tokens"] == cold["tokens"]
+def foreign_requests():
+    """Keys of vLLM's own code: LoRA A and B, two salts, two images with equal tokens find nothing of each other; nor do the two types of
+    8 bits."""
+    from vllm.lora.request import LoRARequest
+    from vllm.multimodal.inputs import MultiModalFeatureSpec, PlaceholderRange
+
+    def image(name):
+        return [MultiModalFeatureSpec(data=None, modality="image", identifier=name, mm_position=PlaceholderRange(0, 64), mm_hash=name)]
+
+    kinds = {"none": {}, "lora A": dict(lora_request=LoRARequest("a", 1, "/a")), "lora B": dict(lora_request=LoRARequest("b", 2, "/b")),
+             "salt A": dict(cache_salt="alice"), "salt B": dict(cache_salt="bob"), "image A": dict(mm_features=image("x" * 64)),
+             "image B": dict(mm_features=image("y" * 64))}
+    asked = foreign = 0
+    with Daemon() as d:
+        keys = {name: keys_of(**more) for name, more in kinds.items()}
+        for name in kinds:
+            side = Side(d.url, namespace_tag=name)
+            assert side.run(keys[name], range(4), True).success
+            assert side.lookup(keys[name], "same") == [LookupResult.HIT] * 4
+            for other in kinds:
+                if other != name:
+                    found = side.lookup(keys[other], other)
+                    asked, foreign = asked + 4, foreign + found.count(LookupResult.HIT)
+            side.tier.shutdown()
+        side = Side(d.url, spec(dtype="fp8"), kv_dtype="float8_e4m3fn")
+        assert side.run(keys["none"], range(4), True).success
+        other = Side(d.url, spec(dtype="fp8"), kv_dtype="float8_e5m2")
+        foreign += other.lookup(keys["none"]).count(LookupResult.HIT)
+        asked += 4
+        try:
+            Side(d.url, spec(dtype="fp8"))
+            raise AssertionError("fp8 says too little")
+        except InvalidError as e:
+            print(f"   {e}")
+        for s in (side, other):
+            s.tier.shutdown()
+    print(f"   {foreign} foreign hits of {asked}")
+    assert foreign == 0
+
+
+def refused_hosts():
+    """A group that spans hosts is refused with a sentence that names LMCache; a library that is missing is told, and all are misses."""
+    for parallel in (types.SimpleNamespace(nnodes=2, world_size=4), types.SimpleNamespace(nnodes=1, world_size=4,
+                                                                                          distributed_executor_backend="ray")):
+        vllm_config = types.SimpleNamespace(parallel_config=parallel)  # as the connector that makes a tier has it
+        try:
+            Side("http://127.0.0.1:1")
+            raise AssertionError(vllm_config)
+        except InvalidError as e:
+            print(f"   {e}")
+            assert "LMCache" in str(e)
+    del vllm_config
+    library, _native._library = _native._library, None
+    before = os.environ["SLABKV_LIBRARY"]
+    os.environ["SLABKV_LIBRARY"] = "/nowhere/libslabkv.so"
+    try:
+        side = Side("http://127.0.0.1:1")
+    finally:
+        os.environ["SLABKV_LIBRARY"], _native._library = before, library
+    assert side.lookup([key(1)]) == [LookupResult.MISS]
+    assert not side.run([key(1)], [0], True).success and not side.run([key(1)], [0], False).success
+    side.tier.drain_jobs()
+    side.tier.shutdown()
+
+
+def late_verdicts():
+    """A load that fails while the same key is being looked up anew: vLLM's own bookkeeping stays whole."""
+    with Daemon() as d:
+        side = Side(d.url)
+        context = ReqContext("q")
+        assert side.tier.lookup(key(1), context) == LookupResult.RETRY
+        assert not side.run([key(1)], [0], False).success  # not flushed yet
+        side.tier.on_schedule_end(ScheduleEndContext((), ()))
+        assert side.tier.lookup(key(1), context) == LookupResult.MISS
+        side.forget("q")
+        assert side.tier.lookup(key(2), context) == LookupResult.RETRY
+        side.tier.on_schedule_end(ScheduleEndContext((), ()))
+        assert not side.run([key(2)], [0], False).success  # flushed, perhaps answered
+        for _ in range(50):
+            side.tier.on_schedule_end(ScheduleEndContext((), ()))
+            assert side.tier.lookup(key(2), context) == LookupResult.MISS
+            time.sleep(0.002)
+        side.tier.shutdown()
+
+
+def late_storage():
+    """Storage later than every timeout: a job is reported, and the tier is drained or shut down, only when no I/O touches its rows."""
+    storage, fresh = slow.Storage(), itertools.count(1000, 8)
+    with Daemon() as d:
+        keys = [key(i) for i in range(8)]
+        first = Side(d.url)
+        assert first.run(keys, range(8), True).success
+        first.tier.shutdown()
+        for how in ("reported", "drained", "shut down"):
+            for store in (False, True):
+                side = Side(d.url, engine="posix", timeout=0.5, renew_on_reset=False)
+                some = [key(i) for i in itertools.islice(itertools.count(next(fresh)), 8)] if store else keys
+                assert side.lookup(some) == [LookupResult.MISS if store else LookupResult.HIT] * 8
+                side.rows[:] = np.random.default_rng(2).integers(-128, 128, side.rows.shape, np.int8)
+                want = side.rows[0].copy()
+
+                def begin(side=side, some=some, store=store, how=how):
+                    job = TransferJob(1, some, np.arange(8), not store, ReqContext("r"))
+                    (side.tier.submit_store if store else side.tier.submit_load)(job)
+
+                    def report():
+                        if how == "reported":
+                            wait_for(lambda: list(side.tier.get_finished_jobs()))
+                            return
+                        wait_for(lambda: storage.held)
+                        (side.tier.drain_jobs if how == "drained" else side.tier.shutdown)()
+
+                    return report
+
+                base = side.rows.ctypes.data
+                storage.late(f"{how}, {'store' if store else 'load'}", begin, [(base, 8 * ROW)], 2.0)
+                if how != "shut down":
+                    side.tier.shutdown()
+                if store:
+                    other = Side(d.url, engine="posix", options={"verify": False})
+                    result = other.run(some, range(8), False)
+                    assert some[0] not in (some if result.success else result.successful_keys or ()) or (other.rows[0] == want).all()
+                    other.tier.shutdown()
+
+
+def rates():
+    """The tier beside vLLM's own fs tier, both with a cold page cache: 64 rows of 2 MiB in four jobs, in turns. The best of each counts: the disk is
+    others', too; so it is tried up to eight times."""
+    from vllm.v1.kv_offload.tiering.fs.manager import FileSystemTierManager
+
+    row, n, jobs = 2 << 20, 64, 4
+    memory = mmap.mmap(-1, row * n)
+    rows = np.frombuffer(memory, np.int8).reshape(n, row)
+    rows[:] = np.random.default_rng(1).integers(-128, 128, rows.shape, np.int8)
+    want = rows.copy()
+    keys = [key(i) for i in range(n)]
+    best = {}
+
+    def transfer(tier, store):
+        begin = time.monotonic()
+        for j in range(jobs):
+            some = range(j * n // jobs, (j + 1) * n // jobs)
+            job = TransferJob(j, [keys[i] for i in some], np.array(some), not store, ReqContext("r"))
+            (tier.submit_store if store else tier.submit_load)(job)
+        done = []
+        while len(done) < jobs and time.monotonic() < begin + 60:
+            time.sleep(0.0005)
+            done.extend(tier.get_finished_jobs())
+        assert len(done) == jobs and all(r.success for r in done)
+        return row * n / (time.monotonic() - begin) / 1e6
+
+    ratio = 0.0
+    for turn in range(8):
+        if turn >= 2 and ratio >= 1:
+            break
+        for name in ("slabkv", "fs"):
+            with tempfile.TemporaryDirectory() as folder, Daemon(capacity="512M", unit="16M") as d:
+                def tier():
+                    view = memoryview(rows)
+                    if name == "slabkv":
+                        return SlabkvTier(spec(), view, "slabkv", url=d.url, namespace_tag="w")
+                    fs = spec()
+                    fs.blocks_per_chunk = 1
+                    return FileSystemTierManager(fs, view, "fs", root_dir=folder)
+
+                a = tier()
+                stored = transfer(a, True)
+                a.shutdown()
+                time.sleep(0.3)  # the kernel gives back what a process had registered when it is closed, and takes its time
+                for path in [*pathlib.Path(folder).rglob("*.bin"), *d.slabs()]:
+                    fd = os.open(path, os.O_RDONLY)
+                    os.fsync(fd)
+                    os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                    os.close(fd)
+                rows[:] = 0
+                b = tier()
+                assert look_up(b, keys) == [LookupResult.HIT] * n  # as a scheduler does before each load
+                loaded = transfer(b, False)
+                b.shutdown()
+                assert (rows == want).all()
+                best.setdefault(name, []).append((stored, loaded))
+        ratio = max(x for _, x in best["slabkv"]) / max(x for _, x in best["fs"])
+    for name, found in best.items():
+        print(f"   {name}: store {', '.join(f'{s:.0f}' for s, _ in found)}; load {', '.join(f'{x:.0f}' for _, x in found)} MB/s")
+    print(f"   load: {ratio:.2f} of fs")
+    assert ratio >= float(os.environ.get("SKV_BAR", "0.9"))
 
 
 def main():
-    tier_alone()
+    cases = [tier_alone, foreign_requests, refused_hosts, late_verdicts, late_storage, rates]
     if os.environ.get("SKV_SHORT"):
         print("whole engines: not run (SKV_SHORT)")
     else:
-        whole_engines()
+        cases += vllm_whole.CASES
+    return run_cases(*cases)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,9 +1,10 @@
 /*
- * fuzz_grpc.c - any bytes into the gRPC port, behind its sockets and threads: HTTP/2, headers, messages.
+ * fuzz_grpc.c - any bytes into the gRPC port, behind its sockets and threads:
+ * HTTP/2, headers, messages.
  *
- * First byte 0: the rest comes as it is behind the client's preface. Else it chooses a method, and the rest is
- * the message of one call of it, properly framed. A core that has no state answers. Afterwards nothing may be
- * counted as open, running or held.
+ * First byte 0: the rest comes as it is behind the client's preface. Else it chooses a method, and
+ * the rest is the message of one call of it, properly framed. A core that has no state answers.
+ * Afterwards nothing may be counted as open, running or held.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static void must(bool ok, const char *what)
 	abort();
 }
 
-/* ---- a transport without threads ----------------------------------------------------------------- */
+/* ---- a transport without threads ------------------------------------------------------------- */
 
 static struct skv_service *service;
 static struct skv_grpc httpd;
@@ -71,7 +72,9 @@ static void prepare(void)
 	httpd.s = service;
 	httpd.loops = &loop;
 	httpd.n_loops = 1;
-	must(skv_grpc_methods_init(&httpd, &err) == SKV_OK && skv_grpc_h2_init(&httpd, &err) == SKV_OK, "no front");
+	must(skv_grpc_methods_init(&httpd, &err) == SKV_OK &&
+		     skv_grpc_h2_init(&httpd, &err) == SKV_OK,
+	     "no front");
 	loop.g = &httpd;
 	loop.owner = skv_thread();
 	loop.watch_timer.fire = look;
@@ -113,7 +116,9 @@ static void work_off(void)
 
 static void put_frame(struct skv_buf *b, uint8_t type, uint8_t flags, const void *p, size_t n)
 {
-	const uint8_t head[9] = { (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, type, flags, 0, 0, 0, 1 };
+	const uint8_t head[9] = {
+		(uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n, type, flags, 0, 0, 0, 1
+	};
 
 	skv_put_bytes(b, head, sizeof head);
 	skv_put_bytes(b, p, n);
@@ -147,8 +152,8 @@ static void put_call(struct skv_buf *b, const struct grpc_method *m, const uint8
 	for (size_t at = 0; at < message.len; at += 16384) {
 		size_t left = message.len - at;
 
-		put_frame(b, NGHTTP2_DATA, left <= 16384 ? NGHTTP2_FLAG_END_STREAM : 0, message.data + at,
-			  left < 16384 ? left : 16384);
+		put_frame(b, NGHTTP2_DATA, left <= 16384 ? NGHTTP2_FLAG_END_STREAM : 0,
+			  message.data + at, left < 16384 ? left : 16384);
 	}
 	skv_buf_destroy(&head);
 	skv_buf_destroy(&message);
@@ -169,7 +174,8 @@ static void serve(const struct skv_buf *b, bool late)
 {
 	int fd[2];
 
-	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0, "no sockets");
+	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0,
+	     "no sockets");
 	skv_gauge_move(&service->metrics, GAUGE_grpc_open_connections, 1);
 	skv_grpc_conn_open(&loop, &(struct grpc_socket){ .fd = fd[0] });
 	for (size_t at = 0; at < b->len && loop.conns;) {
@@ -214,8 +220,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	serve(&b, size & 1);
 	skv_buf_destroy(&b);
 	must(!loop.conns && loop.watchers == NULL, "a connection or a watcher is left");
-	must(skv_gauge_get(&service->metrics, GAUGE_grpc_open_connections) == 0, "an open connection is counted");
-	must(skv_gauge_get(&service->metrics, GAUGE_grpc_in_flight) == 0, "a running call is counted");
+	must(skv_gauge_get(&service->metrics, GAUGE_grpc_open_connections) == 0,
+	     "an open connection is counted");
+	must(skv_gauge_get(&service->metrics, GAUGE_grpc_in_flight) == 0,
+	     "a running call is counted");
 	must(skv_gauge_get(&service->metrics, GAUGE_grpc_parked) == 0, "a waiting call is counted");
 	must(atomic_load(&service->holds.bytes) == 0, "held bytes are counted");
 	return 0;

@@ -1,8 +1,10 @@
 /*
- * fuzz_kvcm.c - any bytes as the message of one of KVCM's meta calls, JSON or binary, over a real core.
+ * fuzz_kvcm.c - any bytes as the message of one of KVCM's meta calls, JSON or
+ * binary, over a real core.
  *
- * First byte: the operation, and in its highest bit the form. The core has one instance with two specs in two groups
- * and some blocks, storages without bytes, and time that passes. Every call must get an answer that the peer has.
+ * First byte: the operation, and in its highest bit the form. The core has one instance with two
+ * specs in two groups and some blocks, storages without bytes, and time that passes. Every call
+ * must get an answer that the peer has.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +46,10 @@ static void run(const struct skv_route *route, enum metric_wire wire, const uint
 
 	skv_request_init(&call, service, wire);
 	call.route = route;
-	must(skv_request_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
-		     skv_request_authorize(&call, NULL) == SKV_OK && call.api->message(&call, p, n) == SKV_OK,
+	must(skv_request_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }) ==
+			     SKV_OK &&
+		     skv_request_authorize(&call, NULL, NULL) == SKV_OK &&
+		     call.api->message(&call, p, n) == SKV_OK,
 	     "not let in");
 	call.done = (struct skv_done){ on_done, NULL };
 	call.dispatched = true;
@@ -79,20 +83,26 @@ static void begin(void)
 	env_quiet();
 	env_init(&env);
 	env_open(&env);
-	must(env_storage(&env, "s", 1 << 24, 1 << 20) == SKV_OK && env_group(&env, "g", 0, "s") == SKV_OK, "no group");
-	must(kvcm_create(&(struct kvcm_options){ .own = NULL }, &kvcm, &env.err) == SKV_OK, "no API");
+	must(env_storage(&env, "s", 1 << 24, 1 << 20) == SKV_OK &&
+		     env_group(&env, "g", 0, "s") == SKV_OK,
+	     "no group");
+	must(kvcm_create(&(struct kvcm_options){ .own = NULL }, &kvcm, &env.err) == SKV_OK,
+	  "no API");
 	skv_service_options_init(&o);
 	apis[0] = kvcm_api(kvcm);
 	o.apis = apis;
 	o.n_apis = 1;
 	must(skv_service_create(&o, &service, &env.err) == SKV_OK, "no service");
 	service->core = env.core;
-	run_text("RegisterInstance",
-		 "{\"instance_id\":\"m\",\"instance_group\":\"g\",\"block_size\":2,\"default_query_type\":2,"
-		 "\"location_spec_infos\":[{\"name\":\"a\",\"size\":4096},{\"name\":\"b\",\"size\":512}],"
-		 "\"location_spec_groups\":[{\"name\":\"full\",\"spec_names\":[\"a\"]},{\"name\":\"st\",\"spec_names\":[\"b\"]}],"
-		 "\"model_deployment\":{\"model_name\":\"x\",\"dtype\":\"y\"}}");
-	run_text("StartWriteCache", "{\"instance_id\":\"m\",\"block_keys\":[1,2,3],\"write_timeout_seconds\":9}");
+	run_text(
+		"RegisterInstance",
+		"{\"instance_id\":\"m\",\"instance_group\":\"g\",\"block_size\":2,"
+		"\"default_query_type\":2,\"location_spec_infos\":[{\"name\":\"a\",\"size\":4096},"
+		"{\"name\":\"b\",\"size\":512}],\"location_spec_groups\":[{\"name\":\"full\","
+		"\"spec_names\":[\"a\"]},{\"name\":\"st\",\"spec_names\":[\"b\"]}],"
+		"\"model_deployment\":{\"model_name\":\"x\",\"dtype\":\"y\"}}");
+	run_text("StartWriteCache",
+		 "{\"instance_id\":\"m\",\"block_keys\":[1,2,3],\"write_timeout_seconds\":9}");
 }
 
 static void end(void)
@@ -107,14 +117,16 @@ static void end(void)
 static void check(enum metric_wire wire, bool failed)
 {
 	if (wire == WIRE_GRPC) {
-		must(!failed || call.answer == 0 || call.answer == 3 || call.answer == 8, "another gRPC status");
+		must(!failed || call.answer == 0 || call.answer == 3 || call.answer == 8,
+		     "another gRPC status");
 		return;
 	}
 	if (failed && call.answer == 400)
 		must(call.fixed && strcmp(call.fixed, "{}") == 0, "400 without {}");
 	else
 		must((!failed || call.answer == 200) && (call.fixed || call.out.len > 20) &&
-			     memcmp(call.fixed ? call.fixed : (const char *)call.out.data, "{\"header\":{\"status\":", 20) == 0,
+			     memcmp(call.fixed ? call.fixed : (const char *)call.out.data,
+				    "{\"header\":{\"status\":", 20) == 0,
 		     "an answer without a header");
 }
 

@@ -1,9 +1,10 @@
 /*
- * fuzz_pages.c - any bytes as the body of one of SGLang's or vLLM's calls, in both modes, over a real core.
+ * fuzz_pages.c - any bytes as the body of one of SGLang's or vLLM's calls, in both
+ * modes, over a real core.
  *
- * First byte: the operation, and in its highest bit the mode. The core has a small space with some pages stored, some
- * reserved, one too many, and time that passes. Every answer must be one that there is, with an element for each key;
- * from time to time all slots are counted.
+ * First byte: the operation, and in its highest bit the mode. The core has a small space with some
+ * pages stored, some reserved, one too many, and time that passes. Every answer must be one that
+ * there is, with an element for each key; from time to time all slots are counted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Names of blocks hang on chunks, which are no memory of malloc: while the core lives they look lost. */
+/* Names of blocks hang on chunks, which are no memory of malloc: while the
+ * core lives they look lost. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
@@ -67,7 +69,7 @@ static unsigned run(const struct skv_api *api, unsigned op, const uint8_t *p, si
 	call.path = "/0/x";
 	must(skv_route_param(&call.param[0], "rank", "0", 1, &env.err) == SKV_OK, "no rank");
 	must(skv_request_open(&call, api, &(struct skv_head){ .content_type = NULL }) == SKV_OK &&
-		     skv_request_authorize(&call, NULL) == SKV_OK,
+		     skv_request_authorize(&call, NULL, NULL) == SKV_OK,
 	     "not let in");
 	call.body = n ? (const char *)p : "";
 	call.n_body = n;
@@ -90,7 +92,8 @@ static void run_text(const char *name, const char *text)
 
 	while (strcmp(apis[0]->routes[i].name, name) != 0)
 		i++;
-	must(run(apis[0], i, (const uint8_t *)text, strlen(text)) < 300, "what all begins with is refused");
+	must(run(apis[0], i, (const uint8_t *)text, strlen(text)) < 300,
+	     "what all begins with is refused");
 	skv_request_destroy(&call);
 }
 
@@ -101,7 +104,8 @@ static void list_ops(void)
 		for (unsigned i = 0; i < apis[0]->n_routes; i++) {
 			const struct skv_route *r = &apis[0]->routes[i];
 
-			if (r->own && !strstr(r->pattern, "{tenant}") && (strncmp(r->pattern, "/{rank}/", 8) == 0) == own)
+			if (r->own && !strstr(r->pattern, "{tenant}") &&
+			    (strncmp(r->pattern, "/{rank}/", 8) == 0) == own)
 				ops[n_ops++] = i;
 		}
 	}
@@ -131,7 +135,10 @@ static void begin(void)
 	run_text("initialize", "{\"num_pages\":6}");
 	run_text("vllm_initialize", "{\"num_pages\":3}");
 	run_text("reserve", "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",null],[1,\"\"]]}");
-	run_text("confirm", "{\"written_keys_to_confirm\":[[\"a\",0],[\"b\",1],[\"c\",2]],\"pages_to_release\":[]}");
+	run_text(
+		"confirm",
+		"{\"written_keys_to_confirm\":[[\"a\",0],[\"b\",1],[\"c\",2]],"
+		"\"pages_to_release\":[]}");
 }
 
 static void end(void)
@@ -154,9 +161,11 @@ static void check_list(void)
 	const struct skv_json_node *list;
 	struct skv_json_doc doc;
 
-	must(skv_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len, &limits), "the answer is no JSON");
+	must(skv_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len, &limits),
+	     "the answer is no JSON");
 	list = skv_json_get(doc.root, k->op->list, strlen(k->op->list));
-	must(list && list->type == SKV_JSON_ARRAY && (list->n == k->total || k->op->rest), "not as many elements as keys");
+	must(list && list->type == SKV_JSON_ARRAY && (list->n == k->total || k->op->rest),
+	     "not as many elements as keys");
 }
 
 static void check(unsigned status, bool strict)
@@ -170,11 +179,14 @@ static void check(unsigned status, bool strict)
 	} else if (status == 204) {
 		must(!k->op->list && call.out.len == 0 && !call.fixed, "204 with a body");
 	} else if (status == 500) {
-		must(strict && (call.fixed ? strcmp(call.fixed, "Internal Server Error") == 0 : call.out.len > 12), "500");
+		must(strict && (call.fixed ? strcmp(call.fixed, "Internal Server Error") == 0
+					   : call.out.len > 12),
+		     "500");
 	} else {
 		must(status == 400 || status == 422 || (strict && status == 404), "another status");
 		must(!strict || status == 404 || k->op->flags & HF3FS_VLLM, "upstream raises here");
-		must(call.out.len > 12 && memcmp(call.out.data, "{\"detail\":\"", 11) == 0, "no detail");
+		must(call.out.len > 12 && memcmp(call.out.data, "{\"detail\":\"", 11) == 0,
+		     "no detail");
 	}
 }
 

@@ -1,8 +1,8 @@
 /*
  * fuzz_pb.c - any bytes into every protobuf reader of the native API.
  *
- * First byte chooses the message, the rest is the message. What is accepted is written, and must then be
- * read again and written the same. The corpus is a sample of each message.
+ * First byte chooses the message, the rest is the message. What is accepted is written, and must
+ * then be read again and written the same. The corpus is a sample of each message.
  */
 #include <stdio.h>
 #include <stdlib.h>

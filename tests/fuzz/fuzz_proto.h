@@ -1,8 +1,9 @@
 /*
  * fuzz_proto.h - any bytes into a reader of protobuf messages, for both of its fuzz targets.
  *
- * First byte chooses the type, the rest is the message. What is accepted is written in both forms; each must be
- * read again, unless it is refused for its depth or size, and then be written the same as JSON.
+ * First byte chooses the type, the rest is the message. What is accepted is written in both
+ * forms; each must be read again, unless it is refused for its depth or size, and then be
+ * written the same as JSON.
  */
 #ifndef TESTS_FUZZ_PROTO_H
 #define TESTS_FUZZ_PROTO_H
@@ -64,8 +65,8 @@ static inline void read_again(const ProtobufCMessage *m, const struct skv_proto_
 		must(twice.len == json->len && memcmp(twice.data, json->data, json->len) == 0,
 		     "written differently the second time", type);
 	} else {
-		must(status == SKV_E_TOO_LARGE || strstr(err.message, "nested"), "written, but not read again",
-		     type);
+		must(status == SKV_E_TOO_LARGE || strstr(err.message, "nested"),
+		     "written, but not read again", type);
 	}
 	skv_buf_destroy(&written);
 	skv_buf_destroy(&twice);
@@ -90,7 +91,8 @@ static inline void fuzz_proto(const struct skv_proto_codec *codec, const uint8_t
 		read_again(m, &skv_proto_json, &json);
 		read_again(m, &skv_proto_binary, &json);
 	} else {
-		must(err.status != SKV_OK && err.message[0] != '\0', "an error without a message", type);
+		must(err.status != SKV_OK && err.message[0] != '\0', "an error without a message",
+		     type);
 	}
 	skv_buf_destroy(&json);
 	skv_arena_destroy(&arena);

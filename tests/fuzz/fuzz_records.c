@@ -1,12 +1,14 @@
 /*
- * fuzz_records.c - any records into recovery: what the journal's batches and the checkpoint's slices consist of.
+ * fuzz_records.c - any records into recovery: what the journal's batches and the
+ * checkpoint's slices consist of.
  *
- * The input is a sequence of (u8 type, u16 length, payload). Each is framed and sealed as a record, so that the
- * decoders behind the checksum are reached, and all are replayed into a fresh part of a partition that has a
- * storage and two instances. Whatever they say, replay answers with a status, and a partition that it accepts adds up.
+ * The input is a sequence of (u8 type, u16 length, payload). Each is framed and sealed as a record,
+ * so that the decoders behind the checksum are reached, and all are replayed into a fresh part of a
+ * partition that has a storage and two instances. Whatever they say, replay answers with a status,
+ * and a partition that it accepts adds up.
  *
- * With SKV_CORPUS=DIR in the environment it writes the records of a small partition there first: that is how
- * corpus/records was made.
+ * With SKV_CORPUS=DIR in the environment it writes the records of a small partition there first:
+ * that is how corpus/records was made.
  */
 #include "../core/core_env.h"
 
@@ -33,7 +35,7 @@ static void must(bool ok, const char *what)
 	abort();
 }
 
-/* ---- corpus ------------------------------------------------------------------------------------- */
+/* ---- corpus ---------------------------------------------------------------------------------- */
 
 struct corpus {
 	const char *dir;
@@ -94,7 +96,8 @@ static void write_corpus(const char *dir)
 	uint32_t n;
 
 	env_keys(k, 6, 1, 1);
-	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6, .parent = &parent, .request_id = "x" }, &s) == 0, "");
+	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6, .parent = &parent,
+						  .request_id = "x" }, &s) == 0, "");
 	memcpy(session, s.session, sizeof session);
 	must(env_finish_mask(&env, session, mask, 6, false, &f) == SKV_OK, "");
 	must(env_delete(&env, k + 2, 2, &n) == SKV_OK, "");
@@ -102,18 +105,22 @@ static void write_corpus(const char *dir)
 	must(env_start(&env, &(struct env_start){ .keys = k, .n = 6 }, &s) == SKV_OK, "");
 	memcpy(session, s.session, sizeof session);
 	must(env_finish(&env, session, sums, 6, &f) == SKV_OK, "");
-	must(env_pin(&env, k, 3, SKV_PIN_HARD, 0, &pinned) == SKV_OK && env_pin(&env, k + 2, 3, SKV_PIN_SOFT, 9000, &pinned) == SKV_OK, "");
+	must(env_pin(&env, k, 3, SKV_PIN_HARD, 0, &pinned) == SKV_OK &&
+		     env_pin(&env, k + 2, 3, SKV_PIN_SOFT, 9000, &pinned) == SKV_OK,
+	     "");
 	env_keys(k, 6, 3, 1);
-	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == SKV_OK, "");
+	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) ==
+	  SKV_OK, "");
 	memcpy(session, s.session, sizeof session);
 	must(env_abort(&env, session, false) == SKV_OK, "");
-	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) == SKV_OK, "");
+	must(env_start(&env, &(struct env_start){ .instance = "two", .keys = k, .n = 6 }, &s) ==
+	  SKV_OK, "");
 	must(skv_store_load(env.store, 0, &base, &sink, &env.err) == SKV_OK, "");
 	must(checkpoint_run(env.core, false, &env.err) == SKV_OK, "");
 	must(skv_store_load(env.store, 0, &base, &sink, &env.err) == SKV_OK, "");
 }
 
-/* ---- one input ------------------------------------------------------------------------------------ */
+/* ---- one input ------------------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -161,8 +168,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = (struct replay){ .p = partition_make(env.core), .now = skv_now_ms(env.core->clock) };
 	must(r.p && !records.failed && registry_load(r.p, &err) == SKV_OK, "no part");
 	rc = replay_records(&r, records.data, records.len, &err);
-	must(rc != SKV_OK || partition_check(r.p, NULL, NULL) == 0, "a part that was accepted does not add up");
-	must(rc == SKV_OK || rc == SKV_E_CORRUPT || rc == SKV_E_NOMEM || rc == SKV_E_UNSUPPORTED, "an odd status");
+	rc = replay_close(&r, rc, &err);
+	must(rc != SKV_OK || partition_check(r.p, NULL, NULL) == 0,
+	     "a part that was accepted does not add up");
+	must(rc == SKV_OK || rc == SKV_E_CORRUPT || rc == SKV_E_NOMEM || rc == SKV_E_UNSUPPORTED,
+	     "an odd status");
 	partition_destroy(r.p);
 	skv_buf_destroy(&records);
 	return 0;

@@ -1,8 +1,8 @@
 /*
  * fuzz_superblock.c - any 4096 bytes as the superblock of a slab file.
  *
- * The input is laid over a block of zeros; the first byte says whether the checksum is made right, so that what lies
- * behind it is reached. What is accepted must encode to the bytes it came from.
+ * The input is laid over a block of zeros; the first byte says whether the checksum is made right,
+ * so that what lies behind it is reached. What is accepted must encode to the bytes it came from.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /*
  * fuzz_trace.c - any bytes as a trace of requests.
  *
- * What is read must come back the same when it is written and read again, and can be numbered, or is told to be no chain;
- * what is refused names a line. What was numbered is run through a policy and the optimum, at a small capacity.
+ * What is read must come back the same when it is written and read again, and can be numbered, or
+ * is told to be no chain; what is refused names a line. What was numbered is run through a policy
+ * and the optimum, at a small capacity.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,7 +29,8 @@ static void read_again(const struct skv_trace *t)
 	if (!f || skv_trace_read(f, 0, &again, why) != 0 || again.n != t->n)
 		abort();
 	for (size_t i = 0; i < t->n; i++)
-		if (again.v[i].n_ids != t->v[i].n_ids || again.v[i].timestamp_ms != t->v[i].timestamp_ms ||
+		if (again.v[i].n_ids != t->v[i].n_ids ||
+		    again.v[i].timestamp_ms != t->v[i].timestamp_ms ||
 		    memcmp(again.v[i].ids, t->v[i].ids, t->v[i].n_ids * sizeof *t->v[i].ids) != 0)
 			abort();
 	fclose(f);
@@ -40,7 +42,8 @@ static void simulate(const struct skv_trace *t)
 {
 	struct skv_error err = { 0 };
 	struct refs r;
-	struct run lru = { .refs = &r, .policy = "lru", .blocks = 3 }, best = { .refs = &r, .policy = "belady", .blocks = 3 };
+	struct run lru = { .refs = &r, .policy = "lru", .blocks = 3 },
+	best = { .refs = &r, .policy = "belady", .blocks = 3 };
 	int rc = refs_make(t, "fuzz", &r, &err);
 
 	if (rc != SKV_OK && (rc != SKV_E_INVALID || !strstr(err.message, "line")))

@@ -1,6 +1,7 @@
 /*
- * replay.c - a main for fuzz targets without a fuzzer, for any compiler: each file of the folders it is given, then
- * the same cut at each byte and with each byte changed. Files over MUTATED bytes are only replayed.
+ * replay.c - a main for fuzz targets without a fuzzer, for any compiler: each file of the folders
+ * it is given, then the same cut at each byte and with each byte changed. Files over MUTATED
+ * bytes are only replayed.
  */
 #include <dirent.h>
 #include <stdint.h>

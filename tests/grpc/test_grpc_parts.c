@@ -1,4 +1,5 @@
-/* test_grpc_parts.c - values of header fields, the timer wheel, and what a message's name and body are. */
+/* test_grpc_parts.c - values of header fields, the timer wheel, and what a
+ * message's name and body are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,8 @@ static void timeouts(void **state)
 	} all[] = {
 		{ "1H", true, 3600000 }, { "2M", true, 120000 },  { "3S", true, 3000 },
 		{ "100m", true, 100 },	 { "1u", true, 1 },	  { "1001u", true, 2 },
-		{ "1n", true, 1 },	 { "0n", true, 0 },	  { "99999999H", true, 359999996400000ull },
+		{ "1n", true, 1 },       { "0n", true, 0 },
+		{ "99999999H", true, 359999996400000ull },
 		{ "", false, 0 },	 { "m", false, 0 },	  { "1", false, 0 },
 		{ "1s", false, 0 },	 { "-1m", false, 0 },	  { "1 m", false, 0 },
 		{ "123456789m", false, 0 },
@@ -31,7 +33,8 @@ static void timeouts(void **state)
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		uint64_t ms = 0;
 
-		if (skv_grpc_timeout(all[i].text, strlen(all[i].text), &ms) != all[i].good || ms != all[i].ms)
+		if (skv_grpc_timeout(all[i].text, strlen(all[i].text), &ms) != all[i].good ||
+		    ms != all[i].ms)
 			fail_msg("%s: %llu", all[i].text, (unsigned long long)ms);
 	}
 }
@@ -41,13 +44,13 @@ static void percent(void **state)
 	char long_text[SKV_MESSAGE_MAX], out[3 * SKV_MESSAGE_MAX + 1];
 
 	(void)state;
-	skv_grpc_percent("plain ~ text", out);
+	skv_percent_encode("plain ~ text", out);
 	assert_string_equal(out, "plain ~ text");
-	skv_grpc_percent("50% \n\xc3\xa9\x7f", out);
+	skv_percent_encode("50% \n\xc3\xa9\x7f", out);
 	assert_string_equal(out, "50%25 %0A%C3%A9%7F");
 	memset(long_text, '%', sizeof long_text);
 	long_text[sizeof long_text - 1] = '\0';
-	skv_grpc_percent(long_text, out);
+	skv_percent_encode(long_text, out);
 	assert_int_equal(strlen(out), 3 * (sizeof long_text - 1));
 }
 
@@ -136,7 +139,8 @@ static int take(struct skv_request *c, enum route_id id, const void *p, size_t n
 {
 	skv_request_reset(c);
 	c->route = &skv_routes[id];
-	assert_int_equal(skv_request_open(c, &skv_v1_api, &(struct skv_head){ .content_type = NULL }), SKV_OK);
+	assert_int_equal(skv_request_open(c, &skv_v1_api,
+					  &(struct skv_head){ .content_type = NULL }), SKV_OK);
 	return c->api->message(c, p, n);
 }
 
@@ -159,14 +163,20 @@ static void names_and_bodies(void **state)
 	assert_int_equal(c.n_body, 2);
 	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m", 3), SKV_OK);
 	assert_int_equal(c.n_body, 0);
-	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9), SKV_E_INVALID);
+	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x12\x01x\x12\x01y", 9),
+			 SKV_E_INVALID);
 	assert_int_equal(take(&c, ROUTE_ID_instance_put, "\x0a\x01m\x10\x01", 5), SKV_E_INVALID);
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x22\x02\x00%", 7), SKV_OK);
 	assert_string_equal(v1_of(&c)->key_text, "%00%25");
 	assert_ptr_equal(c.route, &skv_routes[ROUTE_ID_block_find]);
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12), SKV_OK);
+	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x19\x07\0\0\0\0\0\0\0", 12),
+			 SKV_OK);
 	assert_string_equal(v1_of(&c)->key_number, "7");
-	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m\x12\x10" "0123456789abcdef", 21), SKV_OK);
+	assert_int_equal(take(&c, ROUTE_ID_block_get,
+			      "\x0a\x01m\x12\x10"
+			      "0123456789abcdef",
+			      21),
+			 SKV_OK);
 	assert_string_equal(c.param[1].value, "30313233343536373839616263646566");
 	assert_int_equal(take(&c, ROUTE_ID_block_get, "\x0a\x01m", 3), SKV_E_INVALID);
 	skv_request_destroy(&c);

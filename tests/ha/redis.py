@@ -4,6 +4,7 @@ of the two it is, is its argv[0]'s matter.
 """
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,10 +37,10 @@ def ask(port, *words, timeout=2):
 class Servers:
     """`replicas` of one primary, or a cluster."""
 
-    def __init__(self, folder, replicas=2, cluster=False, arguments=()):
+    def __init__(self, folder, replicas=2, cluster=False, arguments=(), node_timeout=500):
         self.folder, self.cluster, self.arguments = folder, cluster, list(arguments)
         if cluster:
-            self.arguments += ["--cluster-enabled", "yes", "--cluster-node-timeout", "500",
+            self.arguments += ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout),
                                "--cluster-replica-validity-factor", "0"]
         n = 6 if cluster else 1 + replicas
         self.ports, self.bus = free_ports(n), [0] * n
@@ -51,10 +52,7 @@ class Servers:
         if self.cluster:
             self.join()
             return self
-        for i in range(1, len(self.ports)):
-            assert ask(self.ports[i], "REPLICAOF", "127.0.0.1", self.ports[0]) == "OK"
-        n = len(self.ports) - 1
-        until(lambda: ask(self.ports[0], "INFO", "replication").count("state=online") == n, 20, "its replicas")
+        self.replicate()
         return self
 
     def __exit__(self, *_):
@@ -81,6 +79,24 @@ class Servers:
                 return
             self.ports[i] = free_ports(1)[0]
         raise AssertionError(f"server {i} does not start: {home}/log")
+
+    def replicate(self):
+        """Not a cluster: all follow server 0."""
+        for i in range(1, len(self.ports)):
+            until(lambda p=self.ports[i]: ask(p, "REPLICAOF", "127.0.0.1", self.ports[0]) == "OK", 20, "it has loaded its file")
+        n = len(self.ports) - 1
+        until(lambda: ask(self.ports[0], "INFO", "replication").count("state=online") == n, 20, "its replicas")
+
+    def power_loss(self, came_back):
+        """All processes end; what they had on disk is in `came_back` (a copy of their folders), or gone (None)."""
+        for i in range(len(self.ports)):
+            self.signal(i, signal.SIGKILL)
+        shutil.rmtree(self.folder)
+        if came_back:
+            shutil.copytree(came_back, self.folder)
+        for i in range(len(self.ports)):
+            self.start(i)
+        self.replicate()
 
     def answers(self, i):
         """It, and not who has taken its port."""

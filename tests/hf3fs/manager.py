@@ -25,7 +25,7 @@ WHOLE = {"leased_percent": 100, "open_percent": 100, "free_percent": 0}
 
 class Manager(Slabkvd):
     def __init__(self, program, folder=None, strict=False, **parameters):
-        parameters.setdefault("storage_capacity", "2M")
+        parameters.setdefault("storage_capacity", "4M")
         parameters.setdefault("storage_file_size", "2M")
         if strict:
             parameters["strict_upstream"] = "true"

@@ -1,5 +1,6 @@
 /*
- * calls.c - calls of the hf3fs API over a core without threads (calls.h). Owns all that calls.h declares.
+ * calls.c - calls of the hf3fs API over a core without threads (calls.h). Owns
+ * all that calls.h declares.
  */
 #include "calls.h"
 
@@ -16,7 +17,8 @@ static int completed; /* 1: not yet */
 
 struct skv_hf3fs_api_options options(void)
 {
-	return (struct skv_hf3fs_api_options){ .lease_ms = 5000, .reserve_ms = 4000, .grace_ms = 2000, .retry_ms = 0 };
+	return (struct skv_hf3fs_api_options){ .lease_ms = 5000, .reserve_ms = 4000,
+					       .grace_ms = 2000, .retry_ms = 0 };
 }
 
 void open_api(const struct skv_hf3fs_api_options *o)
@@ -81,7 +83,7 @@ void go_strict(void)
 	change(&o);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void on_done(void *ctx, int rc)
 {
@@ -114,11 +116,12 @@ const char *ask_n(const char *path, const char *body, size_t n)
 	skv_request_destroy(&call);
 	skv_request_init(&call, service, WIRE_HTTP);
 	call.path = path;
-	rc = skv_route_find(&apis, body ? "POST" : "GET", path, &whose, &call.route, call.param, &call.err);
+	rc = skv_route_find(&apis, body ? "POST" : "GET", path, &whose, &call.route, call.param,
+			    &call.err);
 	if (skv_request_open(&call, whose, &(struct skv_head){ .content_type = NULL }) != SKV_OK)
 		rc = SKV_E_NOMEM;
 	if (rc == SKV_OK)
-		rc = skv_request_authorize(&call, authorization);
+		rc = skv_request_authorize(&call, authorization, NULL);
 	call.body = body ? body : "";
 	call.n_body = n;
 	call.done = (struct skv_done){ on_done, NULL };
@@ -137,7 +140,10 @@ const char *ask_n(const char *path, const char *body, size_t n)
 	return call.fixed ? call.fixed : (const char *)call.out.data;
 }
 
-const char *ask(const char *path, const char *body) { return ask_n(path, body, body ? strlen(body) : 0); }
+const char *ask(const char *path, const char *body)
+{
+	return ask_n(path, body, body ? strlen(body) : 0);
+}
 
 void expect(const char *path, const char *body, unsigned code, const char *answer)
 {

@@ -1,6 +1,6 @@
 /*
- * test_hf3fs_calls.c - SGLang's operations as calls, without a transport, in both modes: a page's life, spaces made whole,
- * wishes, failures of all kinds, portions, bad input.
+ * test_hf3fs_calls.c - SGLang's operations as calls, without a transport, in both modes: a page's
+ * life, spaces made whole, wishes, failures of all kinds, portions, bad input.
  *
  * Jobs of workers run here, by hand.
  */
@@ -73,7 +73,7 @@ static void expect_page(const char *key, long page)
 	expect(GET, body, 200, page < 0 ? "{\"indices\":[null]}" : answer);
 }
 
-/* ---- a page's life ----------------------------------------------------------------------------- */
+/* ---- a page's life --------------------------------------------------------------------------- */
 
 static void test_life(void **state)
 {
@@ -158,7 +158,8 @@ static void test_repeated_and_long_keys(void **state)
 	memset(key, 'k', sizeof key);
 	key[sizeof key - 1] = '\0';
 	assert_int_equal(HF3FS_refused_full < HF3FS_COUNTERS, 1);
-	snprintf(body, sizeof body, "{\"keys\":[[\"a\",\"\"],[\"%s\",\"\"],[\"a\",\"\"],[\"b\",\"\"]]}", key);
+	snprintf(body, sizeof body,
+		 "{\"keys\":[[\"a\",\"\"],[\"%s\",\"\"],[\"a\",\"\"],[\"b\",\"\"]]}", key);
 	expect_in(RESERVE, body, 200, "],[false,-1],[true,-1],[false,");
 	assert_int_equal(counted(HF3FS_reserved), 2);
 	assert_int_equal(counted(HF3FS_refused_full), 1);
@@ -196,7 +197,8 @@ static void test_full(void **state)
 {
 	(void)state;
 	initialize(2);
-	expect_in(RESERVE, "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",\"\"]]}", 200, "],[false,-1]]}");
+	expect_in(RESERVE, "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",\"\"]]}", 200,
+		  "],[false,-1]]}");
 	assert_int_equal(counted(HF3FS_refused_full), 1);
 	env_advance(&env, 7000);
 	put("a");
@@ -218,7 +220,7 @@ static void test_leases_hold(void **state)
 	assert_true(reserve("c") >= 0);
 }
 
-/* ---- spaces ------------------------------------------------------------------------------------ */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
 static void test_spaces_are_apart(void **state)
 {
@@ -231,7 +233,8 @@ static void test_spaces_are_apart(void **state)
 	expect("/7/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	expect(EXISTS, "{\"keys\":[\"a\"],\"namespace\":\"mamba\"}", 200, "{\"exists\":[false]}");
 	expect("/t/0/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
-	expect("/default/00/exists", "{\"keys\":[\"a\"],\"namespace\":null}", 200, "{\"exists\":[true]}");
+	expect("/default/00/exists", "{\"keys\":[\"a\"],\"namespace\":null}", 200,
+	       "{\"exists\":[true]}");
 	assert_int_equal(counted(HF3FS_unknown_space), 0);
 	expect("/9/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	assert_int_equal(counted(HF3FS_unknown_space), 1);
@@ -247,7 +250,9 @@ static void test_initialize_again(void **state)
 	put("a");
 	initialize(9);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
-	assert_int_equal(skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err), SKV_OK);
+	assert_int_equal(
+		skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err),
+		SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 2);
 }
 
@@ -255,7 +260,8 @@ static void test_initialize_again(void **state)
 static void test_half_made_space(void **state)
 {
 	const struct skv_storage_spec storage = {
-		.name = "pages:default:0:kv", .type = "external", .root = "", .client_root = "", .client_mount = "",
+		.name = "pages:default:0:kv", .type = "external", .root = "", .client_root = "",
+		.client_mount = "",
 		.capacity = 3, .enabled = true, .extra = "",
 	};
 
@@ -316,14 +322,16 @@ static void test_tenants_of_tokens(void **state)
 	initialize(2);
 	put("a");
 	expect("/team/0/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
-	expect("/default/0/exists", "{\"keys\":[\"a\"]}", 403, "{\"detail\":\"this token is not the tenant's\"}");
+	expect("/default/0/exists", "{\"keys\":[\"a\"]}", 403,
+	       "{\"detail\":\"this token is not the tenant's\"}");
 	authorization = NULL;
 	unlink(path);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
-static const struct skv_fault failing = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "append", .status = SKV_E_STORE_IO };
+static const struct skv_fault failing = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "append",
+					  .status = SKV_E_STORE_IO };
 
 static void open_faulty(void)
 {
@@ -357,12 +365,14 @@ static void test_store_down(void **state)
 	assert_int_equal(counted(HF3FS_dropped_clear), 1);
 	hf3fs_expose(api, service, &env.arena, &text);
 	skv_put_u8(&text, 0);
-	assert_non_null(strstr((char *)text.data, "\nslabkv_pages_dropped_total{op=\"confirm\"} 1\n"));
+	assert_non_null(
+		strstr((char *)text.data, "\nslabkv_pages_dropped_total{op=\"confirm\"} 1\n"));
 	assert_non_null(strstr((char *)text.data, "\nslabkv_pages_answered_empty_total 1\n"));
 	skv_buf_destroy(&text);
 }
 
-/* Bodies and unread answers of others: repeated a moment later, not an error that outlasts the clients' retries. */
+/* Bodies and unread answers of others: repeated a moment later, not an error that
+ * outlasts the clients' retries. */
 static void test_14_17_too_much_is_held(void **state)
 {
 	struct skv_hold others = { .tenant = NULL };
@@ -371,7 +381,8 @@ static void test_14_17_too_much_is_held(void **state)
 	initialize(8);
 	put("a");
 	skv_hold_force(&service->holds, &others, service->holds.total + 1);
-	expect(EXISTS, "{\"keys\":[\"a\"]}", 503, "{\"detail\":\"too many bodies and answers at a time\"}");
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 503,
+	       "{\"detail\":\"too many bodies and answers at a time\"}");
 	skv_hold_release(&service->holds, &others);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
 }
@@ -417,10 +428,12 @@ static void test_held_call(void **state)
 	assert_int_equal(skv_core_demote(env.core, 100, &env.err), SKV_OK);
 	skv_fake_clock_advance(&env.clock, 200);
 	expect("/5/initialize", "{\"num_pages\":2}", 204, "");
-	expect("/5/reserve_and_allocate_page_indices", "{\"keys\":[[\"b\",\"\"]]}", 200, "{\"indices\":[[false,0]]}");
+	expect("/5/reserve_and_allocate_page_indices", "{\"keys\":[[\"b\",\"\"]]}", 200,
+	       "{\"indices\":[[false,0]]}");
 }
 
-/* SIGTERM: what is held is answered at once, so that nobody waits for it, and is asked again of whoever comes next. */
+/* SIGTERM: what is held is answered at once, so that nobody waits for it, and is asked
+ * again of whoever comes next. */
 static void test_held_call_at_the_end(void **state)
 {
 	struct skv_hf3fs_api_options o = options();
@@ -443,7 +456,8 @@ static void test_held_call_at_the_end(void **state)
 
 static void test_wishes(void **state)
 {
-	const struct skv_fault puts = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "put", .status = SKV_E_STORE_IO };
+	const struct skv_fault puts = { .kind = SKV_FAULT_ERROR, .at = 1, .call = "put",
+					.status = SKV_E_STORE_IO };
 	const struct skv_fault none = { .kind = SKV_FAULT_NONE };
 	struct skv_storage_view *v;
 	uint32_t n;
@@ -461,11 +475,14 @@ static void test_wishes(void **state)
 	((struct pages *)api->ctx)->wishes[0].tried_ms = 0;
 	assert_in_range(reserve("a"), 0, 3);
 	assert_int_equal(((struct pages *)api->ctx)->n_wishes, 0);
-	assert_int_equal(skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err), SKV_OK);
+	assert_int_equal(
+		skv_core_storages(env.core, "pages:default:0:kv", &env.arena, &v, &n, &env.err),
+		SKV_OK);
 	assert_int_equal(v[0].spec.capacity, 4);
 }
 
-/* Whatever allocation of a call fails, it has an answer, and the next one finds all as it should be. */
+/* Whatever allocation of a call fails, it has an answer, and the next one
+ * finds all as it should be. */
 static void test_no_memory(void **state)
 {
 	static const struct {
@@ -493,7 +510,8 @@ static void test_no_memory(void **state)
 			ask(rows[i].path, rows[i].body);
 			if (skv_mem_count() < n)
 				break;
-			assert_true(status == 200 || status == 204 || status == 422 || status == 503);
+			assert_true(status == 200 || status == 204 || status == 422 ||
+				    status == 503);
 		}
 		skv_mem_fail_at(0);
 	}
@@ -503,9 +521,11 @@ static void test_no_memory(void **state)
 	assert_true(put("n") >= 0);
 }
 
-/* ---- the mode of upstream ---------------------------------------------------------------------- */
+/* ---- the mode of upstream -------------------------------------------------------------------- */
 
-#define UNKNOWN "{\"detail\":\"Rank 5 namespace 'x\\\"y' not initialized. Please call /5/initialize first.\"}"
+#define UNKNOWN                                                                 \
+	"{\"detail\":\"Rank 5 namespace 'x\\\"y' not initialized. Please call " \
+	"/5/initialize first.\"}"
 #define RAISED 500, "Internal Server Error"
 
 static void test_strict_spaces(void **state)
@@ -515,7 +535,8 @@ static void test_strict_spaces(void **state)
 	expect("/5/exists", "{\"keys\":[\"a\"],\"namespace\":\"x\\\"y\"}", 404, UNKNOWN);
 	expect("/5/exists", "{\"namespace\":\"x\\\"y\"}", RAISED);
 	expect("/5/get_page_indices", "{\"namespace\":\"x\\\"y\"}", 404, UNKNOWN);
-	expect("/5/confirm_write", "{\"namespace\":\"x\\\"y\",\"pages_to_release\":5}", 404, UNKNOWN);
+	expect("/5/confirm_write", "{\"namespace\":\"x\\\"y\",\"pages_to_release\":5}", 404,
+	       UNKNOWN);
 	expect("/5/clear", "{\"namespace\":\"x\\\"y\"}", 404, UNKNOWN);
 	expect_in("/5/clear", "{\"namespace\":null}", 404, "namespace 'None' not");
 	expect_in("/5/clear", "{\"namespace\":7}", 404, "namespace '7' not");
@@ -523,8 +544,9 @@ static void test_strict_spaces(void **state)
 	expect("/-01/exists", "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
 	expect("/t/0/exists", "{\"keys\":[\"a\"]}", 404, "{\"detail\":\"Not Found\"}");
 	expect("/x/exists", "{\"keys\":[\"a\"]}", 422,
-	       "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":\"Input should be a valid integer, "
-	       "unable to parse string as an integer\",\"input\":\"x\"}]}");
+	       "{\"detail\":[{\"type\":\"int_parsing\",\"loc\":[\"path\",\"rank\"],\"msg\":\"Input "
+	       "should be a valid integer, unable to parse string as an integer\","
+	       "\"input\":\"x\"}]}");
 }
 
 static void test_strict_lists(void **state)
@@ -550,7 +572,9 @@ static void test_strict_lists(void **state)
 	expect(EXISTS, "[]", RAISED);
 	expect("/0/clear", "", RAISED);
 	expect(CONFIRM, "{\"pages_to_release\":null}", RAISED);
-	expect(CONFIRM, "{\"written_keys_to_confirm\":[[\"a\",\"x\"]],\"pages_to_release\":[[],1.5]}", 204, "");
+	expect(CONFIRM,
+	       "{\"written_keys_to_confirm\":[[\"a\",\"x\"]],\"pages_to_release\":[[],1.5]}", 204,
+	       "");
 	expect("/0/initialize", "{\"num_pages\":\"4\"}", 204, "");
 	expect("/1/initialize", "{\"num_pages\":\"4\"}", RAISED);
 	expect("/0/initialize", "{}", RAISED);
@@ -569,7 +593,7 @@ static void test_strict_full(void **state)
 	assert_int_equal(reserve("b"), -1); /* upstream would take a reader's page */
 }
 
-/* ---- bad input --------------------------------------------------------------------------------- */
+/* ---- bad input ------------------------------------------------------------------------------- */
 
 static void test_bad_input(void **state)
 {
@@ -591,8 +615,10 @@ static void test_bad_input(void **state)
 		{ EXISTS, "{\"keys\":[\"a\"],\"namespace\":5}", 422, "namespace: " },
 		{ RESERVE, "{\"keys\":[\"a\"]}", 422, "keys[0]: " },
 		{ RESERVE, "{\"keys\":[[\"a\",\"\"],[\"a\",\"\",\"\"]]}", 422, "keys[1]: " },
-		{ CONFIRM, "{\"written_keys_to_confirm\":[[\"a\",1.5]]}", 422, "written_keys_to_confirm[0]: " },
-		{ CONFIRM, "{\"written_keys_to_confirm\":[[{},1]]}", 422, "written_keys_to_confirm[0]: " },
+		{ CONFIRM, "{\"written_keys_to_confirm\":[[\"a\",1.5]]}", 422,
+		  "written_keys_to_confirm[0]: " },
+		{ CONFIRM, "{\"written_keys_to_confirm\":[[{},1]]}", 422,
+		  "written_keys_to_confirm[0]: " },
 		{ CONFIRM, "{\"written_keys_to_confirm\":null}", 422, "written_keys_to_confirm: " },
 		{ CONFIRM, "{\"pages_to_release\":[\"1\"]}", 422, "pages_to_release[0]: " },
 		{ "/0/initialize", "{}", 422, "num_pages: " },
@@ -620,7 +646,7 @@ static void test_bad_input(void **state)
 	       "{\"exists\":[false,false,false,false,false]}");
 }
 
-/* ---- portions ---------------------------------------------------------------------------------- */
+/* ---- portions -------------------------------------------------------------------------------- */
 
 #define MANY (2 * SKV_MAX_KEYS + 7)
 
@@ -653,7 +679,8 @@ static void test_portions(void **state)
 	skv_buf_printf(&c, "{\"written_keys_to_confirm\":[");
 	for (p = strstr(got, "[false,"); p; p = strstr(p, "[false,"), n++) {
 		char one[64];
-		int len = snprintf(one, sizeof one, "%s[\"k%u\",%ld]", n ? "," : "", n, strtol(p += 7, NULL, 10));
+		int len = snprintf(one, sizeof one, "%s[\"k%u\",%ld]", n ? "," : "", n,
+				   strtol(p += 7, NULL, 10));
 
 		skv_put_bytes(&c, one, (size_t)len);
 	}
@@ -704,10 +731,15 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
-		T(test_life), T(test_missing_keys), T(test_nulls_lease_nothing), T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
-		T(test_full), T(test_leases_hold), T(test_spaces_are_apart), T(test_initialize_again),
-		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens), T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready), T(test_14_17_too_much_is_held), T(test_held_call), T(test_held_call_at_the_end),
-		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full), T(test_bad_input),
+		T(test_life), T(test_missing_keys), T(test_nulls_lease_nothing),
+		T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
+		T(test_full), T(test_leases_hold), T(test_spaces_are_apart),
+		T(test_initialize_again),
+		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens),
+		T(test_no_memory), T(test_no_pages), T(test_store_down), T(test_not_ready),
+		T(test_14_17_too_much_is_held), T(test_held_call), T(test_held_call_at_the_end),
+		T(test_wishes), T(test_strict_spaces), T(test_strict_lists), T(test_strict_full),
+		T(test_bad_input),
 		T(test_portions), T(test_portions_with_a_miss),
 	};
 

@@ -17,9 +17,10 @@
 
 static const struct skv_secret secret = { { 1, 2, 3 } };
 
-/* ---- spaces ------------------------------------------------------------------------------------ */
+/* ---- spaces ---------------------------------------------------------------------------------- */
 
-static void assert_space(const char *tenant, int64_t rank, const char *ns, const char *name, const char *id)
+static void assert_space(const char *tenant, int64_t rank, const char *ns, const char *name,
+			 const char *id)
 {
 	char got[SKV_MAX_NAME + 1];
 	struct space s;
@@ -102,7 +103,8 @@ static void test_space_of_long_rank(void **state)
 		char id[64], extra[128];
 
 		snprintf(id, sizeof id, "%s%s:kv", *ranks[k] == '-' ? "_" : "", ranks[k]);
-		snprintf(extra, sizeof extra, "{\"pages\":{\"rank\":%s,\"namespace\":\"kv\"}}", ranks[k]);
+		snprintf(extra, sizeof extra, "{\"pages\":{\"rank\":%s,\"namespace\":\"kv\"}}",
+			 ranks[k]);
 		i.id = id;
 		i.extra = extra;
 		assert_false(space_of(&i, &a, &got));
@@ -120,20 +122,23 @@ static void test_ranks(void **state)
 	assert_true(space_rank("0000000000000000000000000000001", 31, false, &v) && v == 1);
 	assert_true(space_rank("999999999999999999", 18, false, &v) && v == 999999999999999999);
 	assert_false(space_rank("1000000000000000000", 19, false, &v));
-	assert_false(space_rank("", 0, true, &v) || space_rank("-", 1, true, &v) || space_rank("-1", 2, false, &v));
-	assert_false(space_rank("1a", 2, true, &v) || space_rank(" 1", 2, true, &v) || space_rank("1.5", 3, true, &v));
+	assert_false(space_rank("", 0, true, &v) || space_rank("-", 1, true, &v) ||
+		     space_rank("-1", 2, false, &v));
+	assert_false(space_rank("1a", 2, true, &v) || space_rank(" 1", 2, true, &v) ||
+		     space_rank("1.5", 3, true, &v));
 	assert_true(space_rank("-12", 3, true, &v) && v == -12);
 	assert_true(space_rank("+12", 3, true, &v) && v == 12);
 }
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static struct skv_arena arena;
 
 /* The first element of a list. */
 static const struct skv_json_node *scalar(const char *list)
 {
-	const struct skv_json_limits limits = { .depth = 4, .values = 16, .wide = true, .nul = true };
+	const struct skv_json_limits limits = { .depth = 4, .values = 16, .wide = true,
+						.nul = true };
 	struct skv_json_doc doc;
 
 	assert_true(skv_json_parse(&doc, &arena, list, strlen(list), &limits));
@@ -157,16 +162,20 @@ static void test_keys(void **state)
 	assert_true(hf3fs_key(&secret, scalar("[\"ab\"]"), &key));
 	assert_true(skv_key_equal(key, skv_key_from_string(&secret, "ab", 2)));
 	assert_true(are_equal("[\"\\u0061b\"]", "[\"ab\"]"));
-	assert_true(are_equal("[1]", "[1.0]") && are_equal("[1]", "[true]") && are_equal("[1]", "[10e-1]"));
+	assert_true(are_equal("[1]", "[1.0]") && are_equal("[1]", "[true]") &&
+		    are_equal("[1]", "[10e-1]"));
 	assert_true(are_equal("[0]", "[false]") && are_equal("[0]", "[-0.0]"));
 	assert_true(are_equal("[1.5]", "[15e-1]"));
-	assert_false(are_equal("[1]", "[\"1\"]") || are_equal("[null]", "[\"null\"]") || are_equal("[null]", "[0]"));
-	assert_false(are_equal("[18446744073709551615]", "[-1]") || are_equal("[1e300]", "[1e301]"));
+	assert_false(are_equal("[1]", "[\"1\"]") || are_equal("[null]", "[\"null\"]") ||
+		     are_equal("[null]", "[0]"));
+	assert_false(are_equal("[18446744073709551615]", "[-1]") ||
+		     are_equal("[1e300]", "[1e301]"));
 	assert_false(are_equal("[\"a\"]", "[\"a\\u0000\"]"));
-	assert_false(hf3fs_key(&secret, scalar("[[]]"), &key) || hf3fs_key(&secret, scalar("[{}]"), &key));
+	assert_false(hf3fs_key(&secret, scalar("[[]]"), &key) ||
+		     hf3fs_key(&secret, scalar("[{}]"), &key));
 }
 
-/* ---- names ------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void assert_name(const char *list, size_t length, uint8_t kind)
 {
@@ -200,8 +209,10 @@ static void test_names(void **state)
 	assert_name("[\"" HEX64 "\"]", 33, 1);
 	assert_name("[\"" HEX64 "-k\"]", 35, 1);
 	assert_name("[\"" HEX64 HEX64 "\"]", 97, 1);
-	assert_name("[\"A123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]", 65, 0);
-	assert_name("[\"g123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]", 65, 0);
+	assert_name("[\"A123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]", 65,
+		    0);
+	assert_name("[\"g123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"]", 65,
+		    0);
 	assert_name("[-9223372036854775808]", 21, 2);
 	assert_name("[18446744073709551615]", 21, 2);
 	assert_name("[1.50e1]", 7, 2);
@@ -223,14 +234,16 @@ static void test_digest_digits(void **state)
 	(void)state;
 	for (unsigned at = 0; at < 64; at += 5) {
 		for (unsigned c = 0; c < 256; c++) {
-			const struct skv_json_node v = { .type = SKV_JSON_STRING, .span = 1, .n = 64, .s = text };
+			const struct skv_json_node v = { .type = SKV_JSON_STRING, .span = 1,
+							 .n = 64, .s = text };
 			bool digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 			char was = text[at];
 
 			text[at] = (char)c;
 			assert_int_equal(hf3fs_name(&v, out), digit ? 33 : 65);
 			if (digit)
-				assert_int_equal(out[1 + at / 2] >> (at % 2 ? 0 : 4) & 15, c <= '9' ? c - '0' : c - 'a' + 10);
+				assert_int_equal(out[1 + at / 2] >> (at % 2 ? 0 : 4) & 15,
+						 c <= '9' ? c - '0' : c - 'a' + 10);
 			text[at] = was;
 		}
 	}

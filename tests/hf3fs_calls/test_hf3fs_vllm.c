@@ -1,6 +1,7 @@
 /*
- * test_hf3fs_vllm.c - vLLM's operations, and those of administrators, as calls without a transport: ranks that come and go,
- * batches of all or nothing, leases on pages that are written again, spaces imported and exported, each allocation failing.
+ * test_hf3fs_vllm.c - vLLM's operations, and those of administrators, as calls without a transport:
+ * ranks that come and go, batches of all or nothing, leases on pages that are written again, spaces
+ * imported and exported, each allocation failing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,8 @@ static void initialize(int rank, int pages)
 
 	snprintf(path, sizeof path, "/rank/%d/initialize", rank);
 	snprintf(body, sizeof body, "{\"num_pages\":%d}", pages);
-	snprintf(answer, sizeof answer, "{\"message\":\"Rank %d initialized with %d pages\"}", rank, pages);
+	snprintf(answer, sizeof answer, "{\"message\":\"Rank %d initialized with %d pages\"}", rank,
+		 pages);
 	expect(path, body, 200, answer);
 }
 
@@ -43,11 +45,12 @@ static void put(int rank, const char *key, int page)
 	char body[128];
 
 	allocate(rank, key, page);
-	snprintf(body, sizeof body, "{\"rank\":%d,\"confirmations\":[[\"%s\",%d]]}", rank, key, page);
+	snprintf(body, sizeof body, "{\"rank\":%d,\"confirmations\":[[\"%s\",%d]]}", rank, key,
+		 page);
 	expect(CONFIRM, body, 204, "");
 }
 
-/* ---- ranks ------------------------------------------------------------------------------------- */
+/* ---- ranks ----------------------------------------------------------------------------------- */
 
 static void test_all_ranks_or_none(void **state)
 {
@@ -58,7 +61,8 @@ static void test_all_ranks_or_none(void **state)
 	put(0, "a", 0);
 	put(0, "b", 1);
 	expect(EXISTS, "{\"keys\":[\"a\",\"b\"]}", 200, "{\"exists\":[false,false]}");
-	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\"]}", 200, "{\"locations\":[null,null]}");
+	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\"]}", 200,
+	       "{\"locations\":[null,null]}");
 	put(1, "a", 0);
 	expect(EXISTS, "{\"keys\":[\"a\",\"b\",\"a\"]}", 200, "{\"exists\":[true,false,false]}");
 	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"b\",\"a\"]}", 200, "{\"locations\":[null,0]}");
@@ -75,13 +79,17 @@ static void test_strict_ranks(void **state)
 	initialize(0, 4);
 	put(0, "b", 0);
 	expect(EXISTS, "{\"keys\":[\"a\",\"b\"]}", 200, "{\"exists\":[false,true]}");
-	expect(ALLOCATE, "{\"rank\":3,\"keys\":[]}", 500, "{\"detail\":\"Allocation failed: Rank 3 not initialized\"}");
+	expect(ALLOCATE, "{\"rank\":3,\"keys\":[]}", 500,
+	       "{\"detail\":\"Allocation failed: Rank 3 not initialized\"}");
 	expect(CONFIRM, "{\"rank\":3,\"confirmations\":[]}", 204, "");
-	expect(CONFIRM, "{\"rank\":3,\"pages_to_release\":[1]}", 500, "{\"detail\":\"Confirmation failed: 3\"}");
-	expect_in(ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\"]]}", 500, "{\"detail\":\"Allocation failed: keys[0]");
+	expect(CONFIRM, "{\"rank\":3,\"pages_to_release\":[1]}", 500,
+	       "{\"detail\":\"Confirmation failed: 3\"}");
+	expect_in(ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\"]]}", 500,
+		  "{\"detail\":\"Allocation failed: keys[0]");
 	expect(ALLOCATE, "[]", 500, "Internal Server Error");
 	expect("/clear", "{}", 204, "");
-	expect(ALLOCATE, "{\"rank\":0,\"keys\":[]}", 500, "{\"detail\":\"Allocation failed: Rank 0 not initialized\"}");
+	expect(ALLOCATE, "{\"rank\":0,\"keys\":[]}", 500,
+	       "{\"detail\":\"Allocation failed: Rank 0 not initialized\"}");
 	expect("/team/rank/0/initialize", "{\"num_pages\":4}", 404, "{\"detail\":\"Not Found\"}");
 }
 
@@ -97,27 +105,33 @@ static void test_ranks_that_are_dropped(void **state)
 	env_advance(&env, 10000);
 	allocate(0, "a", 0); /* made good: with the same pages */
 	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",0]]}", 204, "");
-	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}"); /* the other has not come back */
-	expect("/team/rank/0/initialize", "{\"num_pages\":4}", 200, "{\"message\":\"Rank 0 initialized with 4 pages\"}");
-	expect_in("/team/keys/batch_allocate", "{\"rank\":0,\"keys\":[[\"t\",\"\"]]}", 200, "[\"t\",0]");
+	/* the other has not come back */
+	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+	expect("/team/rank/0/initialize", "{\"num_pages\":4}", 200,
+	       "{\"message\":\"Rank 0 initialized with 4 pages\"}");
+	expect_in("/team/keys/batch_allocate", "{\"rank\":0,\"keys\":[[\"t\",\"\"]]}", 200,
+		  "[\"t\",0]");
 	expect("/team/keys/confirm_write", "{\"rank\":0,\"confirmations\":[[\"t\",0]]}", 204, "");
 	expect("/team/clear", "{}", 204, "");
 	expect("/team/keys/batch_exists", "{\"keys\":[\"t\"]}", 200, "{\"exists\":[false]}");
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
 }
 
-/* ---- batches ----------------------------------------------------------------------------------- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 static void test_all_or_nothing(void **state)
 {
 	(void)state;
 	initialize(0, 4);
 	allocate(0, "a", 0);
-	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"b\",\"\"],[\"c\",\"\"],[\"d\",\"\"],[\"e\",\"\"]]}", 200,
+	expect(ALLOCATE,
+	       "{\"rank\":0,\"keys\":[[\"b\",\"\"],[\"c\",\"\"],[\"d\",\"\"],[\"e\",\"\"]]}", 200,
 	       "{\"rank\":0,\"results\":[[\"b\",-1],[\"c\",-1],[\"d\",-1],[\"e\",-1]]}");
 	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",0]]}", 204, "");
-	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\",\"\"],[\"b\",\"a\"],[\"a\",\"\"],[1,null],[\"\\u0000\\\"\",\"\"]]}", 200,
-	       "{\"rank\":0,\"results\":[[\"a\",0],[\"b\",1],[1,2],[\"\\u0000\\\"\",3]]}");
+	expect(ALLOCATE,
+	       "{\"rank\":0,\"keys\":[[\"a\",\"\"],[\"b\",\"a\"],[\"a\",\"\"],[1,null],"
+	       "[\"\\u0000\\\"\",\"\"]]}",
+	       200, "{\"rank\":0,\"results\":[[\"a\",0],[\"b\",1],[1,2],[\"\\u0000\\\"\",3]]}");
 	expect(ALLOCATE, "{\"rank\":9,\"keys\":[[\"b\",\"\"],[null,\"\"],[1.5,\"\"]]}", 200,
 	       "{\"rank\":9,\"results\":[[\"b\",-1],[null,-1],[1.5,-1]]}");
 }
@@ -140,11 +154,14 @@ static void test_a_key_that_somebody_writes(void **state)
 	assert_int_equal(counted(HF3FS_reserved), 3);
 	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"b\",1],[\"a\",3],[\"c\",2]]}", 204, "");
 	expect(EXISTS, "{\"keys\":[\"b\",\"a\"]}", 200, "{\"exists\":[true,false]}");
-	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\",\"c\"]}", 200, "{\"locations\":[null,1,2]}");
-	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\",\"\"]]}", 200, /* all are taken: none for a spare */
+	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\",\"c\"]}", 200,
+	       "{\"locations\":[null,1,2]}");
+	/* all are taken: none for a spare */
+	expect(ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\",\"\"]]}", 200,
 	       "{\"rank\":0,\"results\":[[\"a\",-1]]}");
 	expect(CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",0]]}", 204, "");
-	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\",\"c\"]}", 200, "{\"locations\":[0,1,2]}");
+	expect(LOCATIONS, "{\"rank\":0,\"keys\":[\"a\",\"b\",\"c\"]}", 200,
+	       "{\"locations\":[0,1,2]}");
 	env_advance(&env, 6000);
 	allocate(0, "d", 3); /* the spare has come back */
 }
@@ -191,17 +208,21 @@ static void test_bad_input(void **state)
 		{ ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\"]]}", 422, "keys[0]: " },
 		{ ALLOCATE, "{\"rank\":0,\"keys\":[[{},\"\"]]}", 422, "keys[0]: " },
 		{ ALLOCATE, "[]", 400, "must be an object" },
-		{ CONFIRM, "{\"rank\":0,\"confirmations\":5}", 400, "need 'rank' and 'confirmations'" },
-		{ CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",\"1\"]]}", 422, "confirmations[0]: " },
+		{ CONFIRM, "{\"rank\":0,\"confirmations\":5}", 400,
+		  "need 'rank' and 'confirmations'" },
+		{ CONFIRM, "{\"rank\":0,\"confirmations\":[[\"a\",\"1\"]]}", 422,
+		  "confirmations[0]: " },
 		{ CONFIRM, "{\"rank\":0,\"pages_to_release\":[[]]}", 422, "pages_to_release[0]: " },
 		{ EXISTS, "{\"keys\":\"a\"}", 400, "Invalid keys format" },
 		{ EXISTS, "{\"keys\":[[]]}", 422, "keys[0]: " },
 		{ LOCATIONS, "{\"rank\":0,\"keys\":5}", 400, "need 'rank' and 'keys'" },
 		{ "/rank/x/initialize", "{\"num_pages\":4}", 422, "rank: " },
 		{ "/rank/0/initialize", "{\"num_pages\":\"4\"}", 422, "num_pages: " },
-		{ "/rank/0/initialize", "{\"num_pages\":4,\"role\":\"boss\"}", 400, "Invalid initialization parameters" },
+		{ "/rank/0/initialize", "{\"num_pages\":4,\"role\":\"boss\"}", 400,
+		  "Invalid initialization parameters" },
 		{ "/rank/0/initialize", "{}", 400, "Invalid initialization parameters" },
-		{ "/rank/0/initialize", "{\"num_pages\":-3}", 400, "Invalid initialization parameters" },
+		{ "/rank/0/initialize", "{\"num_pages\":-3}", 400,
+		  "Invalid initialization parameters" },
 		{ "/v1/clear", "{}", 422, "rank: " },
 		{ "/v1/keys/batch_exists", "{}", 404, "Not Found" },
 		{ EXPORT, "{}", 400, "\"field\":\"rank\"" },
@@ -212,7 +233,8 @@ static void test_bad_input(void **state)
 		{ EXPORT, "{\"rank\":0,\"namespace\":1}", 400, "\"field\":\"namespace\"" },
 		{ IMPORT, "{\"rank\":0,\"keys\":[]}", 400, "\"field\":\"num_pages\"" },
 		{ IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":{}}", 400, "\"field\":\"keys\"" },
-		{ IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[1]]}", 400, "\"field\":\"keys\"" },
+		{ IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[1]]}", 400,
+		  "\"field\":\"keys\"" },
 	};
 
 	(void)state;
@@ -224,19 +246,22 @@ static void test_bad_input(void **state)
 	expect("/v1/pages", NULL, 200, "{\"pages\":[]}");
 }
 
-/* ---- administrators ---------------------------------------------------------------------------- */
+/* ---- administrators -------------------------------------------------------------------------- */
 
 static void test_there_and_back(void **state)
 {
 	(void)state;
 	expect(IMPORT,
-	       "{\"rank\":3,\"namespace\":\"x\",\"num_pages\":8,\"keys\":[[\"a\",7],[\"b\",0],[\"a\",1],[\"c\",8],[\"d\",7],"
-	       "[\"e\",-1],[2,3]]}",
+	       "{\"rank\":3,\"namespace\":\"x\",\"num_pages\":8,\"keys\":[[\"a\",7],[\"b\",0],"
+	       "[\"a\",1],[\"c\",8],[\"d\",7],[\"e\",-1],[2,3]]}",
 	       200,
-	       "{\"num_pages\":8,\"imported\":3,\"skipped\":4,\"there\":1,\"taken\":1,\"outside\":2,\"unfit\":0}");
-	expect("/3/get_page_indices", "{\"keys\":[\"a\",\"b\",2],\"namespace\":\"x\"}", 200, "{\"indices\":[7,0,3]}");
+	       "{\"num_pages\":8,\"imported\":3,\"skipped\":4,\"there\":1,\"taken\":1,"
+	       "\"outside\":2,\"unfit\":0}");
+	expect("/3/get_page_indices", "{\"keys\":[\"a\",\"b\",2],\"namespace\":\"x\"}", 200,
+	       "{\"indices\":[7,0,3]}");
 	expect("/v1/pages", NULL, 200,
-	       "{\"pages\":[{\"tenant\":\"default\",\"rank\":3,\"namespace\":\"x\",\"num_pages\":8,\"used\":3,\"keys\":3}]}");
+	       "{\"pages\":[{\"tenant\":\"default\",\"rank\":3,\"namespace\":\"x\",\"num_pages\":8,"
+	       "\"used\":3,\"keys\":3}]}");
 	env_crash(&env);
 	env_open(&env);
 	service->core = env.core;
@@ -244,7 +269,8 @@ static void test_there_and_back(void **state)
 	expect_in(EXPORT, "{\"rank\":3,\"namespace\":\"x\"}", 200, "[2,3,");
 	expect_in(EXPORT, "{\"rank\":3,\"namespace\":\"x\"}", 200, "\"next\":0}");
 	expect(IMPORT, "{\"rank\":3,\"namespace\":\"x\",\"keys\":[]}", 200,
-	       "{\"num_pages\":8,\"imported\":0,\"skipped\":0,\"there\":0,\"taken\":0,\"outside\":0,\"unfit\":0}");
+	       "{\"num_pages\":8,\"imported\":0,\"skipped\":0,\"there\":0,\"taken\":0,"
+	       "\"outside\":0,\"unfit\":0}");
 }
 
 /* An administrator sees and changes the spaces of his tenant, others none. */
@@ -257,17 +283,21 @@ static void test_roles_and_tenants(void **state)
 
 	(void)state;
 	assert_non_null(f);
-	fprintf(f, "write team 0123456789abcdef\nadmin team fedcba9876543210\nadmin other 00112233445566778899\n");
+	fprintf(f,
+		"write team 0123456789abcdef\nadmin team fedcba9876543210\n"
+		"admin other 00112233445566778899\n");
 	fclose(f);
 	tokens = path;
 	change(&o);
 	tokens = "";
-	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 401, "unauthenticated");
+	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 401,
+		  "unauthenticated");
 	authorization = "Bearer 0123456789abcdef";
 	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 403, "forbidden");
 	expect_in("/v1/pages", NULL, 403, "forbidden");
 	authorization = "Bearer fedcba9876543210";
-	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 200, "\"imported\":1");
+	expect_in(IMPORT, "{\"rank\":0,\"num_pages\":4,\"keys\":[[\"a\",1]]}", 200,
+		  "\"imported\":1");
 	expect_in("/v1/pages", NULL, 200, "\"tenant\":\"team\"");
 	expect_in(EXPORT, "{\"rank\":0,\"tenant\":\"team\"}", 200, "[\"a\",1,");
 	authorization = "Bearer 00112233445566778899";
@@ -278,16 +308,18 @@ static void test_roles_and_tenants(void **state)
 	unlink(path);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Whatever allocation of a call fails, it has an answer, and the next one finds all as it should be. */
+/* Whatever allocation of a call fails, it has an answer, and the next one
+ * finds all as it should be. */
 static void test_no_memory(void **state)
 {
 	static const struct {
 		const char *path, *body;
 	} rows[] = {
 		{ ALLOCATE, "{\"rank\":0,\"keys\":[[\"a\",\"x\"],[\"c\",\"\"],[\"c\",\"\"]]}" },
-		{ CONFIRM, "{\"rank\":0,\"confirmations\":[[\"b\",1]],\"pages_to_release\":[5,6]}" },
+		{ CONFIRM,
+		  "{\"rank\":0,\"confirmations\":[[\"b\",1]],\"pages_to_release\":[5,6]}" },
 		{ EXISTS, "{\"keys\":[\"a\",\"b\"]}" },
 		{ LOCATIONS, "{\"rank\":1,\"keys\":[\"a\",\"b\"]}" },
 		{ "/rank/2/initialize", "{\"num_pages\":4}" },
@@ -323,8 +355,10 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
-		T(test_all_ranks_or_none), T(test_strict_ranks), T(test_ranks_that_are_dropped), T(test_all_or_nothing),
-		T(test_a_key_that_somebody_writes), T(test_a_page_that_is_written_again), T(test_bad_input), T(test_there_and_back),
+		T(test_all_ranks_or_none), T(test_strict_ranks), T(test_ranks_that_are_dropped),
+		T(test_all_or_nothing),
+		T(test_a_key_that_somebody_writes), T(test_a_page_that_is_written_again),
+		T(test_bad_input), T(test_there_and_back),
 		T(test_roles_and_tenants), T(test_no_memory),
 	};
 

@@ -11,9 +11,11 @@
 
 #include "page_file.h"
 
-static void assert_at(const char *prefix, const char *tenant, int64_t rank, const char *ns, const char *dir, const char *path)
+static void assert_at(const char *prefix, const char *tenant, int64_t rank, const char *ns,
+		      const char *dir, const char *path)
 {
-	const struct skv_hf3fs_api_files o = { .prefix = prefix, .vllm_path = "/3fs/vllm/{tenant}" };
+	const struct skv_hf3fs_api_files o =
+		{ .prefix = prefix, .vllm_path = "/3fs/vllm/{tenant}" };
 	struct page_file f;
 	struct space s;
 
@@ -25,7 +27,8 @@ static void assert_at(const char *prefix, const char *tenant, int64_t rank, cons
 
 static void test_places(void **state)
 {
-	const struct skv_hf3fs_api_files none = { .prefix = "", .vllm_path = "/v" }, some = { .prefix = "/p", .vllm_path = "" };
+	const struct skv_hf3fs_api_files none = { .prefix = "", .vllm_path = "/v" },
+	some = { .prefix = "/p", .vllm_path = "" };
 	char longest[SPACE_NS_MAX + 1];
 	struct page_file f;
 	struct space s;
@@ -37,7 +40,8 @@ static void test_places(void **state)
 	assert_at("/3fs/x{tenant}y/{tenant}", "t", 0, "kv", "/3fs", "xty/t.0.bin");
 	assert_at("/{tenant}", "t", 0, "kv", "/", "t.0.bin");
 	assert_at("/m", "t", 0, "kv", "/", "m.0.bin");
-	assert_at("sub/{tenant}", "t", 0, "kv", "", "sub/t.0.bin"); /* below an fs-master's directory */
+	/* below an fs-master's directory */
+	assert_at("sub/{tenant}", "t", 0, "kv", "", "sub/t.0.bin");
 	assert_at("sub/m", "t", 0, "kv", "", "sub/m.0.bin");
 	assert_at("", "t", 2, "vllm", "/3fs/vllm", "t/hf3fs_vllm_data_file_2");
 	assert_at("/m", "..", 0, "kv", "/", "m.0.bin");
@@ -54,7 +58,8 @@ static void test_places(void **state)
 	assert_false(page_file_of(&some, &s, &f));
 }
 
-static const struct skv_file_look file = { .fs = "fuse.hf3fs", .fs_id = 7, .dir = 2, .inode = 11, .born_ns = 5, .length = 1000 };
+static const struct skv_file_look file = { .fs = "fuse.hf3fs", .fs_id = 7, .dir = 2, .inode = 11,
+					   .born_ns = 5, .length = 1000 };
 
 static void test_kept(void **state)
 {
@@ -65,8 +70,8 @@ static void test_kept(void **state)
 	page_file_put(&file, "a b.0.bin", &text);
 	assert_string_equal((char *)text.data, "1 fuse.hf3fs 7 2 11 5 1000 a b.0.bin");
 	assert_true(page_file_get((char *)text.data, "a b.0.bin", &got));
-	assert_true(strcmp(got.fs, file.fs) == 0 && got.fs_id == 7 && got.dir == 2 && got.inode == 11 && got.born_ns == 5 &&
-		    got.length == 1000);
+	assert_true(strcmp(got.fs, file.fs) == 0 && got.fs_id == 7 && got.dir == 2 &&
+		    got.inode == 11 && got.born_ns == 5 && got.length == 1000);
 	assert_false(page_file_get((char *)text.data, "b.0.bin", &got));
 	assert_false(page_file_get("2 x 1 1 1 1 1 p", "p", &got));
 	assert_false(page_file_get("1 x 1 1", "p", &got));
@@ -74,8 +79,11 @@ static void test_kept(void **state)
 	skv_buf_destroy(&text);
 }
 
-#define SEEN(...) page_file_judge(&file, &(struct skv_file_look){ .fs = "fuse.hf3fs", .fs_id = 7, __VA_ARGS__ })
-#define OTHER_FS(...) page_file_judge(&file, &(struct skv_file_look){ .fs = "ext4", .fs_id = 7, __VA_ARGS__ })
+#define SEEN(...)              \
+	page_file_judge(&file, \
+			&(struct skv_file_look){ .fs = "fuse.hf3fs", .fs_id = 7, __VA_ARGS__ })
+#define OTHER_FS(...) \
+	page_file_judge(&file, &(struct skv_file_look){ .fs = "ext4", .fs_id = 7, __VA_ARGS__ })
 
 static void test_news(void **state)
 {
@@ -86,17 +94,25 @@ static void test_news(void **state)
 	assert_int_equal(page_file_judge(&nothing, &file), PAGE_FILE_LEARN);
 	assert_int_equal(page_file_judge(&file, &file), PAGE_FILE_SAME);
 	assert_int_equal(SEEN(.dir = 2), PAGE_FILE_GONE);
-	assert_int_equal(SEEN(.dir = 3), PAGE_FILE_ABSENT); /* another directory has that path now */
+	/* another directory has that path now */
+	assert_int_equal(SEEN(.dir = 3), PAGE_FILE_ABSENT);
 	assert_int_equal(OTHER_FS(.dir = 2), PAGE_FILE_ABSENT);
-	assert_int_equal(SEEN(.dir = 2, .inode = 12, .born_ns = 5, .length = 1000), PAGE_FILE_REPLACED);
-	assert_int_equal(SEEN(.dir = 2, .inode = 11, .born_ns = 6, .length = 1000), PAGE_FILE_REPLACED);
+	assert_int_equal(SEEN(.dir = 2, .inode = 12, .born_ns = 5, .length = 1000),
+			 PAGE_FILE_REPLACED);
+	assert_int_equal(SEEN(.dir = 2, .inode = 11, .born_ns = 6, .length = 1000),
+			 PAGE_FILE_REPLACED);
 	assert_int_equal(SEEN(.dir = 2, .inode = 11, .length = 1000), PAGE_FILE_SAME);
-	assert_int_equal(SEEN(.dir = 2, .inode = 11, .born_ns = 5, .length = 999), PAGE_FILE_SHRANK);
-	assert_int_equal(SEEN(.dir = 2, .inode = 11, .born_ns = 5, .length = 1001), PAGE_FILE_LEARN);
-	assert_int_equal(SEEN(.dir = 3, .inode = 11, .born_ns = 5, .length = 1000), PAGE_FILE_LEARN);
-	assert_int_equal(SEEN(.dir = 3, .inode = 12, .born_ns = 5, .length = 1000), PAGE_FILE_REPLACED);
+	assert_int_equal(SEEN(.dir = 2, .inode = 11, .born_ns = 5, .length = 999),
+			 PAGE_FILE_SHRANK);
+	assert_int_equal(SEEN(.dir = 2, .inode = 11, .born_ns = 5, .length = 1001),
+			 PAGE_FILE_LEARN);
+	assert_int_equal(SEEN(.dir = 3, .inode = 11, .born_ns = 5, .length = 1000),
+			 PAGE_FILE_LEARN);
+	assert_int_equal(SEEN(.dir = 3, .inode = 12, .born_ns = 5, .length = 1000),
+			 PAGE_FILE_REPLACED);
 	assert_int_equal(OTHER_FS(.dir = 2, .inode = 12, .length = 1000), PAGE_FILE_ELSEWHERE);
-	assert_int_equal(OTHER_FS(.dir = 2, .inode = 11, .length = 1000), PAGE_FILE_LEARN); /* the mount has another number */
+	/* the mount has another number */
+	assert_int_equal(OTHER_FS(.dir = 2, .inode = 11, .length = 1000), PAGE_FILE_LEARN);
 }
 
 static void test_another_file_system_must_last(void **state)
@@ -105,10 +121,16 @@ static void test_another_file_system_must_last(void **state)
 
 	(void)state;
 	assert_int_equal(page_file_settle(PAGE_FILE_ELSEWHERE, &since, 1000), PAGE_FILE_ELSEWHERE);
-	assert_int_equal(page_file_settle(PAGE_FILE_ELSEWHERE, &since, 1000 + PAGE_FILE_AWAY_MS - 1), PAGE_FILE_ELSEWHERE);
-	assert_int_equal(page_file_settle(PAGE_FILE_SAME, &since, 1000 + PAGE_FILE_AWAY_MS), PAGE_FILE_SAME);
-	assert_int_equal(page_file_settle(PAGE_FILE_ELSEWHERE, &since, 200000), PAGE_FILE_ELSEWHERE); /* from the begin */
-	assert_int_equal(page_file_settle(PAGE_FILE_ELSEWHERE, &since, 200000 + PAGE_FILE_AWAY_MS), PAGE_FILE_REPLACED);
+	assert_int_equal(
+		page_file_settle(PAGE_FILE_ELSEWHERE, &since, 1000 + PAGE_FILE_AWAY_MS - 1),
+		PAGE_FILE_ELSEWHERE);
+	assert_int_equal(page_file_settle(PAGE_FILE_SAME, &since, 1000 + PAGE_FILE_AWAY_MS),
+			 PAGE_FILE_SAME);
+	/* from the begin */
+	assert_int_equal(page_file_settle(PAGE_FILE_ELSEWHERE, &since, 200000),
+			 PAGE_FILE_ELSEWHERE);
+	assert_int_equal(page_file_settle(PAGE_FILE_ELSEWHERE, &since, 200000 + PAGE_FILE_AWAY_MS),
+			 PAGE_FILE_REPLACED);
 	assert_int_equal(since, 0);
 }
 

@@ -170,7 +170,8 @@ void manager_await_ready(struct manager *m)
 
 	for (;;) {
 		char *text = slurp(m->out);
-		bool ready = (strstr(text, " ready: ") || strstr(text, "\"ready\"")) && strchr(text, '\n');
+		bool ready = (strstr(text, " ready: ") || strstr(text, "\"ready\"")) &&
+			     strchr(text, '\n');
 
 		free(text);
 		if (ready)

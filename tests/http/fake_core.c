@@ -37,9 +37,12 @@ struct skv_core {
 	char tenant[SKV_MAX_NAME + 1];
 	char name[SKV_MAX_NAME + 1];
 	struct skv_key key;
+	char doc_name[256], doc_text[1024];
 	atomic_uint calls;
 	_Atomic enum skv_core_state state;
 	atomic_int may_answer;
+	atomic_bool elsewhere;
+	atomic_int looks; /* at it that are still answered with SKV_OK */
 	struct skv_secret secret;
 };
 
@@ -99,6 +102,12 @@ void fake_core_destroy(struct skv_core *c)
 
 void fake_core_state(struct skv_core *c, enum skv_core_state state) { c->state = state; }
 void fake_core_may_answer(struct skv_core *c, int rc) { c->may_answer = rc; }
+void fake_core_elsewhere(struct skv_core *c, bool is) { c->elsewhere = is; }
+void fake_core_loses_ownership_after(struct skv_core *c, int looks)
+{
+	c->looks = looks;
+	c->may_answer = SKV_E_NOT_OWNER;
+}
 
 void fake_core_mode(struct skv_core *c, enum fake_mode mode)
 {
@@ -209,7 +218,69 @@ static int administer(struct skv_core *c, const char *name, bool *created, struc
 /* ---- the core's functions -------------------------------------------------------------------- */
 
 enum skv_core_state skv_core_state_get(const struct skv_core *c) { return c->state; }
-int skv_core_may_answer(const struct skv_core *c) { return c->may_answer; }
+bool skv_core_draining(const struct skv_core *c)
+{
+	(void)c;
+	return false;
+}
+
+int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err)
+{
+	return administer(c, on ? "drain" : "undrain", NULL, err);
+}
+
+/* Nobody else is there. */
+void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
+		     uint64_t *remaining_ms)
+{
+	(void)c;
+	*self = *leader = '\0';
+	*remaining_ms = 0;
+}
+
+bool skv_owner_is_dead(const char *owner); /* skv/store.h, which tests of transports do not see */
+bool skv_owner_is_dead(const char *owner)
+{
+	(void)owner;
+	return false;
+}
+
+int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
+			 struct skv_error *err)
+{
+	uint64_t version;
+
+	return skv_core_doc_put(c, name, SKV_DOC_ANY, text, &version, err);
+}
+
+int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
+{
+	return skv_core_doc_delete(c, name, err);
+}
+
+bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
+{
+	(void)since_ms;
+	return c->elsewhere;
+}
+
+int skv_core_may_answer(const struct skv_core *c)
+{
+	return c->looks > 0 && atomic_fetch_sub((atomic_int *)&c->looks, 1) > 0 ? SKV_OK
+										: c->may_answer;
+}
+uint32_t skv_core_partitions(const struct skv_core *c)
+{
+	(void)c;
+	return 1;
+}
+
+void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out)
+{
+	(void)number;
+	*out = (struct skv_partition_view){ .state = c->state };
+}
+
 const struct skv_secret *skv_core_secret(const struct skv_core *c) { return &c->secret; }
 
 int skv_core_ready(struct skv_core *c, struct skv_error *err)
@@ -224,8 +295,8 @@ int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *s, b
 {
 	return administer(c, s->name, created, err);
 }
-int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect, bool *created,
-		       struct skv_error *err)
+int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect,
+		       bool *created, struct skv_error *err)
 {
 	(void)expect;
 	return administer(c, g->name, created, err);
@@ -235,10 +306,11 @@ int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i,
 {
 	return administer(c, i->id, created, err);
 }
-int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a, struct skv_file_view **out, uint32_t *n,
-		   struct skv_error *err)
+int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
+		   struct skv_file_view **out, uint32_t *n, struct skv_error *err)
 {
-	static struct skv_file_view view = { .file = 3, .state = "used", .why = "", .waits_for = "" };
+	static struct skv_file_view view = { .file = 3, .state = "used", .why = "",
+					     .waits_for = "" };
 
 	(void)c, (void)storage, (void)a, (void)err;
 	*out = &view;
@@ -246,13 +318,15 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 	return SKV_OK;
 }
 
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err)
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+			struct skv_error *err)
 {
 	(void)c, (void)storage, (void)on;
 	return file == 3 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, "file", "no slab file %u", file);
 }
 
-int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file, struct skv_error *err)
+int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
+			 struct skv_error *err)
 {
 	return skv_core_file_drain(c, storage, file, true, err);
 }
@@ -272,6 +346,62 @@ int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char 
 	return administer(c, id, NULL, err);
 }
 
+int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
+				    uint64_t unused_ms, bool with_blocks, struct skv_error *err)
+{
+	(void)tenant;
+	if (unused_ms > 5000 || with_blocks)
+		return skv_fail(err, SKV_E_IN_USE, "unused_s", "it was used 5 seconds ago");
+	return administer(c, id, NULL, err);
+}
+
+/* ---- documents: one -------------------------------------------------------------------------- */
+
+int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
+		     struct skv_error *err)
+{
+	int rc;
+
+	skv_mutex_lock(&c->lock);
+	rc = strcmp(c->doc_name, name) == 0 ? SKV_OK : SKV_E_NOT_FOUND;
+	if (rc == SKV_OK)
+		*out = (struct skv_doc){
+			skv_arena_strndup(a, c->doc_name, strlen(c->doc_name)),
+			skv_arena_strndup(a, c->doc_text, strlen(c->doc_text)), 1 };
+	skv_mutex_unlock(&c->lock);
+	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "no such document");
+}
+int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
+		     uint64_t *version, struct skv_error *err)
+{
+	(void)expect;
+	*version = 1;
+	skv_mutex_lock(&c->lock);
+	snprintf(c->doc_name, sizeof c->doc_name, "%s", name);
+	snprintf(c->doc_text, sizeof c->doc_text, "%s", text);
+	skv_mutex_unlock(&c->lock);
+	return administer(c, name, NULL, err);
+}
+int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+{
+	skv_mutex_lock(&c->lock);
+	*c->doc_name = '\0';
+	skv_mutex_unlock(&c->lock);
+	return administer(c, name, NULL, err);
+}
+int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
+		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
+{
+	char name[256];
+
+	skv_mutex_lock(&c->lock);
+	memcpy(name, c->doc_name, sizeof name);
+	skv_mutex_unlock(&c->lock);
+	*out = skv_arena_calloc(a, 1, sizeof **out);
+	*n = *name && strncmp(name, prefix, strlen(prefix)) == 0;
+	return *n ? skv_core_doc_get(c, name, a, *out, err) : SKV_OK;
+}
+
 static const char *copy(struct skv_arena *a, const char *s)
 {
 	char *p = skv_arena_strndup(a, s, strlen(s));
@@ -289,7 +419,8 @@ int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 		return rc;
 	v->spec = (struct skv_storage_spec){ .name = name ? copy(a, name) : "default",
 					     .type = "file", .root = "/data", .capacity = 1 << 30,
-					     .file_size = 1 << 30, .unit = 1 << 26, .enabled = true };
+					     .file_size = 1 << 30, .unit = 1 << 26,
+					     .enabled = true };
 	snprintf(v->uuid, sizeof v->uuid, "00000000-0000-0000-0000-000000000001");
 	v->healthy = true;
 	v->problem = "";
@@ -314,6 +445,28 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 	return SKV_OK;
 }
 
+int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n)
+{
+	(void)c;
+	(void)v;
+	(void)n;
+	return SKV_OK;
+}
+
+void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out)
+{
+	(void)c;
+	(void)tenant;
+	*out = (struct skv_tenant_use){ .bytes = 0 };
+}
+
+unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant)
+{
+	(void)c;
+	(void)tenant;
+	return 7;
+}
+
 int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
 		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
 {
@@ -323,8 +476,10 @@ int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, s
 
 	if (rc != SKV_OK)
 		return rc;
-	v->spec = (struct skv_instance_spec){ .tenant = "default", .id = id ? copy(a, id) : "m", .group = "default",
-					      .block_tokens = 16, .specs = specs, .n_specs = 1, .extra = "" };
+	v->spec = (struct skv_instance_spec){ .tenant = "default", .id = id ? copy(a, id) : "m",
+					      .group = "default",
+					      .block_tokens = 16, .specs = specs, .n_specs = 1,
+					      .extra = "" };
 	*out = v;
 	*n = 1;
 	return SKV_OK;
@@ -430,19 +585,19 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 	return end(c, rc, done);
 }
 
-int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res, struct skv_arena *a,
-		 struct skv_error *err, const struct skv_done *done)
+int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
+		 struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
 	*res = (struct skv_pin_res){ .n_keys = req->n_keys, .pinned = req->n_keys - 1,
 				     .missing = skv_arena_calloc(a, req->n_keys, sizeof(bool)) };
-	res->missing[req->kind == SKV_PIN_HARD ? 0 : req->n_keys - 1] = true;
+	res->missing[req->hard ? 0 : req->n_keys - 1] = true;
 	return end(c, rc, done);
 }
 
-int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res, struct skv_arena *a,
-		   struct skv_error *err, const struct skv_done *done)
+int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	int rc = note(c, req->tenant, req->instance, req->keys, err);
 
@@ -451,8 +606,8 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 	return end(c, rc, done);
 }
 
-int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct skv_export_res *res, struct skv_arena *a,
-		    struct skv_error *err)
+int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
+		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	int rc = note(c, req->tenant, req->instance, NULL, err);
 
@@ -462,13 +617,14 @@ int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct
 	return rc;
 }
 
-int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res, struct skv_arena *a,
-		  struct skv_error *err)
+int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
+		  struct skv_arena *a, struct skv_error *err)
 {
 	int rc = note(c, req->tenant, req->instance, NULL, err);
 
 	*res = (struct skv_pins_res){ .n = 1, .key = skv_arena_calloc(a, 1, sizeof *res->key),
-				      .kind = skv_arena_calloc(a, 1, 1), .ttl_ms = skv_arena_calloc(a, 1, sizeof(uint64_t)),
+				      .kind = skv_arena_calloc(a, 1, 1),
+				      .ttl_ms = skv_arena_calloc(a, 1, sizeof(uint64_t)),
 				      .next = req->cursor + req->max };
 	res->key[0] = (struct skv_key){ 1, 2 };
 	res->kind[0] = SKV_PIN_SOFT;
@@ -476,8 +632,8 @@ int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv
 	return rc;
 }
 
-int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res, struct skv_arena *a,
-		  struct skv_error *err, const struct skv_done *done)
+int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
+		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	int rc = note(c, req->tenant, req->instance, NULL, err);
 

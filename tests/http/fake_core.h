@@ -18,6 +18,10 @@ void fake_core_destroy(struct skv_core *c);
 
 void fake_core_state(struct skv_core *c, enum skv_core_state state);
 void fake_core_may_answer(struct skv_core *c, int rc);
+/* Does another manager own the partition for sure? */
+void fake_core_elsewhere(struct skv_core *c, bool is);
+/* The next so many looks at it still find it owned. */
+void fake_core_loses_ownership_after(struct skv_core *c, int looks);
 void fake_core_mode(struct skv_core *c, enum fake_mode mode);
 /* Block operations and puts end with this status and message from now on; SKV_OK = succeed. */
 void fake_core_fail(struct skv_core *c, int status, const char *message);

@@ -72,7 +72,7 @@ void fixture_three_tokens(struct fixture *x)
 			  "read t-read " TOKEN_READ "\n"
 			  "\n"
 			  "write t-write " TOKEN_WRITE "\n"
-			  "admin t-admin " TOKEN_ADMIN "\n");
+			  "admin default " TOKEN_ADMIN "\n");
 }
 
 int fixture_bind(struct fixture *x, struct skv_error *err)
@@ -98,7 +98,8 @@ void fixture_start(struct fixture *x)
 {
 	struct skv_error err;
 
-	if (fixture_bind(x, &err) != SKV_OK || skv_service_start(x->service, x->core, &err) != SKV_OK ||
+	if (fixture_bind(x, &err) != SKV_OK ||
+	    skv_service_start(x->service, x->core, &err) != SKV_OK ||
 	    skv_httpd_start(x->httpd, &err) != SKV_OK)
 		fail_msg("%s", err.message);
 	x->port = skv_httpd_port(x->httpd);

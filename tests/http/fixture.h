@@ -30,7 +30,7 @@ int fixture_setup(void **state);
 int fixture_teardown(void **state);
 /* Writes the tokens file (mode 0600) and names it in the options. */
 void fixture_tokens(struct fixture *x, const char *text);
-/* The three TOKEN_* above, tenants t-read, t-write, t-admin. */
+/* The three TOKEN_* above, tenants t-read, t-write, default. */
 void fixture_three_tokens(struct fixture *x);
 /* Makes service and front, which fixture_unbind takes away again. */
 int fixture_bind(struct fixture *x, struct skv_error *err);

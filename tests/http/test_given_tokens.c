@@ -1,4 +1,5 @@
-/* test_given_tokens.c - tokens that an administrator gives while the manager runs, beside the file and without one. */
+/* test_given_tokens.c - tokens that an administrator gives while the manager runs, beside
+ * the file and without one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +42,7 @@ static void give(const char *one, const char *two)
 static void expect(const char *header, int rc, enum role role, enum credentials credentials)
 {
 	memset(&caller, 0, sizeof caller);
-	assert_int_equal(skv_auth_check(&auth, header, &caller, &err), rc);
+	assert_int_equal(skv_auth_check(&auth, header, NULL, &caller, &err), rc);
 	assert_int_equal(caller.credentials, credentials);
 	if (rc == SKV_OK)
 		assert_int_equal(caller.role, role);
@@ -114,7 +115,8 @@ static void bad_ones_change_nothing(void **state)
 	assert_null(strstr(err.message, "blank"));
 	for (size_t i = 0; i <= AUTH_GIVEN_MAX; i++)
 		many[i] = "x";
-	assert_int_equal(skv_auth_give(&auth, "acme", many, AUTH_GIVEN_MAX + 1, &err), SKV_E_INVALID);
+	assert_int_equal(skv_auth_give(&auth, "acme", many, AUTH_GIVEN_MAX + 1, &err),
+			 SKV_E_INVALID);
 	expect("Bearer one", SKV_OK, ROLE_ADMIN, CREDENTIALS_GOOD);
 	expect("Bearer good", SKV_OK, ROLE_WRITE, CREDENTIALS_UNKNOWN);
 	give(NULL, NULL);

@@ -30,8 +30,9 @@ static struct skv_hold from(const char *address, const char *tenant)
 
 static void test_an_address_and_a_tenant_have_shares(void **state)
 {
-	struct skv_hold one = from("10.0.0.1", "a"), two = from("10.0.0.1", "a"), three = from("10.0.0.2", "a"),
-			four = from("10.0.0.3", "a"), other = from("10.0.0.3", "b");
+	struct skv_hold one = from("10.0.0.1", "a"), two = from("10.0.0.1", "a"),
+			three = from("10.0.0.2", "a"), four = from("10.0.0.3", "a"),
+			other = from("10.0.0.3", "b");
 	struct skv_holds hs;
 
 	(void)state;
@@ -50,6 +51,32 @@ static void test_an_address_and_a_tenant_have_shares(void **state)
 	skv_hold_release(&hs, &two);
 	skv_hold_release(&hs, &three);
 	skv_hold_release(&hs, &four);
+	skv_hold_release(&hs, &other);
+	skv_holds_destroy(&hs);
+}
+
+/* A limit of the tenant's own, which one call alone may exceed up to what any call may hold. */
+static void test_a_tenant_has_a_limit_of_its_own(void **state)
+{
+	struct skv_hold one = from("10.0.0.1", "a"), two = from("10.0.0.2", "a"),
+			other = from("10.0.0.3", "b");
+	struct skv_holds hs;
+
+	(void)state;
+	skv_holds_init(&hs, &options);
+	one.tenant_max = two.tenant_max = 4 * MIB;
+	assert_null(skv_hold_add(&hs, &one, 3 * MIB));
+	assert_int_equal(skv_hold_of_tenant(&hs, "a"), 3 * MIB);
+	assert_non_null(strstr(skv_hold_add(&hs, &two, 2 * MIB), "this tenant"));
+	assert_null(skv_hold_add(&hs, &two, 1 * MIB));
+	assert_null(skv_hold_add(&hs, &other, 4 * MIB));
+	skv_hold_release(&hs, &one);
+	skv_hold_release(&hs, &two);
+	assert_int_equal(skv_hold_of_tenant(&hs, "a"), 0);
+	one.tenant_max = 1;
+	assert_null(skv_hold_add(&hs, &one, options.one));
+	assert_non_null(skv_hold_add(&hs, &one, 1));
+	skv_hold_release(&hs, &one);
 	skv_hold_release(&hs, &other);
 	skv_holds_destroy(&hs);
 }
@@ -83,10 +110,12 @@ static void test_large_calls_leave_a_reserve(void **state)
 	skv_holds_destroy(&hs);
 }
 
-/* What runs already is counted beyond the bounds, and whoever it belongs to may begin nothing until it is gone. */
+/* What runs already is counted beyond the bounds, and whoever it belongs to may begin
+ * nothing until it is gone. */
 static void test_answers_refuse_what_comes_after(void **state)
 {
-	struct skv_hold unread = from("10.0.0.1", NULL), same = from("10.0.0.1", NULL), other = from("10.0.0.2", NULL);
+	struct skv_hold unread = from("10.0.0.1", NULL), same = from("10.0.0.1", NULL),
+			other = from("10.0.0.2", NULL);
 	struct skv_holds hs;
 
 	(void)state;
@@ -171,7 +200,8 @@ static void test_pace(void **state)
 	(void)state;
 	assert_int_equal(skv_pace_due(&p, &none), UINT64_MAX);
 	assert_int_equal(skv_pace_due(&p, &l), 0);
-	assert_true(skv_pace_keeps(&p, &l, 100, 70000)); /* begins: what has moved by then does not count */
+	/* begins: what has moved by then does not count */
+	assert_true(skv_pace_keeps(&p, &l, 100, 70000));
 	assert_int_equal(skv_pace_due(&p, &l), 5100);
 	assert_true(skv_pace_keeps(&p, &l, 5099, 70000));
 	assert_true(skv_pace_keeps(&p, &l, 5100, 75000));
@@ -183,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_address_and_a_tenant_have_shares),
+		cmocka_unit_test(test_a_tenant_has_a_limit_of_its_own),
 		cmocka_unit_test(test_large_calls_leave_a_reserve),
 		cmocka_unit_test(test_answers_refuse_what_comes_after),
 		cmocka_unit_test(test_one_body_fits_every_share),

@@ -100,7 +100,8 @@ static void blocks_once(struct fixture *x)
 	j = call(x, "POST", "/v1/instances/m/delete", "{\"keys_int\":[1,2,3,4]}", 200);
 	assert_int_equal(integer(j, "deleted"), 4);
 	json_decref(j);
-	j = call(x, "POST", "/v1/instances/m/pin", "{\"keys_int\":[1,2,3],\"kind\":\"soft\",\"ttl_ms\":5}", 200);
+	j = call(x, "POST", "/v1/instances/m/pin",
+		 "{\"keys_int\":[1,2,3],\"kind\":\"soft\",\"ttl_ms\":5}", 200);
 	assert_int_equal(integer(j, "pinned"), 2);
 	assert_int_equal(json_integer_value(json_array_get(json_object_get(j, "missing"), 0)), 2);
 	json_decref(j);
@@ -134,7 +135,8 @@ static void test_block_operations(void **state)
 
 static void test_bad_lists(void **state)
 {
-	static const char *const bad[] = { "cursor=", "cursor=-1", "cursor=1x", "max=x", "max=18446744073709551616" };
+	static const char *const bad[] = { "cursor=", "cursor=-1", "cursor=1x", "max=x",
+					   "max=18446744073709551616" };
 	struct fixture *x = *state;
 	char path[80];
 
@@ -285,6 +287,19 @@ static void test_ownership_is_checked_before_the_answer(void **state)
 	json_decref(call(x, "GET", "/v1/stats", NULL, 200));
 }
 
+/* It was stopped between the result and the bytes of the answer: they do not leave. */
+static void test_ownership_is_checked_after_the_answer_is_built(void **state)
+{
+	static const char match[] = "{\"instances\":[\"a\"],\"keys_int\":[1]}";
+	struct fixture *x = *state;
+
+	fixture_start(x);
+	fake_core_loses_ownership_after(x->core, 1);
+	assert_call_error(x->port, "POST", "/v1/match", NULL, match, 503, "not_owner");
+	fake_core_loses_ownership_after(x->core, 2);
+	json_decref(call(x, "POST", "/v1/match", match, 200));
+}
+
 /* ---- errors of the core ---------------------------------------------------------------------- */
 
 static void test_every_status(void **state)
@@ -373,6 +388,7 @@ int main(void)
 		T(test_ready_is_held),
 		T(test_before_it_is_ready),
 		T(test_ownership_is_checked_before_the_answer),
+		T(test_ownership_is_checked_after_the_answer_is_built),
 		T(test_every_status),
 		T(test_paths_stay_inside),
 		cmocka_unit_test(test_scrub),

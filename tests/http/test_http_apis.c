@@ -1,4 +1,5 @@
-/* test_http_apis.c - several APIs on a port: whose a path is, planes, an API's own failures, counters of each. */
+/* test_http_apis.c - several APIs on a port: whose a path is, planes, an API's own
+ * failures, counters of each. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +63,8 @@ static void toy_write(struct skv_request *c)
 	struct toy_call *t = c->state;
 
 	c->type = "text/x-toy";
-	skv_buf_printf(&c->out, "%s %s %s %d", c->route->name, c->param[0].value, t->q ? t->q : "-", t->runs);
+	skv_buf_printf(&c->out, "%s %s %s %d", c->route->name, c->param[0].value, t->q ? t->q : "-",
+		       t->runs);
 }
 
 /* The body says what the header of the answer has. */
@@ -82,24 +84,31 @@ static void toy_send_write(struct skv_request *c) { (void)c; }
 
 static bool toy_owns(const char *path) { return path[1] >= '0' && path[1] <= '9'; }
 
-static void toy_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out)
+static void toy_expose(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
+		       struct skv_buf *out)
 {
 	struct metric_totals t;
 
 	(void)a;
 	skv_metrics_totals(&s->metrics, api->first_op, &t);
-	skv_buf_printf(out, "# HELP toy_calls_total c\n# TYPE toy_calls_total counter\ntoy_calls_total %u/%u\n",
-		       (unsigned)t.calls, (unsigned)t.failed);
+	skv_buf_printf(
+		out,
+		"# HELP toy_calls_total c\n# TYPE toy_calls_total counter\ntoy_calls_total %u/%u\n",
+		(unsigned)t.calls, (unsigned)t.failed);
 }
 
 static const struct skv_route toy_routes[] = {
-	{ .name = "echo", .method = "POST", .pattern = "/toy/{name}/echo", .role = ROLE_READ, .flags = ROUTE_BODY,
+	{ .name = "echo", .method = "POST", .pattern = "/toy/{name}/echo", .role = ROLE_READ,
+	  .flags = ROUTE_BODY,
 	  .planes = SKV_PLANE_META, .run = toy_run, .write = toy_write },
-	{ .name = "rule", .method = "POST", .pattern = "/toy/rule", .role = ROLE_ADMIN, .flags = ROUTE_BODY,
+	{ .name = "rule", .method = "POST", .pattern = "/toy/rule", .role = ROLE_ADMIN,
+	  .flags = ROUTE_BODY,
 	  .planes = SKV_PLANE_ADMIN, .run = toy_run, .write = toy_write },
-	{ .name = "raw", .method = "POST", .pattern = "/{x}/raw", .role = ROLE_READ, .flags = ROUTE_BODY | ROUTE_RAW,
+	{ .name = "raw", .method = "POST", .pattern = "/{x}/raw", .role = ROLE_READ,
+	  .flags = ROUTE_BODY | ROUTE_RAW,
 	  .planes = SKV_PLANE_META, .run = toy_run, .write = toy_write },
-	{ .name = "send", .method = "POST", .pattern = "/toy/send", .role = ROLE_READ, .flags = ROUTE_BODY,
+	{ .name = "send", .method = "POST", .pattern = "/toy/send", .role = ROLE_READ,
+	  .flags = ROUTE_BODY,
 	  .planes = SKV_PLANE_META, .run = toy_send_run, .write = toy_send_write },
 	{ .name = "stats", .method = "GET", .pattern = "/v1/stats", .role = ROLE_READ,
 	  .planes = SKV_PLANE_ALL, .run = toy_run, .write = toy_write },
@@ -129,8 +138,8 @@ static void start(struct fixture *x, unsigned planes)
 	fixture_start(x);
 }
 
-static void expect(struct fixture *x, const char *method, const char *path, const char *body, int status,
-		   const char *text)
+static void expect(struct fixture *x, const char *method, const char *path, const char *body,
+		   int status, const char *text)
 {
 	struct answer a = http_call(x->port, method, path, NULL, body);
 
@@ -140,7 +149,7 @@ static void expect(struct fixture *x, const char *method, const char *path, cons
 	answer_free(&a);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_paths_find_their_api(void **state)
 {
@@ -195,7 +204,8 @@ static void test_owned_paths(void **state)
 	answer_free(&a);
 }
 
-static void expect_to(struct fixture *x, const char *path, const char *body, int status, const char *location)
+static void expect_to(struct fixture *x, const char *path, const char *body, int status,
+		      const char *location)
 {
 	struct answer a = http_call(x->port, "POST", path, NULL, body);
 
@@ -272,10 +282,14 @@ static void test_counters(void **state)
 	expect(x, "POST", "/toy/a/echo", "bad", 200, NULL);
 	expect(x, "POST", "/toy/a/echo", "", 200, NULL);
 	a = http_call(x->port, "GET", "/metrics", NULL, NULL);
-	assert_non_null(strstr(a.body, "\nslabkv_http_requests_total{op=\"echo\",api=\"toy\",status=\"2xx\"} 2\n"));
-	assert_non_null(strstr(a.body, "\nslabkv_http_failed_requests_total{op=\"echo\",api=\"toy\"} 1\n"));
-	assert_non_null(strstr(a.body, "\nslabkv_http_failed_requests_total{op=\"lookup\",api=\"v1\"} 0\n"));
-	assert_null(strstr(a.body, "op=\"rule\"")); /* nobody has called it */
+	assert_non_null(
+		strstr(a.body,
+		       "\nslabkv_http_requests_total{op=\"echo\",api=\"toy\",status=\"2xx\"} 2\n"));
+	assert_non_null(
+		strstr(a.body, "\nslabkv_http_failed_requests_total{op=\"echo\",api=\"toy\"} 1\n"));
+	/* nobody has called these */
+	assert_null(strstr(a.body, "op=\"lookup\""));
+	assert_null(strstr(a.body, "op=\"rule\""));
 	assert_non_null(strstr(a.body, "\ntoy_calls_total 2/1\n"));
 	answer_free(&a);
 }
@@ -300,7 +314,8 @@ static void test_roles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_paths_find_their_api), T(test_nobodys_paths), T(test_raw_parameters), T(test_owned_paths),
+		T(test_paths_find_their_api), T(test_nobodys_paths), T(test_raw_parameters),
+		T(test_owned_paths),
 		T(test_trailing_slash), T(test_headers_of_an_answer), T(test_planes),
 		T(test_failures_are_the_apis), T(test_counters), T(test_roles),
 	};

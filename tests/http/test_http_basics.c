@@ -210,7 +210,8 @@ static void test_all_bodies_together(void **state)
 	http_open(&first, x->port);
 	http_request(&first, "POST", LOOKUP, "Content-Length: 6020\r\n", NULL);
 	assert_true(http_send(&first, body, 6000));
-	while (atomic_load(&x->service->holds.bytes) < 6000) /* or one of the first one's pieces may be what is refused */
+	/* or one of the first one's pieces may be what is refused */
+	while (atomic_load(&x->service->holds.bytes) < 6000)
 		sched_yield();
 	a = http_call(x->port, "POST", LOOKUP, NULL, body);
 	assert_error(&a, 429, "too_many");

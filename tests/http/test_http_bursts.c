@@ -1,4 +1,5 @@
-/* test_http_bursts.c - many keep-alive connections that send at the same moment: each is answered. */
+/* test_http_bursts.c - many keep-alive connections that send at the same
+ * moment: each is answered. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,7 +36,8 @@ static void read_answer(struct http *h, unsigned i, unsigned n)
 	answer_free(&a);
 }
 
-/* The manager stands still while the requests come, so that its threads find all of them ready when they look. */
+/* The manager stands still while the requests come, so that its threads find all of
+ * them ready when they look. */
 static void burst(struct manager *m, struct http *h, unsigned n)
 {
 	int status;
@@ -59,7 +61,8 @@ static void bursts(struct box *b, const char *threads)
 	assert_non_null(h);
 	for (unsigned i = 0; i < MOST; i++) {
 		http_open(&h[i], m->port);
-		http_request(&h[i], "GET", "/healthz", NULL, NULL); /* its thread knows it from here on */
+		/* its thread knows it from here on */
+		http_request(&h[i], "GET", "/healthz", NULL, NULL);
 		read_answer(&h[i], i, MOST);
 	}
 	for (unsigned round = 0; round < ROUNDS; round++)
@@ -71,7 +74,8 @@ static void bursts(struct box *b, const char *threads)
 	manager_stop(m);
 }
 
-/* libmicrohttpd 0.9.75 takes 128 events at a time, and waits for more before it looks at them when it got as many. */
+/* libmicrohttpd 0.9.75 takes 128 events at a time, and waits for more before it looks at
+ * them when it got as many. */
 static void test_13_23_bursts_on_one_thread(void **state) { bursts(*state, "--http_threads=1"); }
 
 /* Connections are dealt in turn: 256 at once are 128 for each thread. */

@@ -49,7 +49,8 @@ static void forms_are_chosen(void **state)
 		{ "POST", LOOKUP, TYPE("application/json; charset=utf-8"), LOOKUP_JSON, 200, JSON },
 		{ "POST", LOOKUP, TYPE(JSON) ACCEPT(PB), LOOKUP_JSON, 200, JSON },
 		{ "POST", LOOKUP, NULL, LOOKUP_JSON, 200, JSON },
-		{ "POST", LOOKUP, TYPE("application/x-www-form-urlencoded"), LOOKUP_JSON, 200, JSON },
+		{ "POST", LOOKUP, TYPE("application/x-www-form-urlencoded"), LOOKUP_JSON, 200,
+		  JSON },
 		/* without a type: JSON in, out as accepted */
 		{ "POST", LOOKUP, ACCEPT(PB), LOOKUP_JSON, 200, PB },
 		/* without a body: as accepted */
@@ -64,8 +65,10 @@ static void forms_are_chosen(void **state)
 		{ "GET", "/v1/instances/m/blocks?key=a", ACCEPT(PB), NULL, 200, PB },
 		{ "DELETE", "/v1/instances/m", ACCEPT(PB), NULL, 204, "" },
 		/* an abort has no fields that must be there, in either form */
-		{ "POST", "/v1/sessions/000102030405060708090a0b0c0d0e0f/abort", TYPE(PB), "", 200, PB },
-		{ "POST", "/v1/sessions/000102030405060708090a0b0c0d0e0f/abort", NULL, NULL, 200, JSON },
+		{ "POST", "/v1/sessions/000102030405060708090a0b0c0d0e0f/abort", TYPE(PB), "", 200,
+		  PB },
+		{ "POST", "/v1/sessions/000102030405060708090a0b0c0d0e0f/abort", NULL, NULL, 200,
+		  JSON },
 		/* errors in the same form */
 		{ "POST", LOOKUP, TYPE(PB), "\x0a\x0f" "0123456789abcde", 400, PB },
 		{ "POST", LOOKUP, TYPE(PB), LOOKUP_JSON, 400, PB },

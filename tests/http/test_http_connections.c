@@ -56,7 +56,8 @@ static void test_slow_header(void **state)
 	while (open) {
 		struct answer a;
 
-		/* The client's own pace: one byte for each request of another client (which a slow machine may cut, too). */
+		/* The client's own pace: one byte for each request of another client (which a
+		 * slow machine may cut, too). */
 		a = http_call(x->port, "GET", "/healthz", NULL, NULL);
 		answer_free(&a);
 		open = http_send(&h, "a", 1);
@@ -163,7 +164,8 @@ static void test_connection_limit(void **state)
 	answer_free(&a);
 	for (int i = 0; i < 4; i++)
 		http_close(&held[i]);
-	for (bool ended = true; ended; http_close(&extra)) { /* until it has been noticed that they left */
+	for (bool ended = true; ended; http_close(&extra)) {
+		/* until it has been noticed that they left */
 		http_open(&extra, x->port);
 		http_request(&extra, "GET", "/healthz", NULL, NULL);
 		ended = http_ended(&extra);

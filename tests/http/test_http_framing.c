@@ -1,4 +1,5 @@
-/* test_http_framing.c - headers that two readers could understand in two ways: 400, and the connection closes. */
+/* test_http_framing.c - headers that two readers could understand in two ways: 400,
+ * and the connection closes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,10 +25,14 @@ struct row {
 };
 
 static const struct row refused[] = {
-	{ "both lengths", TEXT(POST HOST "Content-Length: 20\r\nTransfer-Encoding: chunked\r\n\r\n" CHUNKED) },
-	{ "the other way round", TEXT(POST HOST "Transfer-Encoding: chunked\r\nContent-Length: 20\r\n\r\n" CHUNKED) },
-	{ "lengths that differ", TEXT(POST HOST "Content-Length: 20\r\nContent-Length: 21\r\n\r\n" KEYS) },
-	{ "a length twice", TEXT(POST HOST "Content-Length: 20\r\nContent-Length: 20\r\n\r\n" KEYS) },
+	{ "both lengths",
+	  TEXT(POST HOST "Content-Length: 20\r\nTransfer-Encoding: chunked\r\n\r\n" CHUNKED) },
+	{ "the other way round",
+	  TEXT(POST HOST "Transfer-Encoding: chunked\r\nContent-Length: 20\r\n\r\n" CHUNKED) },
+	{ "lengths that differ",
+	  TEXT(POST HOST "Content-Length: 20\r\nContent-Length: 21\r\n\r\n" KEYS) },
+	{ "a length twice",
+	  TEXT(POST HOST "Content-Length: 20\r\nContent-Length: 20\r\n\r\n" KEYS) },
 	{ "a list of lengths", TEXT(POST HOST "Content-Length: 20, 20\r\n\r\n" KEYS) },
 	{ "a space behind the name", TEXT(POST HOST "Content-Length : 20\r\n\r\n" KEYS) },
 	{ "a tab behind the name", TEXT(POST HOST "Content-Length\t: 20\r\n\r\n" KEYS) },
@@ -46,11 +51,17 @@ static const struct row refused[] = {
 	{ "NUL in the query", TEXT("GET /healthz?a=b\0c HTTP/1.1\r\n" HOST "\r\n") },
 	{ "an unknown coding", TEXT(POST HOST "Transfer-Encoding: gzip\r\n\r\n" KEYS) },
 	{ "two codings", TEXT(POST HOST "Transfer-Encoding: gzip, chunked\r\n\r\n" CHUNKED) },
-	{ "chunked twice", TEXT(POST HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n" CHUNKED) },
+	{ "chunked twice",
+	  TEXT(POST HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n"
+	       CHUNKED) },
 	{ "no coding", TEXT(POST HOST "Transfer-Encoding: identity\r\n\r\n" KEYS) },
-	{ "chunks in HTTP/1.0", TEXT("POST /v1/instances/m/lookup HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n" CHUNKED) },
-	{ "a compressed body", TEXT(POST HOST "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n" KEYS) },
-	{ "an unknown encoding", TEXT(POST HOST "Content-Encoding: x\r\nContent-Length: 20\r\n\r\n" KEYS) },
+	{ "chunks in HTTP/1.0",
+	  TEXT("POST /v1/instances/m/lookup HTTP/1.0\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+	       CHUNKED) },
+	{ "a compressed body",
+	  TEXT(POST HOST "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n" KEYS) },
+	{ "an unknown encoding",
+	  TEXT(POST HOST "Content-Encoding: x\r\nContent-Length: 20\r\n\r\n" KEYS) },
 	{ "no host", TEXT(GET "\r\n") },
 	{ "two hosts", TEXT(GET HOST HOST "\r\n") },
 	{ "two credentials", TEXT(GET HOST BEARER("a") BEARER("b") "\r\n") },
@@ -64,7 +75,8 @@ static const struct row taken[] = {
 	{ "a length", TEXT(POST HOST "Content-Length: 20\r\n\r\n" KEYS) },
 	{ "chunks", TEXT(POST HOST "Transfer-Encoding: chunked\r\n\r\n" CHUNKED) },
 	{ "chunks in capitals", TEXT(POST HOST "TRANSFER-ENCODING: Chunked\r\n\r\n" CHUNKED) },
-	{ "identity", TEXT(POST HOST "Content-Encoding: identity\r\nContent-Length: 20\r\n\r\n" KEYS) },
+	{ "identity",
+	  TEXT(POST HOST "Content-Encoding: identity\r\nContent-Length: 20\r\n\r\n" KEYS) },
 	{ "an empty host", TEXT(GET "Host:\r\n\r\n") },
 	{ "an empty value", TEXT(GET HOST "X:\r\nY: \r\n\r\n") },
 	{ "spaces before a value", TEXT(GET "Host:   localhost\r\n\r\n") },
@@ -86,12 +98,14 @@ static void test_13_24_framing_that_is_refused(void **state)
 
 		http_open(&h, x->port);
 		http_send(&h, row->bytes, row->n);
-		http_send(&h, TEXT("GET /v1/stats HTTP/1.1\r\n" HOST "\r\n")); /* must not be taken for another request */
+		/* must not be taken for another request */
+		http_send(&h, TEXT("GET /v1/stats HTTP/1.1\r\n" HOST "\r\n"));
 		a = http_read(&h, false);
 		if (a.status != 400 || !strstr(a.head, "Connection: close"))
 			fail_msg("%s: %d\n%s", row->name, a.status, a.head ? a.head : "");
 		answer_free(&a);
-		while ((a = http_read(&h, true)).status != 0) { /* libmicrohttpd sends the head of its own refusals twice */
+		while ((a = http_read(&h, true)).status != 0) {
+			/* libmicrohttpd sends the head of its own refusals twice */
 			if (a.status != 400)
 				fail_msg("%s: then %d", row->name, a.status);
 			answer_free(&a);
@@ -118,7 +132,8 @@ static void test_13_24_framing_that_is_taken(void **state)
 			http_send(&h, row->bytes + k, i % 2 ? 1 : row->n);
 		a = http_read(&h, false);
 		if (a.status != 200 || strstr(a.head, "Connection: close"))
-			fail_msg("%s: %d\n%s%s", row->name, a.status, a.head ? a.head : "", a.body ? a.body : "");
+			fail_msg("%s: %d\n%s%s", row->name, a.status, a.head ? a.head : "",
+				 a.body ? a.body : "");
 		answer_free(&a);
 	}
 	http_close(&h);

@@ -34,7 +34,8 @@ static void send_almost(struct http *h, const char *headers)
 
 static void open_from(struct http *h, uint16_t port, const char *address)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) }, from = { .sin_family = AF_INET };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) },
+	from = { .sin_family = AF_INET };
 
 	memset(h, 0, sizeof *h);
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -54,7 +55,8 @@ static void await_bodies(struct fixture *x, unsigned held, unsigned refused)
 }
 
 /* SLOW of them, one after the other, of which `fit` are held. */
-static void send_slow_bodies(struct fixture *x, struct http *slow, unsigned fit, const char *headers, bool many_addresses)
+static void send_slow_bodies(struct fixture *x, struct http *slow, unsigned fit,
+			     const char *headers, bool many_addresses)
 {
 	for (unsigned i = 0; i < SLOW; i++) {
 		char address[16];
@@ -91,7 +93,8 @@ static void assert_large_body(struct http *h, const char *headers, int status)
 	free(body);
 }
 
-/* The bodies of one address are bounded together, so small calls go on, and so do large ones from elsewhere. */
+/* The bodies of one address are bounded together, so small calls go on, and so do
+ * large ones from elsewhere. */
 static void test_13_21_slow_bodies_leave_room(void **state)
 {
 	struct fixture *x = *state;
@@ -156,7 +159,8 @@ static void test_13_21_a_reserve_for_small_bodies(void **state)
 		http_close(&slow[i]);
 }
 
-/* All of it came at once, so the time that its length allows is far from over: it is cut off because nothing moves. */
+/* All of it came at once, so the time that its length allows is far from over: it is cut
+ * off because nothing moves. */
 static void test_13_21_bodies_that_stand_still_are_cut_off(void **state)
 {
 	struct fixture *x = *state;

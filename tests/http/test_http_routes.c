@@ -119,7 +119,8 @@ static void test_long_names(void **state)
 	assert_int_equal(strlen(params[0].value), SKV_MAX_NAME);
 }
 
-/* A model's name has a slash: fixed paths go before it, then the route with the most fixed words. */
+/* A model's name has a slash: fixed paths go before it, then the route with the most fixed
+ * words. */
 static void test_names_of_models(void **state)
 {
 	static const struct {
@@ -148,7 +149,9 @@ static void test_names_of_models(void **state)
 		struct route_param params[ROUTE_PARAMS] = { 0 };
 		const char *found;
 
-		assert_int_equal(find("POST", i ? "/v1/instances/m/lookupp" : "/v1/instances/a//b/lookup", &found, params),
+		assert_int_equal(find("POST",
+				      i ? "/v1/instances/m/lookupp" : "/v1/instances/a//b/lookup",
+				      &found, params),
 				 i ? SKV_E_NOT_FOUND : SKV_E_INVALID);
 	}
 }

@@ -1,4 +1,5 @@
-/* test_inherit.c - listening sockets that are handed over: which are taken for which port, and what is refused. */
+/* test_inherit.c - listening sockets that are handed over: which are taken for which
+ * port, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +63,8 @@ static uint16_t give(int i, int type, const char *address, bool listening)
 	return ntohs(at.sin_port);
 }
 
-static int inherit(struct skv_inherited *in, const char *fds, const char *names, struct skv_error *err)
+static int inherit(struct skv_inherited *in, const char *fds, const char *names,
+		   struct skv_error *err)
 {
 	char pid[32];
 
@@ -85,7 +87,7 @@ static void assert_refused(const char *fds, const char *names, const char *word)
 	assert_null(getenv("LISTEN_FDS"));
 }
 
-/* ---- tests ------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_none(void **state)
 {
@@ -131,7 +133,8 @@ static void test_by_name_and_by_port(void **state)
 	assert_int_equal(skv_inherit_check(&in, &err), SKV_OK);
 }
 
-/* A name that is a port's counts more than the number, and there may be fewer names than sockets. */
+/* A name that is a port's counts more than the number, and there may be
+ * fewer names than sockets. */
 static void test_names_go_first(void **state)
 {
 	struct skv_inherited in;
@@ -173,7 +176,8 @@ static void test_refused(void **state)
 static void test_listening(void **state)
 {
 	struct skv_inherited in;
-	struct skv_listen l = { "127.0.0.1", 1, "http_listen", "http_port", "--http-port", "http", &in };
+	struct skv_listen l = { "127.0.0.1", 1,  "http_listen", "http_port", "--http-port",
+				"http",      &in };
 	struct skv_error err;
 	struct skv_bound b;
 	uint16_t port;

@@ -210,8 +210,10 @@ static void test_values_that_contradict(void **state)
 /* What Kubernetes sets by itself for a service named slabkvd must not stop the start. */
 static void test_advertised_address(void **state)
 {
-	static const char *const bad[] = { "host", "ftp://host:1", "http://host", "http://h:1/", "h:1?x", "u:p@h:1", "h:1 x" };
-	static const char *const good[] = { "host:7333", "[fd00::1]:7333", "http://h:1", "https://h:443" };
+	static const char *const bad[] = { "host",  "ftp://host:1", "http://host", "http://h:1/",
+					   "h:1?x", "u:p@h:1",      "h:1 x" };
+	static const char *const good[] = { "host:7333", "[fd00::1]:7333", "http://h:1",
+					    "https://h:443" };
 	struct skv_params p;
 	char option[64];
 
@@ -235,21 +237,23 @@ static void test_kubernetes_environment(void **state)
 	(void)state;
 	assert_load(&p, NULL,
 		    LIST("SLABKV_PORT=tcp://10.0.0.1:7333", "SLABKV_SERVICE_HOST=10.0.0.1",
-			 "SLABKV_PORT_7333_TCP=tcp://10.0.0.1:7333", "SLABKV_PORT_7333_TCP_ADDR=10.0.0.1",
-			 "SLABKV_HTTP_PORT=tcp://10.0.0.1:9", "SLABKV_MANAGER_SERVICE_PORT_HTTP=9"));
+			 "SLABKV_PORT_7333_TCP=tcp://10.0.0.1:7333",
+			 "SLABKV_PORT_7333_TCP_ADDR=10.0.0.1", "SLABKV_HTTP_PORT=tcp://10.0.0.1:9",
+			 "SLABKV_MANAGER_SERVICE_PORT_HTTP=9"));
 	assert_int_equal(p.http_port, 7333);
 	skv_params_destroy(&p);
 }
 
-/* One prefix for the server and its clients: a shell that is set up for the command line starts a manager, too. */
+/* One prefix for the server and its clients: a shell that is set up for the command
+ * line starts a manager, too. */
 static void test_environment_of_clients(void **state)
 {
 	struct skv_params p;
 
 	(void)state;
 	assert_load(&p, NULL,
-		    LIST("SLABKV_URL=http://h:1", "SLABKV_TOKEN=x", "SLABKV_ENGINE=posix", "SLABKV_CODEC=json",
-			 "SLABKV_SLOW_MS=1002"));
+		    LIST("SLABKV_URL=http://h:1", "SLABKV_TOKEN=x", "SLABKV_ENGINE=posix",
+			 "SLABKV_CODEC=json", "SLABKV_SLOW_MS=1002"));
 	assert_int_equal(p.slow_ms, 1002);
 	skv_params_destroy(&p);
 	assert_refused(NULL, LIST("SLABKV_URLS=x"), LIST("environment SLABKV_URLS"));

@@ -1,14 +1,14 @@
 /*
- * kill9.c - kills the manager again and again under load; nothing that was acknowledged may be lost,
- * no byte wrong, nothing leaked.
+ * kill9.c - kills the manager again and again under load; nothing that was acknowledged may be
+ * lost, no byte wrong, nothing leaked.
  *
  * usage: kill9 SLABKVD full|normal KILLS
  *
- * Two phases of KILLS kills each, at random moments: one with room for everything (what was acknowledged
- * must be found), one in a storage that is too small (what is found must be right). Before each kill a
- * session is opened; after the restart its slots are written and it is finished by its client. After each
- * kill `slabkvd fsck --files` must find nothing. At the end: no session, no quarantine, no byte in use
- * beyond the blocks.
+ * Two phases of KILLS kills each, at random moments: one with room for everything (what was
+ * acknowledged must be found), one in a storage that is too small (what is found must be right).
+ * Before each kill a session is opened; after the restart its slots are written and it is finished
+ * by its client. After each kill `slabkvd fsck --files` must find nothing. At the end: no session,
+ * no quarantine, no byte in use beyond the blocks.
  */
 #include "kill9.h"
 
@@ -19,7 +19,7 @@
 
 static const char *const instance = "kill9";
 
-/* ---- a session that is open when the manager dies ------------------------------------------------- */
+/* ---- a session that is open when the manager dies -------------------------------------------- */
 
 struct survivor {
 	const struct slabkv_session *s;
@@ -38,11 +38,13 @@ static void open_session(struct slabkv *kv, struct survivor *v, uint64_t first)
 	keys = slabkv_keys_ints(ints, CHAIN);
 	v->first = first;
 	v->s = NULL;
-	/* Just after a restart every block may still be leased: then there is room when that is over. */
+	/* Just after a restart every block may still be leased: then there
+	 * is room when that is over. */
 	for (int i = 0; i < 500 && rc == SLABKV_E_NO_SPACE; i++) {
 		rc = slabkv_start(
 			kv, instance, &keys,
-			&(struct slabkv_put_options){ .size = sizeof(struct slabkv_put_options), .deadline_ms = 8000 },
+			&(struct slabkv_put_options){ .size = sizeof(struct slabkv_put_options),
+						      .deadline_ms = 8000 },
 			NULL, &v->s, &err);
 		if (rc == SLABKV_E_NO_SPACE)
 			poll(NULL, 0, 10);
@@ -66,17 +68,20 @@ static void finish_session(struct slabkv *kv, const struct manager *m, struct su
 
 		fill(v->first + i, bytes);
 		sums[i] = slabkv_checksum(bytes, sizeof bytes);
-		snprintf(path, sizeof path, "%s/slabkv-data/%s", m->dir, v->s->files[loc->file].path);
+		snprintf(path, sizeof path, "%s/slabkv-data/%s", m->dir,
+			 v->s->files[loc->file].path);
 		fd = open(path, O_WRONLY | O_CLOEXEC);
 		MUST(fd >= 0, "%s", path);
-		MUST(pwrite(fd, bytes, BLOCK, (off_t)loc->offset) == BLOCK && fdatasync(fd) == 0, "%s", path);
+		MUST(pwrite(fd, bytes, BLOCK, (off_t)loc->offset) == BLOCK && fdatasync(fd) == 0,
+		     "%s", path);
 		close(fd);
 	}
 	MUST(slabkv_finish(kv, v->s->id,
-			   &(struct slabkv_finish_options){ .size = sizeof(struct slabkv_finish_options),
-							    .checksums = sums,
-							    .n_checksums = CHAIN,
-							    .quiesced = true },
+			   &(struct slabkv_finish_options){
+				   .size = sizeof(struct slabkv_finish_options),
+				   .checksums = sums,
+				   .n_checksums = CHAIN,
+				   .quiesced = true },
 			   &done, &err) == SLABKV_OK,
 	     "%s", err.message);
 	MUST(done.committed == CHAIN, "%u committed", done.committed);
@@ -98,18 +103,20 @@ static void check_and_delete(struct slabkv *kv, const struct survivor *v, bool e
 		buf[i] = (struct slabkv_buf){ bytes[i], BLOCK };
 		block[i] = (struct slabkv_block){ .bufs = &buf[i], .n_bufs = 1 };
 	}
-	MUST(slabkv_get(kv, instance, &keys, NULL, block, sizeof(struct slabkv_block), NULL, &err) == SLABKV_OK, "%s",
-	     err.message);
+	MUST(slabkv_get(kv, instance, &keys, NULL, block, sizeof(struct slabkv_block), NULL,
+			&err) == SLABKV_OK,
+	     "%s", err.message);
 	for (uint32_t i = 0; i < CHAIN; i++) {
 		fill(ints[i], expected);
 		MUST(block[i].result == SLABKV_HIT || (evicts && block[i].result == SLABKV_MISS),
 		     "block %u of a finished session: %d", i, block[i].result);
-		MUST(block[i].result != SLABKV_HIT || memcmp(bytes[i], expected, BLOCK) == 0, "wrong bytes");
+		MUST(block[i].result != SLABKV_HIT || memcmp(bytes[i], expected, BLOCK) == 0,
+		     "wrong bytes");
 	}
 	MUST(slabkv_delete(kv, instance, &keys, NULL, &err) == SLABKV_OK, "%s", err.message);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void check_leaks(struct slabkv *kv)
 {
@@ -129,7 +136,8 @@ static void check_leaks(struct slabkv *kv)
 		if (!ended)
 			poll(NULL, 0, 20);
 	}
-	MUST(ended, "%llu bytes still quarantined, %llu sessions open, %llu bytes in use by %llu blocks",
+	MUST(ended,
+	     "%llu bytes still quarantined, %llu sessions open, %llu bytes in use by %llu blocks",
 	     (unsigned long long)st->quarantined_bytes, (unsigned long long)in->open_sessions,
 	     (unsigned long long)st->used_bytes, (unsigned long long)in->blocks);
 	slabkv_free(st);
@@ -138,11 +146,13 @@ static void check_leaks(struct slabkv *kv)
 
 static void report(const struct load *l, unsigned kills, uint64_t found)
 {
-	printf("%s: %u kills, %u sessions finished after one, %llu blocks put, %llu deleted, %llu read and verified "
-	       "(%llu MB), %llu of the acknowledged read again at the end, %llu calls refused, 0 lost, 0 wrong\n",
+	printf("%s: %u kills, %u sessions finished after one, %llu blocks put, %llu deleted, %llu "
+	       "read and verified (%llu MB), %llu of the acknowledged read again at the end, %llu "
+	       "calls refused, 0 lost, 0 wrong\n",
 	       l->evicts ? "with eviction" : "with room", kills, kills, (unsigned long long)l->puts,
-	       (unsigned long long)l->deletes, (unsigned long long)l->hits, (unsigned long long)(l->bytes >> 20),
-	       (unsigned long long)found, (unsigned long long)l->refused);
+	       (unsigned long long)l->deletes, (unsigned long long)l->hits,
+	       (unsigned long long)(l->bytes >> 20), (unsigned long long)found,
+	       (unsigned long long)l->refused);
 	fflush(stdout);
 }
 
@@ -163,7 +173,9 @@ static void phase(const char *program, const char *durability, unsigned kills, b
 	unsigned seed = 20261121;
 	uint64_t found;
 
-	manager_init(&m, program, durability, evicts ? "8M" : "256M");
+	/* Room is room for what was deleted as well: its slots stay quarantined until the leases
+	 * and sessions that each kill leaves behind have ended, many seconds later. */
+	manager_init(&m, program, durability, evicts ? "8M" : "16G");
 	manager_start(&m);
 	kv = manager_connect(&m);
 	MUST(slabkv_instance_put(kv, &model, &err) == SLABKV_OK, "%s", err.message);

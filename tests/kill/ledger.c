@@ -1,18 +1,19 @@
 /*
- * ledger.c - kills the manager again and again, with a ledger of who was given which bytes: no slot ever has two
- * owners, and a reader under a lease never sees foreign bytes.
+ * ledger.c - kills the manager again and again, with a ledger of who was given which bytes: no slot
+ * ever has two owners, and a reader under a lease never sees foreign bytes.
  *
  * usage: ledger SLABKVD full|normal KILLS
  *
- * kill9.c works through put and get; this one uses the low-level calls of the library, records every slot that a
- * start or a lookup names (owners.c), and judges by deadlines, graces and leases. Sessions end in every way
- * (ledger_load.c), one spans each kill, and one kill in four comes while the manager starts and recovers. After
- * each kill `slabkvd fsck --files` must find nothing. Two phases of KILLS kills each, with room for everything
- * and in a storage that is too small. At the end nothing may be in use but the blocks.
+ * kill9.c works through put and get; this one uses the low-level calls of the library, records
+ * every slot that a start or a lookup names (owners.c), and judges by deadlines, graces and leases.
+ * Sessions end in every way (ledger_load.c), one spans each kill, and one kill in four comes while
+ * the manager starts and recovers. After each kill `slabkvd fsck --files` must find nothing. Two
+ * phases of KILLS kills each, with room for everything and in a storage that is too small. At the
+ * end nothing may be in use but the blocks.
  *
- * Each recovery begins deadlines and graces of open sessions anew, so kills without a pause would fill any storage
- * with slots that nobody comes back for, and blocks would rightly be evicted. In the first phase a kill waits while
- * these take too much, which also shows that they end.
+ * Each recovery begins deadlines and graces of open sessions anew, so kills without a pause would
+ * fill any storage with slots that nobody comes back for, and blocks would rightly be evicted. In
+ * the first phase a kill waits while these take too much, which also shows that they end.
  */
 #include "ledger.h"
 
@@ -52,7 +53,8 @@ static uint64_t evicted_blocks(struct slabkv *kv)
 	const char *json, *at;
 	uint64_t n;
 
-	MUST(slabkv_call(kv, "GET", "/v1/stats", NULL, &json, &err) == SLABKV_OK, "%s", err.message);
+	MUST(slabkv_call(kv, "GET", "/v1/stats", NULL, &json, &err) == SLABKV_OK, "%s",
+	     err.message);
 	at = strstr(json, name);
 	MUST(at, "%s", json);
 	n = strtoull(at + sizeof name - 1, NULL, 10);
@@ -84,7 +86,8 @@ static uint64_t blocks(struct slabkv *kv, uint64_t *bytes, uint64_t *sessions)
 		const struct slabkv_instance_info *in;
 		struct slabkv_error err;
 
-		MUST(slabkv_instance_get(kv, models[i].id, &in, &err) == SLABKV_OK, "%s", err.message);
+		MUST(slabkv_instance_get(kv, models[i].id, &in, &err) == SLABKV_OK, "%s",
+		     err.message);
 		n += in->blocks;
 		*bytes += in->blocks * models[i].block_bytes;
 		*sessions += in->open_sessions;
@@ -118,15 +121,18 @@ static void kill_once(struct run *r)
 	if (!r->load.evicts)
 		UNTIL(has_room(r->kv), "what nobody comes back for does not become free");
 	enough = atomic_load(&r->load.n.puts) + 50 + rand_r(&r->seed) % 550;
-	UNTIL(atomic_load(&r->load.n.puts) >= enough && atomic_load(&r->load.waiting), "the load stands still");
+	UNTIL(atomic_load(&r->load.n.puts) >= enough && atomic_load(&r->load.waiting),
+	      "the load stands still");
 	evicted = evicted_blocks(r->kv);
-	MUST(r->load.evicts || evicted == 0, "%" PRIu64 " blocks evicted, though there is room", evicted);
+	MUST(r->load.evicts || evicted == 0, "%" PRIu64 " blocks evicted, though there is room",
+	     evicted);
 	r->evicted += evicted;
 	pause_up_to(r, 50);
 	manager_kill(&r->m);
 	atomic_fetch_add(&r->load.epoch, 1);
 	manager_fsck(&r->m);
-	for (r->kills++; rand_r(&r->seed) % 4 == 0; r->kills++) { /* in the middle of its recovery */
+	for (r->kills++; rand_r(&r->seed) % 4 == 0; r->kills++) {
+		/* in the middle of its recovery */
 		manager_launch(&r->m);
 		pause_up_to(r, 60);
 		manager_kill(&r->m);
@@ -154,7 +160,8 @@ static void begin(struct run *r, bool evicts)
 	}
 	snprintf(root, sizeof root, "%s/slabkv-data", r->m.dir);
 	load_start(&r->load, r->kv, root, evicts);
-	UNTIL(atomic_load(&r->load.n.reads) > 0 && atomic_load(&r->load.n.deletes) > 0, "the load does not begin");
+	UNTIL(atomic_load(&r->load.n.reads) > 0 && atomic_load(&r->load.n.deletes) > 0,
+	      "the load does not begin");
 	if (evicts)
 		UNTIL(evicted_blocks(r->kv) > 100, "nothing is evicted from a full storage");
 }
@@ -175,26 +182,29 @@ static void report(const struct run *r, uint64_t found)
 {
 	const struct counts *n = &r->load.n;
 
-	printf("%s: %u kills, %" PRIu64 " ownership checks, %" PRIu64 " blocks put, %" PRIu64 " deleted, %" PRIu64
-	       " evicted, %" PRIu64 " read and verified (%" PRIu64 " MB), %" PRIu64 " found at the end; sessions: %" PRIu64
-	       " finished after a kill, %" PRIu64 " finished twice, %" PRIu64 " in part, %" PRIu64 " aborted, %" PRIu64
-	       " abandoned; %" PRIu64 " calls refused, %" PRIu64 " starts without space\n",
-	       r->load.evicts ? "with eviction" : "with room", r->kills, owners_checks(), n->puts, n->deletes, r->evicted,
-	       n->reads, n->bytes >> 20, found, n->survived, n->repeated, n->partial, n->aborts, n->abandoned,
-	       n->refused, n->no_space);
+	printf("%s: %u kills, %" PRIu64 " ownership checks, %" PRIu64 " blocks put, %" PRIu64
+	       " deleted, %" PRIu64 " evicted, %" PRIu64 " read and verified (%" PRIu64
+	       " MB), %" PRIu64 " found at the end; sessions: %" PRIu64
+	       " finished after a kill, %" PRIu64 " finished twice, %" PRIu64 " in part, %" PRIu64
+	       " aborted, %" PRIu64 " abandoned; %" PRIu64 " calls refused, %" PRIu64
+	       " starts without space\n",
+	       r->load.evicts ? "with eviction" : "with room", r->kills, owners_checks(), n->puts,
+	       n->deletes, r->evicted, n->reads, n->bytes >> 20, found, n->survived, n->repeated,
+	       n->partial, n->aborts, n->abandoned, n->refused, n->no_space);
 	fflush(stdout);
 }
 
 static void phase(const char *program, const char *durability, unsigned kills, bool evicts)
 {
-	static const char *const more[] = { "--session-max-ms", "60000", "--lease-max-ms", "1000", NULL };
+	static const char *const more[] = { "--session-max-ms", "60000", "--lease-max-ms", "1000",
+					    NULL };
 	static struct run one;
 	struct run *r = &one;
 	uint64_t found;
 
 	memset(r, 0, sizeof *r);
 	r->seed = 20261121 + kills + evicts;
-	manager_init(&r->m, program, durability, evicts ? "24M" : "256M");
+	manager_init(&r->m, program, durability, evicts ? "24M" : "16G");
 	r->m.more = more;
 	begin(r, evicts);
 	while (r->kills < kills)
@@ -205,7 +215,8 @@ static void phase(const char *program, const char *durability, unsigned kills, b
 	check_restart(r);
 	slabkv_close(r->kv);
 	manager_remove(&r->m);
-	MUST((found > 0 || evicts) && r->load.n.survived > 0 && r->load.n.bytes > 0, "too little was tested");
+	MUST((found > 0 || evicts) && r->load.n.survived > 0 && r->load.n.bytes > 0,
+	     "too little was tested");
 	report(r, found);
 }
 

@@ -21,29 +21,35 @@
 
 uint64_t now_ms(void); /* CLOCK_BOOTTIME, as the library's deadlines */
 
-/* ---- owners.c: who was given which bytes, and until when nobody else may be ----------------------- */
+/* ---- owners.c: who was given which bytes, and until when nobody else may be ------------------ */
 
 enum claim_state {
 	CLAIM_OPEN,      /* a session that was not ended yet: ours until `until` */
-	CLAIM_COMMITTED, /* acknowledged: ours until it is deleted or (phase with eviction) evicted */
+	CLAIM_COMMITTED, /* acknowledged: ours until it is deleted or (phase with eviction)
+			    evicted */
 	CLAIM_LOOSE,     /* deleted, ended, given up: may be handed out again at any time */
 };
 
 /* Forgets everything: a new storage. No thread may be in here. */
 void owners_reset(bool evicts);
 /* A start named these bytes for `key`; nobody else may be given them before `until`. */
-void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until);
-/* The claim changes its state. Before the call that loosens it is sent, for it may act at any time. */
-void owners_set(const struct slabkv_file *f, const struct slabkv_location *l, enum claim_state state);
+void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key,
+		  uint64_t until);
+/* The claim changes its state. Before the call that loosens it is sent, for it may act at any
+ * time. */
+void owners_set(const struct slabkv_file *f, const struct slabkv_location *l,
+		enum claim_state state);
 /* A lookup named these bytes for `key` under a lease that lasts until `until`, 0 = without one. */
-void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until);
+void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key,
+		  uint64_t until);
 /* How many claims and leases were compared with others. */
 uint64_t owners_checks(void);
 
-/* ---- ledger_load.c: writers and readers ------------------------------------------------------------- */
+/* ---- ledger_load.c: writers and readers ------------------------------------------------------ */
 
 struct counts {
-	_Atomic uint64_t puts, reads, bytes, deletes, aborts, partial, abandoned, survived, repeated, refused, no_space;
+	_Atomic uint64_t puts, reads, bytes, deletes, aborts, partial, abandoned, survived,
+		repeated, refused, no_space;
 };
 
 /* The instance of each slot size, which exists before the load starts. */
@@ -62,7 +68,8 @@ struct load {
 	bool evicts;      /* the storage is too small for all: what was acknowledged may be gone */
 	_Atomic bool stop;
 	_Atomic unsigned epoch; /* kills so far */
-	_Atomic bool waiting;   /* the survivor's session is open, and goes on after the next kill */
+	_Atomic bool waiting;   /* the survivor's session is open, and goes
+				   on after the next kill */
 	struct counts n;
 	pthread_t thread[WRITERS + READERS];
 };
@@ -71,8 +78,8 @@ struct load {
 void load_start(struct load *l, struct slabkv *kv, const char *root, bool evicts);
 /* Ends all threads; open sessions are finished first, those of the careless are not. */
 void load_stop(struct load *l);
-/* After load_stop: looks up every chain that is remembered; nothing lost, nothing back. Returns the blocks that
- * were read and found right. */
+/* After load_stop: looks up every chain that is remembered; nothing lost, nothing back. Returns the
+ * blocks that were read and found right. */
 uint64_t load_check(struct load *l);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * ledger_load.c - the threads of the ledger test: writers (one of which waits with every session until the
- * manager was killed), and readers.
+ * ledger_load.c - the threads of the ledger test: writers (one of which waits with every session
+ * until the manager was killed), and readers.
  *
- * A writer uses keys that nobody else uses, one chain for each session. Most sessions succeed; some are
- * finished in part, aborted, or forgotten, with and without `quiesced`. Bytes are a function of key and spec.
- * No fdatasync: a process is killed here, not the machine.
+ * A writer uses keys that nobody else uses, one chain for each session. Most sessions succeed; some
+ * are finished in part, aborted, or forgotten, with and without `quiesced`. Bytes are a function of
+ * key and spec. No fdatasync: a process is killed here, not the machine.
  * A writer's lock guards its memory of chains; it is never held over a call.
  */
 #include "ledger.h"
@@ -21,7 +21,8 @@
 #define SHORT_DEADLINE_MS 1000u  /* of those that do: the end of the test waits for it */
 #define LONG_DEADLINE_MS 60000u  /* of the survivor: it waits half of it for a kill */
 #define LEASE_MS 500u
-#define MARGIN_MS 500u /* nothing is submitted so near to the deadline: this thread may be stopped too */
+#define MARGIN_MS \
+	500u /* nothing is submitted so near to the deadline: this thread may be stopped too */
 
 const struct model models[MODELS] = {
 	{ "small", 1, { { "kv", UNIT } }, UNIT },
@@ -46,8 +47,10 @@ static struct writer {
 	uint64_t next;
 	uint64_t turn;
 	struct chain chain[WINDOW];                      /* under the lock */
-	const struct slabkv_session *session[WINDOW];   /* of each chain, for where it lies; this thread's own */
-	_Atomic uint64_t writing_until; /* a write is going on, which must not last longer; 0 = none */
+	const struct slabkv_session *session[WINDOW];   /* of each chain, for where it lies;
+							   this thread's own */
+	_Atomic uint64_t writing_until; /* a write is going on, which must not
+					   last longer; 0 = none */
 	pthread_mutex_t lock;
 } writer[WRITERS];
 
@@ -102,23 +105,26 @@ static struct slabkv_keys chain_keys(const struct chain *c, uint64_t *ints)
 	return slabkv_keys_ints(ints, CHAIN);
 }
 
-/* A thread that stands still between its look at the clock and its write breaks the rules itself, and may
- * spoil what others own by then: nothing was learnt about the manager. Ends the test as skipped. */
+/* A thread that stands still between its look at the clock and its write breaks the rules
+ * itself, and may spoil what others own by then: nothing was learnt about the manager.
+ * Ends the test as skipped. */
 static void skip_if_late(uint64_t until)
 {
 	uint64_t now = now_ms();
 
 	if (until == 0 || now < until + GRACE_MS)
 		return;
-	printf("skipped: a thread of the test itself stood still inside a write, %llu ms beyond its deadline and grace\n",
+	printf("skipped: a thread of the test itself stood still inside a write, %llu ms beyond "
+	       "its deadline and grace\n",
 	       (unsigned long long)(now - until - GRACE_MS));
 	fflush(stdout);
 	manager_skip();
 }
 
-/* ---- writers ------------------------------------------------------------------------------------------- */
+/* ---- writers --------------------------------------------------------------------------------- */
 
-static void set_block(const struct chain *c, const struct slabkv_session *s, uint32_t block, enum claim_state state)
+static void set_block(const struct chain *c, const struct slabkv_session *s, uint32_t block,
+		      enum claim_state state)
 {
 	for (uint32_t k = 0; k < c->model->n_specs; k++) {
 		const struct slabkv_location *loc = &s->loc[block * c->model->n_specs + k];
@@ -139,7 +145,8 @@ static uint32_t deadline_of(const struct put *p)
 {
 	if (p->w->no == WRITERS - 1)
 		return LONG_DEADLINE_MS;
-	return p->ending == FORGET || (p->ending != FINISH && !p->quiesced) ? SHORT_DEADLINE_MS : DEADLINE_MS;
+	return p->ending == FORGET || (p->ending != FINISH && !p->quiesced) ? SHORT_DEADLINE_MS
+									    : DEADLINE_MS;
 }
 
 static bool begin(struct put *p)
@@ -148,30 +155,37 @@ static bool begin(struct put *p)
 	const struct model *m = p->c.model;
 	uint64_t ints[CHAIN];
 	struct slabkv_keys keys = chain_keys(&p->c, ints);
-	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .deadline_ms = deadline_of(p) };
+	struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options),
+					.deadline_ms = deadline_of(p) };
 	struct slabkv_error err;
 	int rc = slabkv_start(l->kv, m->id, &keys, &o, NULL, &p->s, &err);
 
 	if (rc != SLABKV_OK) {
-		MUST(rc != SLABKV_E_NO_SPACE || l->evicts, "no space, though there is room: %s", err.message);
-		MUST(rc == SLABKV_E_NO_SPACE || may_fail(rc), "start: %s: %s", slabkv_code(rc), err.message);
+		MUST(rc != SLABKV_E_NO_SPACE || l->evicts, "no space, though there is room: %s",
+		     err.message);
+		MUST(rc == SLABKV_E_NO_SPACE || may_fail(rc), "start: %s: %s", slabkv_code(rc),
+		     err.message);
 		atomic_fetch_add(rc == SLABKV_E_NO_SPACE ? &l->n.no_space : &l->n.refused, 1);
 		poll(NULL, 0, 5);
 		return false;
 	}
-	MUST(p->s->n_write == CHAIN, "%u blocks to write of keys that nobody has used", p->s->n_write);
+	MUST(p->s->n_write == CHAIN, "%u blocks to write of keys that nobody has used",
+	     p->s->n_write);
 	for (uint32_t i = 0; i < CHAIN * m->n_specs; i++) {
 		const struct slabkv_location *loc = &p->s->loc[i];
 		uint32_t k = i % m->n_specs;
 
-		MUST(loc->length == m->spec[k].size, "length %llu", (unsigned long long)loc->length);
-		owners_claim(&p->s->files[loc->file], loc, block_key(p->c.first + i / m->n_specs, k),
+		MUST(loc->length == m->spec[k].size, "length %llu",
+		     (unsigned long long)loc->length);
+		owners_claim(&p->s->files[loc->file], loc,
+			     block_key(p->c.first + i / m->n_specs, k),
 			     p->s->submit_until_ms + GRACE_MS);
 	}
 	return true;
 }
 
-/* Writes parts from..to-1 of the blocks. False when it is too late: then nobody may write any more. */
+/* Writes parts from..to-1 of the blocks. False when it is too late: then
+ * nobody may write any more. */
 static bool write_parts(struct put *p, uint64_t *sums, uint32_t from, uint32_t to)
 {
 	const struct model *m = p->c.model;
@@ -188,7 +202,9 @@ static bool write_parts(struct put *p, uint64_t *sums, uint32_t from, uint32_t t
 		atomic_store(&p->w->writing_until, p->s->submit_until_ms);
 		late = now_ms() + MARGIN_MS > p->s->submit_until_ms;
 		if (!late) {
-			MUST(pwrite(fd, bytes, loc->length, (off_t)loc->offset) == (ssize_t)loc->length, "write");
+			MUST(pwrite(fd, bytes, loc->length, (off_t)loc->offset) ==
+				     (ssize_t)loc->length,
+			     "write");
 			skip_if_late(p->s->submit_until_ms);
 		}
 		atomic_store(&p->w->writing_until, 0);
@@ -204,7 +220,9 @@ static void finish(struct put *p, const uint64_t *sums)
 {
 	struct load *l = p->w->load;
 	bool mask[CHAIN];
-	struct slabkv_finish_options o = { sizeof o, mask, CHAIN, sums, CHAIN * p->c.model->n_specs, p->quiesced };
+	struct slabkv_finish_options o = {
+		sizeof o, mask, CHAIN, sums, CHAIN * p->c.model->n_specs, p->quiesced
+	};
 	struct slabkv_finished done = { .size = sizeof done }, again = { .size = sizeof again };
 	struct slabkv_error err;
 	uint32_t good = 0;
@@ -218,16 +236,20 @@ static void finish(struct put *p, const uint64_t *sums)
 	}
 	rc = slabkv_finish(l->kv, p->s->id, &o, &done, &err);
 	if (rc != SLABKV_OK) {
-		MUST(now_ms() >= p->s->submit_until_ms, "finish before the deadline: %s: %s", slabkv_code(rc), err.message);
+		MUST(now_ms() >= p->s->submit_until_ms, "finish before the deadline: %s: %s",
+		     slabkv_code(rc), err.message);
 		for (uint32_t i = 0; i < CHAIN; i++)
 			set_block(&p->c, p->s, i, CLAIM_LOOSE);
 		atomic_fetch_add(&l->n.refused, 1);
 		return;
 	}
-	MUST(done.committed == good && done.failed == CHAIN - good, "%u committed of %u", done.committed, good);
+	MUST(done.committed == good && done.failed == CHAIN - good, "%u committed of %u",
+	     done.committed, good);
 	if (rand_r(&p->w->seed) % 8 == 0) {
-		MUST(slabkv_finish(l->kv, p->s->id, &o, &again, &err) == SLABKV_OK, "%s", err.message);
-		MUST(again.committed == good && again.failed == CHAIN - good, "a repetition has other numbers");
+		MUST(slabkv_finish(l->kv, p->s->id, &o, &again, &err) == SLABKV_OK, "%s",
+		     err.message);
+		MUST(again.committed == good && again.failed == CHAIN - good,
+		     "a repetition has other numbers");
 		atomic_fetch_add(&l->n.repeated, 1);
 	}
 	memcpy(p->c.stored, mask, sizeof mask);
@@ -330,8 +352,8 @@ static void delete_chain(struct writer *w, unsigned place)
 	}
 }
 
-/* Puts into the next place and deletes what is half a round old, so that half of the places hold what is there
- * and half what must not come back. */
+/* Puts into the next place and deletes what is half a round old, so that half of the places hold
+ * what is there and half what must not come back. */
 static void *write_on(void *arg)
 {
 	struct writer *w = arg;
@@ -339,18 +361,20 @@ static void *write_on(void *arg)
 	while (!atomic_load(&w->load->stop)) {
 		unsigned old = (unsigned)((w->turn + WINDOW / 2) % WINDOW);
 
-		if (w->chain[old].state == ACKNOWLEDGED && (!w->load->evicts || rand_r(&w->seed) % 4 == 0))
+		if (w->chain[old].state == ACKNOWLEDGED &&
+		    (!w->load->evicts || rand_r(&w->seed) % 4 == 0))
 			delete_chain(w, old);
 		put_chain(w, (unsigned)(w->turn++ % WINDOW));
 	}
 	return NULL;
 }
 
-/* ---- readers ----------------------------------------------------------------------------------------- */
+/* ---- readers --------------------------------------------------------------------------------- */
 
-/* Reads and compares one block by itself; the library's checksum has no part in it. `quiet`: no session is open,
- * so bytes stay without a lease. */
-static void read_block(struct load *l, const struct slabkv_locations *r, const struct chain *c, uint32_t i, bool quiet)
+/* Reads and compares one block by itself; the library's checksum has no part in it. `quiet`: no
+ * session is open, so bytes stay without a lease. */
+static void read_block(struct load *l, const struct slabkv_locations *r, const struct chain *c,
+		       uint32_t i, bool quiet)
 {
 	uint8_t bytes[2 * UNIT], expected[2 * UNIT];
 
@@ -360,10 +384,12 @@ static void read_block(struct load *l, const struct slabkv_locations *r, const s
 		int fd = open_slab(l, &r->files[loc->file]);
 		ssize_t n;
 
-		MUST(loc->length == c->model->spec[k].size, "length %llu", (unsigned long long)loc->length);
+		MUST(loc->length == c->model->spec[k].size, "length %llu",
+		     (unsigned long long)loc->length);
 		owners_lease(&r->files[loc->file], loc, key, r->lease_ms ? r->valid_until_ms : 0);
 		fill(key, expected, loc->length);
-		MUST(loc->has_checksum && loc->checksum == slabkv_checksum(expected, loc->length), "checksum");
+		MUST(loc->has_checksum && loc->checksum == slabkv_checksum(expected, loc->length),
+		     "checksum");
 		n = pread(fd, bytes, loc->length, (off_t)loc->offset);
 		close(fd);
 		if (!quiet && (r->lease_ms == 0 || now_ms() >= r->valid_until_ms))
@@ -371,8 +397,9 @@ static void read_block(struct load *l, const struct slabkv_locations *r, const s
 		if (n != (ssize_t)loc->length || memcmp(bytes, expected, loc->length) != 0) {
 			for (unsigned j = 0; j < WRITERS; j++)
 				skip_if_late(atomic_load(&writer[j].writing_until));
-			MUST(false, "wrong bytes of key %llu in %s at %llu", (unsigned long long)c->first + i,
-			     r->files[loc->file].path, (unsigned long long)loc->offset);
+			MUST(false, "wrong bytes of key %llu in %s at %llu",
+			     (unsigned long long)c->first + i, r->files[loc->file].path,
+			     (unsigned long long)loc->offset);
 		}
 		atomic_fetch_add(&l->n.bytes, loc->length);
 	}
@@ -380,7 +407,8 @@ static void read_block(struct load *l, const struct slabkv_locations *r, const s
 }
 
 /* `hit` says which were found. A refused call hits nothing and returns false. */
-static bool read_chain(struct load *l, const struct chain *c, uint32_t lease_ms, bool quiet, bool *hit)
+static bool read_chain(struct load *l, const struct chain *c, uint32_t lease_ms, bool quiet,
+		       bool *hit)
 {
 	uint64_t ints[CHAIN];
 	struct slabkv_keys keys = chain_keys(c, ints);
@@ -429,7 +457,8 @@ static void *read_on(void *arg)
 		pthread_mutex_lock(&w->lock);
 		copy = *c;
 		pthread_mutex_unlock(&w->lock);
-		if (copy.first == 0 || !read_chain(l, &copy, rand_r(&seed) % 4 ? LEASE_MS : 0, false, hit))
+		if (copy.first == 0 ||
+		    !read_chain(l, &copy, rand_r(&seed) % 4 ? LEASE_MS : 0, false, hit))
 			continue;
 		pthread_mutex_lock(&w->lock);
 		same = c->first == copy.first && c->state == copy.state;
@@ -445,7 +474,8 @@ void load_start(struct load *l, struct slabkv *kv, const char *root, bool evicts
 	*l = (struct load){ .kv = kv, .root = root, .evicts = evicts };
 	owners_reset(evicts);
 	for (unsigned i = 0; i < WRITERS; i++) {
-		writer[i] = (struct writer){ .load = l, .no = i, .seed = i + 1, .next = ((uint64_t)i + 1) << 32 };
+		writer[i] = (struct writer){ .load = l, .no = i, .seed = i + 1,
+					     .next = ((uint64_t)i + 1) << 32 };
 		pthread_mutex_init(&writer[i].lock, NULL);
 	}
 	for (unsigned i = 0; i < WRITERS; i++)

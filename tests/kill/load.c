@@ -1,9 +1,9 @@
 /*
  * load.c - several writers and readers that go on while the manager dies and comes back.
  *
- * A writer puts chains under keys that nobody else uses, remembers which were acknowledged, and deletes
- * old ones. Readers read what was acknowledged and compare every byte. A writer's lock is held while a
- * chain of it is read or deleted, so that a miss cannot be blamed on a delete.
+ * A writer puts chains under keys that nobody else uses, remembers which were acknowledged, and
+ * deletes old ones. Readers read what was acknowledged and compare every byte. A writer's lock is
+ * held while a chain of it is read or deleted, so that a miss cannot be blamed on a delete.
  */
 #include "kill9.h"
 
@@ -49,12 +49,13 @@ static void put_chain(struct writer *w, struct io *io, struct chain *c)
 	prepare(io, w->next);
 	for (uint32_t i = 0; i < CHAIN; i++)
 		fill(io->ints[i], io->bytes[i]);
-	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), NULL, &err) !=
-	    SLABKV_OK)
+	if (slabkv_put(w->load->kv, "kill9", &io->keys, NULL, io->block,
+		       sizeof(struct slabkv_block), NULL, &err) != SLABKV_OK)
 		atomic_fetch_add(&w->load->refused, 1);
 	else
 		for (uint32_t i = 0; i < CHAIN; i++)
-			written += io->block[i].result == SLABKV_WRITTEN || io->block[i].result == SLABKV_EXISTS;
+			written += io->block[i].result == SLABKV_WRITTEN ||
+				   io->block[i].result == SLABKV_EXISTS;
 	pthread_mutex_lock(&w->lock);
 	*c = (struct chain){ w->next, written == CHAIN ? ACKNOWLEDGED : UNKNOWN };
 	pthread_mutex_unlock(&w->lock);
@@ -101,16 +102,18 @@ static uint32_t read_chain(struct load *l, struct io *io, uint64_t first, bool m
 	int rc;
 
 	prepare(io, first);
-	rc = slabkv_get(l->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), &n, &err);
+	rc = slabkv_get(l->kv, "kill9", &io->keys, NULL, io->block, sizeof(struct slabkv_block), &n,
+			&err);
 	if (rc != SLABKV_OK) {
 		atomic_fetch_add(&l->refused, 1);
 		return 0;
 	}
 	for (uint32_t i = 0; i < CHAIN; i++) {
-		MUST(io->block[i].result != SLABKV_MISMATCH, "key %llu: damaged", (unsigned long long)first + i);
+		MUST(io->block[i].result != SLABKV_MISMATCH, "key %llu: damaged",
+		     (unsigned long long)first + i);
 		if (io->block[i].result != SLABKV_HIT) {
-			MUST(!must, "acknowledged key %llu is lost (%s)", (unsigned long long)first + i,
-			     slabkv_code(io->block[i].why));
+			MUST(!must, "acknowledged key %llu is lost (%s)",
+			     (unsigned long long)first + i, slabkv_code(io->block[i].why));
 			continue;
 		}
 		fill(first + i, io->expected);
@@ -156,7 +159,8 @@ void load_start(struct load *l, struct slabkv *kv, bool evicts)
 		pthread_mutex_init(&l->writer[i].lock, NULL);
 	}
 	for (unsigned i = 0; i < WRITERS; i++)
-		MUST(pthread_create(&l->thread[i], NULL, write_on, &l->writer[i]) == 0, "no thread");
+		MUST(pthread_create(&l->thread[i], NULL, write_on, &l->writer[i]) == 0,
+		     "no thread");
 	for (unsigned i = WRITERS; i < WRITERS + READERS; i++)
 		MUST(pthread_create(&l->thread[i], NULL, read_on, l) == 0, "no thread");
 }

@@ -45,7 +45,8 @@ void manager_skip(void)
 	_exit(77);
 }
 
-void manager_init(struct manager *m, const char *program, const char *durability, const char *capacity)
+void manager_init(struct manager *m, const char *program, const char *durability,
+		  const char *capacity)
 {
 	memset(m, 0, sizeof *m);
 	m->program = program;
@@ -106,9 +107,12 @@ static bool is_ready(struct manager *m)
 void manager_launch(struct manager *m)
 {
 	const char *argv[64] = {
-		m->program, "--http-port", m->port, "--grpc-port", "off", "--port-file", "port", "--durability", m->durability,
-		"--storage-unit", "1M", "--storage-file-size", "8M", "--owner-lease-ms", "2000", "--grace-ms", "300",
-		"--session-default-ms", "4000", "--session-max-ms", "8000", "--lease-default-ms", "100",
+		m->program, "--http-port", m->port, "--grpc-port", "off", "--port-file", "port",
+		"--durability", m->durability,
+		"--storage-unit", "1M", "--storage-file-size", "8M", "--owner-lease-ms", "2000",
+		"--grace-ms", "300",
+		"--session-default-ms", "4000", "--session-max-ms", "8000", "--lease-default-ms",
+		"100",
 		"--lease-max-ms", "200", "--journal-limit", "2M",
 	};
 	size_t n = 0;
@@ -129,7 +133,8 @@ void manager_alive(const struct manager *m)
 {
 	siginfo_t info = { 0 };
 
-	MUST(waitid(P_PID, (id_t)m->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0,
+	MUST(waitid(P_PID, (id_t)m->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		     info.si_pid == 0,
 	     "the manager ended by itself; see %s/log", m->dir);
 }
 
@@ -170,14 +175,17 @@ void manager_stop(struct manager *m)
 
 void manager_fsck(struct manager *m)
 {
-	char *const argv[] = { (char *)m->program, "fsck", "--files", "--store", "slabkv.db", NULL };
+	char *const argv[] = {
+		(char *)m->program, "fsck", "--files", "--store", "slabkv.db", NULL
+	};
 	pid_t pid = fork();
 	int status;
 
 	if (pid == 0)
 		run(m, argv);
 	MUST(waitpid(pid, &status, 0) == pid, "%s", strerror(errno));
-	MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0, "fsck: status %d; see %s/log", status, m->dir);
+	MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0, "fsck: status %d; see %s/log", status,
+	     m->dir);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)

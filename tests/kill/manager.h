@@ -20,12 +20,14 @@ void give_up(const char *file, int line, const char *what, const char *fmt, ...)
 
 struct manager {
 	const char *program, *durability;
-	const char *const *more; /* parameters beside the usual ones, which they overrule; ends with NULL. Or NULL */
+	const char *const *more; /* parameters beside the usual ones, which they overrule;
+				    ends with NULL. Or NULL */
 	char dir[64], port[16];
 	pid_t pid;
 };
 
-void manager_init(struct manager *m, const char *program, const char *durability, const char *capacity);
+void manager_init(struct manager *m, const char *program, const char *durability,
+		  const char *capacity);
 void manager_launch(struct manager *m); /* returns at once */
 void manager_await(struct manager *m);  /* returns when it answers /readyz */
 void manager_start(struct manager *m);  /* both */

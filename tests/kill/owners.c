@@ -1,11 +1,11 @@
 /*
  * owners.c - the ledger: what the clients were told about every 4 KiB of every slab file.
  *
- * Slots are compared by generation, which never repeats and grows with every new life of the same bytes: so
- * it is known which of two answers the manager gave first, in whatever order the threads come here. A
- * breach is found exactly: a claim that was received before the older one had to end cannot be right. A
- * client counts its deadlines and leases from before it asked, so a slow machine makes no breach.
- * One lock for all; any thread.
+ * Slots are compared by generation, which never repeats and grows with every new life of the same
+ * bytes: so it is known which of two answers the manager gave first, in whatever order the threads
+ * come here. A breach is found exactly: a claim that was received before the older one had to end
+ * cannot be right. A client counts its deadlines and leases from before it asked, so a slow machine
+ * makes no breach. One lock for all; any thread.
  */
 #include "ledger.h"
 
@@ -42,13 +42,16 @@ void owners_reset(bool evicts)
 	ledger.evicts = evicts;
 }
 
-static struct unit *units_locked(const struct slabkv_file *f, const struct slabkv_location *l, unsigned *n)
+static struct unit *units_locked(const struct slabkv_file *f, const struct slabkv_location *l,
+				 unsigned *n)
 {
 	unsigned i = 0;
 
 	MUST(l->offset % UNIT == 0 && l->length % UNIT == 0 && l->length > 0 && l->generation > 0,
-	     "%s: offset %llu, length %llu", f->path, (unsigned long long)l->offset, (unsigned long long)l->length);
-	MUST((l->offset + l->length) / UNIT <= FILE_UNITS, "%s: beyond the end of the file", f->path);
+	     "%s: offset %llu, length %llu", f->path, (unsigned long long)l->offset,
+	     (unsigned long long)l->length);
+	MUST((l->offset + l->length) / UNIT <= FILE_UNITS, "%s: beyond the end of the file",
+	     f->path);
 	while (i < ledger.n && strcmp(ledger.path[i], f->path) != 0)
 		i++;
 	if (i == ledger.n) {
@@ -67,16 +70,21 @@ static void judge(const struct unit *u, uint64_t key, uint64_t now)
 {
 	MUST(u->state != CLAIM_OPEN || now >= u->until,
 	     "two owners: given to key %llu %llu ms before the open session of key %llu may end",
-	     (unsigned long long)key, (unsigned long long)(u->until - now), (unsigned long long)u->key);
+	     (unsigned long long)key, (unsigned long long)(u->until - now),
+	     (unsigned long long)u->key);
 	MUST(u->state != CLAIM_COMMITTED || ledger.evicts,
-	     "two owners: given to key %llu, acknowledged to key %llu (generation %llu, given %llu ms ago)",
+	     "two owners: given to key %llu, acknowledged to key %llu (generation %llu, "
+	     "given %llu ms ago)",
 	     (unsigned long long)key, (unsigned long long)u->key, (unsigned long long)u->generation,
 	     (unsigned long long)(now - u->received));
-	MUST(now >= u->lease_until, "reused under a lease: given to key %llu %llu ms too early, leased for key %llu",
-	     (unsigned long long)key, (unsigned long long)(u->lease_until - now), (unsigned long long)u->key);
+	MUST(now >= u->lease_until,
+	     "reused under a lease: given to key %llu %llu ms too early, leased for key %llu",
+	     (unsigned long long)key, (unsigned long long)(u->lease_until - now),
+	     (unsigned long long)u->key);
 }
 
-void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until)
+void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key,
+		  uint64_t until)
 {
 	uint64_t now = now_ms();
 	struct unit *u;
@@ -85,10 +93,13 @@ void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, 
 	pthread_mutex_lock(&ledger.lock);
 	for (u = units_locked(f, l, &n); n > 0; n--, u++) {
 		ledger.checks++;
-		MUST(u->generation != l->generation, "generation %llu came twice: keys %llu and %llu",
-		     (unsigned long long)l->generation, (unsigned long long)key, (unsigned long long)u->key);
+		MUST(u->generation != l->generation,
+		     "generation %llu came twice: keys %llu and %llu",
+		     (unsigned long long)l->generation, (unsigned long long)key,
+		     (unsigned long long)u->key);
 		if (u->generation > l->generation) { /* the later one was faster in coming here */
-			MUST(u->received >= until, "two owners: given to key %llu while key %llu was open",
+			MUST(u->received >= until,
+			     "two owners: given to key %llu while key %llu was open",
 			     (unsigned long long)u->key, (unsigned long long)key);
 			continue;
 		}
@@ -98,7 +109,8 @@ void owners_claim(const struct slabkv_file *f, const struct slabkv_location *l, 
 	pthread_mutex_unlock(&ledger.lock);
 }
 
-void owners_set(const struct slabkv_file *f, const struct slabkv_location *l, enum claim_state state)
+void owners_set(const struct slabkv_file *f, const struct slabkv_location *l,
+		enum claim_state state)
 {
 	struct unit *u;
 	unsigned n;
@@ -110,7 +122,8 @@ void owners_set(const struct slabkv_file *f, const struct slabkv_location *l, en
 	pthread_mutex_unlock(&ledger.lock);
 }
 
-void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key, uint64_t until)
+void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, uint64_t key,
+		  uint64_t until)
 {
 	struct unit *u;
 	unsigned n;
@@ -118,17 +131,20 @@ void owners_lease(const struct slabkv_file *f, const struct slabkv_location *l, 
 	pthread_mutex_lock(&ledger.lock);
 	for (u = units_locked(f, l, &n); n > 0; n--, u++) {
 		ledger.checks++;
-		MUST(u->generation >= l->generation, "a lookup names a slot that no start has named: key %llu",
+		MUST(u->generation >= l->generation,
+		     "a lookup names a slot that no start has named: key %llu",
 		     (unsigned long long)key);
 		if (u->generation > l->generation) {
-			MUST(u->received >= until, "reused under a lease: given to key %llu, leased for key %llu",
+			MUST(u->received >= until,
+			     "reused under a lease: given to key %llu, leased for key %llu",
 			     (unsigned long long)u->key, (unsigned long long)key);
 			continue;
 		}
-		MUST(u->state != CLAIM_OPEN, "key %llu is found, and no finish that names it was sent",
+		MUST(u->state != CLAIM_OPEN,
+		     "key %llu is found, and no finish that names it was sent",
 		     (unsigned long long)key);
-		MUST(u->key == key, "the slot of key %llu is named for key %llu", (unsigned long long)u->key,
-		     (unsigned long long)key);
+		MUST(u->key == key, "the slot of key %llu is named for key %llu",
+		     (unsigned long long)u->key, (unsigned long long)key);
 		if (until > u->lease_until)
 			u->lease_until = until;
 	}

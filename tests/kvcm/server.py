@@ -63,7 +63,7 @@ def free_ports(n):
 
 
 def environment():
-    keep = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}
+    keep = {k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS") or k == "SLABKV_PARTITIONS"}
     return {"PATH": "/usr/bin:/bin", **keep}
 
 
@@ -176,7 +176,8 @@ class Slabkvd(Process):
                 os.unlink(self.path(name))
         self.spawn([f"--{k}={v}" for k, v in self.parameters.items()])
         self.http_port = int(self.await_that(lambda: self.whole("port"), "its port file"))
-        self.grpc_port = int(self.await_that(lambda: self.whole("grpc-port"), "its gRPC port file"))
+        if self.parameters["grpc-port"] != "off":
+            self.grpc_port = int(self.await_that(lambda: self.whole("grpc-port"), "its gRPC port file"))
         self.await_that(self.ready, "/readyz")
 
     def whole(self, name):

@@ -1,4 +1,5 @@
-/* test_faults.c - faults on order: which call they hit, what replaces what, how many there may be. */
+/* test_faults.c - faults on order: which call they hit, what replaces what, how many there may
+ * be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,8 +52,18 @@ static void always_hits_every_call_of_its_own(void **state)
 
 static void once_goes_by_the_trace_id(void **state)
 {
-	static const char *const others[] = { "", "2", "_", "t_", "t_3", "t_2_", "t_2_1", "t_2x", "t_ 2", "t_+2",
-					      "t_99999999999999999999999", "t_4294967298" };
+	static const char *const others[] = { "",
+					      "2",
+					      "_",
+					      "t_",
+					      "t_3",
+					      "t_2_",
+					      "t_2_1",
+					      "t_2x",
+					      "t_ 2",
+					      "t_+2",
+					      "t_99999999999999999999999",
+					      "t_4294967298" };
 
 	(void)state;
 	order("GetCacheLocation", true, 2);

@@ -40,11 +40,15 @@ static void write_startup(const struct nodes *s)
 	snprintf(path, sizeof path, "%s/start.json", s->dir);
 	f = fopen(path, "w");
 	assert_non_null(f);
-	fprintf(f, "{\"storage_config\":{\"type\":\"file\",\"global_unique_name\":\"nfs_01\",\"storage_spec\":"
-		   "{\"root_path\":\"%s/nfs/\",\"key_count_per_file\":8}},\"instance_group\":{\"name\":\"default\","
-		   "\"storage_candidates\":[\"nfs_01\"],\"global_quota_group_name\":\"default_quota_group\","
-		   "\"quota\":{\"capacity\":30000000000},\"cache_config\":{\"cache_prefer_strategy\":2,"
-		   "\"reclaim_strategy\":{\"reclaim_policy\":1}},\"version\":1}}", s->dir);
+	fprintf(f,
+		"{\"storage_config\":{\"type\":\"file\",\"global_unique_name\":\"nfs_01\","
+		"\"storage_spec\":{\"root_path\":\"%s/nfs/\",\"key_count_per_file\":8}},"
+		"\"instance_group\":{\"name\":\"default\",\"storage_candidates\":[\"nfs_01\"],"
+		"\"global_quota_group_name\":\"default_quota_group\","
+		"\"quota\":{\"capacity\":30000000000},"
+		"\"cache_config\":{\"cache_prefer_strategy\":2,"
+		"\"reclaim_strategy\":{\"reclaim_policy\":1}},\"version\":1}}",
+		s->dir);
 	fclose(f);
 }
 
@@ -243,7 +247,8 @@ json_t *call(uint16_t port, const char *api, const char *body, const char *code)
 	if (a.status != 200)
 		fail_msg("%s: %d %s", api, a.status, a.body ? a.body : "");
 	j = answer_json(&a);
-	got = json_string_value(json_object_get(json_object_get(json_object_get(j, "header"), "status"), "code"));
+	got = json_string_value(
+		json_object_get(json_object_get(json_object_get(j, "header"), "status"), "code"));
 	if (!got || strcmp(got, code) != 0)
 		fail_msg("%s: not %s: %s", api, code, a.body);
 	answer_free(&a);

@@ -28,8 +28,8 @@ struct nodes {
 int nodes_setup(void **state);
 int nodes_teardown(void **state);
 
-/* Starts one on free ports, its slab files below the box; `args` (NULL-terminated, may be NULL) come last. Returns
- * when it has told its ports. */
+/* Starts one on free ports, its slab files below the box; `args` (NULL-terminated, may be NULL)
+ * come last. Returns when it has told its ports. */
 struct node *node_start(struct nodes *s, int which, const char *const *args);
 /* Runs to its end; returns the exit status. What it said is in <node dir>/out. */
 int node_run(struct nodes *s, int which, const char *const *args);

@@ -1,4 +1,5 @@
-/* test_kvcm_main.c - kv_cache_manager_bin as a deployment runs it: ports, tokens, background, election. */
+/* test_kvcm_main.c - kv_cache_manager_bin as a deployment runs it: ports,
+ * tokens, background, election. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -42,7 +43,8 @@ static void test_meta_and_admin_are_apart(void **state)
 	assert_int_equal(call_status(n->meta_http, "/api/listStorage", NULL, NULL), 404);
 	assert_int_equal(call_status(n->meta_http, "/api/injectFault", NULL, NULL), 404);
 	assert_int_equal(call_status(n->admin_http, "/api/getCacheLocation", NULL, NULL), 404);
-	assert_int_equal(call_status(n->admin_http, "/api/injectFault", NULL, NULL), 404); /* not enabled */
+	/* not enabled */
+	assert_int_equal(call_status(n->admin_http, "/api/injectFault", NULL, NULL), 404);
 	assert_int_equal(call_status(n->meta_http, "/v1/instances/x/lookup", NULL, NULL), 404);
 	assert_int_equal(call_status(n->admin_http, "/v1/instances/x/lookup", NULL, NULL), 404);
 	assert_int_equal(n->debug_http, 0);
@@ -93,9 +95,15 @@ static void test_tokens(void **state)
 	struct node *n = node_start(s, 0, LIST("-e", "kvcm.service.admin_auth_token=first,second"));
 
 	assert_int_equal(call_status(n->admin_http, "/api/listStorage", NULL, NULL), 401);
-	assert_int_equal(call_status(n->admin_http, "/api/listStorage", "Authorization: Bearer third\r\n", NULL), 401);
-	assert_int_equal(call_status(n->admin_http, "/api/listStorage", "Authorization: Bearer second\r\n", NULL), 200);
-	assert_int_equal(call_status(n->meta_http, "/api/getCacheLocation", NULL, "{\"instance_id\":\"i\"}"), 200);
+	assert_int_equal(call_status(n->admin_http, "/api/listStorage",
+				     "Authorization: Bearer third\r\n", NULL),
+			 401);
+	assert_int_equal(call_status(n->admin_http, "/api/listStorage",
+				     "Authorization: Bearer second\r\n", NULL),
+			 200);
+	assert_int_equal(
+		call_status(n->meta_http, "/api/getCacheLocation", NULL, "{\"instance_id\":\"i\"}"),
+		200);
 	node_stop(n);
 }
 
@@ -106,8 +114,10 @@ static int status_for_host(uint16_t port, const char *more)
 	struct http h;
 	char text[256];
 	int status;
-	int n = snprintf(text, sizeof text, "POST /api/checkHealth HTTP/1.1\r\nHost: kvcm-manager:6492\r\n%s"
-			 "Content-Length: 2\r\n\r\n{}", more);
+	int n = snprintf(text, sizeof text,
+			 "POST /api/checkHealth HTTP/1.1\r\nHost: kvcm-manager:6492\r\n%s"
+			 "Content-Length: 2\r\n\r\n{}",
+			 more);
 
 	http_open(&h, port);
 	http_send(&h, text, (size_t)n);
@@ -124,7 +134,8 @@ static void test_any_host_name_where_it_is_open(void **state)
 	struct node *n = node_start(s, 0, NULL);
 
 	assert_int_equal(status_for_host(n->admin_http, ""), 200);
-	assert_int_equal(status_for_host(n->admin_http, "Origin: http://elsewhere.example\r\n"), 403);
+	assert_int_equal(status_for_host(n->admin_http, "Origin: http://elsewhere.example\r\n"),
+			 403);
 	assert_int_equal(status_for_host(n->native, ""), 403);
 	node_stop(n);
 	n = node_start(s, 0, LIST("-e", "slabkvd.kvcm_open=false"));
@@ -143,13 +154,17 @@ static void test_other_addresses(void **state)
 	assert_non_null(strstr(said, "0.0.0.0"));
 	assert_non_null(strstr(said, "without tokens"));
 	free(said);
-	assert_int_equal(node_run(s, 1, LIST("-e", "slabkvd.kvcm_open=false", "-e", "slabkvd.kvcm_listen=0.0.0.0")),
+	assert_int_equal(node_run(s, 1,
+				  LIST("-e", "slabkvd.kvcm_open=false", "-e",
+				       "slabkvd.kvcm_listen=0.0.0.0")),
 			 1);
 	said = node_said(&s->n[1]);
 	assert_non_null(strstr(said, "kvcm_listen"));
 	free(said);
-	node_stop(node_start(s, 1, LIST("-e", "slabkvd.kvcm_open=false", "-e", "slabkvd.kvcm_listen=0.0.0.0", "-e",
-					"kvcm.service.admin_auth_token=t")));
+	node_stop(node_start(s, 1,
+			     LIST("-e", "slabkvd.kvcm_open=false", "-e",
+				  "slabkvd.kvcm_listen=0.0.0.0", "-e",
+				  "kvcm.service.admin_auth_token=t")));
 }
 
 /* ---- objects --------------------------------------------------------------------------------- */
@@ -170,10 +185,12 @@ static void test_default_objects(void **state)
 	j = call(n->admin_http, "getInstanceGroup", "{\"name\":\"default\"}", "OK");
 	assert_string_equal(text(json_object_get(j, "instance_group"), "version"), "1");
 	json_decref(j);
-	json_decref(call(n->meta_http, "registerInstance",
-			 "{\"instance_group\":\"default\",\"instance_id\":\"i\",\"block_size\":64,\"model_deployment\":"
-			 "{\"model_name\":\"m\",\"dtype\":\"fp8\"},\"location_spec_infos\":[{\"name\":\"tp0\",\"size\":4096}]}",
-			 "OK"));
+	json_decref(call(
+		n->meta_http, "registerInstance",
+		"{\"instance_group\":\"default\",\"instance_id\":\"i\",\"block_size\":64,"
+		"\"model_deployment\":{\"model_name\":\"m\",\"dtype\":\"fp8\"},"
+		"\"location_spec_infos\":[{\"name\":\"tp0\",\"size\":4096}]}",
+		"OK"));
 	snprintf(command, sizeof command, "ls %snfs_01.p*/slabkv-storage >/dev/null", root);
 	assert_int_equal(test_shell(command), 0);
 	node_stop(n);
@@ -191,10 +208,13 @@ static void test_kept_in_a_registry(void **state)
 
 	snprintf(uri, sizeof uri, "kvcm.registry_storage.uri=file://%s/registry.db", s->dir);
 	n = node_start(s, 0, LIST("-e", uri));
-	json_decref(call(n->admin_http, "createInstanceGroup",
-			 "{\"instance_group\":{\"name\":\"g\",\"storage_candidates\":[\"nfs_01\"],"
-			 "\"global_quota_group_name\":\"q\",\"version\":1,\"cache_config\":{\"data_storage_strategy\":2,"
-			 "\"reclaim_strategy\":{\"storage_unique_name\":\"nfs_01\"}}}}", "OK"));
+	json_decref(call(
+		n->admin_http, "createInstanceGroup",
+		"{\"instance_group\":{\"name\":\"g\",\"storage_candidates\":[\"nfs_01\"],"
+		"\"global_quota_group_name\":\"q\",\"version\":1,"
+		"\"cache_config\":{\"data_storage_strategy\":2,"
+		"\"reclaim_strategy\":{\"storage_unique_name\":\"nfs_01\"}}}}",
+		"OK"));
 	node_stop(n);
 	n = node_start(s, 0, LIST("-e", uri));
 	json_decref(call(n->admin_http, "getInstanceGroup", "{\"name\":\"g\"}", "OK"));
@@ -228,12 +248,14 @@ static void test_daemon(void **state)
 	FILE *f;
 	long pid = 0;
 
-	snprintf(command, sizeof command,
-		 "cd %s && " PROGRAM " --env kvcm.service.rpc_port=0 --env kvcm.service.http_port=0"
-		 " --env kvcm.service.admin_rpc_port=0 --env kvcm.service.admin_http_port=0"
-		 " --env kvcm.startup_config=%s/start.json --env slabkvd.kvcm_ports_file=ports"
-		 " --env slabkvd.storage_capacity=8M --env slabkvd.storage_unit=1M -d > stdout 2> stderr",
-		 s->n[0].dir, s->dir);
+	snprintf(
+		command, sizeof command,
+		"cd %s && " PROGRAM " --env kvcm.service.rpc_port=0 --env kvcm.service.http_port=0"
+		" --env kvcm.service.admin_rpc_port=0 --env kvcm.service.admin_http_port=0"
+		" --env kvcm.startup_config=%s/start.json --env slabkvd.kvcm_ports_file=ports"
+		" --env slabkvd.storage_capacity=8M --env slabkvd.storage_unit=1M -d > "
+		"stdout 2> stderr",
+		s->n[0].dir, s->dir);
 	assert_int_equal(test_shell(command), 0);
 	/* It serves when the shell goes on, and is found by its command line. */
 	snprintf(path, sizeof path, "%s/ports", s->n[0].dir);
@@ -242,7 +264,8 @@ static void test_daemon(void **state)
 	assert_int_equal(fscanf(f, "meta_rpc_port %*d\nmeta_http_port %hu", &port), 1);
 	fclose(f);
 	json_decref(call(port, "listStorage", NULL, "OK"));
-	snprintf(command, sizeof command, "pgrep -f 'k[v]_cache_manager_bin .*%s/start.json' > %s/pid", s->dir, s->dir);
+	snprintf(command, sizeof command,
+		 "pgrep -f 'k[v]_cache_manager_bin .*%s/start.json' > %s/pid", s->dir, s->dir);
 	assert_int_equal(test_shell(command), 0);
 	snprintf(path, sizeof path, "%s/pid", s->dir);
 	f = fopen(path, "r");
@@ -251,8 +274,11 @@ static void test_daemon(void **state)
 	fclose(f);
 	assert_int_equal(kill((pid_t)pid, SIGTERM), 0);
 	/* Nobody may be there to reap it: a zombie has no program. */
-	snprintf(command, sizeof command, "! readlink -e /proc/%ld/exe >/dev/null && grep -q stopping %s/logs/kv_cache_manager.log",
-		 pid, s->n[0].dir);
+	snprintf(
+		command, sizeof command,
+		"! readlink -e /proc/%ld/exe >/dev/null && grep -q stopping "
+		"%s/logs/kv_cache_manager.log",
+		pid, s->n[0].dir);
 	await_true(shell_is_true, command, 20, "it ends, and says so in its log");
 }
 
@@ -293,8 +319,9 @@ static struct node *start_member(struct nodes *s, int which)
 
 	snprintf(lock, sizeof lock, "kvcm.distributed_lock.uri=file://%s/lock", s->dir);
 	snprintf(id, sizeof id, "kvcm.leader_elector.node_id=node_%d", which);
-	return node_start(s, which, LIST("-e", lock, "-e", id, "-e", "kvcm.leader_elector.lease_ms=2000", "-e",
-					 "kvcm.service.advertised_host=127.0.0.1"));
+	return node_start(s, which,
+			  LIST("-e", lock, "-e", id, "-e", "kvcm.leader_elector.lease_ms=2000",
+			       "-e", "kvcm.service.advertised_host=127.0.0.1"));
 }
 
 /* The leader as `n` tells it. */
@@ -312,7 +339,8 @@ static void assert_leader(struct node *n, struct node *leader, const char *id)
 	json_decref(j);
 	j = call(n->admin_http, "getManagerClusterInfo", NULL, "OK");
 	assert_string_equal(text(j, "leader_node_id"), id);
-	assert_int_equal(number(json_object_get(j, "leader_endpoint"), "admin_http_port"), leader->admin_http);
+	assert_int_equal(number(json_object_get(j, "leader_endpoint"), "admin_http_port"),
+			 leader->admin_http);
 	json_decref(j);
 }
 
@@ -325,13 +353,17 @@ static bool tells(void *ctx)
 {
 	struct told *t = ctx;
 	json_t *j = call(t->n->meta_http, "getClusterInfo", NULL, "OK");
-	bool yes = strcmp(text(j, "leader_node_id"), t->id) == 0 && json_object_get(j, "leader_endpoint");
+	bool yes = strcmp(text(j, "leader_node_id"), t->id) == 0 &&
+		   json_object_get(j, "leader_endpoint");
 
 	json_decref(j);
 	return yes;
 }
 
-static const char *name_of(struct nodes *s, const struct node *n) { return n == &s->n[0] ? "node_0" : "node_1"; }
+static const char *name_of(struct nodes *s, const struct node *n)
+{
+	return n == &s->n[0] ? "node_0" : "node_1";
+}
 
 static void test_election(void **state)
 {
@@ -343,17 +375,21 @@ static void test_election(void **state)
 	await_true(one_leads, s, 10, "one leader");
 	leader = leads(&s->n[0]) ? &s->n[0] : &s->n[1];
 	other = leader == &s->n[0] ? &s->n[1] : &s->n[0];
-	await_true(tells, &(struct told){ other, name_of(s, leader) }, 10, "the follower knows the leader");
+	await_true(tells, &(struct told){ other, name_of(s, leader) }, 10,
+		   "the follower knows the leader");
 	assert_leader(leader, leader, name_of(s, leader));
 	assert_leader(other, leader, name_of(s, leader));
-	json_decref(call(other->meta_http, "getInstanceInfo", "{\"instance_id\":\"i\"}", "SERVER_NOT_LEADER"));
+	json_decref(call(other->meta_http, "getInstanceInfo", "{\"instance_id\":\"i\"}",
+			 "SERVER_NOT_LEADER"));
 
 	/* Demoted, it stays out for as long as it is told; the other one leads. */
-	json_decref(call(leader->admin_http, "updateLeaderElectorConfig", "{\"campaign_delay_time_ms\":\"60000\"}", "OK"));
+	json_decref(call(leader->admin_http, "updateLeaderElectorConfig",
+			 "{\"campaign_delay_time_ms\":\"60000\"}", "OK"));
 	json_decref(call(leader->admin_http, "leaderDemote", NULL, "OK"));
 	assert_false(leads(leader));
 	await_true(node_leads, other, 10, "the other one leads");
-	await_true(tells, &(struct told){ leader, name_of(s, other) }, 10, "the old leader knows the new one");
+	await_true(tells, &(struct told){ leader, name_of(s, other) }, 10,
+		   "the old leader knows the new one");
 	assert_leader(leader, other, name_of(s, other));
 	json_decref(call(leader->admin_http, "leaderDemote", NULL, "SERVER_NOT_LEADER"));
 	node_stop(&s->n[0]);
@@ -376,7 +412,8 @@ static void test_switch_when_the_leader_dies(void **state)
 	assert_int_equal(node_reap(leader), -SIGKILL);
 	await_true(node_leads, other, 10, "the other one leads");
 	leader = start_member(s, which);
-	await_true(tells, &(struct told){ leader, name_of(s, other) }, 10, "who comes back knows the leader");
+	await_true(tells, &(struct told){ leader, name_of(s, other) }, 10,
+		   "who comes back knows the leader");
 	assert_false(leads(leader));
 	assert_leader(leader, other, name_of(s, other));
 	node_stop(leader);

@@ -39,7 +39,8 @@ static int setup(void **state)
 	assert_non_null(mkdtemp(b->dir));
 	snprintf(b->file, sizeof b->file, "%s/start.json", b->dir);
 	skv_arena_init(&b->a);
-	b->model = (struct kvcm_model){ .storage_capacity = 2 << 20, .storage_unit = 1 << 20, .any_mount = true, .mounts = "" };
+	b->model = (struct kvcm_model){ .storage_capacity = 2 << 20, .storage_unit = 1 << 20,
+					.any_mount = true, .mounts = "" };
 	*state = b;
 	return 0;
 }
@@ -72,10 +73,12 @@ static int read_objects(struct box *b, const char *path)
 	b->s.storages = skv_arena_calloc(&b->a, f.n_storages + 1, sizeof *b->s.storages);
 	b->s.groups = skv_arena_calloc(&b->a, f.n_groups + 1, sizeof *b->s.groups);
 	for (b->s.n_storages = 0; rc == SKV_OK && b->s.n_storages < f.n_storages; b->s.n_storages++)
-		rc = kvcm_startup_storage(f.name, f.storages[b->s.n_storages].json, f.storages[b->s.n_storages].enabled,
-					  &b->model, &b->a, &b->s.storages[b->s.n_storages], &b->err);
+		rc = kvcm_startup_storage(f.name, f.storages[b->s.n_storages].json,
+					  f.storages[b->s.n_storages].enabled, &b->model, &b->a,
+					  &b->s.storages[b->s.n_storages], &b->err);
 	for (b->s.n_groups = 0; rc == SKV_OK && b->s.n_groups < f.n_groups; b->s.n_groups++)
-		rc = kvcm_startup_group(f.name, f.groups[b->s.n_groups], &b->a, &b->s.groups[b->s.n_groups], &b->err);
+		rc = kvcm_startup_group(f.name, f.groups[b->s.n_groups], &b->a,
+					&b->s.groups[b->s.n_groups], &b->err);
 	return rc;
 }
 
@@ -114,15 +117,16 @@ static void test_built_in(void **state)
 	assert_int_equal(g->quota->quota_config[0]->storage_type, KVCM_ADMIN__STORAGE_TYPE__ST_NFS);
 	assert_int_equal(g->quota->quota_config[1]->storage_type, KVCM_ADMIN__STORAGE_TYPE__ST_3FS);
 	assert_int_equal(g->quota->quota_config[2]->capacity, 10000000000);
-	assert_int_equal(g->cache_config->data_storage_strategy, KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS);
+	assert_int_equal(g->cache_config->data_storage_strategy,
+			 KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS);
 	assert_true(g->cache_config->reclaim_strategy->trigger_strategy->used_percentage == 0.8);
 	assert_int_equal(g->cache_config->reclaim_strategy->delay_before_delete_ms, 1000);
 	assert_int_equal(g->cache_config->meta_indexer_config->max_key_count, 1000000);
 }
 
-#define GROUP(more)                                                                                 \
-	"'instance_group':{'name':'g','storage_candidates':['s'],'global_quota_group_name':'q',"     \
-	"'cache_config':{'cache_prefer_strategy':1,'reclaim_strategy':{'reclaim_policy':1,"          \
+#define GROUP(more)                                                                              \
+	"'instance_group':{'name':'g','storage_candidates':['s'],'global_quota_group_name':'q'," \
+	"'cache_config':{'cache_prefer_strategy':1,'reclaim_strategy':{'reclaim_policy':1,"      \
 	"'enable_instance_fairness':true}}" more "}"
 
 static void test_names_of_the_file(void **state)
@@ -131,18 +135,25 @@ static void test_names_of_the_file(void **state)
 	const KvcmAdmin__InstanceGroup *g;
 	const KvcmAdmin__StorageConfig *s;
 
-	assert_int_equal(load(b, "{'unknown':[1],'storage_config':{'type':'hf3fs','global_unique_name':'s',"
-				 "'is_available':false,'storage_spec':{'cluster_name':'c','mountpoint':'/3fs',"
-				 "'root_dir':'d','key_count_per_file':2}}," GROUP("") "}"), SKV_OK);
+	assert_int_equal(
+		load(b,
+		     "{'unknown':[1],'storage_config':{'type':'hf3fs','global_unique_name':'s',"
+		     "'is_available':false,'storage_spec':{'cluster_name':'c','mountpoint':'/3fs',"
+		     "'root_dir':'d','key_count_per_file':2}}," GROUP("") "}"),
+		SKV_OK);
 	s = b->s.storages[0].config;
 	g = b->s.groups[0].group;
 	assert_string_equal(s->threefs->mountpoint, "/3fs");
 	assert_int_equal(s->storage_type, KVCM_ADMIN__STORAGE_TYPE__ST_3FS);
 	assert_false(b->s.storages[0].enabled);
-	assert_int_equal(g->cache_config->data_storage_strategy, KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS);
-	assert_int_equal(load(b, "{'instance_group':[],'storage_config':[{'type':'file','global_unique_name':'a',"
-				 "'storage_spec':{'root_path':'/a'}},{'type':'file','global_unique_name':'b',"
-				 "'storage_spec':{'root_path':'/b'}}]}"), SKV_OK);
+	assert_int_equal(g->cache_config->data_storage_strategy,
+			 KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_ALWAYS_3FS);
+	assert_int_equal(
+		load(b,
+		     "{'instance_group':[],'storage_config':[{'type':'file',"
+		     "'global_unique_name':'a','storage_spec':{'root_path':'/a'}},{'type':'file',"
+		     "'global_unique_name':'b','storage_spec':{'root_path':'/b'}}]}"),
+		SKV_OK);
 	assert_int_equal(b->s.n_storages, 2);
 	assert_string_equal(b->s.storages[1].name, "b");
 	assert_true(b->s.storages[1].enabled);
@@ -160,34 +171,46 @@ static void test_refused(void **state)
 	} cases[] = {
 		{ "{'storage_config':{'type':'mooncake','global_unique_name':'s','storage_spec':"
 		  "{'master_server_entry':'h:1'}}}", SKV_E_UNSUPPORTED, "mooncake" },
-		{ "{'storage_config':{'type':'pace','global_unique_name':'s','storage_spec':{'domain':'d'}}}",
+		{ "{'storage_config':{'type':'pace','global_unique_name':'s',"
+		  "'storage_spec':{'domain':'d'}}}",
 		  SKV_E_UNSUPPORTED, "tair_mem_pool" },
-		{ "{'storage_config':{'type':'vcns_hf3fs','global_unique_name':'s','storage_spec':{}}}",
+		{ "{'storage_config':{'type':'vcns_hf3fs','global_unique_name':'s',"
+		  "'storage_spec':{}}}",
 		  SKV_E_UNSUPPORTED, "vcnsthreefs" },
-		{ "{'storage_config':{'type':'event_report_l2','global_unique_name':'s','storage_spec':{}}}",
+		{ "{'storage_config':{'type':'event_report_l2','global_unique_name':'s',"
+		  "'storage_spec':{}}}",
 		  SKV_E_UNSUPPORTED, "event_report" },
-		{ "{'storage_config':{'type':'tape','global_unique_name':'s'}}", SKV_E_INVALID, "'tape'" },
+		{ "{'storage_config':{'type':'tape','global_unique_name':'s'}}", SKV_E_INVALID,
+		  "'tape'" },
 		{ "{'storage_config':{'global_unique_name':'s'}}", SKV_E_INVALID, "storage type" },
-		{ "{'storage_config':{'type':'file','global_unique_name':'s','storage_spec':{'root_path':'x'}}}",
+		{ "{'storage_config':{'type':'file','global_unique_name':'s',"
+		  "'storage_spec':{'root_path':'x'}}}",
 		  SKV_E_INVALID, "root_path" },
-		{ "{'storage_config':{'type':'file','global_unique_name':7}}", SKV_E_INVALID, "start.json" },
-		{ "{" GROUP(",'event_reporting_storage_candidates':['e']") "}", SKV_E_UNSUPPORTED, "event_report" },
-		{ "{" GROUP(",'quota':{'quota_config':[{'storage_type':'tape'}]}") "}", SKV_E_INVALID, "'tape'" },
+		{ "{'storage_config':{'type':'file','global_unique_name':7}}", SKV_E_INVALID,
+		  "start.json" },
+		{ "{" GROUP(",'event_reporting_storage_candidates':['e']") "}", SKV_E_UNSUPPORTED,
+		  "event_report" },
+		{ "{" GROUP(",'quota':{'quota_config':[{'storage_type':'tape'}]}") "}",
+		  SKV_E_INVALID, "'tape'" },
 		{ "{\n'storage_config':", SKV_E_INVALID, "line 2" },
 		/* Of the wrong type is not the same as not there. */
 		{ "{'storage_config':'nfs_01'}", SKV_E_INVALID, "storage_config" },
 		{ "{'storage_config':7," GROUP("") "}", SKV_E_INVALID, "storage_config" },
 		{ "{'storage_config':null}", SKV_E_INVALID, "storage_config" },
 		{ "{'storage_config':['nfs_01']}", SKV_E_INVALID, "storage_config" },
-		{ "{'storage_config':{'type':3,'global_unique_name':'s'}}", SKV_E_INVALID, "storage_config.type" },
-		{ "{'storage_config':{'type':'file','global_unique_name':'s','is_available':'no','storage_spec':{}}}",
+		{ "{'storage_config':{'type':3,'global_unique_name':'s'}}", SKV_E_INVALID,
+		  "storage_config.type" },
+		{ "{'storage_config':{'type':'file','global_unique_name':'s','is_available':'no',"
+		  "'storage_spec':{}}}",
 		  SKV_E_INVALID, "storage_config.is_available" },
-		{ "{'storage_config':{'type':'file','global_unique_name':'s','storage_spec':[]}}", SKV_E_INVALID,
+		{ "{'storage_config':{'type':'file','global_unique_name':'s','storage_spec':[]}}",
+		  SKV_E_INVALID,
 		  "storage_config.storage_spec" },
 		{ "{'instance_group':'default'}", SKV_E_INVALID, "instance_group" },
 		{ "{'instance_group':[[]]}", SKV_E_INVALID, "instance_group" },
 		{ "{" GROUP(",'quota':[]") "}", SKV_E_INVALID, "instance_group.quota" },
-		{ "{" GROUP(",'quota':{'quota_config':{}}") "}", SKV_E_INVALID, "instance_group.quota.quota_config" },
+		{ "{" GROUP(",'quota':{'quota_config':{}}") "}", SKV_E_INVALID,
+		  "instance_group.quota.quota_config" },
 		{ "[]", SKV_E_INVALID, "start.json" },
 	};
 	struct box *b = *state;
@@ -220,12 +243,16 @@ static void load_in_dir(struct box *b, const char *capacity)
 {
 	char json[1024];
 
-	snprintf(json, sizeof json,
-		 "{'storage_config':[{'type':'file','global_unique_name':'one','storage_spec':{'root_path':'%s/up/made/'}},"
-		 "{'type':'file','global_unique_name':'two','is_available':false,'storage_spec':{'root_path':'%s'}}],"
-		 "'instance_group':{'name':'g','storage_candidates':['one','later'],'global_quota_group_name':'q',"
-		 "'quota':{'capacity':%s},'cache_config':{'cache_prefer_strategy':2,'reclaim_strategy':{}}}}",
-		 b->dir, b->dir, capacity);
+	snprintf(
+		json, sizeof json,
+		"{'storage_config':[{'type':'file','global_unique_name':'one',"
+		"'storage_spec':{'root_path':'%s/up/made/'}},{'type':'file',"
+		"'global_unique_name':'two','is_available':false,"
+		"'storage_spec':{'root_path':'%s'}}],'instance_group':{'name':'g',"
+		"'storage_candidates':['one','later'],'global_quota_group_name':'q',"
+		"'quota':{'capacity':%s},'cache_config':{'cache_prefer_strategy':2,"
+		"'reclaim_strategy':{}}}}",
+		b->dir, b->dir, capacity);
 	assert_int_equal(load(b, json), SKV_OK);
 }
 
@@ -285,8 +312,10 @@ static void test_storage_grows_and_groups_notice(void **state)
 	load_in_dir(b, "0");
 	make(b);
 	assert_string_equal(group(b).storages[0], "one");
-	snprintf(json, sizeof json, "{'storage_config':{'type':'hf3fs','global_unique_name':'later','storage_spec':"
-		 "{'mountpoint':'%s','root_dir':'fs'}}}", b->dir);
+	snprintf(json, sizeof json,
+		 "{'storage_config':{'type':'hf3fs','global_unique_name':'later','storage_spec':"
+		 "{'mountpoint':'%s','root_dir':'fs'}}}",
+		 b->dir);
 	assert_int_equal(load(b, json), SKV_OK);
 	later = (KvcmAdmin__StorageConfig *)b->s.storages[0].config;
 	assert_int_equal(kvcm_storage_create(b->core, later, &b->model, &b->err), SKV_OK);
@@ -314,7 +343,8 @@ static void test_private_directories(void **state)
 	b->model.owner = owner;
 	/* What a process that is dead has left: the owner's text with another process id. */
 	snprintf(gone, sizeof gone, "%s/up/made/one.pdead", b->dir);
-	snprintf(command, sizeof command, "mkdir -p %s && touch %s/slabkv-storage %s/other", gone, gone, gone);
+	snprintf(command, sizeof command, "mkdir -p %s && touch %s/slabkv-storage %s/other", gone,
+		 gone, gone);
 	assert_int_equal(test_shell(command), 0);
 	assert_non_null(strchr(owner, ':'));
 	snprintf(dead, sizeof dead, "%.*s:4194303%.120s", (int)strcspn(owner, ":"), owner,

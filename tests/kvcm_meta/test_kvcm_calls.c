@@ -1,8 +1,9 @@
 /*
- * test_kvcm_calls.c - KVCM's operations as calls, without a transport: the table, a life over JSON and binary,
- * sessions with nothing to write, groups of specs, what a failed call answers.
+ * test_kvcm_calls.c - KVCM's operations as calls, without a transport: the table, a life over JSON
+ * and binary, sessions with nothing to write, groups of specs, what a failed call answers.
  *
- * What clients see on the wire is in tests/kvcm, written by somebody who shares no code with the server.
+ * What clients see on the wire is in tests/kvcm, written by somebody who shares
+ * no code with the server.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +35,8 @@ static int open_all(void **state)
 	env_open(&env);
 	assert_int_equal(env_storage(&env, "s", 16 << 20, 1 << 20), SKV_OK);
 	assert_int_equal(env_group(&env, "g", 0, "s"), SKV_OK);
-	assert_int_equal(kvcm_create(&(struct kvcm_options){ .own = NULL }, &kvcm, &env.err), SKV_OK);
+	assert_int_equal(kvcm_create(&(struct kvcm_options){ .own = NULL }, &kvcm, &env.err),
+			 SKV_OK);
 	skv_service_options_init(&o);
 	apis[0] = kvcm_api(kvcm);
 	o.apis = apis;
@@ -55,7 +57,7 @@ static int close_all(void **state)
 	return 0;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void on_done(void *ctx, int status)
 {
@@ -83,8 +85,9 @@ static void run(enum metric_wire wire, const char *name, const void *body, size_
 	skv_request_destroy(&call);
 	skv_request_init(&call, service, wire);
 	call.route = route_of(name);
-	assert_int_equal(skv_request_open(&call, kvcm_api(kvcm), &(struct skv_head){ .content_type = NULL }), SKV_OK);
-	assert_int_equal(skv_request_authorize(&call, NULL), SKV_OK);
+	assert_int_equal(skv_request_open(&call, kvcm_api(kvcm),
+					  &(struct skv_head){ .content_type = NULL }), SKV_OK);
+	assert_int_equal(skv_request_authorize(&call, NULL, NULL), SKV_OK);
 	assert_int_equal(call.api->message(&call, body, n), SKV_OK);
 	call.done = (struct skv_done){ on_done, NULL };
 	completed = 1;
@@ -111,7 +114,10 @@ static void has(const char *text, const char *part)
 		fail_msg("'%s' is not in: %s", part, text);
 }
 
-static void expect(const char *name, const char *body, const char *part) { has(ask(name, body), part); }
+static void expect(const char *name, const char *body, const char *part)
+{
+	has(ask(name, body), part);
+}
 
 /* The text between `before` and the next quote. */
 static const char *cut(const char *text, const char *before)
@@ -132,10 +138,14 @@ static void register_m(const char *more)
 {
 	char body[512];
 
-	snprintf(body, sizeof body,
-		 INSTANCE "\"instance_group\":\"g\",\"block_size\":2,\"location_spec_infos\":[{\"name\":\"a\",\"size\":4096},"
-			  "{\"name\":\"b\",\"size\":\"8192\"}],\"model_deployment\":{\"model_name\":\"x\",\"dtype\":\"y\"}%s}",
-		 more);
+	snprintf(
+		body, sizeof body,
+		INSTANCE
+		"\"instance_group\":\"g\",\"block_size\":2,"
+		"\"location_spec_infos\":[{\"name\":\"a\",\"size\":4096},{\"name\":\"b\","
+		"\"size\":\"8192\"}],\"model_deployment\":{\"model_name\":\"x\","
+		"\"dtype\":\"y\"}%s}",
+		more);
 	expect("RegisterInstance", body, "\"code\":\"OK\"");
 	has((char *)call.out.data, "\"storage_configs\":\"[");
 }
@@ -144,11 +154,12 @@ static void finish(const char *session, const char *mask, const char *part)
 {
 	char body[256];
 
-	snprintf(body, sizeof body, INSTANCE "\"write_session_id\":\"%s\",\"success_blocks\":%s}", session, mask);
+	snprintf(body, sizeof body, INSTANCE "\"write_session_id\":\"%s\",\"success_blocks\":%s}",
+		 session, mask);
 	expect("FinishWriteCache", body, part);
 }
 
-/* ---- the table --------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* Every row is a method of its service, with its messages, and every method has a row. */
 static void test_rows_are_the_services(void **state)
@@ -170,7 +181,8 @@ static void test_rows_are_the_services(void **state)
 
 		for (size_t s = 0; s < 3 && op; s++)
 			if (r->planes == planes[s])
-				m = protobuf_c_service_descriptor_get_method_by_name(services[s], r->name);
+				m = protobuf_c_service_descriptor_get_method_by_name(services[s],
+										     r->name);
 		if (!op)
 			continue; /* a page */
 		if (!m || m->input != op->request || m->output != op->response)
@@ -185,7 +197,7 @@ static void test_rows_are_the_services(void **state)
 	assert_int_equal(found, methods);
 }
 
-/* ---- a life ------------------------------------------------------------------------------------ */
+/* ---- a life ---------------------------------------------------------------------------------- */
 
 static void test_life(void **state)
 {
@@ -194,22 +206,28 @@ static void test_life(void **state)
 
 	(void)state;
 	register_m("");
-	text = ask("StartWriteCache", INSTANCE "\"block_keys\":[1,-2,1,\"3\"],\"write_timeout_seconds\":30}");
-	has(text, "\"block_mask\":{\"bool_masks\":{\"values\":[false,false,true,false]}}"); /* 1 is repeated */
+	text = ask("StartWriteCache",
+		   INSTANCE "\"block_keys\":[1,-2,1,\"3\"],\"write_timeout_seconds\":30}");
+	/* 1 is repeated */
+	has(text, "\"block_mask\":{\"bool_masks\":{\"values\":[false,false,true,false]}}");
 	has(text, "\"status\":\"CLS_WRITING\"");
 	snprintf(session, sizeof session, "%s", cut(text, "\"write_session_id\":\""));
 	finish(session, "{\"offset\":4}", "\"code\":\"INVALID_ARGUMENT\"");
 	finish(session, "{\"offset\":2}", "\"code\":\"OK\"");
 	finish(session, "{\"offset\":2}", "\"code\":\"OK\"");
-	expect("GetCacheLocationLen", INSTANCE "\"query_type\":2,\"block_keys\":[1,-2,3]}", "\"cache_location_len\":\"2\"");
-	text = ask("GetCacheLocation", INSTANCE "\"query_type\":\"QT_BATCH_GET\",\"block_keys\":[3,1]}");
+	expect("GetCacheLocationLen", INSTANCE "\"query_type\":2,\"block_keys\":[1,-2,3]}",
+	       "\"cache_location_len\":\"2\"");
+	text = ask("GetCacheLocation",
+		   INSTANCE "\"query_type\":\"QT_BATCH_GET\",\"block_keys\":[3,1]}");
 	has(text, "\"locations\":[{\"type\":\"ST_UNSPECIFIED\",\"spec_size\":2,");
 	has(text, "\"status\":\"CLS_SERVING\"");
-	expect("RemoveCache", INSTANCE "\"block_keys\":[1,-2],\"block_mask\":{\"offset\":1}}", "removed");
+	expect("RemoveCache", INSTANCE "\"block_keys\":[1,-2],\"block_mask\":{\"offset\":1}}",
+	       "removed");
 	text = ask("GetCacheMeta", INSTANCE "\"block_keys\":[1,-2]}");
 	has(text, "\\\"status\\\":\\\"CLS_SERVING\\\"}\",\"{\\\"id\\\":");
 	expect("TrimCache", INSTANCE "\"strategy\":\"TS_REMOVE_ALL_META\"}", "\"code\":\"OK\"");
-	expect("GetCacheLocationLen", INSTANCE "\"query_type\":2,\"block_keys\":[1]}", "\"cache_location_len\":\"0\"");
+	expect("GetCacheLocationLen", INSTANCE "\"query_type\":2,\"block_keys\":[1]}",
+	       "\"cache_location_len\":\"0\"");
 }
 
 /* Keys that are tokens' are the same keys. */
@@ -217,9 +235,13 @@ static void test_tokens(void **state)
 {
 	(void)state;
 	register_m("");
-	has(ask("StartWriteCache", INSTANCE "\"token_ids\":[1,2,3,4,5],\"write_timeout_seconds\":30}"), "{\"offset\":0}");
+	has(ask("StartWriteCache",
+		INSTANCE "\"token_ids\":[1,2,3,4,5],\"write_timeout_seconds\":30}"),
+	    "{\"offset\":0}");
 	expect("StartWriteCache",
-	       INSTANCE "\"block_keys\":[-8366447769517741626,455111481605203084],\"write_timeout_seconds\":30}",
+	       INSTANCE
+	       "\"block_keys\":[-8366447769517741626,455111481605203084],"
+	       "\"write_timeout_seconds\":30}",
 	       "\"block_mask\":{\"offset\":2},\"locations\":[]");
 	expect("StartWriteCache", INSTANCE "\"token_ids\":[1],\"write_timeout_seconds\":30}",
 	       "\"block_mask\":{\"offset\":0},\"locations\":[]");
@@ -227,29 +249,35 @@ static void test_tokens(void **state)
 
 static void test_groups_of_specs(void **state)
 {
-	static const char groups[] = ",\"location_spec_groups\":[{\"name\":\"full1\",\"spec_names\":[\"a\"]},"
-				     "{\"name\":\"state\",\"spec_names\":[\"b\"]}]";
+	static const char groups[] =
+		",\"location_spec_groups\":[{\"name\":\"full1\",\"spec_names\":[\"a\"]},"
+		"{\"name\":\"state\",\"spec_names\":[\"b\"]}]";
 	const char *text;
 
 	(void)state;
 	register_m(groups);
-	expect("StartWriteCache", INSTANCE "\"block_keys\":[1,2],\"location_spec_group_names\":[\"full1\"]}",
+	expect("StartWriteCache",
+	       INSTANCE "\"block_keys\":[1,2],\"location_spec_group_names\":[\"full1\"]}",
 	       "\"code\":\"INVALID_ARGUMENT\"");
-	expect("StartWriteCache", INSTANCE "\"block_keys\":[1],\"location_spec_group_names\":[\"none\"]}",
+	expect("StartWriteCache",
+	       INSTANCE "\"block_keys\":[1],\"location_spec_group_names\":[\"none\"]}",
 	       "\"code\":\"INVALID_ARGUMENT\"");
-	text = ask("StartWriteCache", INSTANCE "\"block_keys\":[1,2],\"write_timeout_seconds\":30,"
-					       "\"location_spec_group_names\":[\"full1\",\"full1\"]}");
+	text = ask("StartWriteCache",
+		   INSTANCE "\"block_keys\":[1,2],\"write_timeout_seconds\":30,"
+			    "\"location_spec_group_names\":[\"full1\",\"full1\"]}");
 	finish(cut(text, "\"write_session_id\":\""), "{\"offset\":2}", "\"code\":\"OK\"");
 	text = ask("StartWriteCache", INSTANCE "\"block_keys\":[2],\"write_timeout_seconds\":30,"
 					       "\"location_spec_group_names\":[\"state\"]}");
 	has(text, "\"spec_size\":1,\"location_specs\":[{\"name\":\"b\"");
-	expect("GetCacheLocationLen", INSTANCE "\"query_type\":4,\"block_keys\":[1,2]}", "\"cache_location_len\":\"0\"");
+	expect("GetCacheLocationLen", INSTANCE "\"query_type\":4,\"block_keys\":[1,2]}",
+	       "\"cache_location_len\":\"0\"");
 	text = ask("StartWriteCache", INSTANCE "\"block_keys\":[1],\"write_timeout_seconds\":30}");
 	finish(cut(text, "\"write_session_id\":\""), "{\"offset\":1}", "\"code\":\"OK\"");
-	expect("GetCacheLocationLen", INSTANCE "\"query_type\":4,\"block_keys\":[1,2]}", "\"cache_location_len\":\"1\"");
+	expect("GetCacheLocationLen", INSTANCE "\"query_type\":4,\"block_keys\":[1,2]}",
+	       "\"cache_location_len\":\"1\"");
 }
 
-/* ---- sessions with nothing to write ------------------------------------------------------------- */
+/* ---- sessions with nothing to write ---------------------------------------------------------- */
 
 static void test_empty_sessions(void **state)
 {
@@ -259,11 +287,13 @@ static void test_empty_sessions(void **state)
 	register_m("");
 	ask("StartWriteCache", INSTANCE "\"block_keys\":[1],\"write_timeout_seconds\":30}");
 	snprintf(session, sizeof session, "%s",
-		 cut(ask("StartWriteCache", INSTANCE "\"block_keys\":[1]}"), "\"write_session_id\":\""));
+		 cut(ask("StartWriteCache", INSTANCE "\"block_keys\":[1]}"),
+		     "\"write_session_id\":\""));
 	assert_int_equal(strlen(session), SKV_SESSION_ID_HEX);
 	finish(session, "{\"offset\":1}", "\"code\":\"INVALID_ARGUMENT\"");
 	finish(session, "{\"bool_masks\":{\"values\":[true]}}", "\"code\":\"INVALID_ARGUMENT\"");
-	finish(session, "{\"bool_masks\":{\"offset\":0}}", "\"code\":\"OK\""); /* as vLLM's connector does */
+	/* as vLLM's connector does */
+	finish(session, "{\"bool_masks\":{\"offset\":0}}", "\"code\":\"OK\"");
 	finish(session, "{}", "\"code\":\"OK\"");
 	session[3] = session[3] == '0' ? '1' : '0'; /* of another time */
 	finish(session, "{}", "\"code\":\"INTERNAL_ERROR\"");
@@ -288,25 +318,29 @@ static void test_empty_sessions_end(void **state)
 	assert_int_equal(kvcm_empty_check(k, "m", mine), KVCM_EMPTY_NONE);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 static void test_failures(void **state)
 {
 	(void)state;
 	expect("GetCacheLocation", "{\"instance_id\":\"gone\",\"trace_id\":\"t\"}",
-	       "{\"header\":{\"status\":{\"code\":\"INSTANCE_NOT_EXIST\",\"message\":\"get GetCacheLocation metrics "
-	       "collector failed\"},\"request_id\":\"\",\"tracer_result\":\"\"},\"locations\":[]");
+	       "{\"header\":{\"status\":{\"code\":\"INSTANCE_NOT_EXIST\",\"message\":\"get "
+	       "GetCacheLocation metrics collector failed\"},\"request_id\":\"\","
+	       "\"tracer_result\":\"\"},\"locations\":[]");
 	assert_int_equal(call.answer, 200);
 	register_m("");
-	expect("GetCacheLocation", INSTANCE "\"trace_id\":\"t\"}", "{GetCacheLocation: {block_keys}}\"},\"request_id\":\"t_");
+	expect("GetCacheLocation", INSTANCE "\"trace_id\":\"t\"}",
+	       "{GetCacheLocation: {block_keys}}\"},\"request_id\":\"t_");
 	expect("GetCacheLocation", INSTANCE "\"block_keys\":[1]}", "{query_type}");
 	expect("GetCacheLocation", INSTANCE "\"block_keys\":[1]", "{}");
 	assert_int_equal(call.answer, 400);
 	assert_null(call.type);
 	expect("GetCacheLocation", "", "{}");
 	assert_int_equal(call.answer, 400);
-	expect("StartWriteCache", INSTANCE "\"block_keys\":[1],\"min_replica_count\":2}", "\"code\":\"UNSUPPORTED\"");
-	expect("ReportEvent", INSTANCE "\"events\":[]}", "\"item_results\":[],\"committed_snapshot_version\":\"\"");
+	expect("StartWriteCache", INSTANCE "\"block_keys\":[1],\"min_replica_count\":2}",
+	       "\"code\":\"UNSUPPORTED\"");
+	expect("ReportEvent", INSTANCE "\"events\":[]}",
+	       "\"item_results\":[],\"committed_snapshot_version\":\"\"");
 	skv_core_shutdown(env.core);
 	expect("GetCacheLocation", "{\"instance_id\":\"gone\"}",
 	       "\"code\":\"SERVER_NOT_LEADER\",\"message\":\"Server is not leader\"");
@@ -320,11 +354,12 @@ static void test_faults(void **state)
 	(void)state;
 	register_m("");
 	assert_int_equal(kvcm_faults_inject(&kvcm->faults, &fault, &env.err), SKV_OK);
-	expect("GetCacheLocation", INSTANCE "\"trace_id\":\"t\"}", "GetCacheLocation fail due to fault injection");
+	expect("GetCacheLocation", INSTANCE "\"trace_id\":\"t\"}",
+	       "GetCacheLocation fail due to fault injection");
 	expect("GetCacheLocation", "{\"instance_id\":\"gone\"}", "INSTANCE_NOT_EXIST");
 }
 
-/* ---- binary ------------------------------------------------------------------------------------ */
+/* ---- binary ---------------------------------------------------------------------------------- */
 
 static void test_binary(void **state)
 {
@@ -353,8 +388,10 @@ static void test_binary(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_rows_are_the_services), T(test_life),    T(test_tokens), T(test_groups_of_specs),
-		T(test_empty_sessions),	T(test_empty_sessions_end),	T(test_failures), T(test_faults), T(test_binary),
+		T(test_rows_are_the_services), T(test_life),    T(test_tokens),
+		T(test_groups_of_specs),
+		T(test_empty_sessions), T(test_empty_sessions_end),     T(test_failures),
+		T(test_faults), T(test_binary),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t *place_of(void *ctx, uint32_t id) { return &((struct cache *)ctx)->block[id].place; }
+static uint32_t *place_of(void *ctx, uint32_t id)
+{
+	return &((struct cache *)ctx)->block[id].place;
+}
 
 static uint64_t mix(uint64_t x)
 {
@@ -51,9 +54,11 @@ static void put(struct cache *c, uint32_t id)
 	struct cache_block *b = &c->block[id];
 	struct skv_policy_place at = c->ops->place(c->state, &b->facts);
 
-	assert(at.queue < c->ops->n_queues && at.key < SKV_POLICY_INNER && b->facts.tag < SKV_POLICY_TAGS);
+	assert(at.queue < c->ops->n_queues && at.key < SKV_POLICY_INNER &&
+	       b->facts.tag < SKV_POLICY_TAGS);
 	c->n.queued[at.queue]++;
-	skv_heap_push(&c->heaps, at.queue, at.key | (c->ops->leaf_first && b->kids ? SKV_POLICY_INNER : 0), id);
+	skv_heap_push(&c->heaps, at.queue,
+		      at.key | (c->ops->leaf_first && b->kids ? SKV_POLICY_INNER : 0), id);
 }
 
 void cache_replace(struct cache *c, uint32_t id)
@@ -76,7 +81,8 @@ void cache_insert(struct cache *c, uint32_t id, uint32_t parent, uint32_t how)
 
 	if (c->n.blocks >= c->cap)
 		cache_evict(c);
-	b->facts = (struct skv_policy_block){ .hash = mix(id), .use = c->stamp += c->stamp_step, .born = ++c->births };
+	b->facts = (struct skv_policy_block){ .hash = mix(id), .use = c->stamp += c->stamp_step,
+					      .born = ++c->births };
 	b->in = true;
 	b->parent = parent;
 	c->n.blocks++;
@@ -116,7 +122,8 @@ static uint32_t first(struct cache *c, struct skv_policy_place *out)
 			continue;
 		at.key = key & ~SKV_POLICY_INNER;
 		rank = c->ops->rank(c->state, at);
-		if (best && ((key ^ best_key) & SKV_POLICY_INNER ? key & SKV_POLICY_INNER : rank >= best_rank))
+		if (best && ((key ^ best_key) & SKV_POLICY_INNER ? key & SKV_POLICY_INNER
+								 : rank >= best_rank))
 			continue;
 		best = id;
 		best_rank = rank;
@@ -185,6 +192,7 @@ uint32_t cache_request(struct cache *c, const uint32_t *ids, uint32_t n, uint32_
 	for (uint32_t i = 0; i < n; i++)
 		if (c->block[ids[i]].absent)
 			cache_insert(c, ids[i], i ? ids[i - 1] : 0,
-				     (i + 1 == n ? SKV_BORN_LAST : 0) | (head ? SKV_BORN_BELOW : 0));
+				     (i + 1 == n ? SKV_BORN_LAST : 0) |
+					     (head ? SKV_BORN_BELOW : 0));
 	return hits;
 }

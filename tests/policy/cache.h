@@ -1,6 +1,6 @@
 /*
- * cache.h - a cache of blocks in chains over one policy, for tests: what policy.h asks of whoever holds the blocks, and
- * nothing else. One insertion at a time; a use has a stamp of its own.
+ * cache.h - a cache of blocks in chains over one policy, for tests: what policy.h asks of whoever
+ * holds the blocks, and nothing else. One insertion at a time; a use has a stamp of its own.
  */
 #ifndef CACHE_H
 #define CACHE_H
@@ -43,7 +43,8 @@ void cache_remove(struct cache *c, uint32_t id);
 void cache_replace(struct cache *c, uint32_t id);
 /* From now on by another policy. */
 void cache_change(struct cache *c, const char *policy);
-/* A request for the chain ids[0..n-1]: what is in is used, what is not inserted. Returns how many were in. */
+/* A request for the chain ids[0..n-1]: what is in is used, what is not inserted.
+ * Returns how many were in. */
 uint32_t cache_request(struct cache *c, const uint32_t *ids, uint32_t n, uint32_t *prefix);
 
 #endif

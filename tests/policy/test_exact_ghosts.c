@@ -1,4 +1,5 @@
-/* test_exact_ghosts.c - ghosts first in first out, against a plain list; without memory there are fewer. */
+/* test_exact_ghosts.c - ghosts first in first out, against a plain list;
+ * without memory there are fewer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /*
- * test_policies.c - each policy against what it is said to be, on random requests: a plain model that searches all blocks
- * for its victim. And scenes: chains, rounds of SIEVE, the two queues of S3-FIFO.
+ * test_policies.c - each policy against what it is said to be, on random requests: a
+ * plain model that searches all blocks for its victim. And scenes: chains, rounds of
+ * SIEVE, the two queues of S3-FIFO.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 
 static struct cache c;
 
-/* ---- models ------------------------------------------------------------------------------------------ */
+/* ---- models ---------------------------------------------------------------------------------- */
 
 /* One entry of a list in order of birth, oldest first. */
 struct item {
@@ -113,7 +114,8 @@ static void model_insert(uint32_t id, uint32_t parent)
 	list[n_list++] = (struct item){ .id = id, .use = ++clock_now, .parent = parent };
 }
 
-/* Random uses, insertions, removals. With `again`, blocks are placed anew at random, as after leases. */
+/* Random uses, insertions, removals. With `again`, blocks are placed anew at
+ * random, as after leases. */
 static void compare(const char *policy, unsigned seed, bool again)
 {
 	const uint32_t cap = 20 + (uint32_t)rand_r(&seed) % 80;
@@ -123,7 +125,8 @@ static void compare(const char *policy, unsigned seed, bool again)
 	n_list = hand = 0;
 	clock_now = 0;
 	for (uint32_t step = 0; step < 4000; step++) {
-		uint32_t range = rand_r(&seed) % 3 ? cap + 10 : IDS, id = 1 + (uint32_t)rand_r(&seed) % range;
+		uint32_t range = rand_r(&seed) % 3 ? cap + 10 : IDS,
+			 id = 1 + (uint32_t)rand_r(&seed) % range;
 
 		if (c.block[id].in) {
 			if (rand_r(&seed) % 100 == 0 && strcmp(policy, "sieve") != 0) {
@@ -164,7 +167,7 @@ static void test_models(void **state)
 			compare(policies[i], seed, seed % 2 && strcmp(policies[i], "sieve") != 0);
 }
 
-/* ---- scenes ------------------------------------------------------------------------------------------ */
+/* ---- scenes ---------------------------------------------------------------------------------- */
 
 static void insert(uint32_t first, uint32_t last)
 {
@@ -190,14 +193,17 @@ static void test_suffix_first(void **state)
 
 		cache_make(&c, policies[i], 200, IDS);
 		for (uint32_t round = 0; round < 2000; round++) {
-			uint32_t chain = (uint32_t)rand_r(&seed) % 10, n = 1 + (uint32_t)rand_r(&seed) % 40;
+			uint32_t chain = (uint32_t)rand_r(&seed) % 10,
+				 n = 1 + (uint32_t)rand_r(&seed) % 40;
 
 			for (uint32_t k = 0; k < n; k++)
 				ids[k] = 1 + chain * 40 + k;
 			cache_request(&c, ids, n, &prefix);
-			for (uint32_t k = 0; k < 10; k++) /* no block is there without those before it */
+			/* no block is there without those before it */
+			for (uint32_t k = 0; k < 10; k++)
 				for (uint32_t j = 1; j < 40; j++)
-					assert_true(!c.block[1 + k * 40 + j].in || c.block[k * 40 + j].in);
+					assert_true(!c.block[1 + k * 40 + j].in ||
+						    c.block[k * 40 + j].in);
 		}
 		assert_true(c.evictions > 1000);
 		cache_destroy(&c);
@@ -235,7 +241,8 @@ static void test_sieve(void **state)
 	evicts(4, 5); /* 3 is spared, too */
 	insert(8, 9);
 	evicts(6, 9); /* those that came are before the hand */
-	assert_int_equal(cache_evict(&c), 3); /* the hand is at the oldest again: 1 was used, 3 not */
+	/* the hand is at the oldest again: 1 was used, 3 not */
+	assert_int_equal(cache_evict(&c), 3);
 	insert(10, 10);
 	evicts(1, 1); /* 3 was the newest, so it is at the oldest again, whoever came */
 	evicts(10, 10);
@@ -275,8 +282,8 @@ static void test_s3fifo(void **state)
 	cache_destroy(&c);
 }
 
-/* Prefix hits of conversations that begin with one of a few system prompts; most end after a turn or two, and each turn
- * ends with blocks that nobody asks for again. */
+/* Prefix hits of conversations that begin with one of a few system prompts; most end after a turn
+ * or two, and each turn ends with blocks that nobody asks for again. */
 static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 {
 	enum { SYSTEMS = 5, SYSTEM = 8, TURN = 6, LIVE = 40, CHATS = 1500 };
@@ -296,14 +303,16 @@ static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 		if (id == UINT32_MAX || left[id] == 0) {
 			id = live[slot] = next++;
 			turns[id] = 0;
-			left[id] = rand_r(&seed) % 4 ? 1 + (uint32_t)rand_r(&seed) % 2 : 4 + (uint32_t)rand_r(&seed) % 20;
+			left[id] = rand_r(&seed) % 4 ? 1 + (uint32_t)rand_r(&seed) % 2
+						     : 4 + (uint32_t)rand_r(&seed) % 20;
 		}
 		left[id]--;
 		first[id][turns[id]++] = at;
 		at += TURN;
 		for (uint32_t k = 0; k < SYSTEM; k++)
 			ids[n++] = 1 + id % SYSTEMS * SYSTEM + k;
-		for (uint32_t t = 0; t < turns[id]; t++) /* the last two blocks of a turn are of it alone */
+		/* the last two blocks of a turn are of it alone */
+		for (uint32_t t = 0; t < turns[id]; t++)
 			for (uint32_t k = 0; k < (t + 1 == turns[id] ? TURN : TURN - 2); k++)
 				ids[n++] = first[id][t] + k;
 		cache_request(&c, ids, n, &prefix);
@@ -343,7 +352,7 @@ static void test_reuse_without_memory(void **state)
 	cache_destroy(&c);
 }
 
-/* ---- for all ------------------------------------------------------------------------------------------- */
+/* ---- for all --------------------------------------------------------------------------------- */
 
 /* What goes depends on the order of calls alone: not on time, not on addresses. */
 static void test_same_order_same_victims(void **state)
@@ -362,7 +371,8 @@ static void test_same_order_same_victims(void **state)
 			cache_make(&c, (*p)->name, 150, IDS);
 			c.stamp_step = run ? 7919 : 1;
 			for (uint32_t round = 0; round < 1500; round++) {
-				uint32_t chain = (uint32_t)rand_r(&seed) % 13, len = 1 + (uint32_t)rand_r(&seed) % 30;
+				uint32_t chain = (uint32_t)rand_r(&seed) % 13,
+					 len = 1 + (uint32_t)rand_r(&seed) % 30;
 
 				for (uint32_t k = 0; k < len; k++)
 					ids[k] = 1 + chain * 30 + k;
@@ -377,7 +387,8 @@ static void test_same_order_same_victims(void **state)
 	}
 }
 
-/* From any policy to any other, in the middle of it all: whatever tags and counts the old one has left. */
+/* From any policy to any other, in the middle of it all: whatever tags and
+ * counts the old one has left. */
 static void test_change(void **state)
 {
 	const struct skv_policy_ops *const *from = skv_policy_all(), *const *to;
@@ -390,7 +401,8 @@ static void test_change(void **state)
 
 			cache_make(&c, (*from)->name, 150, IDS);
 			for (uint32_t round = 0; round < 300; round++) {
-				uint32_t chain = (uint32_t)rand_r(&seed) % 13, n = 1 + (uint32_t)rand_r(&seed) % 30;
+				uint32_t chain = (uint32_t)rand_r(&seed) % 13,
+					 n = 1 + (uint32_t)rand_r(&seed) % 30;
 
 				for (uint32_t k = 0; k < n; k++)
 					ids[k] = 1 + chain * 30 + k;
@@ -406,7 +418,8 @@ static void test_change(void **state)
 	}
 }
 
-/* A place may be another policy's, a tag may be anything: nothing breaks, and nothing goes round for ever. */
+/* A place may be another policy's, a tag may be anything: nothing breaks, and
+ * nothing goes round for ever. */
 static void test_foreign_places(void **state)
 {
 	const struct skv_policy_ops *const *p = skv_policy_all();
@@ -418,10 +431,14 @@ static void test_foreign_places(void **state)
 		void *policy = (*p)->create ? (*p)->create(&n) : NULL;
 
 		for (uint32_t i = 0; i < 5000; i++) {
-			struct skv_policy_block b = { .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,
-						      .use = (uint64_t)rand_r(&seed), .born = 1 + (uint64_t)rand_r(&seed),
-						      .freq = (uint32_t)rand_r(&seed) % 16, .tag = (uint32_t)rand_r(&seed) % 32 };
-			struct skv_policy_place at = { (uint32_t)rand_r(&seed) % SKV_POLICY_QUEUES, (uint64_t)rand_r(&seed) };
+			struct skv_policy_block b =
+				{ .hash = (uint64_t)rand_r(&seed) * 0x9e3779b97f4a7c15ull,
+						      .use = (uint64_t)rand_r(&seed),
+						      .born = 1 + (uint64_t)rand_r(&seed),
+						      .freq = (uint32_t)rand_r(&seed) % 16,
+						      .tag = (uint32_t)rand_r(&seed) % 32 };
+			struct skv_policy_place at = { (uint32_t)rand_r(&seed) % SKV_POLICY_QUEUES,
+						       (uint64_t)rand_r(&seed) };
 			uint32_t rounds = 0;
 
 			(void)(*p)->rank(policy, at);

@@ -45,7 +45,8 @@ class Daemon:
         port_file.unlink(missing_ok=True)
         self.log = open(self.folder / "log", "ab")
         self.process = subprocess.Popen([SLABKVD, "--http-port", str(self.port), "--port-file", "port", *self.flags], cwd=self.folder,
-                                        stdout=self.log, stderr=self.log, preexec_fn=die_with_parent)
+                                        stdout=self.log, stderr=self.log, preexec_fn=die_with_parent,
+                                        env={k: v for k, v in os.environ.items() if k != "LD_PRELOAD"})
         try:
             self.port = int(wait_for(lambda: port_file.exists() and port_file.read_text().strip(), 30) or 0)
             if not self.port or not wait_for(self.ready):

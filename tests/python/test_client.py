@@ -5,12 +5,16 @@ import gc
 import http.server
 import multiprocessing
 import os
+import pathlib
 import random
+import re
 import select
 import signal
 import ssl
 import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -149,6 +153,57 @@ class Blocks(WithManager):
         view = memoryview(pool)
         self.kv.put(self.name, [1], [view[:SIZE]])
         self.kv.unregister(pool)
+
+
+class SmallStore(unittest.TestCase):
+    def test_more_than_a_session_may_hold_goes_in_several(self):
+        """A group allows half of what it may hold at a time: a long prompt in a small store is stored all the same."""
+        n, size = 40, 4 * SIZE  # of about 60 that there is room for
+        data = [block(i, size) for i in range(n)]
+        for how, keys in (("chain", [f"k{i}" for i in range(n)]), ("independent", list(range(n))), ("queue", [slabkv.key(i) for i in range(n)])):
+            with self.subTest(how), Daemon(capacity="16M", unit="4M") as d, slabkv.Client(d.url) as kv:
+                kv.put_instance("small", size)
+                if how == "queue":  # which makes one call of several operations
+                    with kv.queue() as queue:
+                        tags = [queue.put("small", [k], [b]) for k, b in zip(keys, data)]
+                        done = {}
+                        while len(done) < n:
+                            select.select([queue], [], [], 20)
+                            done.update((c.tag, c.results[0]) for c in queue.drain())
+                        results = [done[t] for t in tags]
+                else:
+                    results = kv.put("small", keys, data, independent=how == "independent")
+                self.assertEqual(results, [Result.WRITTEN] * n)
+                rooms = [bytearray(size) for _ in range(n)]
+                self.assertEqual(kv.get("small", keys, rooms), [Result.HIT] * n)
+                self.assertEqual(rooms, data)
+                kv.put_instance("huge", 12 << 20)
+                with self.assertRaises(slabkv.InvalidError) as e:
+                    kv.put("huge", [1], [bytes(12 << 20)])
+                self.assertIn("this group allows", str(e.exception))
+
+
+class Documents(WithManager):
+    def test_what_they_show_runs(self):
+        """The blocks of Python that stand alone: `python` fences with a client in them, and the package's own words."""
+        root = pathlib.Path(__file__).resolve().parents[2]
+        texts = {"slabkv": textwrap.dedent(slabkv.__doc__.split("\n\n", 1)[1])}
+        for name in ("README.md", "client/python/README.md", "docs/PYTHON.md"):
+            if (root / name).exists():  # with the wheel alone there are none
+                for i, text in enumerate(re.findall(r"```python\n(.*?)```", (root / name).read_text(), re.S)):
+                    if "import slabkv" in text:
+                        texts[f"{name} {i}"] = text
+        self.assertGreater(len(texts), 3)
+        for name, text in texts.items():
+            with self.subTest(name):
+                self.kv.delete_instance("llama")
+                self.assertIn("http://127.0.0.1:7333", text)
+                out = subprocess.run([sys.executable, "-c", text.replace("http://127.0.0.1:7333", self.daemon.url)], text=True,
+                                     capture_output=True, timeout=60)
+                self.assertEqual(out.returncode, 0, out.stderr)
+                for line in text.splitlines():  # what it says that is printed
+                    if "print(" in line and "# [" in line:
+                        self.assertIn(line.split("# ", 1)[1], out.stdout)
 
 
 class Lives(WithManager):

@@ -1,21 +1,46 @@
 """slabkv.lmcache without LMCache: what its adapter calls, over a real manager."""
 
+import json
+import pathlib
 import select
 import signal
+import tempfile
 import time
+import types
 import unittest
 
 from daemon import Daemon, wait_for
 
 import slabkv
+from slabkv._lmcache_names import Names, guard, named
 from slabkv.lmcache import L2Client
 
 SIZE = 65536
-OPTIONS = dict(kv_dtype="bfloat16", namespace_tag="weights-1", lmcache_version="0.5.6", timeout=0.5, retry=0.3)
+OPTIONS = dict(kv_dtype="bfloat16", namespace_tag="weights-1", lmcache_version="0.5.6", timeout=5.0, retry=0.3)
 
 
-def name(i, model="org/model", rank=0, group=0, salt=""):
+def name(i, model="org/model", rank=0, group=0, salt="~slabkv"):
+    """As LMCache makes it of a request that slabkv's plugin has named."""
     return f"{model}@{rank:08x}@{group:x}@{i:032x}" + (f"@{salt}" if salt else "")
+
+
+class Params:
+    def __init__(self, extra_args=None):
+        self.extra_args = extra_args
+
+
+def request(number="r", salt=None, lora=None, embeds=None, extra=None):
+    """As much of vLLM's as is looked at."""
+    return types.SimpleNamespace(request_id=number, cache_salt=salt, lora_request=lora, prompt_embeds=embeds, sampling_params=Params(extra))
+
+
+def adapter(folder, fill, name="a", number=1):
+    """A LoRA adapter with other weights for each fill."""
+    path = pathlib.Path(folder)
+    path.mkdir(exist_ok=True)
+    head = json.dumps({"w": {"dtype": "U8", "shape": [64], "data_offsets": [0, 64]}}).encode()
+    (path / "adapter_model.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes([fill]) * 64)
+    return types.SimpleNamespace(lora_name=name, lora_int_id=number, lora_path=str(path))
 
 
 def data(i, size=SIZE):
@@ -35,6 +60,63 @@ def finish(client, *numbers):
             raise AssertionError(f"no completion of {set(numbers) - set(done)}")
         done.update((d[0], d) for d in client.drain_completions())
     return [done[n] for n in numbers]
+
+
+class Naming(unittest.TestCase):
+    def test_names_differ_by_what_made_the_bytes(self):
+        with tempfile.TemporaryDirectory() as d:
+            a, b = adapter(d + "/a", 1), adapter(d + "/b", 2, "a", 2)  # one name, other weights
+            same = adapter(d + "/c", 1, "c", 3)
+            kinds = [dict(), dict(salt="alice"), dict(salt="bob"), dict(salt="a/l@ce"), dict(salt="x" * 500), dict(salt="~slabkv"),
+                     dict(salt="alice~slabkv"), dict(lora=a), dict(lora=b), dict(lora=a, salt="alice"), dict(lora=a, salt="~slabkv"),
+                     dict(lora=b, salt="a/l@ce")]
+            names = [Names().of(request(**k)) for k in kinds]
+            self.assertEqual(len(set(names)), len(kinds))
+            self.assertEqual(names, [Names().of(request("other", **k)) for k in kinds])  # another engine
+            self.assertEqual(Names().of(request(lora=a)), Names().of(request(lora=same)))
+            for n in names:
+                self.assertTrue(named(n) and len(n) <= 128 and not set(n) & set("@/\\\0"), n)
+            self.assertEqual(names[:2], ["~slabkv", "alice~slabkv"])
+            config = types.SimpleNamespace(lora_dtype="float16", target_modules=["q_proj"])
+            self.assertNotEqual(Names(config).of(request(lora=a)), Names().of(request(lora=a)))
+
+    def test_what_cannot_be_named_is_nobody_elses(self):
+        with tempfile.TemporaryDirectory() as d, self.assertLogs("slabkv", "WARNING") as said:
+            names, a = Names(), adapter(d + "/a", 1)
+            self.assertTrue(named(names.of(request(lora=a))))
+            time.sleep(0.02)
+            adapter(d + "/a", 2)  # while the engine runs
+            gone = types.SimpleNamespace(lora_name="x", lora_int_id=9, lora_path="org/not-here")
+            found = [names.of(request(n, **k)) for n in "rs" for k in (dict(lora=a), dict(lora=gone), dict(embeds=[1]))]
+            self.assertFalse(any(map(named, found)))
+            self.assertEqual(names.of(request("r", lora=gone)), found[0])  # each time it is asked
+            self.assertEqual(set(found[:3]) & set(found[3:]), set())
+        self.assertEqual(len(said.output), 3)
+
+    def test_a_connector_sees_names_and_the_engine_its_own_request(self):
+        seen = []
+
+        class LMCacheConnector:
+            def get_num_new_matched_tokens(self, r, n):
+                seen.append((r.cache_salt, dict(r.sampling_params.extra_args["kv_transfer_params"])))
+                return n, False
+
+        class Other:
+            def get_num_new_matched_tokens(self, r, n):
+                seen.append(r.cache_salt)
+
+        LMCacheConnector.__module__ = "lmcache.integration.vllm.x"
+        child, other = LMCacheConnector(), Other()
+        guard(types.SimpleNamespace(_connectors=[child, other]), None)
+        guard(other, None)
+        r = request(salt="alice", extra={"kv_transfer_params": {"lmcache.tag.slabkv": "forged", "lmcache.tag.b": 1}, "x": 2})
+        params = r.sampling_params
+        self.assertEqual(child.get_num_new_matched_tokens(r, 7), (7, False))
+        other.get_num_new_matched_tokens(r, 7)
+        self.assertEqual(seen, [("alice~slabkv", {"lmcache.tag.slabkv": "alice~slabkv", "lmcache.tag.b": 1}), "alice"])
+        self.assertEqual(list(seen[0][1]), ["lmcache.tag.slabkv", "lmcache.tag.b"])  # the first one of the key's
+        self.assertEqual((r.cache_salt, r.sampling_params.extra_args["x"]), ("alice", 2))
+        self.assertEqual(params.extra_args["kv_transfer_params"]["lmcache.tag.slabkv"], "forged")  # the caller's own are as they were
 
 
 class Adapter(unittest.TestCase):
@@ -95,14 +177,32 @@ class Adapter(unittest.TestCase):
         self.assertEqual((bits, room), ([True] * 5, views))
 
     def test_foreign_bytes_stay_out(self):
-        self.store(self.client, [name(1), name(2, salt="alice")], [data(1), data(2)])
-        self.assertEqual(self.exists(self.client, [name(1, salt="bob"), name(2), name(2, salt="bob")]), [False] * 3)
+        alice, bob = "alice~slabkv", "bob~slabkv"
+        self.store(self.client, [name(1), name(2, salt=alice)], [data(1), data(2)])
+        self.assertEqual(self.exists(self.client, [name(1, salt=bob), name(2), name(2, salt=bob)]), [False] * 3)
         for other in (dict(kv_dtype="float8_e4m3fn"), dict(kv_dtype="float8_e5m2"), dict(namespace_tag="weights-2"),
                       dict(lmcache_version="0.6.0")):
             client = self.open(**other)
             self.assertEqual(self.exists(client, [name(1)]), [False], other)
             ((_n, _ok, _e, bits),) = finish(client, client.submit_batch_get([name(1)], rooms(1)))
             self.assertEqual(bits, [False], other)
+
+    def test_what_does_not_name_an_adapter_is_not_cached(self):
+        nameless = [name(1, salt=s) for s in ("", "alice", "~private-" + 32 * "0", "~slabkv-12")]
+        with self.assertLogs("slabkv", "WARNING") as said:
+            ((_n, ok, error, _b),) = finish(self.client, self.client.submit_batch_set([*nameless, name(1)], [data(1)] * 5))
+        self.assertFalse(ok)
+        self.assertIn("without_plugin", error)
+        self.assertEqual(len(said.output), 1)
+        self.assertEqual(self.exists(self.client, [*nameless, name(1)]), [False] * 4 + [True])
+        other = self.open(without_plugin=True)
+        self.assertEqual(self.exists(other, nameless), [False] * 4)
+        self.store(other, nameless, [data(2)] * 4)
+        self.assertEqual(self.exists(other, [*nameless, name(1)]), [True] * 5)
+        ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_get(nameless, rooms(4)))
+        self.assertEqual(bits, [False] * 4)
+        ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_lock([*nameless, name(1)]))
+        self.assertEqual(bits, [False] * 4 + [True])
 
     def test_what_is_not_told_is_asked_for(self):
         for options, said in ((dict(namespace_tag="x"), "kv_dtype"), (dict(kv_dtype="bfloat16", model="org/m"), "namespace_tag"),
@@ -119,6 +219,7 @@ class Adapter(unittest.TestCase):
 
     def test_submitting_never_waits_and_every_submit_ends(self):
         self.store(self.client, [name(1)], [data(1)])
+        self.client = self.open(timeout=0.5)
         self.daemon.signal(signal.SIGSTOP)
         try:
             t = time.monotonic()
@@ -158,6 +259,41 @@ class Adapter(unittest.TestCase):
             self.daemon.signal(signal.SIGCONT)
         self.assertTrue(all(not d[1] and "max_pending_stores" in d[2] for d in early))
         self.assertTrue(all(d[1] for d in finish(client, *numbers[:4])))
+
+
+    def test_what_was_looked_up_with_a_lock_stays(self):
+        client = self.open(lock_seconds=1.0)
+        keys = [name(i) for i in range(4)]
+        self.store(client, keys, [data(i) for i in range(4)])
+        slabkv.Client(self.daemon.url).call("PUT", "/v1/groups/default", {"storages": ["default"], "policy": "lru"})
+
+        def fill(first):  # twice what there is room for
+            for i in range(first, first + 2048, 128):
+                finish(client, client.submit_batch_set([name(j) for j in range(i, i + 128)], [data(1)] * 128))
+
+        ((_n, ok, error, bits),) = finish(client, client.submit_batch_lock([*keys, name(99)]))
+        self.assertEqual((ok, error, bits, client.locked), (True, "", [True] * 4 + [False], 4))
+        time.sleep(1.5)  # longer than a lease: it is renewed
+        fill(1000)
+        self.assertEqual(self.exists(client, keys), [True] * 4)
+        client.unlock(keys)
+        self.assertEqual(client.locked, 0)
+
+        def evicted():
+            fill(int(time.monotonic() * 1000) << 20)
+            return not any(self.exists(client, keys))
+
+        self.assertTrue(wait_for(evicted))
+
+    def test_what_does_not_pay_is_not_loaded(self):
+        keys = [name(i) for i in range(8)]
+        self.store(self.client, keys, [data(i) for i in range(8)])
+        client = self.open(min_tokens=1024)  # chunks of 256 tokens
+        self.assertEqual(self.exists(client, keys), [True] * 8)
+        self.assertEqual(self.exists(client, keys[:3]), [False] * 3)
+        slow = self.open(prefill_tokens_per_s=1e9)  # faster than any storage
+        finish(slow, slow.submit_batch_get(keys, rooms(8)))
+        self.assertEqual(self.exists(slow, keys), [False] * 8)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ for version in 9 10 11 12 13 14; do
 	done
 	[ -n "$python" ] || continue
 	"$python" -m venv "$work/venv-$version" && "$work/venv-$version/bin/pip" install -q --no-index "$wheel"
-	for test in units client lmcache; do
+	for test in units budget client lmcache; do
 		"$work/venv-$version/bin/python" "$here/test_$test.py" >"$work/log" 2>&1 || { tail -n 60 "$work/log"; exit 1; }
 	done
 	echo "python 3.$version: passed"
@@ -62,6 +62,8 @@ for version in 9 10 11 12 13 14; do
 	last=$work/venv-$version/bin/python
 done
 [ "$ran" -gt 0 ]
+
+"$last" "$here/test_processes.py" 2>&1 | grep -E "^[0-9]+ (processes|buffers)|^OK|FAILED" || exit 1
 
 # Where neither is installed: in a mount namespace whose libcurl and libssl are empty files.
 if unshare -m true 2>/dev/null; then

@@ -192,6 +192,12 @@ class Rules(unittest.TestCase):
     def test_long_file(self):
         self.breaks("lengths", "allocator/pool.c", "/* pool.c - slots. */\n" + "\n" * 700, "701 lines")
 
+    def test_long_line(self):
+        fits = "/* pool.c - slots. */\n\tint x; /* " + 79 * "x" + " */\n"
+        self.write("allocator/pool.c", fits)
+        self.assertEqual(self.run_rule("columns")[0], 0)
+        self.breaks("columns", "allocator/pool.c", fits.replace("xx", "xxx", 1), "pool.c:2: 101 columns")
+
     def test_brace_that_hides_a_function(self):
         self.breaks("lengths", "allocator/pool.c", "/* pool.c - x. */\nint f(int n) {\n\treturn n;\n}\n", "pool.c:2")
 

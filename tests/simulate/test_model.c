@@ -1,4 +1,5 @@
-/* test_model.c - bytes of KV caches against a table that was worked out for the same models by others. */
+/* test_model.c - bytes of KV caches against a table that was worked out for
+ * the same models by others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,9 +59,12 @@ static void ranks_share_heads_but_not_latents(void **state)
 		const char *model;
 		uint64_t rank[3]; /* of 2, 4 and 8 */
 	} rows[] = {
-		{ "llama-3.1-8b", { 65536, 32768, 16384 } },	{ "llama-3.1-70b", { 163840, 81920, 40960 } },
-		{ "qwen2.5-14b", { 98304, 49152, 24576 } },	{ "qwq-32b", { 131072, 65536, 32768 } },
-		{ "qwen3-32b", { 131072, 65536, 32768 } },	{ "deepseek-v3", { 70272, 70272, 70272 } },
+		{ "llama-3.1-8b", { 65536, 32768, 16384 } },
+		{ "llama-3.1-70b", { 163840, 81920, 40960 } },
+		{ "qwen2.5-14b", { 98304, 49152, 24576 } },
+		{ "qwq-32b", { 131072, 65536, 32768 } },
+		{ "qwen3-32b", { 131072, 65536, 32768 } },
+		{ "deepseek-v3", { 70272, 70272, 70272 } },
 	};
 
 	(void)state;
@@ -70,7 +74,8 @@ static void ranks_share_heads_but_not_latents(void **state)
 
 			assert_int_equal(b.rank, rows[i].rank[k]);
 			assert_int_equal(b.whole, bytes(rows[i].model, "bf16", 1).whole);
-			assert_int_equal(b.ranks, strncmp(rows[i].model, "deepseek", 8) == 0 ? 1 : 2u << k);
+			assert_int_equal(b.ranks,
+					 strncmp(rows[i].model, "deepseek", 8) == 0 ? 1 : 2u << k);
 		}
 	/* More ranks than heads: each head is there twice. */
 	assert_int_equal(bytes("llama-3.1-70b", "bf16", 16).rank, 40960);
@@ -88,7 +93,8 @@ static void wrong_shapes_name_the_option(void **state)
 		{ { .kv_heads = 8, .head_dim = 128 }, "bf16", 1, "layers" },
 		{ { .layers = 2 }, "bf16", 1, "kv-heads" },
 		{ { .layers = 2, .kv_heads = 8 }, "bf16", 1, "head-dim" },
-		{ { .layers = 2, .kv_heads = 8, .head_dim = 4, .mla_rank = 3 }, "bf16", 1, "kv-heads" },
+		{ { .layers = 2, .kv_heads = 8, .head_dim = 4, .mla_rank = 3 }, "bf16", 1,
+		  "kv-heads" },
 		{ { .layers = 2, .kv_heads = 8, .head_dim = 128 }, "int4", 1, "dtype" },
 		{ { .layers = 2, .kv_heads = 8, .head_dim = 128 }, "fp8_ds_mla", 1, "dtype" },
 		{ { .layers = 2, .mla_rank = 512, .rope_dim = 32 }, "fp8_ds_mla", 1, "dtype" },
@@ -102,7 +108,8 @@ static void wrong_shapes_name_the_option(void **state)
 		struct skv_model_bytes b;
 		struct skv_error err = { 0 };
 
-		assert_int_equal(skv_model_bytes(&bad[i].m, bad[i].dtype, bad[i].tp, &b, &err), SKV_E_INVALID);
+		assert_int_equal(skv_model_bytes(&bad[i].m, bad[i].dtype, bad[i].tp, &b, &err),
+				 SKV_E_INVALID);
 		assert_string_equal(err.field, bad[i].field);
 	}
 	assert_null(skv_model_find("llama"));

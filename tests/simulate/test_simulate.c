@@ -1,6 +1,6 @@
 /*
- * test_simulate.c - simulations of small traces: against results worked out by hand, against the plainest possible
- * program, and the optimum against all that could be done.
+ * test_simulate.c - simulations of small traces: against results worked out by hand, against the
+ * plainest possible program, and the optimum against all that could be done.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,9 +57,11 @@ static char *add(char *at, const char *begin, size_t room, const char *fmt, unsi
 	return at + k;
 }
 
-static struct run run_it(const struct refs *t, const char *policy, uint64_t blocks, struct request_hits *hits)
+static struct run run_it(const struct refs *t, const char *policy, uint64_t blocks,
+			 struct request_hits *hits)
 {
-	struct run r = { .refs = t, .policy = policy, .blocks = blocks, .hits = hits, .one_by_one = true };
+	struct run r = { .refs = t, .policy = policy, .blocks = blocks, .hits = hits,
+			 .one_by_one = true };
 	int rc = strcmp(policy, "belady") == 0 ? run_belady(&r) : run_policy(&r);
 
 	if (rc != SKV_OK)
@@ -68,7 +70,7 @@ static struct run run_it(const struct refs *t, const char *policy, uint64_t bloc
 	return r;
 }
 
-/* ---- by hand ------------------------------------------------------------------------------------------------ */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 static void results_worked_out_by_hand(void **state)
 {
@@ -97,15 +99,17 @@ static void results_worked_out_by_hand(void **state)
 
 		make_refs(cases[i].trace, &t);
 		r = run_it(&t, cases[i].policy, cases[i].blocks, NULL);
-		if (r.counts.block_hits != cases[i].block_hits || r.counts.prefix_hits != cases[i].prefix_hits ||
+		if (r.counts.block_hits != cases[i].block_hits ||
+		    r.counts.prefix_hits != cases[i].prefix_hits ||
 		    r.counts.evicted != cases[i].evicted)
-			fail_msg("case %zu: %d block hits, %d prefix hits, %d evicted", i, (int)r.counts.block_hits,
-				 (int)r.counts.prefix_hits, (int)r.counts.evicted);
+			fail_msg("case %zu: %d block hits, %d prefix hits, %d evicted", i,
+				 (int)r.counts.block_hits, (int)r.counts.prefix_hits,
+				 (int)r.counts.evicted);
 		refs_free(&t);
 	}
 }
 
-/* ---- against the plainest program ---------------------------------------------------------------------------- */
+/* ---- against the plainest program ------------------------------------------------------------ */
 
 struct plain {
 	const struct refs *t;
@@ -139,9 +143,11 @@ static void plain_evict(struct plain *p, const char *policy)
 	p->n--;
 }
 
-static struct request_hits plain_request(struct plain *p, const char *policy, uint64_t blocks, uint32_t q)
+static struct request_hits plain_request(struct plain *p, const char *policy, uint64_t blocks,
+					 uint32_t q)
 {
-	bool suffix_first = strcmp(policy, "lru") == 0, hit[MOST_BLOCKS] = { false }, leading = true;
+	bool suffix_first = strcmp(policy, "lru") == 0, hit[MOST_BLOCKS] = { false },
+	     leading = true;
 	struct request_hits h = { 0 };
 
 	p->clock++;
@@ -207,19 +213,24 @@ static void policies_do_as_the_plainest_program(void **state)
 
 		random_refs(&seed, &t);
 		for (size_t p = 0; p < 3; p++) {
-			uint64_t blocks = 12 + (uint64_t)rand_r(&seed) % 20; /* more than a request */
+			/* more than a request */
+			uint64_t blocks = 12 + (uint64_t)rand_r(&seed) % 20;
 			struct request_hits *hits = calloc(t.n_requests, sizeof *hits);
 			struct plain plain = { .t = &t };
 
 			assert_non_null(hits);
 			run_it(&t, policies[p], blocks, hits);
 			for (uint32_t q = 0; q < t.n_requests; q++) {
-				struct request_hits want = plain_request(&plain, policies[p], blocks, q);
+				struct request_hits want =
+					plain_request(&plain, policies[p], blocks, q);
 
 				if (memcmp(&want, &hits[q], sizeof want) != 0)
-					fail_msg("%s, %d blocks, request %d: %d + %d hits, not %d + %d", policies[p],
-						 (int)blocks, (int)q, (int)hits[q].prefix, (int)hits[q].behind,
-						 (int)want.prefix, (int)want.behind);
+					fail_msg(
+						"%s, %d blocks, request %d: %d + %d "
+						"hits, not %d + %d",
+						policies[p], (int)blocks, (int)q,
+						(int)hits[q].prefix, (int)hits[q].behind,
+						(int)want.prefix, (int)want.behind);
 			}
 			free(hits);
 		}
@@ -227,10 +238,11 @@ static void policies_do_as_the_plainest_program(void **state)
 	}
 }
 
-/* ---- the optimum ------------------------------------------------------------------------------------------------ */
+/* ---- the optimum ----------------------------------------------------------------------------- */
 
 /* Most hits from reference `at` on with the blocks of `there`: tries all. */
-static int most_hits(const uint8_t *ref, int n, int at, unsigned there, int blocks, int8_t memo[][64])
+static int most_hits(const uint8_t *ref, int n, int at, unsigned there, int blocks,
+		     int8_t memo[][64])
 {
 	int best, hit;
 	unsigned bit;
@@ -248,7 +260,10 @@ static int most_hits(const uint8_t *ref, int n, int at, unsigned there, int bloc
 		best = with > best ? with : best;
 	} else if (!hit) {
 		for (unsigned b = 0; b < 6; b++) {
-			int with = there >> b & 1 ? most_hits(ref, n, at + 1, (there & ~(1u << b)) | bit, blocks, memo) : 0;
+			int with = there >> b & 1
+					   ? most_hits(ref, n, at + 1, (there & ~(1u << b)) | bit,
+						       blocks, memo)
+					   : 0;
 
 			best = with > best ? with : best;
 		}
@@ -281,7 +296,7 @@ static void the_optimum_is_one(void **state)
 	}
 }
 
-/* ---- full mode --------------------------------------------------------------------------------------------------- */
+/* ---- full mode ------------------------------------------------------------------------------- */
 
 /* Chains that grow, are read again, and part from each other at any block. */
 static void random_chains(char *text, size_t size, unsigned *seed)
@@ -295,12 +310,14 @@ static void random_chains(char *text, size_t size, unsigned *seed)
 		length[chain] = 1 + (length[chain] + (uint32_t)rand_r(seed) % 5) % 24;
 		at = add(at, text, size, q ? "|" : "", 0);
 		for (uint32_t i = 0; i < length[chain]; i++)
-			at = add(at, text, size, "%u ", i < 3 * shared ? 1 + shared * 100 + i : 1000 + chain * 100 + i);
+			at = add(at, text, size, "%u ",
+				 i < 3 * shared ? 1 + shared * 100 + i : 1000 + chain * 100 + i);
 	}
 }
 
-/* The policy alone, asked as the core is, foretells the core, with every policy. (Where a request is larger than the capacity,
- * blocks with equal uses may be leaves at a time, and their order is not said.) */
+/* The policy alone, asked as the core is, foretells the core, with every policy. (Where a
+ * request is larger than the capacity, blocks with equal uses may be leaves at a time, and
+ * their order is not said.) */
 static void the_whole_core_does_the_same(void **state)
 {
 	static const uint64_t capacities[] = { 24, 90, 300, 2000 };
@@ -315,7 +332,8 @@ static void the_whole_core_does_the_same(void **state)
 		make_refs(text, &t);
 		for (const struct skv_policy_ops *const *p = skv_policy_all(); *p; p++) {
 			for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
-				struct run alone = { .refs = &t, .policy = (*p)->name, .blocks = capacities[i],
+				struct run alone = { .refs = &t, .policy = (*p)->name,
+						     .blocks = capacities[i],
 						     .block_bytes = 4096, .ttl_ms = 3600000 };
 				struct run whole = alone;
 
@@ -324,10 +342,14 @@ static void the_whole_core_does_the_same(void **state)
 				assert_int_equal(run_full(&whole), SKV_OK);
 				if (alone.counts.prefix_hits != whole.counts.prefix_hits ||
 				    alone.counts.inserted != whole.counts.inserted)
-					fail_msg("round %d, %s, %u blocks: %u hits and %u written, the core %u and %u", round,
-						 alone.policy, (unsigned)alone.blocks, (unsigned)alone.counts.prefix_hits,
-						 (unsigned)alone.counts.inserted, (unsigned)whole.counts.prefix_hits,
-						 (unsigned)whole.counts.inserted);
+					fail_msg(
+						"round %d, %s, %u blocks: %u hits and %u written, "
+						"the core %u and %u",
+						round, alone.policy, (unsigned)alone.blocks,
+						(unsigned)alone.counts.prefix_hits,
+						(unsigned)alone.counts.inserted,
+						(unsigned)whole.counts.prefix_hits,
+						(unsigned)whole.counts.inserted);
 			}
 		}
 		refs_free(&t);
@@ -343,7 +365,8 @@ static void what_does_not_fit_is_not_written(void **state)
 	(void)state;
 	make_refs("1|2 3 4|2 3|1 5", &t);
 	for (int full = 0; full < 2; full++) {
-		struct run r = { .refs = &t, .policy = "lru", .blocks = 2, .block_bytes = 4096, .full = full, .hits = hits };
+		struct run r = { .refs = &t, .policy = "lru", .blocks = 2, .block_bytes = 4096,
+				 .full = full, .hits = hits };
 
 		assert_int_equal(full ? run_full(&r) : run_policy(&r), SKV_OK);
 		assert_int_equal(hits[1].written, 0);
@@ -355,7 +378,7 @@ static void what_does_not_fit_is_not_written(void **state)
 	refs_free(&t);
 }
 
-/* ---- traces ------------------------------------------------------------------------------------------------------- */
+/* ---- traces ---------------------------------------------------------------------------------- */
 
 static void ids_that_are_no_chain_are_refused(void **state)
 {
@@ -386,7 +409,8 @@ static void memory_may_end_anywhere(void **state)
 			skv_mem_fail_at(n);
 			rc = mode ? run_belady(&r) : run_policy(&r);
 			skv_mem_fail_at(0);
-			assert_true(rc == SKV_OK || (rc == SKV_E_NOMEM && strstr(r.err.message, "memory")));
+			assert_true(rc == SKV_OK ||
+				    (rc == SKV_E_NOMEM && strstr(r.err.message, "memory")));
 		}
 		assert_int_equal(rc, SKV_OK);
 	}

@@ -25,7 +25,8 @@ int bench_setup(void **state)
 		return -1;
 	snprintf(b->root, sizeof b->root, "%s/root", b->top);
 	b->config = (struct skv_storage_config){
-		.name = "test", .root = b->root, .uuid = { 1, 2, 3, 4 }, .unit = UNIT, .may_create = true
+		.name = "test", .root = b->root, .uuid = { 1, 2, 3, 4 }, .unit = UNIT,
+		.may_create = true
 	};
 	b->ops = &skv_storage_file;
 	*state = b;

@@ -1,4 +1,5 @@
-/* bench_dir.h - a work bench for storage tests: a temporary directory, and short ways to look at it. */
+/* bench_dir.h - a work bench for storage tests: a temporary directory, and
+ * short ways to look at it. */
 #ifndef BENCH_DIR_H
 #define BENCH_DIR_H
 
@@ -20,7 +21,8 @@ struct bench {
 	char top[64];  /* temporary directory, removed at the end */
 	char root[96]; /* below it, does not exist at first */
 	struct skv_storage_config config;
-	const struct skv_storage_ops *ops; /* skv_storage_file, or skv_storage_hf3fs on a directory like any other */
+	const struct skv_storage_ops *ops; /* skv_storage_file, or skv_storage_hf3fs on a
+					      directory like any other */
 	struct skv_error err;
 	char text[256]; /* of bench_path */
 };

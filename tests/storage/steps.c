@@ -97,7 +97,10 @@ int __wrap_fallocate(int fd, int mode, off_t offset, off_t length)
 	return -1;
 }
 
-int __wrap_ftruncate(int fd, off_t length) { return fails('t') ? -1 : __real_ftruncate(fd, length); }
+int __wrap_ftruncate(int fd, off_t length)
+{
+	return fails('t') ? -1 : __real_ftruncate(fd, length);
+}
 
 ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t offset)
 {

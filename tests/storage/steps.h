@@ -13,8 +13,8 @@ void steps_no_fallocate(int error);
 void steps_before_rename(void (*fn)(void *ctx), void *ctx);
 /* Steps since the last steps_fail_at, which is switched off. */
 unsigned steps_stop(void);
-/* The steps since the last steps_fail_at, a letter each: o openat, a fallocate, w pwrite, s fsync of
- * a file, d fsync of a directory, r renameat2, l flock. The newest 255. */
+/* The steps since the last steps_fail_at, a letter each: o openat, a fallocate, w pwrite, s fsync
+ * of a file, d fsync of a directory, r renameat2, l flock. The newest 255. */
 const char *steps_trace(void);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * test_chunks.c - storages of type hf3fs: which mounts will do, chunk sizes, where header and trailer lie, holes.
+ * test_chunks.c - storages of type hf3fs: which mounts will do, chunk sizes, where
+ * header and trailer lie, holes.
  *
- * The linker puts __wrap_skv_fs_look between the storage and the file system (CMakeLists.txt), so that a directory like
- * any other is a mount of 3FS with the chunk size that a test wants, or none.
+ * The linker puts __wrap_skv_fs_look between the storage and the file system (CMakeLists.txt), so
+ * that a directory like any other is a mount of 3FS with the chunk size that a test wants, or none.
  */
 #include "bench_dir.h"
 
@@ -88,7 +89,7 @@ static void a_chunk_has_room_in_a_unit(void **state)
 	struct bench *b = *state;
 
 	fake.mount.chunk = 8 * MIB;
-	bench_refused(b, SKV_E_INVALID, "must be a chunk at least: 8388608 bytes");
+	bench_refused(b, SKV_E_INVALID, "must be at least one chunk (8388608 bytes)");
 	assert_string_equal(b->err.field, "unit");
 }
 
@@ -97,7 +98,8 @@ static void another_mount_is_refused(void **state)
 	struct bench *b = *state;
 
 	fake.mount = (struct skv_fs_mount){ .is_3fs = false, .chunk = CHUNK, .type = "ext4" };
-	bench_refused(b, SKV_E_UNAVAILABLE, "was promised 3FS, but its directory lies on a mount of type ext4");
+	bench_refused(b, SKV_E_UNAVAILABLE,
+		      "is of type hf3fs, but its directory is on a mount of type ext4");
 	bench_says(b, "register it as type file");
 	assert_int_equal(bench_entries(b), -1); /* nothing is left there */
 	b->config.chunk = CHUNK;
@@ -123,7 +125,10 @@ static void a_mount_that_changes_is_noticed(void **state)
 	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
 	fake.error = ENOTCONN;
 	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
-	bench_says(b, "is stale, its daemon or server is gone: unmount it (umount -l) and mount it again");
+	bench_says(
+		b,
+		"is stale, its daemon or server is gone: unmount it (umount -l) and "
+		"mount it again");
 	fake.error = ESTALE;
 	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "stale");
@@ -148,7 +153,8 @@ static void another_chunk_size_is_refused(void **state)
 	bench_refused(b, SKV_E_CONFLICT, "name the right directory");
 	assert_string_equal(b->err.field, "chunk_size");
 	b->config.chunk = 2 * CHUNK; /* the mount agrees, the marker does not */
-	bench_refused(b, SKV_E_CONFLICT, "the marker of the root tells a chunk size of 262144 bytes");
+	bench_refused(b, SKV_E_CONFLICT,
+		      "the root's marker says a chunk size of 262144 bytes");
 	fake.mount.chunk = CHUNK;
 	b->config.chunk = CHUNK;
 	s = bench_open(b);
@@ -194,7 +200,7 @@ static void any_mount_will_do_if_asked(void **state)
 	assert_int_equal(skv_storage_chunk(s), (uint64_t)st.st_blksize);
 	skv_storage_close(s);
 	b->config.any_mount = false;
-	bench_refused(b, SKV_E_UNAVAILABLE, "promised 3FS"); /* /tmp is no 3FS */
+	bench_refused(b, SKV_E_UNAVAILABLE, "is of type hf3fs"); /* /tmp is no 3FS */
 }
 
 /* Made when there were no chunks: its edge stays what it was, whatever the directory says. */
@@ -242,7 +248,8 @@ static void header_and_trailer_are_a_chunk_each(void **state)
 	assert_int_equal(stat(bench_path(b, "slab-00000000.kvs"), &st), 0);
 	assert_int_equal(st.st_size, SIZE);
 	assert_true((uint64_t)st.st_blocks * 512 <= 64 * KIB); /* nothing is allocated in advance */
-	assert_int_equal(skv_storage_create_file(s, 1, 2 * CHUNK, &b->err), SKV_E_INVALID); /* no chunk is left for slots */
+	/* no chunk is left for slots */
+	assert_int_equal(skv_storage_create_file(s, 1, 2 * CHUNK, &b->err), SKV_E_INVALID);
 	assert_int_equal(skv_storage_create_file(s, 1, 3 * CHUNK, &b->err), SKV_OK);
 	skv_storage_close(s);
 }
@@ -252,8 +259,10 @@ static void holes_are_whole_chunks(void **state)
 	static const struct skv_storage_range bad[] = {
 		{ 0, CHUNK },			    /* the header */
 		{ SIZE - CHUNK, SIZE },		    /* the trailer */
-		{ CHUNK, SIZE },		    { CHUNK + 4096, 2 * CHUNK }, { CHUNK, 2 * CHUNK + 1 },
-		{ 2 * CHUNK, 2 * CHUNK },	    { 3 * CHUNK, 2 * CHUNK },	 { CHUNK, UINT64_MAX & ~(CHUNK - 1) },
+		{ CHUNK, SIZE },                    { CHUNK + 4096, 2 * CHUNK },
+		{ CHUNK, 2 * CHUNK + 1 },
+		{ 2 * CHUNK, 2 * CHUNK },           { 3 * CHUNK, 2 * CHUNK },
+		{ CHUNK, UINT64_MAX & ~(CHUNK - 1) },
 	};
 	const struct skv_storage_range all = { CHUNK, SIZE - CHUNK };
 	struct skv_storage_range many[SKV_PUNCH_MAX + 1];
@@ -265,17 +274,20 @@ static void holes_are_whole_chunks(void **state)
 
 	assert_int_equal(skv_storage_create_file(s, 0, SIZE, &b->err), SKV_OK);
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		assert_int_equal(skv_storage_punch_file(s, 0, SIZE, &bad[i], 1, &b->err), SKV_E_INVALID);
+		assert_int_equal(skv_storage_punch_file(s, 0, SIZE, &bad[i], 1, &b->err),
+				 SKV_E_INVALID);
 		bench_says(b, "whole chunks of 262144 bytes between header and trailer");
 	}
 	for (size_t i = 0; i <= SKV_PUNCH_MAX; i++)
 		many[i] = (struct skv_storage_range){ CHUNK, 2 * CHUNK };
-	assert_int_equal(skv_storage_punch_file(s, 0, SIZE, many, SKV_PUNCH_MAX + 1, &b->err), SKV_E_INVALID);
+	assert_int_equal(skv_storage_punch_file(s, 0, SIZE, many, SKV_PUNCH_MAX + 1, &b->err),
+			 SKV_E_INVALID);
 	assert_int_equal(skv_storage_punch_file(s, 0, SIZE, many, 0, &b->err), SKV_E_INVALID);
 	assert_int_equal(skv_storage_punch_file(s, 1, SIZE, &all, 1, &b->err), SKV_E_NOT_FOUND);
 	assert_int_equal(skv_storage_punch_file(s, 0, 2 * SIZE, &all, 1, &b->err), SKV_E_CORRUPT);
 
-	fake.mount.is_3fs = false; /* for the hole itself: the file system here has no ioctl of 3FS */
+	/* for the hole itself: the file system here has no ioctl of 3FS */
+	fake.mount.is_3fs = false;
 	skv_storage_close(s);
 	b->config.any_mount = true;
 	b->config.chunk = CHUNK;

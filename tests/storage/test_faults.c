@@ -1,7 +1,7 @@
 /*
  * test_faults.c - every system call of open, create, remove and probe fails once, and the process
- * dies at every one of them. Afterwards nothing half is under a real name, nothing is left over, and
- * the same call simply works. Also: every allocation of memory fails once.
+ * dies at every one of them. Afterwards nothing half is under a real name, nothing is left over,
+ * and the same call simply works. Also: every allocation of memory fails once.
  */
 #include "bench_dir.h"
 #include "steps.h"
@@ -287,12 +287,14 @@ static void over_quota_means_full(void **state)
 static void the_order_of_steps_is_durable(void **state)
 {
 	struct bench *b = *state;
-	const char *made = b->ops == &skv_storage_hf3fs ? "oltwwsrd" : "olawwsrd"; /* 3FS allocates nothing */
+	/* 3FS allocates nothing */
+	const char *made = b->ops == &skv_storage_hf3fs ? "oltwwsrd" : "olawwsrd";
 	struct skv_storage *s;
 
 	steps_fail_at(0, 0);
 	s = bench_open(b);
-	/* Parent synced; marker: looked for, written, synced, named, directory synced; then the probe. */
+	/* Parent synced; marker: looked for, written, synced, named,
+	 * directory synced; then the probe. */
 	assert_non_null(strstr(steps_trace(), "d"));
 	assert_non_null(strstr(steps_trace(), "wsrd"));
 	steps_fail_at(0, 0);
@@ -301,7 +303,8 @@ static void the_order_of_steps_is_durable(void **state)
 	assert_string_equal(strstr(steps_trace(), made), made);
 	steps_fail_at(0, 0);
 	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
-	assert_non_null(strchr(steps_trace(), 'd')); /* the first call may have failed right before */
+	/* the first call may have failed right before */
+	assert_non_null(strchr(steps_trace(), 'd'));
 	assert_null(strchr(steps_trace(), 'w'));
 	steps_fail_at(0, 0);
 	assert_int_equal(skv_storage_remove_file(s, 0, &b->err), SKV_OK);

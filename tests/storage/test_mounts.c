@@ -118,7 +118,8 @@ static void a_new_storage_needs_room_for_its_marker(void **state)
 	mount_or_skip(b, "tmpfs", "size=1m");
 	assert_int_equal(mkdir(bench_path(b, "lost+found"), 0700), 0);
 	fill_up(b, "lost+found/filler");
-	bench_refused(b, SKV_E_NO_SPACE, "cannot write the marker into the root directory: No space left");
+	bench_refused(b, SKV_E_NO_SPACE,
+		      "cannot write the marker into the root directory: No space left");
 	assert_int_equal(bench_entries(b), 1);
 	assert_int_equal(unlink(bench_path(b, "lost+found/filler")), 0);
 	skv_storage_close(bench_open(b));
@@ -146,7 +147,8 @@ static void slack_is_left_free(void **state)
 	assert_int_equal(mount("none", b->root, NULL, MS_REMOUNT, "size=100g"), 0);
 	s = bench_open(b);
 	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
-	assert_true(h.free_bytes <= 99 * 1024 * MIB && h.free_bytes > 99 * 1024 * MIB - MIB); /* 1 % */
+	/* 1 % */
+	assert_true(h.free_bytes <= 99 * 1024 * MIB && h.free_bytes > 99 * 1024 * MIB - MIB);
 	skv_storage_close(s);
 }
 
@@ -181,7 +183,8 @@ static void a_read_only_place_gets_no_storage(void **state)
 	bench_refused(b, SKV_E_UNAVAILABLE, "cannot write the marker");
 	snprintf(below, sizeof below, "%s/below", b->root);
 	b->config.root = below;
-	bench_refused(b, SKV_E_UNAVAILABLE, "cannot make the root directory: Read-only file system");
+	bench_refused(b, SKV_E_UNAVAILABLE,
+		      "cannot make the root directory: Read-only file system");
 }
 
 static void no_fallocate_means_zeros(void **state)
@@ -198,7 +201,8 @@ static void no_fallocate_means_zeros(void **state)
 	assert_int_equal(stat(bench_path(b, "slab-00000000.kvs"), &st), 0);
 	assert_int_equal(st.st_size, 2 * MIB + 4096);
 	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_OK);
-	assert_true(h.free_bytes == UINT64_MAX && h.total_bytes == UINT64_MAX); /* ramfs has no bound */
+	/* ramfs has no bound */
+	assert_true(h.free_bytes == UINT64_MAX && h.total_bytes == UINT64_MAX);
 	skv_storage_close(s);
 }
 

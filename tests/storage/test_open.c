@@ -110,15 +110,17 @@ static void refuses_another_storages_root(void **state)
 
 	skv_storage_close(bench_open(b));
 	b->config.uuid[0] = 9;
-	bench_refused(b, SKV_E_FOREIGN,
-		      "belongs to storage 01020304-0000-0000-0000-000000000000, this one is 09020304-");
+	bench_refused(
+		b, SKV_E_FOREIGN,
+		"belongs to storage 01020304-0000-0000-0000-000000000000, this one is 09020304-");
 	b->config.may_create = false;
 	bench_refused(b, SKV_E_FOREIGN, "wrong mount");
 	b->config.uuid[0] = 1;
 	skv_storage_close(bench_open(b));
 }
 
-/* Who leaves takes its marker, unless there is anything else: then another storage may be made there. */
+/* Who leaves takes its marker, unless there is anything else: then another
+ * storage may be made there. */
 static void leaves_a_directory_that_holds_nothing_else(void **state)
 {
 	const struct skv_storage_owner o = { .incarnation = 7, .nonce = { 1 } };
@@ -231,10 +233,11 @@ static void refuses_a_marker_of_another_program(void **state)
 
 	assert_int_equal(mkdir(b->root, 0700), 0);
 	bench_write(b, SKV_STORAGE_MARKER, other, sizeof other);
-	bench_refused(b, SKV_E_FOREIGN, "not a file of slabkv");
+	bench_refused(b, SKV_E_FOREIGN, "not a slabkv file");
 }
 
-/* Its marker and its slab files have other names, so it is a directory of somebody else that holds files like ours. */
+/* Its marker and its slab files have other names, so it is a directory of somebody else
+ * that holds files like ours. */
 static void refuses_a_directory_of_before_the_name(void **state)
 {
 	struct bench *b = *state;
@@ -248,7 +251,8 @@ static void refuses_a_directory_of_before_the_name(void **state)
 static void refuses_a_slab_superblock_as_marker(void **state)
 {
 	struct bench *b = *state;
-	struct skv_superblock sb = { .file = 3, .uuid = { 1, 2, 3, 4 }, .length = LENGTH, .unit = UNIT };
+	struct skv_superblock sb = { .file = 3, .uuid = { 1, 2, 3, 4 }, .length = LENGTH,
+				     .unit = UNIT };
 	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 
 	skv_superblock_encode(&sb, raw);
@@ -263,7 +267,8 @@ static void refuses_another_unit(void **state)
 
 	skv_storage_close(bench_open(b));
 	b->config.unit = 2 * UNIT;
-	bench_refused(b, SKV_E_CORRUPT, "another geometry (unit 65536) than the registry (unit 131072)");
+	bench_refused(b, SKV_E_CORRUPT,
+		      "geometry (unit 65536) differs from the registry's (unit 131072)");
 }
 
 static void refuses_a_marker_that_is_no_file(void **state)
@@ -318,7 +323,7 @@ static void probe_notices_a_root_that_goes_and_comes(void **state)
 {
 	struct bench *b = *state;
 	struct skv_storage *s = bench_open(b);
-	struct skv_storage_health h = { 7, 7 };
+	struct skv_storage_health h = { .free_bytes = 7, .total_bytes = 7 };
 	char aside[128];
 
 	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, &b->err), SKV_OK);
@@ -327,7 +332,7 @@ static void probe_notices_a_root_that_goes_and_comes(void **state)
 	snprintf(aside, sizeof aside, "%s/aside", b->top);
 	assert_int_equal(rename(b->root, aside), 0);
 
-	h = (struct skv_storage_health){ 7, 7 };
+	h = (struct skv_storage_health){ .free_bytes = 7, .total_bytes = 7 };
 	assert_int_equal(skv_storage_probe(s, &h, &b->err), SKV_E_UNAVAILABLE);
 	bench_says(b, "is the file system mounted?");
 	assert_int_equal(h.free_bytes, 7); /* outputs are set on success only */

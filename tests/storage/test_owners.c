@@ -1,6 +1,6 @@
 /*
- * test_owners.c - owner files of a directory: created exclusively, read whole, swept; and how little anybody else may do
- * with what a storage makes.
+ * test_owners.c - owner files of a directory: created exclusively, read whole, swept; and how
+ * little anybody else may do with what a storage makes.
  */
 #include "bench_dir.h"
 
@@ -29,7 +29,8 @@ static uint32_t owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 
 static void a_name_is_claimed_once(void **state)
 {
-	struct skv_storage_owner v[SKV_STORAGE_OWNERS], a = owner(7, 1), b = owner(7, 2), c = owner(12, 3);
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS], a = owner(7, 1), b = owner(7, 2),
+							c = owner(12, 3);
 	struct bench *bench = *state;
 	struct skv_storage *s = bench_open(bench);
 
@@ -135,7 +136,8 @@ static void of_many_at_once_one_has_it(void **state)
 		for (int i = 0; i < RACERS; i++) {
 			pthread_join(t[i], NULL);
 			won += r[i].rc == SKV_OK;
-			assert_true(r[i].rc == SKV_OK || r[i].rc == SKV_E_CONFLICT || r[i].rc == SKV_E_IN_USE);
+			assert_true(r[i].rc == SKV_OK || r[i].rc == SKV_E_CONFLICT ||
+				    r[i].rc == SKV_E_IN_USE);
 		}
 		assert_int_equal(won, 1);
 		pthread_barrier_destroy(&gun);
@@ -143,7 +145,7 @@ static void of_many_at_once_one_has_it(void **state)
 	skv_storage_close(s);
 }
 
-/* ---- modes ------------------------------------------------------------------------------------------ */
+/* ---- modes ----------------------------------------------------------------------------------- */
 
 static mode_t mode_of(struct bench *b, const char *name)
 {
@@ -212,13 +214,19 @@ static void a_hard_linked_probe_file_is_not_written_through(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_name_is_claimed_once, bench_setup, bench_teardown),
-		{ "a_name_is_claimed_once (hf3fs)", a_name_is_claimed_once, bench_setup_hf3fs, bench_teardown, NULL },
-		cmocka_unit_test_setup_teardown(what_is_not_whole_is_nobodys, bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(a_name_is_claimed_once, bench_setup,
+						bench_teardown),
+		{ "a_name_is_claimed_once (hf3fs)", a_name_is_claimed_once, bench_setup_hf3fs,
+		  bench_teardown, NULL },
+		cmocka_unit_test_setup_teardown(what_is_not_whole_is_nobodys, bench_setup,
+						bench_teardown),
 		cmocka_unit_test_setup_teardown(too_many_are_an_error, bench_setup, bench_teardown),
-		cmocka_unit_test_setup_teardown(of_many_at_once_one_has_it, bench_setup, bench_teardown),
-		cmocka_unit_test_setup_teardown(files_are_0660_at_most_whatever_the_umask, bench_setup, bench_teardown),
-		cmocka_unit_test_setup_teardown(a_hard_linked_probe_file_is_not_written_through, bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(of_many_at_once_one_has_it, bench_setup,
+						bench_teardown),
+		cmocka_unit_test_setup_teardown(files_are_0660_at_most_whatever_the_umask,
+						bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(a_hard_linked_probe_file_is_not_written_through,
+						bench_setup, bench_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

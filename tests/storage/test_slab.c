@@ -1,6 +1,6 @@
 /*
- * test_slab.c - slab files of a `file` storage: what is made, what is verified, what is removed, and
- * that a file which is not ours stays as it is.
+ * test_slab.c - slab files of a `file` storage: what is made, what is verified, what is removed,
+ * and that a file which is not ours stays as it is.
  */
 #include "bench_dir.h"
 
@@ -28,7 +28,8 @@ static struct skv_storage *two_files(struct bench *b)
 	return s;
 }
 
-static void check_says(struct bench *b, struct skv_storage *s, uint32_t file, int status, const char *words)
+static void check_says(struct bench *b, struct skv_storage *s, uint32_t file, int status,
+		       const char *words)
 {
 	assert_int_equal(skv_storage_check_file(s, file, LENGTH, &b->err), status);
 	bench_says(b, words);
@@ -107,12 +108,12 @@ static void create_never_replaces(void **state)
 	FILE *f;
 
 	assert_int_equal(skv_storage_create_file(s, 0, 2 * LENGTH, &b->err), SKV_E_FOREIGN);
-	bench_says(b, "another file has this name and stays as it is");
+	bench_says(b, "another file has this name; it was left alone");
 	assert_int_equal(skv_storage_check_file(s, 0, LENGTH, &b->err), SKV_OK);
 
 	bench_write(b, "slab-00000002.kvs", "mine", 4);
 	assert_int_equal(skv_storage_create_file(s, 2, LENGTH, &b->err), SKV_E_FOREIGN);
-	bench_says(b, "stays as it is");
+	bench_says(b, "it was left alone");
 	f = fopen(bench_path(b, "slab-00000002.kvs"), "rb");
 	assert_non_null(f);
 	assert_int_equal(fread(text, 1, 4, f), 4);
@@ -131,7 +132,7 @@ static void check_finds_missing_and_damaged_files(void **state)
 	check_says(b, s, 0, SKV_E_CORRUPT, "checksum is wrong");
 	bench_flip(b, SLAB0, 40);
 	bench_flip(b, SLAB0, 0);
-	check_says(b, s, 0, SKV_E_FOREIGN, "not a file of slabkv");
+	check_says(b, s, 0, SKV_E_FOREIGN, "not a slabkv file");
 	bench_flip(b, SLAB0, 0);
 	bench_flip(b, SLAB0, -1);
 	check_says(b, s, 0, SKV_E_CORRUPT, "trailer does not repeat its superblock");
@@ -169,7 +170,8 @@ static void check_finds_swapped_files(void **state)
 	char zero[256];
 
 	snprintf(zero, sizeof zero, "%s", bench_path(b, SLAB0));
-	assert_int_equal(renameat2(AT_FDCWD, zero, AT_FDCWD, bench_path(b, SLAB1), RENAME_EXCHANGE), 0);
+	assert_int_equal(renameat2(AT_FDCWD, zero, AT_FDCWD, bench_path(b, SLAB1), RENAME_EXCHANGE),
+			 0);
 	check_says(b, s, 0, SKV_E_FOREIGN, "it is slab file 1: renamed or swapped");
 	check_says(b, s, 1, SKV_E_FOREIGN, "it is slab file 0: renamed or swapped");
 	assert_int_equal(skv_storage_remove_file(s, 0, &b->err), SKV_E_FOREIGN);
@@ -198,13 +200,14 @@ static void check_finds_another_geometry(void **state)
 	struct bench *b = *state;
 	struct skv_storage *s = two_files(b);
 	struct skv_superblock sb = { .uuid = { 1, 2, 3, 4 }, .length = LENGTH, .unit = 2 * UNIT,
-				     .header = SKV_SUPERBLOCK_SIZE, .trailer = SKV_SUPERBLOCK_SIZE };
+				     .header = SKV_SUPERBLOCK_SIZE,
+				     .trailer = SKV_SUPERBLOCK_SIZE };
 	uint8_t raw[SKV_SUPERBLOCK_SIZE];
 
 	skv_superblock_encode(&sb, raw);
 	bench_write(b, SLAB0, raw, sizeof raw);
 	assert_int_equal(truncate(bench_path(b, SLAB0), LENGTH), 0);
-	check_says(b, s, 0, SKV_E_CORRUPT, "another geometry");
+	check_says(b, s, 0, SKV_E_CORRUPT, "geometry differs");
 	skv_storage_close(s);
 }
 
@@ -245,9 +248,9 @@ static void links_and_devices_are_refused(void **state)
 	assert_int_equal(symlink("nowhere", bench_path(b, "slab-00000002.kvs")), 0);
 	assert_int_equal(skv_storage_create_file(s, 2, LENGTH, &b->err), SKV_E_FOREIGN);
 	assert_int_equal(mkfifo(bench_path(b, "slab-00000003.kvs"), 0600), 0);
-	check_says(b, s, 3, SKV_E_FOREIGN, "something else than a regular file");
+	check_says(b, s, 3, SKV_E_FOREIGN, "not a regular file");
 	assert_int_equal(mkdir(bench_path(b, "slab-00000004.kvs"), 0700), 0);
-	check_says(b, s, 4, SKV_E_FOREIGN, "something else than a regular file");
+	check_says(b, s, 4, SKV_E_FOREIGN, "not a regular file");
 	assert_int_equal(skv_storage_remove_file(s, 4, &b->err), SKV_E_FOREIGN);
 	skv_storage_close(s);
 }

@@ -1,6 +1,7 @@
 /*
- * test_wrapper.c - the guarded wrapper and the `null` storage: arguments are checked before a backend
- * sees them, odd answers of a backend become a status with a sentence, and calls are counted.
+ * test_wrapper.c - the guarded wrapper and the `null` storage: arguments are checked
+ * before a backend sees them, odd answers of a backend become a status with a
+ * sentence, and calls are counted.
  */
 #include "bench_dir.h"
 
@@ -88,7 +89,12 @@ static int odd_file(void *self, uint32_t file, uint64_t length, struct skv_error
 	assert_non_null(err); /* also when the caller gave none */
 	return *(int *)self;
 }
-static int odd_remove(void *self, uint32_t file, struct skv_error *err) { return odd_file(self, file, 0, err); }
+
+static int odd_remove(void *self, uint32_t file, struct skv_error *err)
+{
+	return odd_file(self, file, 0, err);
+}
+
 static int odd_probe(void *self, struct skv_storage_health *out, struct skv_error *err)
 {
 	(void)out;
@@ -96,7 +102,8 @@ static int odd_probe(void *self, struct skv_storage_health *out, struct skv_erro
 }
 static const struct skv_storage_ops odd = {
 	.size = sizeof odd, .type = "odd", .edge = 4096, .open = odd_open, .close = odd_close,
-	.create_file = odd_file, .check_file = odd_file, .remove_file = odd_remove, .probe = odd_probe,
+	.create_file = odd_file, .check_file = odd_file, .remove_file = odd_remove,
+	.probe = odd_probe,
 };
 
 static void every_failure_has_a_sentence(void **state)
@@ -155,9 +162,11 @@ static void bad_arguments_never_reach_the_backend(void **state)
 	assert_int_equal(skv_storage_create_file(s, SKV_NO_FILE, LENGTH, &err), SKV_E_INVALID);
 	assert_int_equal(skv_storage_remove_file(s, SKV_NO_FILE, &err), SKV_E_INVALID);
 	assert_int_equal(skv_storage_create_file(s, 0, 0, &err), SKV_E_INVALID);
-	assert_int_equal(skv_storage_create_file(s, 0, 8192, &err), SKV_E_INVALID); /* only header, trailer */
+	/* only header, trailer */
+	assert_int_equal(skv_storage_create_file(s, 0, 8192, &err), SKV_E_INVALID);
 	assert_string_equal(err.field, "file_size");
-	assert_int_equal(skv_storage_check_file(s, 0, (uint64_t)INT64_MAX + 1, &err), SKV_E_INVALID);
+	assert_int_equal(skv_storage_check_file(s, 0, (uint64_t)INT64_MAX + 1, &err),
+			 SKV_E_INVALID);
 	skv_storage_close(s);
 }
 

@@ -1,6 +1,7 @@
 /*
- * bench_latency.c - how long single appends take while the store keeps its house: one thread appends
- * as fast as it can (or so many a second), one syncs, one writes checkpoints, like a busy manager.
+ * bench_latency.c - how long single appends take while the store keeps its house: one
+ * thread appends as fast as it can (or so many a second), one syncs, one writes
+ * checkpoints, like a busy manager.
  *
  * Usage: bench_latency [folder [seconds [bytes [appends a second, 0 = all [full]]]]]. The folder
  * should lie on the disk that is meant. Prints percentiles and the slowest append of each kind of
@@ -154,7 +155,10 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static double at(size_t n, double share) { return samples[(size_t)((double)(n - 1) * share)] / 1e3; }
+static double at(size_t n, double share)
+{
+	return samples[(size_t)((double)(n - 1) * share)] / 1e3;
+}
 
 static void report(const struct load *l, size_t n, double seconds)
 {

@@ -26,7 +26,8 @@ struct bench_kind {
 extern const struct bench_kind bench_kinds[4];
 /* The kind that bench_open opens; set by the test program before it runs a group. */
 extern const struct bench_kind *bench_kind;
-/* NULL, or what names the store in place of a file in the bench's directory; set by the test program before it runs a group. */
+/* NULL, or what names the store in place of a file in the bench's directory; set by the test
+ * program before it runs a group. */
 extern void (*bench_url)(char *out, size_t size);
 /* Where temporary directories are made; "/tmp" unless the test program says otherwise. */
 extern const char *bench_base;

@@ -22,6 +22,8 @@
 	X(an_append_needs_the_newest_fence)                                                        \
 	X(a_batch_of_the_largest_size)                                                             \
 	X(a_sink_can_end_the_load)                                                                 \
+	X(a_follower_gets_what_comes)                                                              \
+	X(a_follower_that_is_left_behind_loads_again)                                              \
 	X(a_checkpoint_replaces_the_journal)                                                       \
 	X(an_unfinished_checkpoint_is_invisible)                                                   \
 	X(a_checkpoint_must_be_whole)                                                              \
@@ -29,6 +31,7 @@
 	X(a_slice_of_the_largest_size)                                                             \
 	X(a_reopened_store_has_everything)                                                         \
 	X(two_openers_see_each_other)                                                              \
+	X(a_partition_is_a_store_of_its_own)                                                       \
 	X(a_crowd_of_threads)
 
 #define CONTRACT_CASE(name) void name(void **state);

@@ -1,4 +1,5 @@
 /* contract_journal.c - cases of the contract: journal, load, checkpoints. See test_contract.c. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,98 @@ static int end_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	/* The store may be used meanwhile. */
 	contract_put(e->b, e->store, "k", "v");
 	return ++e->records == e->end_record ? SKV_E_CORRUPT : SKV_OK;
+}
+
+#define HEARD 256u /* bytes of what a follower was told */
+
+static int refused_at; /* by the next sink */
+
+static int heard_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
+{
+	char *text = ctx;
+
+	snprintf(text + strlen(text), HEARD - strlen(text), "%u=%.*s;", number, (int)n,
+		 (const char *)bytes);
+	return SKV_OK;
+}
+
+static int heard_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
+{
+	char *text = ctx;
+
+	if ((int)seq == refused_at)
+		return SKV_E_NOT_FOUND;
+	snprintf(text + strlen(text), HEARD - strlen(text), "%d:%.*s;", (int)seq, (int)n,
+		 (const char *)bytes);
+	return SKV_OK;
+}
+
+/* What a follower hears until it has all. */
+static const char *hear(struct bench *b, struct skv_store *s, struct skv_position *at, int want)
+{
+	static char text[HEARD];
+	const struct skv_load_sink sink = { heard_slice, heard_record, text };
+	int rc;
+
+	text[0] = '\0';
+	do
+		rc = skv_store_follow(s, 0, at, &sink, &b->err);
+	while (rc == SKV_OK && at->seq < at->newest);
+	assert_int_equal(rc, want);
+	return text;
+}
+
+void a_follower_gets_what_comes(void **state)
+{
+	struct bench *b = *state;
+	struct skv_store *s = bench_open(b), *other = bench_open(b);
+	struct skv_position at = { 0 };
+	uint64_t fence = bench_acquire(b, s, "me", 1000);
+
+	bench_append(b, s, fence, 1, "one");
+	contract_checkpoint(b, s, fence, 1, (const char *[]){ "a", "b" }, 2);
+	bench_append(b, s, fence, 2, "two");
+	assert_string_equal(hear(b, other, &at, SKV_OK), "0=a;1=b;2:two;");
+	assert_int_equal(at.base, 1);
+	assert_string_equal(hear(b, other, &at, SKV_OK), "");
+	bench_append(b, s, fence, 3, "three");
+	bench_append(b, s, fence, 4, "four");
+	bench_append(b, s, fence, 5, "");
+	refused_at = 4;
+	assert_string_equal(hear(b, other, &at, SKV_E_NOT_FOUND), "3:three;");
+	assert_int_equal(at.seq, 3);
+	assert_int_equal(at.newest, 5);
+	refused_at = 0;
+	assert_string_equal(hear(b, other, &at, SKV_OK), "4:four;5:;");
+	contract_checkpoint(b, s, fence, 5, (const char *[]){ "c" }, 1); /* it has all of that */
+	assert_string_equal(hear(b, other, &at, SKV_OK), "");
+	assert_int_equal(at.base, 5);
+	fence = bench_acquire(b, s, "me", 1000);
+	bench_append(b, s, fence, 6, "six");
+	assert_string_equal(hear(b, other, &at, SKV_OK), "6:six;");
+	skv_store_close(other);
+	skv_store_close(s);
+}
+
+void a_follower_that_is_left_behind_loads_again(void **state)
+{
+	struct bench *b = *state;
+	struct skv_store *s = bench_open(b), *other = bench_open(b);
+	struct skv_position at = { 0 };
+	uint64_t fence = bench_acquire(b, s, "me", 1000);
+
+	assert_string_equal(hear(b, other, &at, SKV_OK), ""); /* nothing is there yet */
+	bench_append(b, s, fence, 1, "one");
+	assert_string_equal(hear(b, other, &at, SKV_OK), "1:one;");
+	bench_append(b, s, fence, 2, "two");
+	bench_append(b, s, fence, 3, "three");
+	contract_checkpoint(b, s, fence, 3, (const char *[]){ "abc" }, 1);
+	bench_append(b, s, fence, 4, "four");
+	assert_string_equal(hear(b, other, &at, SKV_E_CONFLICT), "");
+	at = (struct skv_position){ 0 };
+	assert_string_equal(hear(b, other, &at, SKV_OK), "0=abc;4:four;");
+	skv_store_close(other);
+	skv_store_close(s);
 }
 
 uint64_t contract_checkpoint(struct bench *b, struct skv_store *s, uint64_t fence, uint64_t upto,

@@ -62,8 +62,8 @@ void registry_keeps_empty_and_large_documents(void **state)
 
 	bench_fill(1, large, SKV_STORE_VALUE_MAX);
 	bench_ok(b, skv_store_put(s, NULL, "empty", SKV_VERSION_NONE, NULL, 0, NULL, &b->err));
-	bench_ok(b, skv_store_put(s, NULL, "large", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX, NULL,
-				  &b->err));
+	bench_ok(b, skv_store_put(s, NULL, "large", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX,
+				  NULL, &b->err));
 	bench_ok(b, skv_store_get(s, "empty", &v, NULL, &b->err));
 	assert_int_equal(v.len, 0);
 	bench_ok(b, skv_store_get(s, "large", &v, NULL, &b->err));
@@ -152,8 +152,8 @@ void bad_arguments_are_refused(void **state)
 	assert_string_equal(b->err.field, "key");
 	assert_int_equal(skv_store_put(s, NULL, key, SKV_VERSION_NONE, "", 0, NULL, &b->err),
 			 SKV_E_INVALID);
-	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, large, SKV_STORE_VALUE_MAX + 1,
-				       NULL, &b->err),
+	assert_int_equal(skv_store_put(s, NULL, "k", SKV_VERSION_NONE, large,
+				       SKV_STORE_VALUE_MAX + 1, NULL, &b->err),
 			 SKV_E_TOO_LARGE);
 	assert_int_equal(skv_store_del(s, NULL, "k", SKV_VERSION_NONE, &b->err), SKV_E_INVALID);
 	assert_int_equal(skv_store_acquire(s, 1, "", 1, &fence, NULL, 0, &b->err), SKV_E_INVALID);
@@ -218,8 +218,9 @@ void ownership_goes_to_one(void **state)
 	assert_string_equal(holder, "first");
 	assert_int_equal(second, 0);
 	holder[0] = '\0'; /* whoever only looks gets nothing, and takes nothing */
-	assert_int_equal(skv_store_acquire(standby, 0, "second", 0, &second, holder, sizeof holder, &b->err),
-			 SKV_E_NOT_OWNER);
+	assert_int_equal(
+		skv_store_acquire(standby, 0, "second", 0, &second, holder, sizeof holder, &b->err),
+		SKV_E_NOT_OWNER);
 	assert_string_equal(holder, "first");
 	bench_ok(b, skv_store_acquire(standby, 2, "second", 0, &second, NULL, 0, &b->err));
 	bench_ok(b, skv_store_acquire(s, 2, "first", 1000, &second, NULL, 0, &b->err));
@@ -270,10 +271,12 @@ void a_registry_write_needs_the_newest_fence(void **state)
 	assert_int_equal(skv_store_del(s, &old, "k", version, &b->err), SKV_E_FENCED);
 	fence = (struct skv_fence){ 0, bench_acquire(b, s, "second", 60000) };
 	other.number = fence.number; /* of a partition that nobody owns */
-	assert_int_equal(skv_store_put(s, &other, "k", version, "b", 1, NULL, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_put(s, &other, "k", version, "b", 1, NULL, &b->err),
+			 SKV_E_FENCED);
 	/* Before versions, or whether there is such a document at all. */
 	assert_int_equal(skv_store_put(s, &old, "k", 99, "b", 1, NULL, &b->err), SKV_E_FENCED);
-	assert_int_equal(skv_store_put(s, &old, "new", SKV_VERSION_NONE, "b", 1, NULL, &b->err), SKV_E_FENCED);
+	assert_int_equal(skv_store_put(s, &old, "new", SKV_VERSION_NONE, "b", 1, NULL, &b->err),
+			 SKV_E_FENCED);
 	assert_int_equal(skv_store_del(s, &old, "none", 1, &b->err), SKV_E_FENCED);
 	assert_int_equal(skv_store_get(s, "new", &v, NULL, &b->err), SKV_E_NOT_FOUND);
 	bench_ok(b, skv_store_get(s, "k", &v, &version, &b->err));
@@ -286,8 +289,8 @@ void a_registry_write_needs_the_newest_fence(void **state)
 	assert_int_equal(skv_store_del(s, &old, "k", version, &b->err), SKV_E_FENCED);
 	bench_ok(b, skv_store_put(s, NULL, "mine", SKV_VERSION_NONE, "x", 1, &version, &b->err));
 	bench_ok(b, skv_store_del(s, NULL, "mine", version, &b->err));
-	assert_int_equal(skv_store_put(s, &(struct skv_fence){ SKV_STORE_PARTITION_MAX + 1, 1 }, "k", 1, "x", 1, NULL,
-				       &b->err),
+	assert_int_equal(skv_store_put(s, &(struct skv_fence){ SKV_STORE_PARTITION_MAX + 1, 1 },
+				       "k", 1, "x", 1, NULL, &b->err),
 			 SKV_E_INVALID);
 	skv_buf_destroy(&v);
 	skv_store_close(s);
@@ -299,7 +302,8 @@ struct writer {
 	int end;
 };
 
-/* Reads between its writes: a store is locked for writing most of the time otherwise, and another process's patience ends. */
+/* Reads between its writes: a store is locked for writing most of the time otherwise, and another
+ * process's patience ends. */
 static void *write_until_refused(void *arg)
 {
 	struct writer *w = arg;
@@ -315,7 +319,8 @@ static void *write_until_refused(void *arg)
 	return NULL;
 }
 
-/* On a busy machine its patience may end before the writer lets it in: then it tries again, as a manager does. */
+/* On a busy machine its patience may end before the writer lets it in: then it tries
+ * again, as a manager does. */
 static void acquire_from_a_writer(struct bench *b, struct skv_store *s)
 {
 	uint64_t fence = 0;
@@ -327,7 +332,8 @@ static void acquire_from_a_writer(struct bench *b, struct skv_store *s)
 	assert_int_not_equal(fence, 0);
 }
 
-/* Another process's writer, in the middle of it: from the moment on when the ownership is another's, nothing of it counts. */
+/* Another process's writer, in the middle of it: from the moment on when the ownership is
+ * another's, nothing of it counts. */
 void nothing_is_written_after_the_next_acquire(void **state)
 {
 	struct bench *b = *state;

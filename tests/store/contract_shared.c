@@ -53,6 +53,66 @@ void two_openers_see_each_other(void **state)
 	skv_store_close(other);
 }
 
+static int no_key(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	(void)bytes;
+	(void)n;
+	(void)version;
+	assert_string_equal(key, ctx);
+	return SKV_E_NOT_READY; /* seen */
+}
+
+void a_partition_is_a_store_of_its_own(void **state)
+{
+	struct bench *b = *state;
+	struct skv_store *s = bench_open(b), *two, *three;
+	struct skv_buf v = { 0 };
+	uint64_t f0, f2, version;
+	struct skv_fence fence = { 0 };
+
+	assert_int_equal(skv_store_partition(s, 0, "all", &two, &b->err), SKV_E_INVALID);
+	bench_ok(b, skv_store_partition(s, 2, "all", &two, &b->err));
+	bench_ok(b, skv_store_partition(s, 3, "all", &three, &b->err));
+	f0 = bench_acquire(b, s, "zero", 1000);
+	f2 = bench_acquire(b, two, "two", 1000);
+	bench_append(b, s, f0, 1, "zero");
+	bench_append(b, two, f2, 1, "two");
+	contract_checkpoint(b, two, f2, 1, (const char *[]){ "slice" }, 1);
+	bench_append(b, two, f2, 2, "more");
+	bench_holds(b, s, 0, "0||1:zero");
+	bench_holds(b, s, 2, "1|slice|2:more");
+	bench_holds(b, two, 0, "1|slice|2:more");
+	bench_holds(b, three, 0, "0||");
+
+	/* A key of its own, written by its own owner only. */
+	fence.number = f2;
+	bench_ok(b, skv_store_put(two, &fence, "k", SKV_VERSION_NONE, "2", 1, &version, &b->err));
+	fence.number = f2 + 1;
+	assert_int_equal(skv_store_put(two, &fence, "k", version, "x", 1, NULL, &b->err),
+			 SKV_E_FENCED);
+	assert_int_equal(skv_store_get(s, "k", &v, NULL, &b->err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_store_get(three, "k", &v, NULL, &b->err), SKV_E_NOT_FOUND);
+	bench_ok(b, skv_store_get(s, "partition/2/k", &v, NULL, &b->err));
+	assert_int_equal(skv_store_list(two, "", no_key, "k", &b->err), SKV_E_NOT_READY);
+	bench_ok(b, skv_store_list(three, "", no_key, "", &b->err));
+	fence.number = f2;
+	bench_ok(b, skv_store_del(two, &fence, "k", version, &b->err));
+	assert_int_equal(skv_store_get(two, "k", &v, NULL, &b->err), SKV_E_NOT_FOUND);
+
+	/* And one of all. */
+	bench_ok(b, skv_store_put(two, &fence, "all", SKV_VERSION_NONE, "shared", 6, NULL,
+				  &b->err));
+	skv_buf_clear(&v);
+	bench_ok(b, skv_store_get(three, "all", &v, NULL, &b->err));
+	assert_memory_equal(v.data, "shared", 6);
+	skv_buf_clear(&v);
+	bench_ok(b, skv_store_get(s, "all", &v, NULL, &b->err));
+	skv_buf_destroy(&v);
+	skv_store_close(three);
+	skv_store_close(two);
+	skv_store_close(s);
+}
+
 enum { LOAD_APPENDS = 300, LOAD_BYTES = 3000 };
 
 struct crowd {
@@ -106,7 +166,8 @@ static void *register_many(void *ctx)
 	uint64_t version = SKV_VERSION_NONE;
 
 	while (!c->done) {
-		if (skv_store_put(c->store, NULL, "crowd", version, "x", 1, &version, NULL) != SKV_OK)
+		if (skv_store_put(c->store, NULL, "crowd", version, "x", 1, &version, NULL) !=
+		    SKV_OK)
 			c->failures++;
 		if (skv_store_renew(c->store, 0, c->fence, 60000, NULL) != SKV_OK)
 			c->failures++;

@@ -37,9 +37,10 @@ uint64_t powerloss_steps(void);
 bool powerloss_is_cut(void);
 /* The n-th sync from now on fails once and saves nothing, while the power stays on; 0 = none. */
 void powerloss_fail_sync_at(uint64_t n);
-/* Called by each sync, before it, without a lock: the file and about how many bytes of it were written
- * since its last one. False: the sync fails, and what it should have saved is forgotten, as Linux does
- * it: a later sync succeeds and saves nothing of it. NULL = none. Set it while no store is open. */
+/* Called by each sync, before it, without a lock: the file and about how many bytes of it were
+ * written since its last one. False: the sync fails, and what it should have saved is
+ * forgotten, as Linux does it: a later sync succeeds and saves nothing of it. NULL = none. Set
+ * it while no store is open. */
 typedef bool (*powerloss_sync_fn)(void *ctx, const char *path, int64_t unsynced);
 void powerloss_on_sync(powerloss_sync_fn fn, void *ctx);
 /* Writes the disk's content back into the files and turns the power on again. No store may be open.

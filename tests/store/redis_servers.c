@@ -21,8 +21,12 @@
 #include <cmocka.h>
 #include <hiredis/hiredis.h>
 
-/* Debian's redis-tools has the server's program under this name; which of the two it is, is its name's matter. */
-static const char *const programs[] = { "/usr/bin/redis-check-rdb", "/usr/bin/redis-server", "/usr/bin/valkey-server" };
+#include "shell.h"
+
+/* Debian's redis-tools has the server's program under this name; which of the two it
+ * is, is its name's matter. */
+static const char *const programs[] = { "/usr/bin/redis-check-rdb", "/usr/bin/redis-server",
+					"/usr/bin/valkey-server" };
 
 static const char *program(void)
 {
@@ -40,14 +44,16 @@ bool servers_available(void)
 {
 	if (program())
 		return true;
-	printf("skipped: no Redis on this machine (Debian: redis-tools; or SLABKV_TEST_REDIS names a server)\n");
+	printf("skipped: no Redis on this machine (Debian: redis-tools; or SLABKV_TEST_REDIS "
+	       "names a server)\n");
 	return false;
 }
 
 static uint16_t free_port(void)
 {
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t n = sizeof at;
 
 	assert_true(fd >= 0);
@@ -57,21 +63,82 @@ static uint16_t free_port(void)
 	return ntohs(at.sin_port);
 }
 
+static bool with_tls;
+
+void servers_use_tls(bool yes) { with_tls = yes; }
+
+/* A CA, another one, and certificates of servers and of a client. */
+static void make_certificates(const struct servers *s)
+{
+	static const char script[] =
+		"cd %s && key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes' && exec "
+		"2>openssl.log && for ca in ca other; do openssl req -x509 $key -days 2 -subj "
+		"/CN=$ca -keyout $ca.key -out $ca.pem; done && for name in server client; do "
+		"openssl req $key -subj /CN=$name -keyout $name.key -out $name.csr && echo "
+		"subjectAltName=IP:127.0.0.1,DNS:redis.example >names && openssl x509 -req -days 2 "
+		"-in $name.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile names -out "
+		"$name.pem || exit; done";
+	char text[sizeof script + sizeof s->dir];
+
+	snprintf(text, sizeof text, script, s->dir);
+	if (test_shell(text) != 0)
+		fail_msg("openssl makes no certificates: %s/openssl.log", s->dir);
+}
+
+/* The words for TLS, NULL-terminated; `room` has what they point to. */
+struct tls_words {
+	const char *v[20];
+	char port[8], cert[96], key[96], ca[96];
+};
+
+static void tls_words(const struct servers *s, int i, struct tls_words *w)
+{
+	const struct tls_words fixed = {
+		.v = { "--tls-port", w->port, "--tls-cert-file", w->cert, "--tls-key-file", w->key,
+		       "--tls-ca-cert-file", w->ca, "--tls-replication", "yes", "--tls-cluster",
+		       "yes", NULL }
+	};
+
+	*w = fixed;
+	snprintf(w->port, sizeof w->port, "%u", s->tls[i]);
+	snprintf(w->cert, sizeof w->cert, "%s/server.pem", s->dir);
+	snprintf(w->key, sizeof w->key, "%s/server.key", s->dir);
+	snprintf(w->ca, sizeof w->ca, "%s/ca.pem", s->dir);
+}
+
 static void spawn(struct servers *s, int i, const char *const *more)
 {
-	const char *v[64] = { "redis-server", "--bind", "127.0.0.1", "--port", NULL, "--dir", NULL, "--save", "",
-			      "--protected-mode", "no", "--repl-diskless-sync-delay", "0", "--repl-timeout", "5",
-			      "--logfile", "log" };
+	const char *v[64] = { "redis-server",
+			      "--bind",
+			      "127.0.0.1",
+			      "--port",
+			      NULL,
+			      "--dir",
+			      NULL,
+			      "--save",
+			      "",
+			      "--protected-mode",
+			      "no",
+			      "--repl-diskless-sync-delay",
+			      "0",
+			      "--repl-timeout",
+			      "5",
+			      "--logfile",
+			      "log" };
 	int n = 17;
 	char port[8], bus[8], dir[96];
+	struct tls_words tls;
 
 	snprintf(port, sizeof port, "%u", s->port[i]);
 	snprintf(dir, sizeof dir, "%s/%d", s->dir, i);
 	(void)mkdir(dir, 0700);
 	v[4] = port;
 	v[6] = dir;
-	for (; more && *more && n < 60; more++)
+	for (; more && *more && n < 40; more++)
 		v[n++] = *more;
+	tls_words(s, i, &tls);
+	for (int w = 0; s->tls[i] && tls.v[w]; w++)
+		v[n++] = tls.v[w];
 	if (s->bus[i]) {
 		snprintf(bus, sizeof bus, "%u", s->bus[i]);
 		v[n++] = "--cluster-port";
@@ -94,7 +161,8 @@ static void spawn(struct servers *s, int i, const char *const *more)
 const char *servers_ask(const struct servers *s, int i, const char *command, ...)
 {
 	static char text[65536];
-	redisContext *c = redisConnectWithTimeout("127.0.0.1", s->port[i], (struct timeval){ .tv_usec = 500000 });
+	redisContext *c = redisConnectWithTimeout("127.0.0.1", s->port[i],
+						  (struct timeval){ .tv_usec = 500000 });
 	redisReply *r = NULL;
 	char whole[512];
 	va_list ap;
@@ -132,7 +200,8 @@ static void wait_for(const struct servers *s, int i, const char *command, const 
 			return;
 		poll(NULL, 0, 10);
 	}
-	fail_msg("server %d does not say '%s' to %s: %s", i, part, command, servers_ask(s, i, "%s", command));
+	fail_msg("server %d does not say '%s' to %s: %s", i, part, command,
+		 servers_ask(s, i, "%s", command));
 }
 
 /* Starts server i; on other ports, if somebody has taken these meanwhile. */
@@ -143,10 +212,12 @@ static void start(struct servers *s, int i, bool cluster, const char *const *mor
 	for (int tries = 0; tries < 10; tries++) {
 		s->port[i] = free_port();
 		s->bus[i] = cluster ? free_port() : 0;
+		s->tls[i] = with_tls ? free_port() : 0;
 		spawn(s, i, more);
 		for (int n = 0; n < 2000 && s->pid[i] > 0; n++) {
 			snprintf(mine, sizeof mine, "process_id:%d\r", (int)s->pid[i]);
-			if (strstr(servers_ask(s, i, "INFO server"), mine)) /* and not who has taken its port */
+			/* and not who has taken its port */
+			if (strstr(servers_ask(s, i, "INFO server"), mine))
 				return;
 			poll(NULL, 0, 10);
 			if (waitpid(s->pid[i], NULL, WNOHANG) != 0)
@@ -162,6 +233,14 @@ static void make_dir(struct servers *s)
 	memset(s, 0, sizeof *s);
 	snprintf(s->dir, sizeof s->dir, "/tmp/skv-redis-XXXXXX");
 	assert_non_null(mkdtemp(s->dir));
+	if (with_tls)
+		make_certificates(s);
+}
+
+/* The port of server i for the store and for other servers. */
+static unsigned int spoken(const struct servers *s, int i)
+{
+	return s->tls[i] ? s->tls[i] : s->port[i];
 }
 
 void servers_start(struct servers *s, int replicas, const char *const *more)
@@ -174,35 +253,44 @@ void servers_start(struct servers *s, int replicas, const char *const *more)
 	for (int i = 0; i < s->n; i++) {
 		start(s, i, false, more);
 		if (i > 0)
-			assert_string_equal(servers_ask(s, i, "REPLICAOF 127.0.0.1 %u", s->port[0]), "OK");
+			assert_string_equal(
+				servers_ask(s, i, "REPLICAOF 127.0.0.1 %u", spoken(s, 0)), "OK");
 	}
 	for (int i = 0; i < replicas; i++) { /* in what order they came nobody knows */
-		snprintf(part, sizeof part, "port=%u,state=online", s->port[1 + i]);
+		snprintf(part, sizeof part, "port=%u,state=online", spoken(s, 1 + i));
 		wait_for(s, 0, "INFO replication", part);
 	}
 }
 
-void servers_start_cluster(struct servers *s)
+void servers_start_cluster(struct servers *s, unsigned int node_timeout_ms)
 {
-	static const char *const more[] = { "--cluster-enabled", "yes", "--cluster-node-timeout", "500",
-					    "--cluster-replica-validity-factor", "0", NULL };
+	char ms[16];
+	const char *const more[] = { "--cluster-enabled", "yes", "--cluster-node-timeout", ms,
+				     "--cluster-replica-validity-factor", "0", NULL };
 
+	snprintf(ms, sizeof ms, "%u", node_timeout_ms);
 	make_dir(s);
 	s->n = 6;
 	for (int i = 0; i < s->n; i++)
 		start(s, i, true, more);
 	for (int i = 0; i < 3; i++)
-		assert_string_equal(servers_ask(s, i, "CLUSTER ADDSLOTSRANGE %d %d", i * 5461, i == 2 ? 16383 : i * 5461 + 5460),
+		assert_string_equal(servers_ask(s, i, "CLUSTER ADDSLOTSRANGE %d %d", i * 5461,
+						i == 2 ? 16383 : i * 5461 + 5460),
 				    "OK");
 	for (int i = 1; i < s->n; i++)
-		assert_string_equal(servers_ask(s, 0, "CLUSTER MEET 127.0.0.1 %u %u", s->port[i], s->bus[i]), "OK");
+		assert_string_equal(
+			servers_ask(s, 0, "CLUSTER MEET 127.0.0.1 %u %u", spoken(s, i), s->bus[i]),
+			"OK");
 	for (int i = 0; i < s->n; i++)
 		wait_for(s, i, "CLUSTER INFO", "cluster_known_nodes:6");
 	for (int i = 3; i < s->n; i++) {
 		char id[64];
 
 		snprintf(id, sizeof id, "%.40s", servers_ask(s, i - 3, "CLUSTER MYID"));
-		for (int tries = 0; tries < 500 && strcmp(servers_ask(s, i, "CLUSTER REPLICATE %s", id), "OK") != 0; tries++)
+		for (int tries = 0;
+		     tries < 500 &&
+		     strcmp(servers_ask(s, i, "CLUSTER REPLICATE %s", id), "OK") != 0;
+		     tries++)
 			poll(NULL, 0, 20);
 		wait_for(s, i, "INFO replication", "master_link_status:up");
 	}
@@ -238,7 +326,8 @@ static void remove_tree(const char *path)
 
 	while (d && (e = readdir(d)) != NULL) {
 		snprintf(file, sizeof file, "%s/%s", path, e->d_name);
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlink(file) != 0)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    unlink(file) != 0)
 			remove_tree(file);
 	}
 	if (d)
@@ -255,11 +344,17 @@ void servers_stop(struct servers *s)
 
 void servers_url(const struct servers *s, const char *prefix, char *out, size_t size)
 {
-	size_t n = (size_t)snprintf(out, size, "redis://");
+	size_t n = (size_t)snprintf(out, size, s->tls[0] ? "rediss://" : "redis://");
 
 	for (int i = 0; i < s->n; i++)
-		n += (size_t)snprintf(out + n, size - n, i ? ",127.0.0.1:%u" : "127.0.0.1:%u", s->port[i]);
+		n += (size_t)snprintf(out + n, size - n, i ? ",127.0.0.1:%u" : "127.0.0.1:%u",
+				      spoken(s, i));
 	n += (size_t)snprintf(out + n, size - n, "/%s", prefix);
+	if (s->tls[0])
+		n += (size_t)snprintf(out + n, size - n,
+				      "%cca_file=%s/ca.pem&cert_file=%s/client.pem&"
+				      "key_file=%s/client.key",
+				      strchr(prefix, '?') ? '&' : '?', s->dir, s->dir, s->dir);
 	assert_true(n < size);
 }
 

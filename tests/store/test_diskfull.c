@@ -198,7 +198,8 @@ static void the_reserve_comes_back(void **state)
 	deadline = skv_now_us() + 20000000;
 	do
 		assert_int_equal(stat(bench_file(b, "-reserve"), &st), 0);
-	while ((uint64_t)st.st_size != RESERVE && skv_now_us() < deadline && poll(NULL, 0, 10) == 0);
+	while ((uint64_t)st.st_size != RESERVE && skv_now_us() < deadline &&
+	       poll(NULL, 0, 10) == 0);
 	assert_int_equal(st.st_size, RESERVE);
 	skv_store_close(s);
 }

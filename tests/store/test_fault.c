@@ -31,7 +31,8 @@ static void an_error_comes_without_asking(void **state)
 	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), SKV_E_STORE_FULL);
 	assert_string_equal(b->err.message, "append: a simulated failure");
 	bench_ok(b,
-		 skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err)); /* another call */
+		 skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "v", 1, NULL, &b->err));
+		 /* another call */
 	assert_int_equal(skv_store_append(s, 0, fence, 2, "x", 1, 0, &b->err), SKV_E_STORE_FULL);
 	bench_append(b, s, fence, 2, "two");
 	assert_int_equal(skv_fault_store_seen(s), 4);

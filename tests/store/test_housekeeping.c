@@ -1,6 +1,6 @@
 /*
- * test_housekeeping.c - the SQLite store's housekeeping beside a busy writer: what it must not keep waiting,
- * and what it must not throw away.
+ * test_housekeeping.c - the SQLite store's housekeeping beside a busy writer: what it must not keep
+ * waiting, and what it must not throw away.
  *
  * Runs on the powerloss VFS, whose hook sees every sync.
  */
@@ -71,8 +71,8 @@ static void append_some(struct bench *b, struct skv_store *s, uint64_t fence, ui
 	free(bytes);
 }
 
-/* SQLite's own last copy of a log syncs the database while writers are kept out. What earlier copies
- * wrote must have been synced by then. */
+/* SQLite's own last copy of a log syncs the database while writers are kept out. What earlier
+ * copies wrote must have been synced by then. */
 static void appends_go_on_while_the_database_is_synced(void **state)
 {
 	struct bench *b = *state;

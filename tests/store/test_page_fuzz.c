@@ -1,6 +1,7 @@
 /*
- * test_page_fuzz.c - the SQLite store's files damaged page by page: zeros and random bytes at every place in turn. A store that
- * opens and loads holds exactly what it held; else it is refused, and it ends in time either way.
+ * test_page_fuzz.c - the SQLite store's files damaged page by page: zeros and random bytes at every
+ * place in turn. A store that opens and loads holds exactly what it held; else it is refused, and
+ * it ends in time either way.
  *
  * usage: test_page_fuzz [all]   without `all` some places of each page.
  */
@@ -25,7 +26,7 @@ static bool all;
 
 enum { SAME = 0, REFUSED = 1, OTHER = 2 };
 
-/* ---- what is in it --------------------------------------------------------------------------------------- */
+/* ---- what is in it --------------------------------------------------------------------------- */
 
 static int note_doc(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
@@ -97,16 +98,18 @@ static void fill(struct bench *b)
 	bench_ok(b, skv_store_checkpoint_begin(s, 0, fence, &id, &b->err));
 	for (uint32_t i = 0; i < 4; i++) {
 		bench_fill(100 + i, bytes, sizeof bytes);
-		bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, i, bytes, sizeof bytes, &b->err));
+		bench_ok(b, skv_store_checkpoint_slice(s, 0, fence, id, i, bytes, sizeof bytes,
+						       &b->err));
 	}
 	bench_ok(b, skv_store_checkpoint_commit(s, 0, fence, id, 4, 12, &b->err));
 	bench_ok(b, skv_store_release(s, 0, fence, &b->err));
 	skv_store_close(s);
-	bench_sql(b, "", "DELETE FROM journal; PRAGMA wal_checkpoint(TRUNCATE)"); /* as housekeeping leaves it in the end */
+	/* as housekeeping leaves it in the end */
+	bench_sql(b, "", "DELETE FROM journal; PRAGMA wal_checkpoint(TRUNCATE)");
 	bench_sql(b, "-checkpoint", "PRAGMA wal_checkpoint(TRUNCATE)");
 }
 
-/* ---- damage ------------------------------------------------------------------------------------------------ */
+/* ---- damage ---------------------------------------------------------------------------------- */
 
 struct image {
 	uint8_t *bytes;
@@ -167,7 +170,9 @@ static int outcome(struct truth *t)
 		skv_log_setup(2, false, SKV_LOG_ERROR + 1);
 		if (take_in(&t->b->options, &now) != SKV_OK)
 			_exit(REFUSED);
-		_exit(now.len == t->content.len && memcmp(now.data, t->content.data, now.len) == 0 ? SAME : OTHER);
+		_exit(now.len == t->content.len && memcmp(now.data, t->content.data, now.len) == 0
+			      ? SAME
+			      : OTHER);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	if (WIFSIGNALED(status))
@@ -190,8 +195,9 @@ static int try(struct truth *t, int file, size_t at, size_t n, bool zeros)
 	restore(t);
 	rc = outcome(t);
 	if (rc != SAME && rc != REFUSED) {
-		fprintf(stderr, "%s%s, %zu %s bytes at %zu (page %zu): %s\n", t->b->path, tails[file], n, zeros ? "zero" : "random", at,
-			at / PAGE + 1, rc == OTHER ? "opens as another store" : "ended by a signal");
+		fprintf(stderr, "%s%s, %zu %s bytes at %zu (page %zu): %s\n", t->b->path,
+			tails[file], n, zeros ? "zero" : "random", at, at / PAGE + 1,
+			rc == OTHER ? "opens as another store" : "ended by a signal");
 		for (size_t k = 0; !zeros && k < n && n <= 64; k++)
 			fprintf(stderr, "%02x", i->bytes[at + k]);
 	}
@@ -220,7 +226,8 @@ static void each_page_damaged(void **state)
 				same += rc == SAME;
 				bad += rc != SAME && rc != REFUSED;
 			}
-			for (size_t n = 16; n <= PAGE; n *= all ? 2 : 16) { /* the end of the page */
+			for (size_t n = 16; n <= PAGE; n *= all ? 2 : 16) {
+				/* the end of the page */
 				int rc = try(&t, file, page + PAGE - n, n, false);
 
 				tries++;
@@ -229,7 +236,8 @@ static void each_page_damaged(void **state)
 			}
 		}
 	}
-	fprintf(stderr, "%u damages: %u changed nothing that counts, %u were refused, %u wrong\n", tries, same, tries - same - bad, bad);
+	fprintf(stderr, "%u damages: %u changed nothing that counts, %u were refused, %u wrong\n",
+		tries, same, tries - same - bad, bad);
 	skv_buf_destroy(&t.content);
 	free(t.file[0].bytes);
 	free(t.file[1].bytes);
@@ -239,9 +247,14 @@ static void each_page_damaged(void **state)
 /* The scene of the report: the row of the checkpoint reads as none. */
 static void a_lost_checkpoint_row_is_no_empty_store(void **state)
 {
-	static const char *const how[] = { "UPDATE checkpoint SET id = 0, slices = 0, upto_seq = 0, upto_total = 0", "DELETE FROM checkpoint",
-					   "UPDATE checkpoint SET slices = 0", "DELETE FROM registry WHERE key = 'instance/t/07'",
-					   "UPDATE registry SET value = x'00' WHERE key = 'instance/t/07'", "UPDATE owner SET fence = 1" };
+	static const char *const how[] = {
+		"UPDATE checkpoint SET id = 0, slices = 0, upto_seq = 0, upto_total = 0",
+		"DELETE FROM checkpoint",
+		"UPDATE checkpoint SET slices = 0",
+		"DELETE FROM registry WHERE key = 'instance/t/07'",
+		"UPDATE registry SET value = x'00' WHERE key = 'instance/t/07'",
+		"UPDATE owner SET fence = 1"
+	};
 	struct bench *b = *state;
 
 	fill(b);
@@ -251,12 +264,16 @@ static void a_lost_checkpoint_row_is_no_empty_store(void **state)
 		char text[300];
 
 		/* Past the triggers, as damage is. */
-		snprintf(text, sizeof text,
-			 "DROP TRIGGER copy_checkpoint_changed; DROP TRIGGER copy_checkpoint_gone; DROP TRIGGER copy_registry_changed;"
-			 "DROP TRIGGER copy_registry_gone; DROP TRIGGER copy_owner_changed; %s", how[i]);
+		snprintf(
+			text, sizeof text,
+			"DROP TRIGGER copy_checkpoint_changed; DROP TRIGGER copy_checkpoint_gone; "
+			"DROP TRIGGER copy_registry_changed;DROP TRIGGER copy_registry_gone; DROP "
+			"TRIGGER copy_owner_changed; %s",
+			how[i]);
 		bench_sql(b, "", text);
 		assert_int_equal(take_in(&b->options, &out), SKV_E_CORRUPT);
-		assert_int_equal(take_in(&b->options, &out), SKV_E_CORRUPT); /* nobody has written over it */
+		/* nobody has written over it */
+		assert_int_equal(take_in(&b->options, &out), SKV_E_CORRUPT);
 		skv_buf_destroy(&out);
 		unlink(bench_file(b, "-wal"));
 		unlink(bench_file(b, "-shm"));
@@ -272,11 +289,13 @@ static void a_store_of_before_opens(void **state)
 	struct skv_buf out = { 0 };
 
 	fill(b);
-	bench_sql(b, "",
-		  "DROP TABLE copy_registry; DROP TABLE copy_owner; DROP TABLE copy_checkpoint;"
-		  "DROP TRIGGER copy_registry_made; DROP TRIGGER copy_registry_changed; DROP TRIGGER copy_registry_gone;"
-		  "DROP TRIGGER copy_owner_made; DROP TRIGGER copy_owner_changed; DROP TRIGGER copy_owner_gone;"
-		  "DROP TRIGGER copy_checkpoint_made; DROP TRIGGER copy_checkpoint_changed; DROP TRIGGER copy_checkpoint_gone");
+	bench_sql(
+		b, "",
+		"DROP TABLE copy_registry; DROP TABLE copy_owner; DROP TABLE copy_checkpoint;"
+		"DROP TRIGGER copy_registry_made; DROP TRIGGER copy_registry_changed; DROP TRIGGER "
+		"copy_registry_gone;DROP TRIGGER copy_owner_made; DROP TRIGGER copy_owner_changed; "
+		"DROP TRIGGER copy_owner_gone;DROP TRIGGER copy_checkpoint_made; DROP TRIGGER "
+		"copy_checkpoint_changed; DROP TRIGGER copy_checkpoint_gone");
 	assert_int_equal(take_in(&b->options, &out), SKV_OK);
 	assert_int_equal(bench_ask(b, "", "SELECT count(*) FROM copy_registry"), 40);
 	skv_buf_destroy(&out);
@@ -300,9 +319,12 @@ static void a_partition_that_cannot_be_ends_the_round(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest cases[] = {
-		cmocka_unit_test_setup_teardown(a_lost_checkpoint_row_is_no_empty_store, bench_setup, bench_teardown),
-		cmocka_unit_test_setup_teardown(a_store_of_before_opens, bench_setup, bench_teardown),
-		cmocka_unit_test_setup_teardown(a_partition_that_cannot_be_ends_the_round, bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(a_lost_checkpoint_row_is_no_empty_store,
+						bench_setup, bench_teardown),
+		cmocka_unit_test_setup_teardown(a_store_of_before_opens, bench_setup,
+						bench_teardown),
+		cmocka_unit_test_setup_teardown(a_partition_that_cannot_be_ends_the_round,
+						bench_setup, bench_teardown),
 		cmocka_unit_test_setup_teardown(each_page_damaged, bench_setup, bench_teardown),
 	};
 

@@ -1,8 +1,8 @@
 /*
  * test_powerloss.c - a scenario whose power is cut at the n-th write or sync, for n = 1, 2, 3...
  * until it survives; then the files are what a disk would have, and the store must open and hold:
- *   FULL    everything that was acknowledged; of what was appended with SKV_APPEND_LATER, what a sync or an append
- *           without it followed
+ *   FULL    everything that was acknowledged; of what was appended with SKV_APPEND_LATER, what a
+ *           sync or an append without it followed
  *   NORMAL  everything that a sync covered
  *   both    a journal without gaps, right bytes, registry entries and checkpoints that were
  *           acknowledged, a sound database, and room for the next append
@@ -55,7 +55,8 @@ static int append_one(struct skv_store *s, uint64_t fence, const struct script *
 
 	bench_fill(seq, bytes, p->batch);
 	l->tried_seq = seq;
-	rc = skv_store_append(s, 0, fence, seq, bytes, p->batch, later ? SKV_APPEND_LATER : 0, NULL);
+	rc = skv_store_append(s, 0, fence, seq, bytes, p->batch, later ? SKV_APPEND_LATER : 0,
+			      NULL);
 	if (rc == SKV_OK)
 		l->told_seq = seq;
 	if (rc == SKV_OK && !later && skv_store_durability(s) == SKV_DURABILITY_FULL)

@@ -1,6 +1,7 @@
 /*
- * test_redis.c - what holds for the store on Redis beyond the contract, on real servers: who acknowledges, what becomes of a
- * call whose answer is lost, what a primary's death costs, leases across hosts, and what is refused.
+ * test_redis.c - what holds for the store on Redis beyond the contract, on real servers: who
+ * acknowledges, what becomes of a call whose answer is lost, what a primary's death costs, leases
+ * across hosts, and what is refused.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 
 #include "bench_store.h"
 #include "redis_servers.h"
+#include "shell.h"
 
 static struct servers servers;
 static struct skv_error err;
@@ -71,7 +73,8 @@ static void appended(struct skv_store *s, uint64_t fence, uint64_t seq)
 	int rc = append(s, fence, seq);
 
 	if (rc != SKV_OK)
-		fail_msg("append %llu: %s: %s", (unsigned long long)seq, skv_status_name(rc), err.message);
+		fail_msg("append %llu: %s: %s", (unsigned long long)seq, skv_status_name(rc),
+			 err.message);
 }
 
 static int count_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
@@ -108,7 +111,7 @@ static uint64_t newest(struct skv_store *s)
 	return last;
 }
 
-/* ---- who acknowledges -------------------------------------------------------------------------- */
+/* ---- who acknowledges ------------------------------------------------------------------------ */
 
 static void a_silent_replica_holds_everything_up(void **state)
 {
@@ -134,7 +137,8 @@ static void a_silent_replica_holds_everything_up(void **state)
 	servers_stop(&servers);
 }
 
-/* Appended without waiting, the connection gone since: a sync on the next one must not be content with that one's nothing. */
+/* Appended without waiting, the connection gone since: a sync on the next one must not be content
+ * with that one's nothing. */
 static void a_sync_covers_what_another_connection_wrote(void **state)
 {
 	struct skv_store *s, *brief;
@@ -147,7 +151,8 @@ static void a_sync_covers_what_another_connection_wrote(void **state)
 	fence = acquire(s);
 	appended(s, fence, 1);
 	servers_signal(&servers, 1, SIGSTOP);
-	assert_int_equal(skv_store_append(brief, 0, fence, 2, "later", 5, SKV_APPEND_LATER, &err), SKV_OK);
+	assert_int_equal(skv_store_append(brief, 0, fence, 2, "later", 5, SKV_APPEND_LATER, &err),
+			 SKV_OK);
 	(void)servers_ask(&servers, 0, "CLIENT KILL TYPE normal");
 	assert_int_not_equal(skv_store_sync(brief, &err), SKV_OK);
 	servers_signal(&servers, 1, SIGCONT);
@@ -168,7 +173,8 @@ static void without_a_replica_nothing_is_acknowledged(void **state)
 	(void)state;
 	servers_start(&servers, 0, NULL);
 	s = open_all("p?timeout_ms=300");
-	assert_int_equal(skv_store_acquire(s, 0, "me", 1000, &fence, NULL, 0, &err), SKV_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_acquire(s, 0, "me", 1000, &fence, NULL, 0, &err),
+			 SKV_E_UNKNOWN_OUTCOME);
 	assert_non_null(strstr(err.message, "0 replicas are connected and 1 must acknowledge"));
 	skv_store_close(s);
 	servers_url(&servers, "p?replicas=0&timeout_ms=20000", url, sizeof url);
@@ -179,8 +185,8 @@ static void without_a_replica_nothing_is_acknowledged(void **state)
 	servers_stop(&servers);
 }
 
-/* One replica stands while writing goes on, the other stands, the primary dies, the first wakes and is promoted: with a
- * count of one acknowledgement it would have lost what was told. */
+/* One replica stands while writing goes on, the other stands, the primary dies, the first wakes and
+ * is promoted: with a count of one acknowledgement it would have lost what was told. */
 static void a_replica_that_stood_has_lost_nothing_that_was_told(void **state)
 {
 	struct skv_store *s, *brief;
@@ -210,9 +216,10 @@ static void a_replica_that_stood_has_lost_nothing_that_was_told(void **state)
 	servers_stop(&servers);
 }
 
-/* ---- answers that are lost --------------------------------------------------------------------- */
+/* ---- answers that are lost ------------------------------------------------------------------- */
 
-/* Between the store and the primary; delivers a request, then closes the connection in place of the answer. */
+/* Between the store and the primary; delivers a request, then closes the
+ * connection in place of the answer. */
 struct proxy {
 	int listener;
 	uint16_t port, to;
@@ -224,7 +231,8 @@ struct proxy {
 
 static int dial(uint16_t port)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	return connect(fd, (struct sockaddr *)&at, sizeof at) == 0 ? fd : -1;
@@ -242,7 +250,8 @@ static void *proxy_run(void *arg)
 		if (poll(fd, n, 50) <= 0)
 			continue;
 		if (fd[0].revents && n + 2 <= 65) {
-			fd[n] = (struct pollfd){ .fd = accept(p->listener, NULL, NULL), .events = POLLIN };
+			fd[n] = (struct pollfd){ .fd = accept(p->listener, NULL, NULL),
+						 .events = POLLIN };
 			fd[n + 1] = (struct pollfd){ .fd = dial(p->to), .events = POLLIN };
 			doomed[n] = doomed[n + 1] = false;
 			n += 2;
@@ -254,7 +263,8 @@ static void *proxy_run(void *arg)
 				if (!fd[j].revents || fd[j].fd < 0)
 					continue;
 				got = read(fd[j].fd, bytes, sizeof bytes);
-				if (j == i && got > 0 && p->cut > 0 && memmem(bytes, (size_t)got, "EVALSHA", 7)) {
+				if (j == i && got > 0 && p->cut > 0 &&
+				    memmem(bytes, (size_t)got, "EVALSHA", 7)) {
 					doomed[i] = true;
 					p->cut--;
 				}
@@ -263,7 +273,8 @@ static void *proxy_run(void *arg)
 					close(fd[i].fd);
 					close(fd[i + 1].fd);
 					fd[i].fd = fd[i + 1].fd = -1;
-				} else if (write(fd[j == i ? i + 1 : i].fd, bytes, (size_t)got) != got) {
+				} else if (write(fd[j == i ? i + 1 : i].fd, bytes, (size_t)got) !=
+					   got) {
 					fd[j].revents = 0;
 				}
 			}
@@ -279,7 +290,8 @@ static void *proxy_run(void *arg)
 
 static void proxy_start(struct proxy *p, uint16_t to)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in at = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t n = sizeof at;
 
 	*p = (struct proxy){ .listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .to = to };
@@ -350,9 +362,11 @@ static void a_lost_answer_is_no_unknown_outcome(void **state)
 	assert_int_equal(newest(s), 4);
 	bench_ok(&(struct bench){ .err = err }, skv_store_checkpoint_begin(s, 0, fence, &id, &err));
 	p.cut = 1;
-	bench_ok(&(struct bench){ .err = err }, skv_store_checkpoint_commit(s, 0, fence, id, 0, 4, &err));
+	bench_ok(&(struct bench){ .err = err },
+		 skv_store_checkpoint_commit(s, 0, fence, id, 0, 4, &err));
 	assert_int_equal(p.cut, 0);
-	bench_ok(&(struct bench){ .err = err }, skv_store_acquire(s, 0, "me", 1000, &other, NULL, 0, &err));
+	bench_ok(&(struct bench){ .err = err },
+		 skv_store_acquire(s, 0, "me", 1000, &other, NULL, 0, &err));
 	assert_true(other > fence);
 	skv_buf_destroy(&v);
 	skv_store_close(s);
@@ -360,7 +374,7 @@ static void a_lost_answer_is_no_unknown_outcome(void **state)
 	servers_stop(&servers);
 }
 
-/* ---- a primary's death ------------------------------------------------------------------------- */
+/* ---- a primary's death ----------------------------------------------------------------------- */
 
 static void a_cluster_elects_and_nothing_is_lost(void **state)
 {
@@ -368,13 +382,14 @@ static void a_cluster_elects_and_nothing_is_lost(void **state)
 	uint64_t fence, seq = 0;
 
 	(void)state;
-	servers_start_cluster(&servers);
+	servers_start_cluster(&servers, 500);
 	s = open_all("p?timeout_ms=20000");
 	fence = acquire(s);
 	while (seq < 200)
 		appended(s, fence, ++seq);
 	servers_signal(&servers, servers_primary(&servers, "{p.0}:journal"), SIGKILL);
-	/* One replica is left, and it is the primary now: the set-up must be told that this is enough. */
+	/* One replica is left, and it is the primary now: the set-up must be
+	 * told that this is enough. */
 	assert_int_equal(newest(s), 200);
 	skv_store_close(s);
 	s = open_all("p?timeout_ms=20000&replicas=0");
@@ -385,6 +400,71 @@ static void a_cluster_elects_and_nothing_is_lost(void **state)
 	assert_int_equal(newest(s), 300);
 	skv_store_close(s);
 	servers_stop(&servers);
+}
+
+static bool log_says(int i, const char *part)
+{
+	char path[128], line[512];
+	bool found = false;
+	FILE *in;
+
+	snprintf(path, sizeof path, "%s/%d/log", servers.dir, i);
+	in = fopen(path, "r");
+	assert_non_null(in);
+	while (!found && fgets(line, sizeof line, in))
+		found = strstr(line, part) != NULL;
+	fclose(in);
+	return found;
+}
+
+/* A standby that looks who owns the partition, meanwhile. */
+static void *looks(void *arg)
+{
+	struct skv_error ignored;
+	uint64_t fence;
+
+	assert_int_equal(skv_store_acquire(arg, 0, "another", 0, &fence, NULL, 0, &ignored),
+			 SKV_E_NOT_OWNER);
+	return NULL;
+}
+
+/* force=1: its replica is told to ask for votes, by one sender of two handles that miss the
+ * primary; and where that is forbidden, the cluster's own election is waited for. */
+static void a_replica_is_elected_at_once(void **state)
+{
+	static const char accepted[] = "Forced failover user request accepted";
+
+	(void)state;
+	for (int allowed = 1; allowed >= 0; allowed--) {
+		struct skv_store *s, *other;
+		uint64_t fence, seq = 0;
+		pthread_t standby;
+		int primary;
+
+		servers_start_cluster(&servers, 500);
+		s = open_all("p?timeout_ms=20000&replicas=0&force=1");
+		other = open_all("p?timeout_ms=20000&replicas=0&force=1");
+		fence = acquire(s);
+		while (seq < 20)
+			appended(s, fence, ++seq);
+		looks(other);
+		primary = servers_primary(&servers, "{p.0}:journal");
+		assert_true(primary < 3);
+		if (!allowed)
+			assert_string_equal(servers_ask(&servers, primary + 3,
+							"ACL SETUSER default -cluster|failover"),
+					    "OK");
+		servers_signal(&servers, primary, SIGKILL);
+		assert_int_equal(pthread_create(&standby, NULL, looks, other), 0);
+		while (seq < 40)
+			appended(s, fence, ++seq);
+		pthread_join(standby, NULL);
+		assert_int_equal(newest(s), 40);
+		assert_int_equal(log_says(primary + 3, accepted), allowed);
+		skv_store_close(other);
+		skv_store_close(s);
+		servers_stop(&servers);
+	}
 }
 
 static void a_store_that_went_back_is_told_apart(void **state)
@@ -399,21 +479,81 @@ static void a_store_that_went_back_is_told_apart(void **state)
 	for (uint64_t seq = 1; seq <= 5; seq++)
 		appended(s, fence, seq);
 	/* Record 5 as somebody else would have written it after an older state came back. */
-	assert_string_equal(servers_ask(&servers, 0, "HSET {p.0}:head chain 00000000000000000000000000000000"), "0");
+	assert_string_equal(
+		servers_ask(&servers, 0, "HSET {p.0}:head chain 00000000000000000000000000000000"),
+		"0");
 	assert_int_equal(append(s, fence, 6), SKV_E_CORRUPT);
 	assert_non_null(strstr(err.message, "went back in time"));
 	other = open_all("p?timeout_ms=20000");
 	assert_int_equal(skv_store_load(other, 0, &(uint64_t){ 0 },
-					&(struct skv_load_sink){ count_slice, check_record, &(uint64_t){ 0 } }, &err),
+					&(struct skv_load_sink){ count_slice, check_record,
+								 &(uint64_t){ 0 } },
+					&err),
 			 SKV_E_CORRUPT);
 	skv_store_close(other);
 	skv_store_close(s);
 	servers_stop(&servers);
 }
 
-/* ---- leases ------------------------------------------------------------------------------------ */
+/* ---- partitions ------------------------------------------------------------------------------ */
 
-/* Of another host's boot: neither clock can be compared, so its renewals must stand still under the claimant's eyes. */
+#define PARTITIONS 16
+
+struct opener {
+	struct skv_store *s;
+	uint32_t partition;
+	pthread_barrier_t *begin;
+	int rc;
+	pthread_t thread;
+};
+
+/* What each core of a manager with several partitions does first. */
+static void *take_and_append(void *arg)
+{
+	struct opener *o = arg;
+	struct skv_error ignored = { 0 };
+	uint64_t fence = 0;
+
+	pthread_barrier_wait(o->begin);
+	o->rc = skv_store_acquire(o->s, o->partition, "me", 60000, &fence, NULL, 0, &ignored);
+	if (o->rc == SKV_OK)
+		o->rc = skv_store_append(o->s, o->partition, fence, 1, "x", 1, 0, &ignored);
+	return NULL;
+}
+
+static void partitions_begin_at_once(void **state)
+{
+	struct opener o[PARTITIONS];
+	pthread_barrier_t begin;
+
+	(void)state;
+	servers_start(&servers, 0, NULL);
+	assert_int_equal(pthread_barrier_init(&begin, NULL, PARTITIONS), 0);
+	for (int round = 0; round < 20; round++) {
+		char tail[64];
+		struct skv_store *s;
+
+		snprintf(tail, sizeof tail, "p%d?replicas=0&timeout_ms=20000", round);
+		s = open_all(tail);
+		for (uint32_t i = 0; i < PARTITIONS; i++) {
+			o[i] = (struct opener){ .s = s, .partition = i, .begin = &begin };
+			assert_int_equal(
+				pthread_create(&o[i].thread, NULL, take_and_append, &o[i]), 0);
+		}
+		for (uint32_t i = 0; i < PARTITIONS; i++) {
+			pthread_join(o[i].thread, NULL);
+			assert_int_equal(o[i].rc, SKV_OK);
+		}
+		skv_store_close(s);
+	}
+	pthread_barrier_destroy(&begin);
+	servers_stop(&servers);
+}
+
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+/* Of another host's boot: neither clock can be compared, so its renewals must stand still
+ * under the claimant's eyes. */
 static void a_lease_of_another_host_is_waited_out(void **state)
 {
 	struct skv_fake_clock clock;
@@ -428,14 +568,18 @@ static void a_lease_of_another_host_is_waited_out(void **state)
 	s = open_at(url, NULL);
 	other = open_at(url, &clock.clock);
 	assert_int_equal(skv_store_acquire(s, 0, "there", 1000, &fence, NULL, 0, &err), SKV_OK);
-	servers_ask(&servers, 0, "HSET {p.0}:owner boot 00000000-0000-0000-0000-00000000beef expires 1");
+	servers_ask(&servers, 0,
+		    "HSET {p.0}:owner boot 00000000-0000-0000-0000-00000000beef expires 1");
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err), SKV_E_NOT_OWNER);
+		assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err),
+				 SKV_E_NOT_OWNER);
 		skv_fake_clock_advance(&clock, 999);
-		assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err), SKV_E_NOT_OWNER);
+		assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err),
+				 SKV_E_NOT_OWNER);
 		servers_ask(&servers, 0, "HINCRBY {p.0}:owner beats 1"); /* it renews in time */
 	}
-	assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err),
+			 SKV_E_NOT_OWNER);
 	skv_fake_clock_advance(&clock, 1000);
 	assert_int_equal(skv_store_acquire(other, 0, "here", 1000, &taken, NULL, 0, &err), SKV_OK);
 	assert_true(taken > fence);
@@ -464,14 +608,31 @@ static void a_fence_is_its_nonce_too(void **state)
 	servers_stop(&servers);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void bad_urls_are_refused(void **state)
 {
-	static const char *const bad[] = { "redis:/x", "redis://", "redis://:6379", "redis://h:0", "redis://h:65536", "redis://h:x",
-					   "redis://h,", "redis://h/a/b", "redis://h/a b", "redis://h?replicas=x",
-					   "redis://h?replicas=65", "redis://h?timeout_ms=9", "redis://h?what=1",
-					   "redis://u:%zz@h", "redis://[::1", "redis://u:%00@h" };
+	static const char *const bad[] = { "redis:/x",
+					   "redis://",
+					   "redis://:6379",
+					   "redis://h:0",
+					   "redis://h:65536",
+					   "redis://h:x",
+					   "redis://h,",
+					   "redis://h/a/b",
+					   "redis://h/a b",
+					   "redis://h?replicas=x",
+					   "redis://h?replicas=65",
+					   "redis://h?timeout_ms=9",
+					   "redis://h?what=1",
+					   "redis://u:%zz@h",
+					   "redis://[::1",
+					   "redis://u:%00@h",
+					   "rediss:/x",
+					   "redis://h?ca_file=/ca.pem",
+					   "rediss://h?ca_file=",
+					   "rediss://h?cert_file=/c.pem",
+					   "rediss://h?ca_file=%zz" };
 	char many[64 * 2 + 16];
 	int n;
 
@@ -483,12 +644,13 @@ static void bad_urls_are_refused(void **state)
 	n = snprintf(many, sizeof many, "redis://h");
 	for (int i = 0; i < 64; i++)
 		n += snprintf(many + n, sizeof many - (size_t)n, ",h");
-	refused(many, SKV_E_INVALID, "more addresses");
+	refused(many, SKV_E_INVALID, "too many addresses");
 }
 
 static void what_cannot_keep_blocks_is_refused(void **state)
 {
-	static const char *const evicts[] = { "--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru", NULL };
+	static const char *const evicts[] = { "--maxmemory", "100mb", "--maxmemory-policy",
+					      "allkeys-lru", NULL };
 	char url[400];
 
 	(void)state;
@@ -496,7 +658,8 @@ static void what_cannot_keep_blocks_is_refused(void **state)
 	servers_start(&servers, 0, evicts);
 	servers_url(&servers, "p", url, sizeof url);
 	refused(url, SKV_E_UNSUPPORTED, "noeviction");
-	assert_string_equal(servers_ask(&servers, 0, "CONFIG SET maxmemory-policy noeviction"), "OK");
+	assert_string_equal(servers_ask(&servers, 0, "CONFIG SET maxmemory-policy noeviction"),
+			    "OK");
 	assert_string_equal(servers_ask(&servers, 0, "SET {p.registry}:meta something"), "OK");
 	refused(url, SKV_E_CORRUPT, "used by something else");
 	servers_ask(&servers, 0, "DEL {p.registry}:meta");
@@ -504,12 +667,14 @@ static void what_cannot_keep_blocks_is_refused(void **state)
 	refused(url, SKV_E_UNSUPPORTED, "holds 'slabkv_99'");
 	servers_stop(&servers);
 
-	servers_start_cluster(&servers);
+	servers_start_cluster(&servers, 500);
 	servers_ask(&servers, 1, "CLUSTER DELSLOTS 6000");
 	servers_signal(&servers, 2, SIGKILL);
 	servers_signal(&servers, 5, SIGKILL);
 	servers_url(&servers, "p?timeout_ms=3000", url, sizeof url);
-	for (int tries = 0; tries < 300 && strstr(servers_ask(&servers, 0, "CLUSTER INFO"), "cluster_state:ok"); tries++)
+	for (int tries = 0;
+	     tries < 300 && strstr(servers_ask(&servers, 0, "CLUSTER INFO"), "cluster_state:ok");
+	     tries++)
 		poll(NULL, 0, 20);
 	refused(url, SKV_E_STORE_IO, "CLUSTERDOWN");
 	servers_stop(&servers);
@@ -533,6 +698,102 @@ static void a_password_is_said(void **state)
 	servers_stop(&servers);
 }
 
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+/* A URL of server 0, with what follows '?'; '@' stands for the servers' folder. */
+static const char *tls_url(const char *scheme, unsigned int port, const char *options)
+{
+	static char url[512];
+	size_t n = (size_t)snprintf(url, sizeof url, "%s://127.0.0.1:%u/p?replicas=0&", scheme,
+				    port);
+
+	for (; *options; options++)
+		n += *options == '@'
+			     ? (size_t)snprintf(url + n, sizeof url - n, "%s/", servers.dir)
+			     : (size_t)snprintf(url + n, sizeof url - n, "%c", *options);
+	return url;
+}
+#define FILES "ca_file=@ca.pem&cert_file=@client.pem&key_file=@client.key"
+
+static void copy(const char *from, const char *to)
+{
+	char command[200];
+
+	snprintf(command, sizeof command, "cp %s/%s %s/%s", servers.dir, from, servers.dir, to);
+	assert_int_equal(test_shell(command), 0);
+}
+
+static void certificates_are_checked(void **state)
+{
+	static const struct {
+		const char *options, *says;
+	} bad[] = {
+		{ "ca_file=@other.pem&cert_file=@client.pem&key_file=@client.key",
+		  "The certificate issuer is unknown" },
+		{ "cert_file=@client.pem&key_file=@client.key", "The certificate issuer is unkn" },
+		{ FILES "&server_name=redis.elsewhere", "does not match" },
+		{ "ca_file=@ca.pem", "see cert_file" },
+		{ "ca_file=@no.pem", "no.pem cannot be used" },
+		{ "ca_file=@ca.pem&cert_file=@client.pem&key_file=@server.key", "cannot be used" },
+	};
+
+	(void)state;
+	servers_use_tls(true);
+	servers_start(&servers, 0, NULL);
+	servers_use_tls(false);
+	skv_store_close(open_at(tls_url("rediss", servers.tls[0], FILES), NULL));
+	skv_store_close(open_at(
+		tls_url("rediss", servers.tls[0], FILES "&server_name=redis.example"), NULL));
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		char options[200];
+
+		snprintf(options, sizeof options, "timeout_ms=100&%s", bad[i].options);
+		refused(tls_url("rediss", servers.tls[0], options), SKV_E_STORE_IO, bad[i].says);
+	}
+	refused(tls_url("rediss", servers.port[0], "timeout_ms=100&" FILES), SKV_E_STORE_IO,
+		"is this a plain port?");
+	refused(tls_url("redis", servers.tls[0], "timeout_ms=100"), SKV_E_STORE_IO,
+		"the URL begins with rediss://");
+	servers_stop(&servers);
+}
+
+/* Files are read for each connection: other certificates need no restart. */
+static void certificates_are_renewed(void **state)
+{
+	struct skv_store *s;
+	uint64_t fence;
+
+	(void)state;
+	servers_use_tls(true);
+	servers_start(&servers, 0, NULL);
+	servers_use_tls(false);
+	copy("ca.pem", "mine.pem");
+	s = open_at(tls_url("rediss", servers.tls[0],
+			    "timeout_ms=2000&ca_file=@mine.pem&cert_file=@client.pem&"
+			    "key_file=@client.key"),
+		    NULL);
+	fence = acquire(s);
+	appended(s, fence, 1);
+	copy("other.pem", "mine.pem");
+	appended(s, fence, 2); /* an open connection goes on */
+	(void)servers_ask(&servers, 0, "CLIENT KILL TYPE normal");
+	assert_int_not_equal(append(s, fence, 3), SKV_OK); /* there is none to be had */
+	copy("ca.pem", "mine.pem");
+	assert_int_equal(newest(s), 2);
+	appended(s, fence, 3);
+	skv_store_close(s);
+	servers_stop(&servers);
+}
+
+static void over_tls_a_primarys_death_loses_nothing(void **state)
+{
+	servers_use_tls(true);
+	a_cluster_elects_and_nothing_is_lost(state);
+	a_replica_is_elected_at_once(state);
+	a_silent_replica_holds_everything_up(state);
+	servers_use_tls(false);
+}
+
 static void what_is_left_is_kept_for_deletions(void **state)
 {
 	static const char *const small[] = { "--maxmemory", "20mb", NULL };
@@ -554,11 +815,13 @@ static void what_is_left_is_kept_for_deletions(void **state)
 		poll(NULL, 0, 120); /* it looks once a second */
 	} while (rc == SKV_OK && seq < 40);
 	assert_int_equal(rc, SKV_E_STORE_FULL);
-	assert_int_equal(skv_store_append(s, 0, fence, seq + 1, "x", 1, SKV_APPEND_URGENT, &err), SKV_OK);
+	assert_int_equal(skv_store_append(s, 0, fence, seq + 1, "x", 1, SKV_APPEND_URGENT, &err),
+			 SKV_OK);
 	assert_int_equal(skv_store_stats_get(s, 0, &st, &err), SKV_OK);
 	assert_true(st.free_bytes < 14 << 20);
 	do /* until that is gone, too */
-		rc = skv_store_append(s, 0, fence, ++seq + 1, bytes, 1 << 20, SKV_APPEND_URGENT, &err);
+		rc = skv_store_append(s, 0, fence, ++seq + 1, bytes, 1 << 20, SKV_APPEND_URGENT,
+				      &err);
 	while (rc == SKV_OK && seq < 60);
 	assert_int_equal(rc, SKV_E_STORE_FULL);
 	assert_non_null(strstr(err.message, "maxmemory"));
@@ -577,11 +840,16 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_replica_that_stood_has_lost_nothing_that_was_told),
 		cmocka_unit_test(a_lost_answer_is_no_unknown_outcome),
 		cmocka_unit_test(a_cluster_elects_and_nothing_is_lost),
+		cmocka_unit_test(a_replica_is_elected_at_once),
 		cmocka_unit_test(a_store_that_went_back_is_told_apart),
+		cmocka_unit_test(partitions_begin_at_once),
 		cmocka_unit_test(a_lease_of_another_host_is_waited_out),
 		cmocka_unit_test(a_fence_is_its_nonce_too),
 		cmocka_unit_test(what_cannot_keep_blocks_is_refused),
 		cmocka_unit_test(a_password_is_said),
+		cmocka_unit_test(certificates_are_checked),
+		cmocka_unit_test(certificates_are_renewed),
+		cmocka_unit_test(over_tls_a_primarys_death_loses_nothing),
 		cmocka_unit_test(what_is_left_is_kept_for_deletions),
 	};
 

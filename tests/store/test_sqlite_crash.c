@@ -107,7 +107,8 @@ static void an_unknown_outcome_of_a_put_is_settled_too(void **state)
 	s = bench_open(b);
 	bench_ok(b, skv_store_put(s, NULL, "k", SKV_VERSION_NONE, "old", 3, NULL, &b->err));
 	powerloss_fail_sync_at(1);
-	assert_int_equal(skv_store_put(s, NULL, "k", 1, "new", 3, NULL, &b->err), SKV_E_UNKNOWN_OUTCOME);
+	assert_int_equal(skv_store_put(s, NULL, "k", 1, "new", 3, NULL, &b->err),
+			 SKV_E_UNKNOWN_OUTCOME);
 	bench_append(b, s, fence, 1, "one"); /* another connection's turn */
 	would_hold(b, "0||1:one");
 	bench_ok(b, skv_store_get(s, "k", &v, &version, &b->err));

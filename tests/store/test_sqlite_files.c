@@ -249,7 +249,8 @@ static void a_crowd_of_processes_makes_one_store(void **state)
 			int rc = skv_store_open(&skv_store_sqlite, &b->options, &s, &b->err);
 
 			if (rc == SKV_OK)
-				rc = skv_store_put(s, NULL, key, SKV_VERSION_NONE, "x", 1, NULL, &b->err);
+				rc = skv_store_put(s, NULL, key, SKV_VERSION_NONE, "x", 1, NULL,
+						   &b->err);
 			if (rc != SKV_OK)
 				dprintf(2, "%s\n", b->err.message);
 			_exit(rc == SKV_OK ? 0 : 1);

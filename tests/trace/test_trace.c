@@ -37,8 +37,11 @@ static void times_have_fractions_and_ids_64_bits(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof ms / sizeof *ms; i++) {
-		snprintf(text, sizeof text, "{\"timestamp\": %s, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": "
-			 "[18446744073709551615, 9223372036854775808]}\n", times[i]);
+		snprintf(
+			text, sizeof text,
+			"{\"timestamp\": %s, \"input_length\": 1, \"output_length\": 1, "
+			"\"hash_ids\": [18446744073709551615, 9223372036854775808]}\n",
+			times[i]);
 		assert_int_equal(read_text(text, 0, &t, why), 0);
 		assert_int_equal(t.v[0].timestamp_ms, ms[i]);
 		assert_true(t.v[0].ids[0] == UINT64_MAX && t.v[0].ids[1] == 1ull << 63);
@@ -91,9 +94,13 @@ static void bad_lines_are_named(void **state)
 		  "[]}",
 		  "input_length" },
 		{ "{\"timestamp\": 1, \"input_length\": 1, \"hash_ids\": []}", "output_length" },
-		{ "{\"timestamp\": -0.5, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
-		{ "{\"timestamp\": 1e300, \"input_length\": 1, \"output_length\": 1, \"hash_ids\": []}", "timestamp" },
-		{ "{\"timestamp\": 0.0000000000000000000000000000000000000000000000000000000000000000001, \"input_length\": 1, "
+		{ "{\"timestamp\": -0.5, \"input_length\": 1, \"output_length\": 1, "
+		  "\"hash_ids\": []}", "timestamp" },
+		{ "{\"timestamp\": 1e300, \"input_length\": 1, \"output_length\": 1, "
+		  "\"hash_ids\": []}", "timestamp" },
+		{ "{\"timestamp\": "
+		  "0.0000000000000000000000000000000000000000000000000000000000000000001, "
+		  "\"input_length\": 1, "
 		  "\"output_length\": 1, \"hash_ids\": []}",
 		  "timestamp" },
 		{ "{\"timestamp\": 1, \"timestamp\": 1}", "line 1" },
@@ -227,8 +234,11 @@ static void kinds_are_what_they_say(void **state)
 		const char *name;
 		double least, most; /* part of the references that repeat one before */
 		uint32_t longest;   /* some request has so many blocks at least */
-	} kinds[] = { { "chat", 0.5, 0.9, 16 }, { "agents", 0.8, 0.99, 40 }, { "rag", 0.3, 0.9, 12 },
-		      { "scan", 0, 0.1, 32 }, { "mix", 0.4, 0.95, 40 } };
+	} kinds[] = { { "chat", 0.5, 0.9, 16 },
+		      { "agents", 0.8, 0.99, 40 },
+		      { "rag", 0.3, 0.9, 12 },
+		      { "scan", 0, 0.1, 32 },
+		      { "mix", 0.4, 0.95, 40 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
@@ -250,7 +260,8 @@ static void kinds_are_what_they_say(void **state)
 
 			longest = t.v[r].n_ids > longest ? t.v[r].n_ids : longest;
 			for (uint32_t k = 0; k < t.v[r].n_ids; k++, refs++) {
-				uint64_t id = t.v[r].ids[k] + 1, at = id * 0x9e3779b97f4a7c15u >> 44;
+				uint64_t id = t.v[r].ids[k] + 1,
+					 at = id * 0x9e3779b97f4a7c15u >> 44;
 
 				while (seen[at] && seen[at] != id)
 					at = (at + 1) % cells;
@@ -258,13 +269,15 @@ static void kinds_are_what_they_say(void **state)
 				if (!seen[at])
 					parent[at] = before;
 				seen[at] = id;
-				assert_true(parent[at] == before); /* an id stands for all before it */
+				/* an id stands for all before it */
+				assert_true(parent[at] == before);
 				before = id;
 			}
 		}
-		if (!(again >= kinds[i].least * (double)refs && again <= kinds[i].most * (double)refs && longest >= kinds[i].longest))
-			fail_msg("%s: %f of %d come again, longest %u", kinds[i].name, (double)again / (double)refs,
-				 (int)refs, longest);
+		if (!(again >= kinds[i].least * (double)refs &&
+		      again <= kinds[i].most * (double)refs && longest >= kinds[i].longest))
+			fail_msg("%s: %f of %d come again, longest %u", kinds[i].name,
+				 (double)again / (double)refs, (int)refs, longest);
 		free(seen);
 		skv_trace_free(&t);
 	}

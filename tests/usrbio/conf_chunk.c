@@ -110,11 +110,14 @@ static void a_ring_may_forbid_such_holes(void **state)
 	(void)state;
 	rig_open(&g, 0);
 	lib.iordestroy(&g.read);
-	assert_int_equal(lib.iorcreate4(&g.read, suite.mount, RIG_ENTRIES, true, 0, 0, -1, HF3FS_FORBID_HOLES), 0);
+	assert_int_equal(lib.iorcreate4(&g.read, suite.mount, RIG_ENTRIES, true, 0, 0, -1,
+					HF3FS_FORBID_HOLES),
+			 0);
 	assert_int_equal(rig_write(&g, 0, 0, C), (int64_t)C);
 	assert_int_equal(rig_write(&g, 0, 2 * C, 4096), 4096);
 	assert_int_equal(rig_read(&g, 4 * C, 0, 3 * C), -ENODATA);
-	assert_int_equal(rig_read(&g, 4 * C, 0, 2 * C), (int64_t)C); /* nothing behind it: a short read as ever */
+	/* nothing behind it: a short read as ever */
+	assert_int_equal(rig_read(&g, 4 * C, 0, 2 * C), (int64_t)C);
 	assert_int_equal(rig_read(&g, 4 * C, C, 4096), 0);
 	uuid_of(g.read.iov.id, uuid);
 	rig_close(&g);
@@ -210,9 +213,12 @@ static void a_request_across_a_block_of_memory_is_einval(void **state)
 	assert_int_equal(lib.iovcreate(&iov, suite.mount, 65536, 16384, -1), 0);
 	lib.iovunlink(&iov);
 	memset(iov.base, 1, 65536);
-	assert_true(lib.prep_io(&g.write, &iov, false, iov.base, g.handle, 0, 16384, (void *)0) >= 0);
-	assert_true(lib.prep_io(&g.write, &iov, false, iov.base + 8192, g.handle, 0, 16384, (void *)1) >= 0);
-	assert_true(lib.prep_io(&g.write, &iov, false, iov.base + 16384, g.handle, 0, 16384, (void *)2) >= 0);
+	assert_true(lib.prep_io(&g.write, &iov, false, iov.base, g.handle, 0, 16384, (void *)0) >=
+		    0);
+	assert_true(lib.prep_io(&g.write, &iov, false, iov.base + 8192, g.handle, 0, 16384,
+				(void *)1) >= 0);
+	assert_true(lib.prep_io(&g.write, &iov, false, iov.base + 16384, g.handle, 0, 16384,
+				(void *)2) >= 0);
 	lib.submit_ios(&g.write);
 	wait_all(&g.write, cqes, 3);
 	for (int i = 0; i < 3; i++)
@@ -255,7 +261,8 @@ static void punchhole_fails_with_a_positive_errno(void **state)
 	assert_true(lib.punchhole(elsewhere, 1, &start, &end, 0) > 0);
 	assert_true(lib.punchhole(-1, 1, &start, &end, 0) > 0);
 	reads = open(g.path, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(lib.punchhole(reads, 1, &start, &end, 0), 0); /* nobody asks how it was opened */
+	/* nobody asks how it was opened */
+	assert_int_equal(lib.punchhole(reads, 1, &start, &end, 0), 0);
 	close(reads);
 	close(elsewhere);
 	rig_close(&g);

@@ -1,6 +1,6 @@
 /*
- * conf_fault.c - see conformance.h: faults, and the daemon's death. The stand-in alone makes them on demand; that
- * it does what was asked for is what the tests of the engine stand on.
+ * conf_fault.c - see conformance.h: faults, and the daemon's death. The stand-in alone makes them
+ * on demand; that it does what was asked for is what the tests of the engine stand on.
  */
 #include "conformance.h"
 
@@ -183,7 +183,8 @@ static void making_things_may_fail(void **state)
 {
 	struct hf3fs_iov iov;
 	struct hf3fs_ior ior;
-	int shm = shm_count("hf3fs-iov-", NULL), links = standin_links(suite.mount), fd = fresh_file(NULL, O_RDWR);
+	int shm = shm_count(suite.mount), links = standin_links(suite.mount),
+	    fd = fresh_file(NULL, O_RDWR);
 
 	(void)state;
 	only_standin();
@@ -193,11 +194,12 @@ static void making_things_may_fail(void **state)
 	assert_int_equal(lib.reg_fd(fd, 0), ENOMEM);
 	knobs("fault=shm:EIO:1");
 	assert_int_equal(lib.iovcreate(&iov, suite.mount, 65536, 0, -1), -EIO);
-	assert_int_equal(shm_count("hf3fs-iov-", NULL), shm);
+	assert_int_equal(shm_count(suite.mount), shm);
 	assert_int_equal(standin_links(suite.mount), links);
-	knobs("fault=sem:ENOENT:1"); /* the link is made before the semaphore is looked for, and stays */
+	/* the link is made before the semaphore is looked for, and stays */
+	knobs("fault=sem:ENOENT:1");
 	assert_int_equal(lib.iorcreate(&ior, suite.mount, 16, true, 0, -1), -ENOENT);
-	assert_int_equal(shm_count("hf3fs-iov-", NULL), shm);
+	assert_int_equal(shm_count(suite.mount), shm);
 	assert_int_equal(standin_links(suite.mount), links + 1);
 	knobs("negative_depth=0");
 	assert_int_equal(lib.iorcreate(&ior, suite.mount, 16, true, -4, -1), -EINVAL);
@@ -258,12 +260,14 @@ static void the_next_daemon_knows_nothing(void **state)
 	assert_false(lib.is_hf3fs(g.fd));
 	rig_open(&next, 0);
 	/* Memory of the last daemon. */
-	assert_true(lib.prep_io(&next.read, &g.iov, true, g.iov.base, next.handle, 0, C, NULL) >= 0);
+	assert_true(lib.prep_io(&next.read, &g.iov, true, g.iov.base, next.handle, 0, C, NULL) >=
+		    0);
 	lib.submit_ios(&next.read);
 	wait_all(&next.read, &cqe, 1);
 	assert_int_equal(cqe.result, -EINVAL);
 	/* A descriptor of the last daemon. */
-	assert_true(lib.prep_io(&next.read, &next.iov, true, next.iov.base, g.handle, 0, C, NULL) >= 0);
+	assert_true(lib.prep_io(&next.read, &next.iov, true, next.iov.base, g.handle, 0, C, NULL) >=
+		    0);
 	lib.submit_ios(&next.read);
 	wait_all(&next.read, &cqe, 1);
 	assert_int_equal(cqe.result, -EBADF);
@@ -278,7 +282,8 @@ static void the_next_daemon_knows_nothing(void **state)
 	rig_close(&next);
 }
 
-/* Deregistering asks the daemon about the descriptor first; the last daemon's are none of the next's. */
+/* Deregistering asks the daemon about the descriptor first; the last
+ * daemon's are none of the next's. */
 static void a_stale_descriptor_cannot_be_deregistered(void **state)
 {
 	struct rig g;

@@ -16,7 +16,8 @@
 
 static void is_hf3fs_tells_files_of_the_mount(void **state)
 {
-	int fd = fresh_file(NULL, O_RDWR), elsewhere = open("/proc/self/stat", O_RDONLY | O_CLOEXEC), ends[2];
+	int fd = fresh_file(NULL, O_RDWR),
+	    elsewhere = open("/proc/self/stat", O_RDONLY | O_CLOEXEC), ends[2];
 	int dir = open(suite.mount, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	(void)state;
@@ -39,7 +40,8 @@ static void extract_mount_point_returns_length_and_one(void **state)
 	char out[256];
 
 	(void)state;
-	assert_int_equal(lib.extract_mount_point(out, sizeof out, suite.dir), (int)strlen(suite.mount) + 1);
+	assert_int_equal(lib.extract_mount_point(out, sizeof out, suite.dir),
+			 (int)strlen(suite.mount) + 1);
 	assert_string_equal(out, suite.mount);
 	assert_int_equal(lib.extract_mount_point(out, sizeof out, "/proc"), -1);
 }
@@ -89,7 +91,8 @@ static void reg_fd_returns_a_negative_duplicate(void **state)
 
 static void reg_fd_fails_with_a_positive_errno(void **state)
 {
-	int elsewhere = open("/proc/self/stat", O_RDONLY | O_CLOEXEC), fd = fresh_file(NULL, O_RDWR);
+	int elsewhere = open("/proc/self/stat", O_RDONLY | O_CLOEXEC),
+	    fd = fresh_file(NULL, O_RDWR);
 
 	(void)state;
 	assert_int_equal(lib.reg_fd(elsewhere, 0), EBADF);
@@ -149,8 +152,10 @@ static void prep_knows_how_a_descriptor_was_opened(void **state)
 	reads = open(g.path, O_RDONLY | O_CLOEXEC);
 	writes = open(g.path, O_WRONLY | O_CLOEXEC);
 	assert_true(lib.reg_fd(reads, 0) <= 0 && lib.reg_fd(writes, 0) <= 0);
-	assert_int_equal(lib.prep_io(&g.write, &g.iov, false, g.iov.base, reads, 0, 4096, NULL), -EACCES);
-	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, g.iov.base, writes, 0, 4096, NULL), -EACCES);
+	assert_int_equal(lib.prep_io(&g.write, &g.iov, false, g.iov.base, reads, 0, 4096, NULL),
+			 -EACCES);
+	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, g.iov.base, writes, 0, 4096, NULL),
+			 -EACCES);
 	lib.dereg_fd(reads);
 	lib.dereg_fd(writes);
 	close(reads);
@@ -184,7 +189,8 @@ static void an_unregistered_descriptor_is_ebadf(void **state)
 	(void)state;
 	rig_open(&g, 0);
 	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, g.iov.base, fd, 0, 4096, NULL), -EBADF);
-	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, g.iov.base, 0x7ffffff0, 0, 4096, NULL), -EINVAL);
+	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, g.iov.base, 0x7ffffff0, 0, 4096, NULL),
+			 -EINVAL);
 	close(fd);
 	rig_close(&g);
 }

@@ -147,7 +147,8 @@ static void iovopen_after_unlink_is_enoent(void **state)
 	(void)state;
 	assert_int_equal(lib.iovcreate(&iov, suite.mount, 1 << 20, 0, -1), 0);
 	lib.iovunlink(&iov);
-	assert_int_equal(lib.iovopen(&other, (uint8_t *)iov.id, suite.mount, 1 << 20, 0, -1), -ENOENT);
+	assert_int_equal(lib.iovopen(&other, (uint8_t *)iov.id, suite.mount, 1 << 20, 0, -1),
+			 -ENOENT);
 	assert_int_equal(lib.iovopen(&other, nobody, suite.mount, 1 << 20, 0, -1), -ENOENT);
 	lib.iovdestroy(&iov);
 }
@@ -227,7 +228,8 @@ static void memory_without_a_link_is_einval(void **state)
 
 /* ---- processes that die ---------------------------------------------------------------------- */
 
-/* Makes memory and a ring, tells the id of the memory, and waits to be killed. arg: "unlink" or "keep". */
+/* Makes memory and a ring, tells the id of the memory, and waits to be killed.
+ * arg: "unlink" or "keep". */
 static int child_die(const char *arg)
 {
 	struct hf3fs_iov iov;
@@ -309,7 +311,7 @@ static void nothing_is_left_of_a_rig(void **state)
 	rig_open(&g, 0); /* whatever the library keeps, it has now */
 	rig_close(&g);
 	fds = open_fds();
-	shm = shm_count("hf3fs-iov-", NULL);
+	shm = shm_count(suite.mount);
 	for (int i = 0; i < 20; i++) {
 		rig_open(&g, 0);
 		assert_int_equal(rig_write(&g, 0, 0, 4096), 4096);
@@ -318,7 +320,7 @@ static void nothing_is_left_of_a_rig(void **state)
 		assert_false(has_link(g.read.iov.id, ".r0.t0"));
 	}
 	assert_int_equal(open_fds(), fds);
-	assert_int_equal(shm_count("hf3fs-iov-", NULL), shm);
+	assert_int_equal(shm_count(suite.mount), shm);
 }
 
 const struct CMUnitTest iov_cases[] = {

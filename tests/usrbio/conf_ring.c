@@ -1,5 +1,6 @@
 /*
- * conf_ring.c - see conformance.h: rings: what prep_io refuses, when batches begin, what waiting returns.
+ * conf_ring.c - see conformance.h: rings: what prep_io refuses, when batches
+ * begin, what waiting returns.
  */
 #include "conformance.h"
 
@@ -41,7 +42,8 @@ static void io_entries_gives_the_entries_back(void **state)
 	}
 }
 
-/* The link's name tells the daemon what kind of ring it is; the shared memory has no name any more. */
+/* The link's name tells the daemon what kind of ring it is; the shared
+ * memory has no name any more. */
 static void a_rings_link_tells_what_it_is(void **state)
 {
 	struct hf3fs_ior ior;
@@ -50,7 +52,8 @@ static void a_rings_link_tells_what_it_is(void **state)
 	assert_int_equal(lib.iorcreate(&ior, suite.mount, 16, true, 4, -1), 0);
 	assert_true(has_link(ior.iov.id, ".r4.t0"));
 	assert_false(has_shm(ior.iov.id));
-	assert_true(ior.for_read && ior.io_depth == 4 && ior.priority == 0 && ior.timeout == 0 && ior.flags == 0);
+	assert_true(ior.for_read && ior.io_depth == 4 && ior.priority == 0 && ior.timeout == 0 &&
+		    ior.flags == 0);
 	lib.iordestroy(&ior);
 	assert_false(has_link(ior.iov.id, ".r4.t0"));
 
@@ -63,7 +66,8 @@ static void a_rings_link_tells_what_it_is(void **state)
 	assert_true(has_link(ior.iov.id, ".w0.pl.t30"));
 	lib.iordestroy(&ior);
 
-	assert_int_equal(lib.iorcreate4(&ior, suite.mount, 16, true, 0, 0, -1, HF3FS_ALLOW_UNCOMMITTED), 0);
+	assert_int_equal(
+		lib.iorcreate4(&ior, suite.mount, 16, true, 0, 0, -1, HF3FS_ALLOW_UNCOMMITTED), 0);
 	assert_true(has_link(ior.iov.id, ".r0.t0.f1"));
 	lib.iordestroy(&ior);
 	assert_false(has_link(ior.iov.id, ".r0.t0.f1"));
@@ -76,7 +80,8 @@ static void a_ring_that_forbids_holes_leaves_its_link(void **state)
 	char uuid[37], path[512];
 
 	(void)state;
-	assert_int_equal(lib.iorcreate4(&ior, suite.mount, 16, true, 0, 0, -1, HF3FS_FORBID_HOLES), 0);
+	assert_int_equal(lib.iorcreate4(&ior, suite.mount, 16, true, 0, 0, -1, HF3FS_FORBID_HOLES),
+			 0);
 	assert_true(has_link(ior.iov.id, ".r0.t0.f10"));
 	uuid_of(ior.iov.id, uuid);
 	lib.iordestroy(&ior);
@@ -109,12 +114,19 @@ static void prep_refuses_what_cannot_be(void **state)
 	base = g.iov.base;
 	assert_int_equal(lib.prep_io(NULL, &g.iov, true, base, g.handle, 0, 4096, NULL), -EINVAL);
 	assert_int_equal(lib.prep_io(&g.read, NULL, true, base, g.handle, 0, 4096, NULL), -EINVAL);
-	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, NULL, g.handle, 0, 4096, NULL), -EINVAL);
-	assert_int_equal(lib.prep_io(&g.read, &g.iov, false, base, g.handle, 0, 4096, NULL), -EINVAL);
-	assert_int_equal(lib.prep_io(&g.write, &g.iov, true, base, g.handle, 0, 4096, NULL), -EINVAL);
-	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, base - 1, g.handle, 0, 4096, NULL), -EINVAL);
-	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, base + g.iov.size - 1, g.handle, 0, 2, NULL), -EINVAL);
-	assert_true(lib.prep_io(&g.read, &g.iov, true, base + g.iov.size - 4096, g.handle, 0, 4096, NULL) >= 0);
+	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, NULL, g.handle, 0, 4096, NULL),
+			 -EINVAL);
+	assert_int_equal(lib.prep_io(&g.read, &g.iov, false, base, g.handle, 0, 4096, NULL),
+			 -EINVAL);
+	assert_int_equal(lib.prep_io(&g.write, &g.iov, true, base, g.handle, 0, 4096, NULL),
+			 -EINVAL);
+	assert_int_equal(lib.prep_io(&g.read, &g.iov, true, base - 1, g.handle, 0, 4096, NULL),
+			 -EINVAL);
+	assert_int_equal(
+		lib.prep_io(&g.read, &g.iov, true, base + g.iov.size - 1, g.handle, 0, 2, NULL),
+		-EINVAL);
+	assert_true(lib.prep_io(&g.read, &g.iov, true, base + g.iov.size - 4096, g.handle, 0, 4096,
+				NULL) >= 0);
 	rig_close(&g); /* with a request that was never submitted */
 }
 
@@ -127,12 +139,14 @@ static void a_ring_is_full_at_its_entries(void **state)
 	(void)state;
 	rig_open(&g, 0);
 	for (int i = 0; i < RIG_ENTRIES; i++) {
-		int slot = lib.prep_io(&g.write, &g.iov, false, g.iov.base, g.handle, 0, 4096, NULL);
+		int slot =
+			lib.prep_io(&g.write, &g.iov, false, g.iov.base, g.handle, 0, 4096, NULL);
 
 		assert_true(slot >= 0 && slot < RIG_ENTRIES && !seen[slot]);
 		seen[slot] = true;
 	}
-	assert_int_equal(lib.prep_io(&g.write, &g.iov, false, g.iov.base, g.handle, 0, 4096, NULL), -EAGAIN);
+	assert_int_equal(lib.prep_io(&g.write, &g.iov, false, g.iov.base, g.handle, 0, 4096, NULL),
+			 -EAGAIN);
 	lib.submit_ios(&g.write);
 	/* Only waiting makes room: it is full as long as nobody has asked. */
 	wait_all(&g.write, cqes, 1);
@@ -159,12 +173,13 @@ static void waiting_too_long_is_no_error(void **state)
 	assert_int_equal(lib.wait_for_ios(NULL, cqe, 4, 0, NULL), -EINVAL);
 	rig_prep(&g, true, 0, 0, 4096, 0);
 	lib.submit_ios(&g.read);
-	assert_int_equal(lib.wait_for_ios(&g.read, cqe, 1, 4, NULL), 1); /* min is at most what fits */
+	/* min is at most what fits */
+	assert_int_equal(lib.wait_for_ios(&g.read, cqe, 1, 4, NULL), 1);
 	rig_close(&g);
 }
 
-/* An earlier submit, or the one that waiting itself posts, may still be on its way to the daemon: once in a few
- * times none is. */
+/* An earlier submit, or the one that waiting itself posts, may still be on its way to the daemon:
+ * once in a few times none is. */
 static void nothing_begins_before_a_submit(void **state)
 {
 	struct rig g;
@@ -257,7 +272,8 @@ static void a_positive_depth_waits_for_so_many(void **state)
 	prep_reads(&g, 0, 6);
 	lib.submit_ios(&g.read);
 	wait_all(&g.read, cqes, 4);
-	assert_int_equal(wait_ms(&g.read, cqes, 4, 1, QUIET_MS), 0); /* a part of a batch never runs */
+	/* a part of a batch never runs */
+	assert_int_equal(wait_ms(&g.read, cqes, 4, 1, QUIET_MS), 0);
 	prep_reads(&g, 6, 2);
 	lib.submit_ios(&g.read);
 	wait_all(&g.read, cqes, 4);
@@ -327,7 +343,9 @@ static void priorities_have_rings_of_their_own(void **state)
 	rig_open(&g, 0);
 	for (int i = 0; i < 3; i++) {
 		lib.iordestroy(&g.read);
-		assert_int_equal(lib.iorcreate2(&g.read, suite.mount, RIG_ENTRIES, true, 0, priorities[i], -1), 0);
+		assert_int_equal(lib.iorcreate2(&g.read, suite.mount, RIG_ENTRIES, true, 0,
+						priorities[i], -1),
+				 0);
 		rig_prep(&g, true, 0, 0, 4096, 0);
 		lib.submit_ios(&g.read);
 		wait_all(&g.read, &cqe, 1);
@@ -335,7 +353,8 @@ static void priorities_have_rings_of_their_own(void **state)
 	rig_close(&g);
 }
 
-/* A request that was queued when another ring was submitted begins, too: the daemon looks at all of them. */
+/* A request that was queued when another ring was submitted begins, too: the
+ * daemon looks at all of them. */
 static void a_submit_wakes_the_other_rings_of_its_priority(void **state)
 {
 	struct rig a, b;

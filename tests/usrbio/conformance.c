@@ -1,9 +1,10 @@
 /*
  * conformance.c - the conformance suite of USRBIO: usrbio_conformance [FILTER]
  *
- * Loads HF3FS_LIB (default: the stand-in) and works on the mount HF3FS_MOUNT (default, with the stand-in only: a
- * new directory). The chunk size is HF3FS_CHUNK, else what st_blksize says. FILTER is a pattern of case names.
- * Cases that need faults which only the stand-in can make say so and are skipped elsewhere.
+ * Loads HF3FS_LIB (default: the stand-in) and works on the mount HF3FS_MOUNT (default, with the
+ * stand-in only: a new directory). The chunk size is HF3FS_CHUNK, else what st_blksize says.
+ * FILTER is a pattern of case names. Cases that need faults which only the stand-in can make say
+ * so and are skipped elsewhere.
  */
 #include "conformance.h"
 
@@ -54,7 +55,8 @@ void rig_open(struct rig *g, int io_depth)
 	assert_int_equal(lib.iovcreate(&g->iov, suite.mount, RIG_BYTES, 0, -1), 0);
 	lib.iovunlink(&g->iov);
 	assert_int_equal(lib.iorcreate(&g->read, suite.mount, RIG_ENTRIES, true, io_depth, -1), 0);
-	assert_int_equal(lib.iorcreate(&g->write, suite.mount, RIG_ENTRIES, false, io_depth, -1), 0);
+	assert_int_equal(lib.iorcreate(&g->write, suite.mount, RIG_ENTRIES, false, io_depth, -1),
+			 0);
 }
 
 void rig_close(struct rig *g)
@@ -64,7 +66,8 @@ void rig_close(struct rig *g)
 	lib.iordestroy(&g->read);
 	lib.iordestroy(&g->write);
 	lib.iovdestroy(&g->iov);
-	if (!lib.is_hf3fs(g->fd)) { /* of a daemon that died: the number must mean a live file to be deregistered */
+	if (!lib.is_hf3fs(g->fd)) {
+		/* of a daemon that died: the number must mean a live file to be deregistered */
 		live = open(suite.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		dup2(live, g->fd);
 		close(live);
@@ -95,8 +98,8 @@ void wait_all(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int n)
 
 void rig_prep(struct rig *g, bool read, size_t mem, size_t off, size_t n, uintptr_t tag)
 {
-	int rc = lib.prep_io(read ? &g->read : &g->write, &g->iov, read, g->iov.base + mem, g->handle, off, n,
-			     (const void *)tag);
+	int rc = lib.prep_io(read ? &g->read : &g->write, &g->iov, read, g->iov.base + mem,
+			     g->handle, off, n, (const void *)tag);
 
 	assert_true(rc >= 0);
 }
@@ -113,8 +116,15 @@ static int64_t one(struct rig *g, bool read, size_t mem, size_t off, size_t n)
 	return cqe.result;
 }
 
-int64_t rig_write(struct rig *g, size_t mem, size_t off, size_t n) { return one(g, false, mem, off, n); }
-int64_t rig_read(struct rig *g, size_t mem, size_t off, size_t n) { return one(g, true, mem, off, n); }
+int64_t rig_write(struct rig *g, size_t mem, size_t off, size_t n)
+{
+	return one(g, false, mem, off, n);
+}
+
+int64_t rig_read(struct rig *g, size_t mem, size_t off, size_t n)
+{
+	return one(g, true, mem, off, n);
+}
 
 static uint8_t pattern_byte(size_t i, uint64_t seed)
 {
@@ -147,8 +157,9 @@ void uuid_of(const char id[16], char out[37])
 {
 	const uint8_t *b = (const uint8_t *)id;
 
-	snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
-		 b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+	snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		 b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+		 b[13], b[14], b[15]);
 }
 
 bool has_link(const char id[16], const char *suffix)
@@ -269,10 +280,10 @@ static int load(const char *path)
 #define LOAD(name, type, params) *(void **)&lib.name = dlsym(so, "hf3fs_" #name);
 	USRBIO_FUNCTIONS(LOAD)
 #undef LOAD
-#define CHECK(name, type, params)                                                                                      \
-	if (!lib.name) {                                                                                               \
-		fprintf(stderr, "usrbio_conformance: %s does not have hf3fs_" #name "\n", path);                       \
-		return -1;                                                                                             \
+#define CHECK(name, type, params)                                                                \
+	if (!lib.name) {                                                                         \
+		fprintf(stderr, "usrbio_conformance: %s does not have hf3fs_" #name "\n", path); \
+		return -1;                                                                       \
 	}
 	USRBIO_FUNCTIONS(CHECK)
 #undef CHECK
@@ -288,7 +299,8 @@ static int find_place(bool child)
 	struct stat st;
 
 	if (!mount && !suite.standin) {
-		fputs("usrbio_conformance: HF3FS_LIB is not the stand-in: set HF3FS_MOUNT, too\n", stderr);
+		fputs("usrbio_conformance: HF3FS_LIB is not the stand-in: set HF3FS_MOUNT, too\n",
+		      stderr);
 		return -1;
 	}
 	if (!mount) {
@@ -303,8 +315,10 @@ static int find_place(bool child)
 	if (!chunk && !suite.standin)
 		suite.chunk = stat(suite.mount, &st) == 0 ? (size_t)st.st_blksize : 0;
 	snprintf(text, sizeof text, "%zu", suite.chunk);
-	if (suite.chunk < 4096 || (suite.chunk & (suite.chunk - 1)) || setenv("HF3FS_CHUNK", text, 1) != 0) {
-		fprintf(stderr, "usrbio_conformance: a chunk of %zu bytes: set HF3FS_CHUNK\n", suite.chunk);
+	if (suite.chunk < 4096 || (suite.chunk & (suite.chunk - 1)) ||
+	    setenv("HF3FS_CHUNK", text, 1) != 0) {
+		fprintf(stderr, "usrbio_conformance: a chunk of %zu bytes: set HF3FS_CHUNK\n",
+			suite.chunk);
 		return -1;
 	}
 	snprintf(suite.dir, sizeof suite.dir, "%s/conformance", suite.mount);
@@ -323,8 +337,9 @@ static int leave(bool made)
 	return test_shell(command);
 }
 
-#define RUN(subject)                                                                                                   \
-	_cmocka_run_group_tests("USRBIO: " #subject, subject##_cases, n_##subject##_cases, NULL, NULL)
+#define RUN(subject)                                                                             \
+	_cmocka_run_group_tests("USRBIO: " #subject, subject##_cases, n_##subject##_cases, NULL, \
+				NULL)
 
 int main(int argc, char **argv)
 {
@@ -338,7 +353,8 @@ int main(int argc, char **argv)
 		return child_main(argv[2], argv[3]);
 	if (argc == 2)
 		cmocka_set_test_filter(argv[1]);
-	print_message("%s on %s, chunks of %zu bytes\n", so ? so : "the stand-in", suite.mount, suite.chunk);
+	print_message("%s on %s, chunks of %zu bytes\n", so ? so : "the stand-in", suite.mount,
+		      suite.chunk);
 	failed = RUN(fd) + RUN(iov) + RUN(ring) + RUN(chunk) + RUN(fault);
 	return leave(made) != 0 || failed ? 1 : 0;
 }

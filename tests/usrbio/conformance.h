@@ -1,6 +1,6 @@
 /*
- * conformance.h - the conformance suite of USRBIO: what a library of that name, on a mount, has to do. One
- * case for each behaviour, in files by subject. See conformance.c for how it is run.
+ * conformance.h - the conformance suite of USRBIO: what a library of that name, on a mount, has to
+ * do. One case for each behaviour, in files by subject. See conformance.c for how it is run.
  */
 #ifndef SKV_TESTS_USRBIO_CONFORMANCE_H
 #define SKV_TESTS_USRBIO_CONFORMANCE_H

@@ -20,8 +20,9 @@ static _Noreturn void die(const char *what)
 	abort();
 }
 
-/* What the processes that have loaded the library do when they see the control file: the links of the submit
- * semaphores are those of this daemon, or gone. Done here, too, so that it is so at once. */
+/* What the processes that have loaded the library do when they see the control file:
+ * the links of the submit semaphores are those of this daemon, or gone. Done here, too,
+ * so that it is so at once. */
 static void set_links(const char *root, const char *text)
 {
 	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };
@@ -29,7 +30,8 @@ static void set_links(const char *root, const char *text)
 	char iovs[512], path[600], fresh[600], target[128];
 
 	snprintf(iovs, sizeof iovs, "%s/3fs-virt/iovs", root);
-	snprintf(target, sizeof target, STANDIN_SEM "%lld", epoch ? strtoll(epoch + 6, NULL, 10) : 1);
+	snprintf(target, sizeof target, STANDIN_SEM "%lld",
+		 epoch ? strtoll(epoch + 6, NULL, 10) : 1);
 	if (access(iovs, F_OK) != 0)
 		return; /* nobody has loaded it yet */
 	for (int i = 0; i < 3; i++) {
@@ -59,7 +61,8 @@ void standin_set(const char *root, const char *text)
 }
 
 /* Calls `each` for the names in a folder that begin with `prefix`; how many. */
-static int walk(const char *path, const char *prefix, void (*each)(int dirfd, const char *name, void *arg), void *arg)
+static int walk(const char *path, const char *prefix,
+		void (*each)(int dirfd, const char *name, void *arg), void *arg)
 {
 	DIR *dir = opendir(path);
 	struct dirent *d;
@@ -136,15 +139,26 @@ void standin_settle(const char *path, uint64_t chunk)
 	close(fd);
 }
 
-static void copy_name(int dirfd, const char *name, void *arg)
+static void count_shm(int dirfd, const char *name, void *arg)
 {
+	char path[512];
+
 	(void)dirfd;
-	snprintf(arg, 256, "%s", name);
+	snprintf(path, sizeof path, "/dev/shm/hf3fs-iov-%s", name);
+	if (access(path, F_OK) == 0)
+		++*(int *)arg;
 }
 
-int shm_count(const char *prefix, char first[256])
+int shm_count(const char *root)
 {
-	return walk("/dev/shm", prefix, first ? copy_name : NULL, first);
+	char path[512];
+	int n = 0;
+
+	snprintf(path, sizeof path, "%s/3fs-virt/standin.shm", root);
+	if (access(path, F_OK) != 0) /* 3FS's own library */
+		return walk("/dev/shm", "hf3fs-iov-", NULL, NULL);
+	walk(path, "", count_shm, &n);
+	return n;
 }
 
 static void count_link(int dirfd, const char *name, void *arg)

@@ -1,7 +1,8 @@
 /*
- * control.h - how a test turns the knobs of the stand-in for 3FS's client library on the mount `root`, restarts
- * its daemon, and reads what it counted. All of it works by files, so also from outside of the process that
- * has loaded the library. Functions fail the process with a sentence when they cannot do it.
+ * control.h - how a test turns the knobs of the stand-in for 3FS's client library on the mount
+ * `root`, restarts its daemon, and reads what it counted. All of it works by files, so also
+ * from outside of the process that has loaded the library. Functions fail the process with a
+ * sentence when they cannot do it.
  */
 #ifndef SKV_TESTS_USRBIO_CONTROL_H
 #define SKV_TESTS_USRBIO_CONTROL_H
@@ -10,19 +11,22 @@
 
 #include "counters.h"
 
-/* Makes `text` the control file: NAME=VALUE and fault=OP:ERROR:WHEN[:HOW], separated by spaces (README.md).
- * What is not in it has its default. The stand-in sees it with its next submit, or call to the daemon. */
+/* Makes `text` the control file: NAME=VALUE and fault=OP:ERROR:WHEN[:HOW], separated by
+ * spaces (README.md). What is not in it has its default. The stand-in sees it with its next
+ * submit, or call to the daemon. */
 void standin_set(const char *root, const char *text);
-/* The daemon is gone and another one has come: rings, memory and registered descriptors are worth nothing
- * any more. `text` as above, without epoch, which must be larger each time. */
+/* The daemon is gone and another one has come: rings, memory and registered descriptors are worth
+ * nothing any more. `text` as above, without epoch, which must be larger each time. */
 void standin_restart(const char *root, int64_t epoch, const char *text);
 /* What was counted since the mount was made; 0 before that. */
 uint64_t standin_count(const char *root, enum counter_name name);
-/* What closing or syncing a file does on 3FS: its length becomes that of its last chunk that is there. */
+/* What closing or syncing a file does on 3FS: its length becomes that of its
+ * last chunk that is there. */
 void standin_settle(const char *path, uint64_t chunk);
 
-/* Objects in /dev/shm whose name begins with `prefix`; `first` (may be NULL) gets the name of one. */
-int shm_count(const char *prefix, char first[256]);
+/* Objects in /dev/shm that the library made for the mount `root`. 3FS's own library does not tell
+ * which these are: with it, all that any mount has. */
+int shm_count(const char *root);
 /* Memory and rings that the daemon of `root` knows: links in 3fs-virt/iovs. */
 int standin_links(const char *root);
 

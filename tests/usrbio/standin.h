@@ -1,6 +1,6 @@
 /*
- * standin.h - a stand-in for 3FS's client library and its FUSE daemon, over a local directory: for tests,
- * never installed. What is in it:
+ * standin.h - a stand-in for 3FS's client library and its FUSE daemon, over a local directory: for
+ * tests, never installed. What is in it:
  *
  *	standin_lib.c    fds, mount points, punching, hard links
  *	standin_iov.c    data memory
@@ -9,10 +9,10 @@
  *	standin_chunk.c  a local file seen as chunks that are there, or not
  *	standin_mount.c  mounts, knobs, faults, counters, what dead processes left
  *
- * A mount is a directory named in HF3FS_STANDIN_ROOT (several: separated by ':'). The daemon is a few
- * threads of the process itself; daemons of several processes on one mount share files, links and counters,
- * and read the same control file. control.h is how a test turns the knobs; README.md says what they do and
- * where this differs from the real thing.
+ * A mount is a directory named in HF3FS_STANDIN_ROOT (several: separated by ':'). The daemon is a
+ * few threads of the process itself; daemons of several processes on one mount share files, links
+ * and counters, and read the same control file. control.h is how a test turns the knobs; README.md
+ * says what they do and where this differs from the real thing.
  */
 #ifndef SKV_TESTS_USRBIO_STANDIN_H
 #define SKV_TESTS_USRBIO_STANDIN_H
@@ -26,18 +26,22 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 /* Name, default, least, most. Read from <mount>/3fs-virt/standin.conf as NAME=VALUE. */
-#define STANDIN_KNOBS(K)                                                                                               \
-	K(chunk, 1 << 20, 4096, 64 << 20)      /* bytes of a chunk, a power of two */                                  \
-	K(delay_us, 0, 0, 60000000)            /* of each job, before it touches anything */                           \
-	K(jitter_us, 0, 0, 60000000)           /* up to so much more, at random */                                     \
-	K(hold, 0, 0, 1)                       /* jobs wait as long as it is 1 */                                      \
-	K(down, 0, 0, 1)                       /* there is no daemon */                                                \
-	K(epoch, 1, 0, INT64_MAX)              /* another number: another daemon, which knows nothing */               \
-	K(stall, 1, 0, 1)                      /* io_depth < 0 with a timeout waits for a full batch, for ever */      \
-	K(negative_depth, 1, 0, 1)             /* 0: rings with io_depth < 0 are refused, as newest versions do */     \
-	K(jobs, 32, 1, 1024)                   /* that one look at a ring may begin */                                 \
-	K(overlap_check, 1, 0, 1)              /* reads of a batch into the same memory fail the batch */              \
-	K(readonly, 0, 0, 1)                   /* writes are -EROFS */                                                 \
+#define STANDIN_KNOBS(K)                                                                     \
+	K(chunk, 1 << 20, 4096, 64 << 20)      /* bytes of a chunk, a power of two */        \
+	K(delay_us, 0, 0, 60000000)            /* of each job, before it touches anything */ \
+	K(jitter_us, 0, 0, 60000000)           /* up to so much more, at random */           \
+	K(hold, 0, 0, 1)                       /* jobs wait as long as it is 1 */            \
+	K(down, 0, 0, 1)                       /* there is no daemon */                      \
+	/* another number: another daemon, which knows nothing */                            \
+	K(epoch, 1, 0, INT64_MAX)                                                            \
+	/* io_depth < 0 with a timeout waits for a full batch, for ever */                   \
+	K(stall, 1, 0, 1)                                                                    \
+	/* 0: rings with io_depth < 0 are refused, as newest versions do */                  \
+	K(negative_depth, 1, 0, 1)                                                           \
+	K(jobs, 32, 1, 1024)                   /* that one look at a ring may begin */       \
+	/* reads of a batch into the same memory fail the batch */                           \
+	K(overlap_check, 1, 0, 1)                                                            \
+	K(readonly, 0, 0, 1)                   /* writes are -EROFS */                       \
 	K(seed, 1, 0, INT64_MAX)               /* of chance */
 
 struct knobs {
@@ -77,15 +81,16 @@ struct mount {
 	bool joins; /* other processes were there before: what links there are is their business */
 
 	pthread_mutex_t reload_lock; /* conf_stamp; before all other locks */
-	int64_t conf_stamp[3];       /* inode, mtime in ns, size of the control file that was read */
+	int64_t conf_stamp[3];       /* inode, mtime in ns, size of the
+					control file that was read */
 	pthread_mutex_t conf_lock;   /* what follows; inside any other lock */
 	struct knobs knobs;
 	struct fault_rule rules[MAX_RULES];
 	int n_rules;
 	uint64_t rng;
 
-	/* Held for reading by whoever moves bytes or completes for the daemon, for writing when one daemon
-	 * gives way to the next: afterwards nothing of the old one moves any more. */
+	/* Held for reading by whoever moves bytes or completes for the daemon, for writing when one
+	 * daemon gives way to the next: afterwards nothing of the old one moves any more. */
 	pthread_rwlock_t alive_lock;
 	_Atomic int64_t epoch; /* of the daemon; 0 while there is none */
 
@@ -97,7 +102,8 @@ struct mount {
 
 /* ---- standin_mount.c ------------------------------------------------------------------------- */
 
-/* The mount that an absolute real path, or a descriptor, lies on; NULL: none. It may have no daemon. */
+/* The mount that an absolute real path, or a descriptor, lies on; NULL:
+ * none. It may have no daemon. */
 struct mount *mount_of_path(const char *path);
 struct mount *mount_of_fd(int fd);
 /* The mount with this mount point. */
@@ -110,11 +116,12 @@ void mount_count(struct mount *m, enum counter_name name, uint64_t n);
 int mount_fault(struct mount *m, enum fault_op op, enum fault_how *how);
 /* 0 .. below - 1. */
 uint64_t mount_random(struct mount *m, uint64_t below);
-/* Remembers whose a link is (the first's who says so), forgets it: for the day that this process has died. */
+/* Remembers whose a link is (the first's who says so), forgets it: for the day
+ * that this process has died. */
 void owner_record(struct mount *m, const char *uuid, const char *link);
 void owner_forget(struct mount *m, const char *uuid);
-/* Says why a test is broken, and ends the process: as the vendor's library does, or because the control
- * file cannot be understood. */
+/* Says why a test is broken, and ends the process: as the vendor's library does, or because the
+ * control file cannot be understood. */
 _Noreturn void standin_die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- standin_lib.c --------------------------------------------------------------------------- */
@@ -162,8 +169,8 @@ void iov_put(struct iov *v);
 /* Its link is still there. */
 bool iov_is_linked(const struct iov *v);
 /* For rings: memory with a link of this suffix. 0 or -errno. */
-int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size, const char *suffix,
-	     enum fault_op op);
+int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size,
+	     const char *suffix, enum fault_op op);
 /* Ends it; the link has this suffix. Its shared memory keeps its name unless `unlink`. */
 void iov_end(struct hf3fs_iov *iov, const char *suffix, bool unlink_shm);
 
@@ -227,9 +234,12 @@ int64_t standin_now_ms(void);
 /* Bytes that the chunk at `start` holds, 0: it is not there. Known to the page. */
 size_t chunk_length(int fd, uint64_t start, size_t chunk);
 /* Reads from one chunk: bytes, or -errno. Fewer than n: the chunk is not there, or ends. */
-ssize_t chunk_read(struct mount *m, const struct reg *r, size_t chunk, uint64_t off, void *buf, size_t n);
-/* Writes into one chunk: n or -errno. What lies before `off` and was never written becomes zeros. */
-ssize_t chunk_write(struct mount *m, const struct reg *r, size_t chunk, uint64_t off, const void *buf, size_t n);
+ssize_t chunk_read(struct mount *m, const struct reg *r, size_t chunk, uint64_t off, void *buf,
+		   size_t n);
+/* Writes into one chunk: n or -errno. What lies before `off` and was never written becomes
+ * zeros. */
+ssize_t chunk_write(struct mount *m, const struct reg *r, size_t chunk, uint64_t off,
+		    const void *buf, size_t n);
 /* Removes whole chunks. 0 or an errno. */
 int chunk_punch(struct mount *m, int fd, uint64_t start, uint64_t end, size_t chunk);
 

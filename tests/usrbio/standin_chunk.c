@@ -1,7 +1,7 @@
 /*
- * standin_chunk.c - see standin.h: a local file as 3FS's storage nodes see it. A chunk is there when the
- * file has data in it, and ends where its data ends, to the page. A write within a chunk excludes others,
- * of other processes, too.
+ * standin_chunk.c - see standin.h: a local file as 3FS's storage nodes see it. A chunk is there
+ * when the file has data in it, and ends where its data ends, to the page. A write within a chunk
+ * excludes others, of other processes, too.
  */
 #include "standin.h"
 
@@ -56,7 +56,9 @@ static ssize_t whole_write(int fd, const void *buf, size_t n, uint64_t off)
 		if (rc < 0 && errno == EINTR)
 			continue;
 		if (rc < 0)
-			return errno == ENOSPC || errno == EDQUOT ? -ENOSPC : errno == EFBIG ? -EFBIG : -EIO;
+			return errno == ENOSPC || errno == EDQUOT ? -ENOSPC
+			       : errno == EFBIG                   ? -EFBIG
+								  : -EIO;
 		done += (size_t)rc;
 	}
 	return (ssize_t)done;
@@ -84,7 +86,8 @@ static void chunk_unlock(int fd, pthread_mutex_t *lock, uint64_t start, size_t c
 	pthread_mutex_unlock(lock);
 }
 
-ssize_t chunk_read(struct mount *m, const struct reg *r, size_t chunk, uint64_t off, void *buf, size_t n)
+ssize_t chunk_read(struct mount *m, const struct reg *r, size_t chunk, uint64_t off, void *buf,
+		   size_t n)
 {
 	uint64_t start = off / chunk * chunk;
 	size_t length = chunk_length(r->io, start, chunk);
@@ -112,7 +115,8 @@ static ssize_t fill(int fd, uint64_t from, uint64_t to)
 	return rc;
 }
 
-ssize_t chunk_write(struct mount *m, const struct reg *r, size_t chunk, uint64_t off, const void *buf, size_t n)
+ssize_t chunk_write(struct mount *m, const struct reg *r, size_t chunk, uint64_t off,
+		    const void *buf, size_t n)
 {
 	uint64_t start = off / chunk * chunk;
 	pthread_mutex_t *lock = chunk_lock(r->io, r->ino, start, chunk);
@@ -122,7 +126,8 @@ ssize_t chunk_write(struct mount *m, const struct reg *r, size_t chunk, uint64_t
 	mount_count(m, COUNT_chunk_writes, 1);
 	if (off > start + length) {
 		rc = fill(r->io, start + length, off);
-	} else if (length && (off > start || n < length) && off < start + length) { /* not an append */
+	} else if (length && (off > start || n < length) && off < start + length) {
+		/* not an append */
 		mount_count(m, COUNT_cow_writes, 1);
 		mount_count(m, COUNT_cow_bytes, length);
 	}
@@ -135,7 +140,8 @@ ssize_t chunk_write(struct mount *m, const struct reg *r, size_t chunk, uint64_t
 int chunk_punch(struct mount *m, int fd, uint64_t start, uint64_t end, size_t chunk)
 {
 	for (; start < end; start += chunk) {
-		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)chunk) != 0)
+		if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)start,
+			      (off_t)chunk) != 0)
 			return errno;
 		mount_count(m, COUNT_punches, 1);
 	}

@@ -1,6 +1,6 @@
 /*
- * standin_iov.c - see standin.h: data memory. Each has a file in /dev/shm and a link to it on the mount;
- * making the link is how the daemon gets to know of it.
+ * standin_iov.c - see standin.h: data memory. Each has a file in /dev/shm and a link to it on the
+ * mount; making the link is how the daemon gets to know of it.
  */
 #include "standin.h"
 
@@ -28,7 +28,8 @@ static void uuid_text(const uint8_t id[16], char out[UUID_TEXT])
 	}
 }
 
-static void link_name(char *out, size_t size, const uint8_t id[16], size_t block_size, const char *suffix)
+static void link_name(char *out, size_t size, const uint8_t id[16], size_t block_size,
+		      const char *suffix)
 {
 	char uuid[UUID_TEXT], block[32] = "";
 
@@ -97,10 +98,12 @@ bool iov_is_linked(const struct iov *v)
 static void check_block(size_t size, size_t block_size)
 {
 	if (block_size > size)
-		standin_die("a block of %zu bytes in memory of %zu: the vendor's library throws", block_size, size);
+		standin_die("a block of %zu bytes in memory of %zu: the vendor's library throws",
+			    block_size, size);
 }
 
-static struct iov *iov_new(struct mount *m, const uint8_t id[16], size_t size, size_t block_size, const char *suffix)
+static struct iov *iov_new(struct mount *m, const uint8_t id[16], size_t size, size_t block_size,
+			   const char *suffix)
 {
 	struct iov *v = calloc(1, sizeof *v);
 
@@ -166,8 +169,21 @@ static void tell(struct hf3fs_iov *iov, struct iov *v, const char *mount_point, 
 	iov->numa = numa;
 }
 
-int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size, const char *suffix,
-	     enum fault_op op)
+/* Kept when the object has gone: so a test finds what is left of its own mount. */
+static void record_shm(struct mount *m, const char *uuid)
+{
+	char path[UUID_TEXT + 16];
+	int fd;
+
+	snprintf(path, sizeof path, "standin.shm/%s", uuid);
+	fd = openat(m->virt, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd < 0)
+		standin_die("%s/3fs-virt/%s: %s", m->path, path, strerror(errno));
+	close(fd);
+}
+
+int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size,
+	     const char *suffix, enum fault_op op)
 {
 	struct mount *m;
 	struct iov *v;
@@ -188,6 +204,7 @@ int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t
 		return -EIO;
 	uuid_text(id, uuid);
 	snprintf(v->shm, sizeof v->shm, "/hf3fs-iov-%s", uuid);
+	record_shm(m, uuid);
 	rc = mount_fault(m, ON_SHM, NULL) >= 0 ? -EIO : map(v, true);
 	if (rc == 0) {
 		rc = publish(v, op);
@@ -223,7 +240,8 @@ void iov_end(struct hf3fs_iov *iov, const char *suffix, bool unlink_shm)
 	iov->iovh = NULL;
 }
 
-int hf3fs_iovcreate(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size, int numa)
+int hf3fs_iovcreate(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size,
+		    int numa)
 {
 	int rc = iov_make(iov, mount_point, size, block_size, "", ON_IOV);
 
@@ -234,8 +252,8 @@ int hf3fs_iovcreate(struct hf3fs_iov *iov, const char *mount_point, size_t size,
 	return 0;
 }
 
-int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount_point, size_t size, size_t block_size,
-		  int numa)
+int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount_point, size_t size,
+		  size_t block_size, int numa)
 {
 	struct mount *m = mount_named(mount_point);
 	char path[PATH_MAX], target[PATH_MAX], link[128];
@@ -277,14 +295,16 @@ void hf3fs_iovdestroy(struct hf3fs_iov *iov)
 	if (!iov)
 		return;
 	if (!iov->iovh) {
-		fputs("stand-in for libhf3fs_api_shared.so: wrapped memory cannot be destroyed\n", stderr);
+		fputs("stand-in for libhf3fs_api_shared.so: wrapped memory cannot be destroyed\n",
+		      stderr);
 		return;
 	}
 	mount_count(((struct iov *)iov->iovh)->mount, COUNT_iov_destroys, 1);
 	iov_end(iov, "", true);
 }
 
-/* Memory of the caller's with this id that was wrapped before, and whose link is gone or which moved. */
+/* Memory of the caller's with this id that was wrapped before, and whose
+ * link is gone or which moved. */
 static void forget_wrapped(struct mount *m, const uint8_t id[16])
 {
 	struct iov *dead = NULL;
@@ -310,8 +330,8 @@ static void forget_wrapped(struct mount *m, const uint8_t id[16])
 	}
 }
 
-int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const char *mount_point, size_t size,
-		  size_t block_size, int numa)
+int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const char *mount_point,
+		  size_t size, size_t block_size, int numa)
 {
 	struct mount *m;
 	struct iov *v;

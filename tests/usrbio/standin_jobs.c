@@ -1,7 +1,7 @@
 /*
- * standin_jobs.c - see standin.h: the daemon's side of rings. One watcher for each priority of a mount takes
- * batches when it is woken by a submit; workers carry them out, any number of one ring at a time, and tell
- * all results of a batch at once.
+ * standin_jobs.c - see standin.h: the daemon's side of rings. One watcher for each priority of a
+ * mount takes batches when it is woken by a submit; workers carry them out, any number of one ring
+ * at a time, and tell all results of a batch at once.
  */
 #include "standin.h"
 
@@ -97,8 +97,8 @@ static int batch_size(struct ring *r, int sqes, int room, const struct knobs *k)
 	if (n > depth)
 		return depth;
 	if (n < depth && r->timeout) {
-		/* What is documented: wait for more until `timeout` has passed. What the daemon does, as
-		 * it compares a time with itself: wait for more. */
+		/* What is documented: wait for more until `timeout` has passed. What the daemon
+		 * does, as it compares a time with itself: wait for more. */
 		if (!r->waiting || k->stall) {
 			if (!r->waiting)
 				r->waiting_since_ms = standin_now_ms();
@@ -223,7 +223,8 @@ static int refusal(struct ring *r, const struct request *q)
 
 static int by_buffer(const void *a, const void *b)
 {
-	const struct request *x = *(const struct request *const *)a, *y = *(const struct request *const *)b;
+	const struct request *x = *(const struct request *const *)a,
+			     *y = *(const struct request *const *)b;
 
 	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
@@ -252,7 +253,8 @@ static bool overlaps(struct request *q, int n)
 }
 
 /* Moves one piece of a request, unless the daemon has died. */
-static ssize_t move(struct ring *r, const struct request *q, size_t chunk, uint64_t at, size_t n, bool *alive)
+static ssize_t move(struct ring *r, const struct request *q, size_t chunk, uint64_t at, size_t n,
+		    bool *alive)
 {
 	struct mount *m = r->mount;
 	ssize_t rc = 0;
@@ -267,7 +269,8 @@ static ssize_t move(struct ring *r, const struct request *q, size_t chunk, uint6
 	return rc;
 }
 
-/* A read ends at the first hole that nothing follows; a hole that something follows is zeros, or an error. */
+/* A read ends at the first hole that nothing follows; a hole that something
+ * follows is zeros, or an error. */
 static bool read_request(struct ring *r, struct request *q, size_t chunk)
 {
 	uint64_t total = q->args->io_len, end = 0;
@@ -345,7 +348,8 @@ static bool run_batch(struct ring *r, struct request *q, int n)
 			continue;
 		if (batch_fails)
 			q[i].result = -error;
-		else if (touch && !(r->for_read ? read_request : write_request)(r, &q[i], (size_t)k.chunk))
+		else if (touch &&
+			 !(r->for_read ? read_request : write_request)(r, &q[i], (size_t)k.chunk))
 			return false;
 		if (q[i].fault > 0)
 			q[i].result = -q[i].fault;
@@ -366,7 +370,8 @@ static void count_batch(struct ring *r, const struct request *q, int n)
 		if (q[i].result < 0)
 			mount_count(m, read ? COUNT_read_errors : COUNT_write_errors, 1);
 		else
-			mount_count(m, read ? COUNT_read_bytes : COUNT_write_bytes, (uint64_t)q[i].result);
+			mount_count(m, read ? COUNT_read_bytes : COUNT_write_bytes,
+				    (uint64_t)q[i].result);
 		if (read && q[i].result >= 0 && (uint64_t)q[i].result < q[i].args->io_len)
 			mount_count(m, COUNT_read_short, 1);
 	}

@@ -24,8 +24,9 @@ static pthread_rwlock_t regs_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct reg **regs; /* by fd and by dupfd; each place has a reference */
 static int n_regs;
 
-/* The vendor's library makes its table when it is loaded, for as many descriptors as the process may ever
- * open, and touches all of it: with a hard limit as containers have it, that takes gigabytes. */
+/* The vendor's library makes its table when it is loaded, for as many descriptors as
+ * the process may ever open, and touches all of it: with a hard limit as containers
+ * have it, that takes gigabytes. */
 __attribute__((constructor)) static void make_table(void)
 {
 	const char *env = getenv("HF3FS_STANDIN_NOFILE_MAX");
@@ -33,9 +34,10 @@ __attribute__((constructor)) static void make_table(void)
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_max > most)
-		standin_die("the hard limit of open files is %llu when the library is loaded: its table would need "
-			    "%llu bytes; lower the limit first",
-			    (unsigned long long)limit.rlim_max, (unsigned long long)limit.rlim_max * 8);
+		standin_die(
+			"the hard limit of open files is %llu when the library is loaded: its "
+			"table would need %llu bytes; lower the limit first",
+			(unsigned long long)limit.rlim_max, (unsigned long long)limit.rlim_max * 8);
 	n_regs = (int)limit.rlim_max;
 	regs = calloc((size_t)n_regs, sizeof *regs);
 	if (!regs)
@@ -71,9 +73,10 @@ static bool is_same_open(int a, int b)
 	return syscall(SYS_kcmp, getpid(), getpid(), KCMP_FILE, a, b) == 0;
 }
 
-/* The mount, if its daemon answers for this descriptor: one that was registered with a daemon that is gone
- * belongs to a mount that is gone. Without a daemon a file of 3FS cannot be opened, but here it can: lest anybody
- * takes it for a file of another file system, it is one of 3FS, with which nothing can be done. */
+/* The mount, if its daemon answers for this descriptor: one that was registered with a daemon that
+ * is gone belongs to a mount that is gone. Without a daemon a file of 3FS cannot be opened, but
+ * here it can: lest anybody takes it for a file of another file system, it is one of 3FS, with
+ * which nothing can be done. */
 static struct mount *daemon_of(int fd)
 {
 	struct mount *m = mount_of_fd(fd);
@@ -100,7 +103,10 @@ int hf3fs_extract_mount_point(char *mount_point, int size, const char *path)
 	int n;
 
 	if (!realpath(path, real))
-		standin_die("extract_mount_point of '%s', which is not there: the vendor's library throws", path);
+		standin_die(
+			"extract_mount_point of '%s', which is not there: the vendor's "
+			"library throws",
+			path);
 	m = mount_of_path(real);
 	if (!m || !atomic_load(&m->epoch))
 		return -1;
@@ -213,8 +219,8 @@ static bool is_open(const struct reg *r)
 		int fd = atoi(d->d_name);
 		struct stat st;
 
-		found = d->d_name[0] != '.' && fd != r->io && fd != r->dupfd && fstat(fd, &st) == 0 &&
-			st.st_dev == r->dev && st.st_ino == r->ino;
+		found = d->d_name[0] != '.' && fd != r->io && fd != r->dupfd &&
+			fstat(fd, &st) == 0 && st.st_dev == r->dev && st.st_ino == r->ino;
 	}
 	closedir(dir);
 	return found;
@@ -253,8 +259,9 @@ int hf3fs_punchhole(int fd, int n, const size_t *start, const size_t *end, size_
 
 	(void)flags;
 	if (n > HF3FS_PUNCH_MAX)
-		standin_die("punchhole of %d ranges: the vendor's library writes past an array of %d", n,
-			    HF3FS_PUNCH_MAX);
+		standin_die(
+			"punchhole of %d ranges: the vendor's library writes past an array of %d",
+			n, HF3FS_PUNCH_MAX);
 	if (!m || !atomic_load(&m->epoch))
 		return m ? ENOTCONN : ENOTTY;
 	chunk = (size_t)mount_knobs(m).chunk;

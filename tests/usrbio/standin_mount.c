@@ -1,5 +1,6 @@
 /*
- * standin_mount.c - see standin.h: mounts, their control file and counters, and what dead processes left.
+ * standin_mount.c - see standin.h: mounts, their control file and counters, and
+ * what dead processes left.
  */
 #include "standin.h"
 
@@ -46,9 +47,12 @@ static const struct {
 static const struct {
 	const char *name;
 	int value;
-} errors[] = { { "EIO", EIO },       { "EREMOTEIO", EREMOTEIO }, { "ENOSPC", ENOSPC }, { "EACCES", EACCES },
-	       { "EINVAL", EINVAL }, { "EBADF", EBADF },         { "EFBIG", EFBIG },   { "ENODATA", ENODATA },
-	       { "EINTR", EINTR },   { "EPERM", EPERM },         { "ENOENT", ENOENT }, { "ENOTCONN", ENOTCONN },
+} errors[] = { { "EIO", EIO },       { "EREMOTEIO", EREMOTEIO },
+	       { "ENOSPC", ENOSPC }, { "EACCES", EACCES },
+	       { "EINVAL", EINVAL }, { "EBADF", EBADF },
+	       { "EFBIG", EFBIG },   { "ENODATA", ENODATA },
+	       { "EINTR", EINTR },   { "EPERM", EPERM },
+	       { "ENOENT", ENOENT }, { "ENOTCONN", ENOTCONN },
 	       { "ENOMEM", ENOMEM }, { "SHORT", 0 } };
 
 static int find_word(const char *word, const char *const *words, int n)
@@ -84,7 +88,8 @@ static void parse_rule(const char *text, struct fault_rule *rule)
 		rule->nth = strtoull(when + 1, &end, 10);
 	else
 		rule->chance = strtod(when, &end);
-	if (!end || *end || (when[0] == '@' ? rule->nth == 0 : rule->chance < 0 || rule->chance > 1))
+	if (!end || *end ||
+	    (when[0] == '@' ? rule->nth == 0 : rule->chance < 0 || rule->chance > 1))
 		standin_die("'fault=%s': WHEN is a chance 0..1, or @N for the Nth", text);
 }
 
@@ -106,7 +111,8 @@ static void parse_word(struct mount *m, struct knobs *k, char *word)
 		if (strcmp(word, knob_table[i].name) != 0)
 			continue;
 		number = strtoll(value, &end, 10);
-		if (*end || end == value || number < knob_table[i].min || number > knob_table[i].max)
+		if (*end || end == value || number < knob_table[i].min ||
+		    number > knob_table[i].max)
 			standin_die("%s=%s: %lld..%lld", word, value, (long long)knob_table[i].min,
 				    (long long)knob_table[i].max);
 		memcpy((char *)k + knob_table[i].at, &number, sizeof number);
@@ -135,8 +141,9 @@ static void parse_conf(struct mount *m, FILE *f)
 	m->knobs = k;
 }
 
-/* The links of the submit semaphores: each daemon has semaphores of its own. Watchers of this process are woken
- * without them, but clients look whether they are there, and whether they are other ones. */
+/* The links of the submit semaphores: each daemon has semaphores of its own. Watchers of
+ * this process are woken without them, but clients look whether they are there, and
+ * whether they are other ones. */
 static void make_sem_links(const struct mount *m, int64_t epoch)
 {
 	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };
@@ -154,7 +161,8 @@ static void make_sem_links(const struct mount *m, int64_t epoch)
 		(void)unlinkat(m->iovs, fresh, 0);
 		if (!epoch)
 			continue;
-		if (symlinkat(target, m->iovs, fresh) != 0 || renameat(m->iovs, fresh, m->iovs, names[i]) != 0)
+		if (symlinkat(target, m->iovs, fresh) != 0 ||
+		    renameat(m->iovs, fresh, m->iovs, names[i]) != 0)
 			standin_die("%s: %s", names[i], strerror(errno));
 	}
 }
@@ -179,7 +187,8 @@ void mount_reload(struct mount *m)
 	int fd;
 
 	pthread_mutex_lock(&m->reload_lock);
-	(void)fstatat(m->virt, "standin.conf", &st, 0); /* under the lock: an older look must not undo a newer one */
+	/* under the lock: an older look must not undo a newer one */
+	(void)fstatat(m->virt, "standin.conf", &st, 0);
 	stamp[0] = (int64_t)st.st_ino;
 	stamp[1] = st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	stamp[2] = st.st_size;
@@ -240,7 +249,8 @@ int mount_fault(struct mount *m, enum fault_op op, enum fault_how *how)
 		if (r->op != op)
 			continue;
 		r->seen++;
-		if (r->nth ? r->seen != r->nth : (double)(next_random(m) >> 11) * 0x1p-53 >= r->chance)
+		if (r->nth ? r->seen != r->nth
+			   : (double)(next_random(m) >> 11) * 0x1p-53 >= r->chance)
 			continue;
 		error = r->error;
 		if (how)
@@ -301,8 +311,11 @@ static unsigned long long started(int pid)
 	p = strrchr(text, ')'); /* the name before it may hold anything */
 	if (p && p[1] && (p[2] == 'Z' || p[2] == 'X'))
 		return 0;
-	if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-			 &ticks) != 1)
+	if (!p ||
+	    sscanf(p + 1,
+		   " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d "
+		   "%*d %*d %*d %llu",
+		   &ticks) != 1)
 		return 0;
 	return ticks;
 }
@@ -325,8 +338,8 @@ void owner_forget(struct mount *m, const char *uuid)
 	(void)unlinkat(m->virt, path, 0);
 }
 
-/* The daemon forgets the memory of dead processes. Nobody gives the shared memory itself back: that is how
- * the real one leaks. */
+/* The daemon forgets the memory of dead processes. Nobody gives the shared memory itself back: that
+ * is how the real one leaks. */
 static void sweep(struct mount *m)
 {
 	int fd = openat(m->virt, "standin.owners", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -338,7 +351,8 @@ static void sweep(struct mount *m)
 	while ((d = readdir(dir))) {
 		char text[256], link[128];
 		unsigned long long ticks;
-		ssize_t n = d->d_name[0] == '.' ? -1 : readlinkat(fd, d->d_name, text, sizeof text - 1);
+		ssize_t n =
+			d->d_name[0] == '.' ? -1 : readlinkat(fd, d->d_name, text, sizeof text - 1);
 		int pid;
 
 		if (n < 0)
@@ -392,6 +406,7 @@ static struct mount *mount_make(const char *path)
 	if (m->iovs < 0)
 		standin_die("%s/3fs-virt/iovs: %s", path, strerror(errno));
 	close(make_dir(m->virt, "standin.owners"));
+	close(make_dir(m->virt, "standin.shm"));
 	close(root);
 	m->counters = map_counters(m->virt);
 	check_holes(m);
@@ -421,7 +436,8 @@ struct mount *mount_of_path(const char *path)
 	for (root = strtok_r(roots, ":", &save); root; root = strtok_r(NULL, ":", &save)) {
 		size_t n = realpath(root, real) ? strlen(real) : 0;
 
-		if (n > strlen(best) && strncmp(path, real, n) == 0 && (path[n] == '/' || path[n] == 0))
+		if (n > strlen(best) && strncmp(path, real, n) == 0 &&
+		    (path[n] == '/' || path[n] == 0))
 			memcpy(best, real, n + 1);
 	}
 	if (!best[0] || strlen(best) >= sizeof m->path)

@@ -24,11 +24,14 @@ int hf3fs_io_entries(const struct hf3fs_ior *ior) { return entries_of(ior->iov.s
 
 /* ---- create, destroy ------------------------------------------------------------------------- */
 
-static void suffix_of(char *out, size_t size, bool for_read, int io_depth, int priority, int timeout,
-		      const char *flags)
+static void suffix_of(char *out, size_t size, bool for_read, int io_depth, int priority,
+		      int timeout, const char *flags)
 {
 	snprintf(out, size, ".%c%d%s.t%d%s%s", for_read ? 'r' : 'w', io_depth,
-		 priority == 0 ? "" : priority < 0 ? ".ph" : ".pl", timeout, *flags ? ".f" : "", flags);
+		 priority == 0  ? ""
+		 : priority < 0 ? ".ph"
+				: ".pl",
+		 timeout, *flags ? ".f" : "", flags);
 }
 
 static void binary(char out[65], uint64_t n)
@@ -121,8 +124,8 @@ static int find_sem(struct mount *m, int priority)
 	return 0;
 }
 
-static int create(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		  int priority, int timeout, uint64_t flags, int numa)
+static int create(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		  int io_depth, int priority, int timeout, uint64_t flags, int numa)
 {
 	char suffix[128], bits[65];
 	struct iov *memory;
@@ -168,25 +171,26 @@ static int create(struct hf3fs_ior *ior, const char *mount_point, int entries, b
 	return 0;
 }
 
-int hf3fs_iorcreate(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth, int numa)
+int hf3fs_iorcreate(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		    int io_depth, int numa)
 {
 	return create(ior, mount_point, entries, for_read, io_depth, 0, 0, 0, numa);
 }
 
-int hf3fs_iorcreate2(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		     int priority, int numa)
+int hf3fs_iorcreate2(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		     int io_depth, int priority, int numa)
 {
 	return create(ior, mount_point, entries, for_read, io_depth, priority, 0, 0, numa);
 }
 
-int hf3fs_iorcreate3(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		     int priority, int timeout, int numa)
+int hf3fs_iorcreate3(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		     int io_depth, int priority, int timeout, int numa)
 {
 	return create(ior, mount_point, entries, for_read, io_depth, priority, timeout, 0, numa);
 }
 
-int hf3fs_iorcreate4(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		     int timeout, int numa, uint64_t flags)
+int hf3fs_iorcreate4(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		     int io_depth, int timeout, int numa, uint64_t flags)
 {
 	return create(ior, mount_point, entries, for_read, io_depth, 0, timeout, flags, numa);
 }
@@ -198,9 +202,11 @@ void hf3fs_iordestroy(struct hf3fs_ior *ior)
 
 	if (!ior)
 		return;
+	/* not in binary: so it is */
 	if (ior->flags)
-		snprintf(flags, sizeof flags, "%llu", (unsigned long long)ior->flags); /* not in binary: so it is */
-	suffix_of(suffix, sizeof suffix, ior->for_read, ior->io_depth, ior->priority, ior->timeout, flags);
+		snprintf(flags, sizeof flags, "%llu", (unsigned long long)ior->flags);
+	suffix_of(suffix, sizeof suffix, ior->for_read, ior->io_depth, ior->priority, ior->timeout,
+		  flags);
 	r = ior->iorh;
 	if (r) {
 		pthread_mutex_lock(&r->mount->lock);
@@ -250,8 +256,8 @@ static void slot_free(struct ring *r, int i)
 	reg_put(was.reg);
 }
 
-int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr, int fd, size_t off,
-		  uint64_t len, const void *userdata)
+int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr,
+		  int fd, size_t off, uint64_t len, const void *userdata)
 {
 	struct ring *r = ior ? ior->iorh : NULL;
 	struct reg *reg;
@@ -340,8 +346,8 @@ static bool before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
 }
 
-int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec, int min_results,
-		       const struct timespec *abs_timeout)
+int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec,
+		       int min_results, const struct timespec *abs_timeout)
 {
 	struct ring *r = ior ? ior->iorh : NULL;
 	const char *env = getenv("HF3FS_USRBIO_WAIT_JITTER_MS");

@@ -1,10 +1,10 @@
 /*
  * torture.c - usrbio_torture SLABKVD quick|long|prefix
  *
- * Sixteen threads put, get and delete blocks of two sizes through the engine "usrbio" while the stand-in for 3FS
- * is slow, fails, tears writes apart, holds requests back and dies: no wrong byte, no call that does not come
- * back, and when it is over everything can be written and read. Then clients are killed. Nothing may be left of
- * any of them in /dev/shm.
+ * Sixteen threads put, get and delete blocks of two sizes through the engine "usrbio" while the
+ * stand-in for 3FS is slow, fails, tears writes apart, holds requests back and dies: no wrong byte,
+ * no call that does not come back, and when it is over everything can be written and read. Then
+ * clients are killed. Nothing may be left of any of them in /dev/shm.
  */
 #include "torture.h"
 
@@ -31,7 +31,7 @@ struct world {
 	char mount[128], url[64];
 	struct load load;
 	int64_t epoch;
-	int shm_before; /* objects of 3FS's library, whoever's */
+	int shm_before; /* objects of 3FS's library */
 };
 
 /* ---- what befalls the daemon ----------------------------------------------------------------- */
@@ -42,24 +42,28 @@ struct scenario {
 	const char *calm;  /* knobs */
 	const char *storm; /* for `gale` of `gale` + 5 steps; NULL: as ever */
 	int gale;
-	bool impatient; /* with a handle that gives up what the storm holds back; without the pool, for what is given up
-			   in it stays away for good */
-	int restart_every; /* so many steps the daemon dies, and is another one at the next; 0: never */
+	bool impatient; /* with a handle that gives up what the storm holds back; without the pool,
+			   for what is given up in it stays away for good */
+	int restart_every; /* so many steps the daemon dies, and is another
+			      one at the next; 0: never */
 };
 
 static const struct scenario scenarios[] = {
 	{ .name = "slow", .calm = "delay_us=200 jitter_us=3000" },
 	{ .name = "errors",
-	  .calm = "jitter_us=1000 fault=read:EIO:0.05 fault=read:EREMOTEIO:0.05 fault=read:SHORT:0.03 "
-		  "fault=read:EREMOTEIO:0.01:batch fault=write:EIO:0.05 fault=write:EREMOTEIO:0.03:done "
-		  "fault=write:ENOSPC:0.05" },
-	{ .name = "torn writes", .calm = "jitter_us=1000 fault=write:EIO:0.2:torn fault=write:ENOSPC:0.1:torn" },
+	  .calm = "jitter_us=1000 fault=read:EIO:0.05 fault=read:EREMOTEIO:0.05 "
+		  "fault=read:SHORT:0.03 fault=read:EREMOTEIO:0.01:batch fault=write:EIO:0.05 "
+		  "fault=write:EREMOTEIO:0.03:done fault=write:ENOSPC:0.05" },
+	{ .name = "torn writes",
+	  .calm = "jitter_us=1000 fault=write:EIO:0.2:torn fault=write:ENOSPC:0.1:torn" },
 	{ .name = "held back", .calm = "jitter_us=500", .storm = "hold=1", .gale = 1 },
-	{ .name = "for long", .calm = "jitter_us=500", .storm = "hold=1", .gale = 15, .impatient = true },
+	{ .name = "for long", .calm = "jitter_us=500", .storm = "hold=1", .gale = 15,
+	  .impatient = true },
 	{ .name = "restarts", .calm = "delay_us=1000 jitter_us=2000", .restart_every = 25 },
 	{ .name = "all of it",
-	  .calm = "jitter_us=4000 fault=read:EIO:0.03 fault=read:SHORT:0.03 fault=write:EREMOTEIO:0.05:torn "
-		  "fault=write:ENOSPC:0.03 fault=iov:ENOENT:0.1 fault=ring:EIO:0.1 fault=reg:ENOMEM:0.05",
+	  .calm = "jitter_us=4000 fault=read:EIO:0.03 fault=read:SHORT:0.03 "
+		  "fault=write:EREMOTEIO:0.05:torn fault=write:ENOSPC:0.03 fault=iov:ENOENT:0.1 "
+		  "fault=ring:EIO:0.1 fault=reg:ENOMEM:0.05",
 	  .storm = "hold=1",
 	  .gale = 5,
 	  .restart_every = 35 },
@@ -93,7 +97,8 @@ static void watch_for_hangs(struct world *w)
 	for (int i = 0; i < THREADS; i++) {
 		uint64_t since = atomic_load(&w->load.busy_since[i]);
 
-		MUST(!since || now < since + HANG_MS, "thread %d is in one call for more than %d ms", i, HANG_MS);
+		MUST(!since || now < since + HANG_MS,
+		     "thread %d is in one call for more than %d ms", i, HANG_MS);
 	}
 	manager_alive(&w->m);
 }
@@ -115,11 +120,13 @@ static void run_load(struct world *w, const struct scenario *s, uint64_t ms)
 	atomic_store(&l->stop, false);
 	l->seed++;
 	load_start(l, threads, THREADS);
-	while (load_now_ms() < begin + ms || n < least || l->hits - hits < 10 || l->written - written < 10) {
+	while (load_now_ms() < begin + ms || n < least || l->hits - hits < 10 ||
+	       l->written - written < 10) {
 		poll(NULL, 0, 100);
 		watch_for_hangs(w);
 		step(w, s, ++n);
-		MUST(load_now_ms() < begin + ms + HANG_MS, "%s: hardly anything is written or read", s->name);
+		MUST(load_now_ms() < begin + ms + HANG_MS, "%s: hardly anything is written or read",
+		     s->name);
 	}
 	atomic_store(&l->stop, true);
 	knobs(w, s->calm); /* nothing is held back any more */
@@ -137,7 +144,8 @@ static void run_load(struct world *w, const struct scenario *s, uint64_t ms)
 static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
 {
 	uint64_t begin = load_now_ms(), faults = standin_count(w->mount, COUNT_faults),
-		 ios = n_ios(w), lost = standin_count(w->mount, COUNT_lost_ios), n_restarts = (uint64_t)w->epoch;
+		 ios = n_ios(w), lost = standin_count(w->mount, COUNT_lost_ios),
+		 n_restarts = (uint64_t)w->epoch;
 	struct load *l = &w->load, was = *l;
 
 	if (s->impatient) {
@@ -154,11 +162,13 @@ static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
 	ios = n_ios(w) - ios;
 	faults = standin_count(w->mount, COUNT_faults) - faults;
 	lost = standin_count(w->mount, COUNT_lost_ios) - lost;
-	printf("%-12s %5lu ms: %6lu hits %5lu misses %4lu errors, %5lu written %5lu there %4lu busy %4lu failed; "
-	       "%lu reads and writes, %lu faults, %lu restarts, %lu requests lost\n",
-	       s->name, load_now_ms() - begin, l->hits - was.hits, l->misses - was.misses, l->errors - was.errors,
-	       l->written - was.written, l->exists - was.exists, l->busy - was.busy, l->failed - was.failed, ios,
-	       faults, (uint64_t)w->epoch - n_restarts, lost);
+	printf("%-12s %5lu ms: %6lu hits %5lu misses %4lu errors, %5lu written %5lu there %4lu "
+	       "busy %4lu failed; %lu reads and writes, %lu faults, %lu restarts, %lu "
+	       "requests lost\n",
+	       s->name, load_now_ms() - begin, l->hits - was.hits, l->misses - was.misses,
+	       l->errors - was.errors, l->written - was.written, l->exists - was.exists,
+	       l->busy - was.busy, l->failed - was.failed, ios, faults,
+	       (uint64_t)w->epoch - n_restarts, lost);
 	fflush(stdout);
 	MUST(!strstr(s->calm, "fault=") || faults > 0, "no fault has befallen anybody");
 	MUST(!s->restart_every || w->epoch > (int64_t)n_restarts, "the daemon was not restarted");
@@ -166,7 +176,8 @@ static void run_scenario(struct world *w, const struct scenario *s, uint64_t ms)
 
 /* ---- what may not be left -------------------------------------------------------------------- */
 
-/* Shared memory of the client library that belongs to a process: slabkv-NAME-NAMESPACE-PID-START. */
+/* Shared memory of the client library that belongs to a process:
+ * slabkv-NAME-NAMESPACE-PID-START. */
 static int shm_of(pid_t pid)
 {
 	DIR *dir = opendir("/dev/shm");
@@ -220,18 +231,22 @@ static void nothing_is_left(struct world *w)
 {
 	uint64_t until = load_now_ms() + 10000;
 
-	while ((mapped_shm() || shm_count("hf3fs-iov-", NULL) > w->shm_before) && load_now_ms() < until)
+	while ((mapped_shm() || shm_count(w->mount) > w->shm_before) &&
+	       load_now_ms() < until)
 		poll(NULL, 0, 10);
 	MUST(shm_of(getpid()) == 0, "shared memory of this process is left in /dev/shm");
-	MUST(shm_count("hf3fs-iov-", NULL) <= w->shm_before, "shared memory of 3FS's library is left in /dev/shm");
+	MUST(shm_count(w->mount) <= w->shm_before,
+	     "shared memory of 3FS's library is left in /dev/shm");
 	MUST(mapped_shm() == 0, "%d pieces of shared memory are still mapped", mapped_shm());
-	MUST(standin_links(w->mount) == 0, "%d links are left below 3fs-virt/iovs", standin_links(w->mount));
+	MUST(standin_links(w->mount) == 0, "%d links are left below 3fs-virt/iovs",
+	     standin_links(w->mount));
 	MUST(open_slabs(w) == 0, "%d slab files are still open", open_slabs(w));
 }
 
 /* ---- killed clients -------------------------------------------------------------------------- */
 
-/* usrbio_torture --victim MOUNT URL: puts and gets, tells so on descriptor 3, until it is killed. */
+/* usrbio_torture --victim MOUNT URL: puts and gets, tells so on descriptor 3, until it is
+ * killed. */
 static int victim(const char *mount, const char *url)
 {
 	struct load l = { .progress = 3, .chains = 4, .seed = (uint64_t)getpid() };
@@ -244,7 +259,8 @@ static int victim(const char *mount, const char *url)
 	return 1;
 }
 
-/* usrbio_torture --visitor MOUNT URL: comes and goes. The daemon gets to see who has died meanwhile. */
+/* usrbio_torture --visitor MOUNT URL: comes and goes. The daemon gets to see who has died
+ * meanwhile. */
 static int visitor(const char *mount, const char *url)
 {
 	slabkv_close(load_open(mount, url, PATIENT));
@@ -259,7 +275,8 @@ static pid_t start_client(const struct world *w, const char *what, int tell)
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* never outlive the test */
 		if (tell < 0 || dup2(tell, 3) == 3)
-			execl("/proc/self/exe", "usrbio_torture", what, w->mount, w->url, (char *)NULL);
+			execl("/proc/self/exe", "usrbio_torture", what, w->mount, w->url,
+			      (char *)NULL);
 		_exit(127);
 	}
 	return pid;
@@ -278,7 +295,8 @@ static void kill_one(struct world *w, int after)
 	close(ends[1]);
 	pfd.fd = ends[0];
 	for (int i = 0; i < after; i++) {
-		MUST(poll(&pfd, 1, HANG_MS) == 1 && read(ends[0], &byte, 1) == 1, "a client does nothing");
+		MUST(poll(&pfd, 1, HANG_MS) == 1 && read(ends[0], &byte, 1) == 1,
+		     "a client does nothing");
 	}
 	kill(pid, SIGKILL);
 	MUST(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status), "a client ended by itself");
@@ -297,7 +315,8 @@ static void kill_clients(struct world *w, int n)
 	pid = start_client(w, "--visitor", -1);
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "a client ended with %d", status);
 	printf("%d clients killed\n", n);
-	/* What they had written and was acknowledged, and what they had not: all of it can be there again. */
+	/* What they had written and was acknowledged, and what they had not: all
+	 * of it can be there again. */
 	w->load.kv = load_open(w->mount, w->url, PATIENT);
 	load_settle(&w->load);
 	slabkv_close(w->load.kv);
@@ -355,7 +374,7 @@ static void start(struct world *w, const char *program)
 	manager_start(&w->m);
 	snprintf(w->url, sizeof w->url, "http://127.0.0.1:%s", w->m.port);
 	make_objects(w);
-	w->shm_before = shm_count("hf3fs-iov-", NULL);
+	w->shm_before = shm_count(w->mount);
 	w->load.progress = -1;
 }
 

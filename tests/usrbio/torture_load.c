@@ -1,6 +1,6 @@
 /*
- * torture_load.c - see torture.h. What a block holds follows from its model and key alone, so that any hit can
- * be judged, whoever wrote it and however often.
+ * torture_load.c - see torture.h. What a block holds follows from its model and key alone, so that
+ * any hit can be judged, whoever wrote it and however often.
  */
 #include "torture.h"
 
@@ -27,7 +27,8 @@ static uint64_t word(uint64_t seed, uint64_t i) { return (seed + i) * 0x9e3779b9
 
 static uint64_t seed_of(const char *instance, uint64_t key)
 {
-	return (key + 1) * 0xd1342543de82ef95u + (uint64_t)(unsigned char)instance[0] * 0xff51afd7ed558ccdu;
+	return (key + 1) * 0xd1342543de82ef95u +
+	       (uint64_t)(unsigned char)instance[0] * 0xff51afd7ed558ccdu;
 }
 
 static void fill(void *data, uint64_t bytes, uint64_t seed)
@@ -52,8 +53,8 @@ static void check(const void *data, uint64_t bytes, const char *instance, uint64
 static void on_mismatch(void *ctx, const struct slabkv_mismatch *m)
 {
 	(void)ctx;
-	MUST(false, "a wrong checksum under a lease: %s, key %u, %s at %llu", m->instance, m->key, m->path,
-	     (unsigned long long)m->offset);
+	MUST(false, "a wrong checksum under a lease: %s, key %u, %s at %llu", m->instance, m->key,
+	     m->path, (unsigned long long)m->offset);
 }
 
 static void set(struct slabkv_options *o, const char *name, const char *value)
@@ -144,12 +145,14 @@ static void progress(const struct load *l)
 static uint32_t put(struct load *l, struct chain *c)
 {
 	const char *name = model_name[c->model];
-	const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options), .deadline_ms = 3000 };
+	const struct slabkv_put_options o = { .size = sizeof(struct slabkv_put_options),
+					      .deadline_ms = 3000 };
 	uint32_t there = 0;
 
 	for (uint32_t i = 0; i < c->keys.n; i++)
 		fill(c->bufs[i].data, c->bufs[i].size, seed_of(name, c->ids[i]));
-	if (slabkv_put(l->kv, name, &c->keys, &o, c->blocks, sizeof(struct slabkv_block), NULL, NULL) != SLABKV_OK) {
+	if (slabkv_put(l->kv, name, &c->keys, &o, c->blocks, sizeof(struct slabkv_block), NULL,
+		       NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->failed, c->keys.n);
 		return 0;
 	}
@@ -180,7 +183,8 @@ static uint32_t get(struct load *l, struct chain *c)
 	const char *name = model_name[c->model];
 	uint32_t hits = 0;
 
-	if (slabkv_get(l->kv, name, &c->keys, NULL, c->blocks, sizeof(struct slabkv_block), NULL, NULL) != SLABKV_OK) {
+	if (slabkv_get(l->kv, name, &c->keys, NULL, c->blocks, sizeof(struct slabkv_block), NULL,
+		       NULL) != SLABKV_OK) {
 		atomic_fetch_add(&l->errors, c->keys.n);
 		return 0;
 	}
@@ -190,7 +194,8 @@ static uint32_t get(struct load *l, struct chain *c)
 			hits++;
 			progress(l);
 		} else {
-			atomic_fetch_add(c->blocks[i].result == SLABKV_ERROR ? &l->errors : &l->misses, 1);
+			atomic_fetch_add(
+				c->blocks[i].result == SLABKV_ERROR ? &l->errors : &l->misses, 1);
 		}
 	}
 	atomic_fetch_add(&l->hits, hits);
@@ -210,7 +215,8 @@ static void chain_init(struct load *l, struct chain *c, bool pooled)
 static void chain_free(struct load *l, struct chain *c, bool pooled)
 {
 	if (pooled)
-		MUST(slabkv_pool_put(l->pool, c->memory) == SLABKV_OK, "the pool's buffer is not one");
+		MUST(slabkv_pool_put(l->pool, c->memory) == SLABKV_OK,
+		     "the pool's buffer is not one");
 	else
 		free(c->memory);
 }
@@ -243,7 +249,8 @@ static void *work(void *arg)
 	while (!atomic_load(&l->stop)) {
 		uint32_t what = dice(&rng, 10);
 
-		aim(&c, (enum model)dice(&rng, N_MODELS), dice(&rng, l->chains), 1 + dice(&rng, CHAIN));
+		aim(&c, (enum model)dice(&rng, N_MODELS), dice(&rng, l->chains),
+		    1 + dice(&rng, CHAIN));
 		atomic_store(&l->busy_since[h.index], load_now_ms());
 		if (what < 4)
 			(void)put(l, &c);
@@ -278,8 +285,8 @@ void load_settle(struct load *l)
 		for (uint32_t i = 0; i < l->chains; i++) {
 			aim(&c, (enum model)model, i, CHAIN);
 			while (put(l, &c) < CHAIN || get(l, &c) < CHAIN) {
-				MUST(load_now_ms() < until, "chain %u of %s does not come back: %s", i,
-				     model_name[model], slabkv_text(c.blocks[0].why));
+				MUST(load_now_ms() < until, "chain %u of %s does not come back: %s",
+				     i, model_name[model], slabkv_text(c.blocks[0].why));
 				poll(NULL, 0, 20);
 			}
 		}
@@ -287,7 +294,8 @@ void load_settle(struct load *l)
 	chain_free(l, &c, false);
 }
 
-uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes, uint32_t n)
+uint64_t load_prefix(struct load *l, const char *mount, const char *instance, uint64_t bytes,
+		     uint32_t n)
 {
 	struct slabkv_spec spec = { "kv", bytes };
 	const struct slabkv_instance m = { .size = sizeof(struct slabkv_instance),
@@ -312,12 +320,14 @@ uint64_t load_prefix(struct load *l, const char *mount, const char *instance, ui
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		fill(bufs[i].data, bytes, seed_of(instance, i));
 	}
-	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK &&
+	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io,
+			&err) == SLABKV_OK &&
 		     io.done == n,
 	     "%u of %u written: %s", io.done, n, err.message);
 	memset(memory, 0, n * bytes);
 	before = standin_count(mount, COUNT_read_ios);
-	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io, &err) == SLABKV_OK &&
+	MUST(slabkv_get(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io,
+			&err) == SLABKV_OK &&
 		     io.done == n,
 	     "%u of %u read: %s", io.done, n, err.message);
 	ios = standin_count(mount, COUNT_read_ios) - before;

@@ -1,10 +1,10 @@
 /*
- * usrbio_abi.h - what libhf3fs_api_shared.so (3FS's USRBIO) looks like from C: for the stand-in of it, and
- * for tests that load the one or the other.
+ * usrbio_abi.h - what libhf3fs_api_shared.so (3FS's USRBIO) looks like from C: for the stand-in of
+ * it, and for tests that load the one or the other.
  *
- * Written from the vendor's headers as facts, independently of the client's own declarations, so that a
- * mistake in either shows: layouts of x86-64, asserted below, and the functions with their returns, which
- * differ from one to the next.
+ * Written from the vendor's headers as facts, independently of the client's own declarations, so
+ * that a mistake in either shows: layouts of x86-64, asserted below, and the functions with their
+ * returns, which differ from one to the next.
  */
 #ifndef SKV_TESTS_USRBIO_ABI_H
 #define SKV_TESTS_USRBIO_ABI_H
@@ -19,7 +19,8 @@
 
 /* Flags of hf3fs_iorcreate4. */
 #define HF3FS_ALLOW_UNCOMMITTED 1u
-#define HF3FS_FORBID_HOLES 2u /* a hole with data behind it in the same read is -ENODATA, not zeros */
+#define HF3FS_FORBID_HOLES \
+	2u /* a hole with data behind it in the same read is -ENODATA, not zeros */
 
 #define HF3FS_PUNCH_MAX 1000 /* ranges of one call; the vendor's library does not check */
 
@@ -76,8 +77,9 @@ struct ring_cqe {
 	const void *userdata;
 };
 
-#define LIES_AT(type, field, offset, bytes)                                                                            \
-	_Static_assert(offsetof(struct type, field) == (offset) && sizeof(((struct type *)0)->field) == (bytes),       \
+#define LIES_AT(type, field, offset, bytes)                          \
+	_Static_assert(offsetof(struct type, field) == (offset) &&   \
+		       sizeof(((struct type *)0)->field) == (bytes), \
 		       #type "." #field " lies elsewhere in the vendor's library")
 #define HAS_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has another size")
 
@@ -129,45 +131,54 @@ HAS_SIZE(sem_t, 32); /* glibc's; it lies in a ring, shared with the daemon */
 #define RING_BYTES(n) (RING_SEM_AT(n) + 32u + 4096u)
 
 /* One row for each function: name, return, parameters. */
-#define USRBIO_FUNCTIONS(F)                                                                                            \
-	F(is_hf3fs, bool, (int fd))                                                                                    \
-	F(extract_mount_point, int, (char *mount_point, int size, const char *path))                                   \
-	F(iovcreate, int, (struct hf3fs_iov * iov, const char *mount_point, size_t size, size_t block_size, int numa)) \
-	F(iovopen, int,                                                                                                \
-	  (struct hf3fs_iov * iov, const uint8_t id[16], const char *mount_point, size_t size, size_t block_size,      \
-	   int numa))                                                                                                  \
-	F(iovunlink, void, (struct hf3fs_iov * iov))                                                                   \
-	F(iovdestroy, void, (struct hf3fs_iov * iov))                                                                  \
-	F(iovwrap, int,                                                                                                \
-	  (struct hf3fs_iov * iov, void *base, const uint8_t id[16], const char *mount_point, size_t size,             \
-	   size_t block_size, int numa))                                                                               \
-	F(ior_size, size_t, (int entries))                                                                             \
-	F(iorcreate, int,                                                                                              \
-	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read, int io_depth, int numa))       \
-	F(iorcreate2, int,                                                                                             \
-	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read, int io_depth, int priority,    \
-	   int numa))                                                                                                  \
-	F(iorcreate3, int,                                                                                             \
-	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read, int io_depth, int priority,    \
-	   int timeout, int numa))                                                                                     \
-	F(iorcreate4, int,                                                                                             \
-	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read, int io_depth, int timeout,     \
-	   int numa, uint64_t flags))                                                                                  \
-	F(iordestroy, void, (struct hf3fs_ior * ior))                                                                  \
-	F(reg_fd, int, (int fd, uint64_t flags))                                                                       \
-	F(dereg_fd, void, (int fd))                                                                                    \
-	F(io_entries, int, (const struct hf3fs_ior *ior))                                                              \
-	F(prep_io, int,                                                                                                \
-	  (const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr, int fd, size_t off,         \
-	   uint64_t len, const void *userdata))                                                                        \
-	F(submit_ios, int, (const struct hf3fs_ior *ior))                                                              \
-	F(wait_for_ios, int,                                                                                           \
-	  (const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec, int min_results,                             \
-	   const struct timespec *abs_timeout))                                                                        \
-	F(hardlink, int, (const char *target, const char *link_name))                                                  \
+#define USRBIO_FUNCTIONS(F)                                                                        \
+	F(is_hf3fs, bool, (int fd))                                                                \
+	F(extract_mount_point, int, (char *mount_point, int size, const char *path))               \
+	F(iovcreate, int, (struct hf3fs_iov * iov, const char *mount_point, size_t size,           \
+			   size_t block_size, int numa))                                           \
+	F(iovopen, int,                                                                            \
+	  (struct hf3fs_iov * iov, const uint8_t id[16], const char *mount_point, size_t size,     \
+	    size_t block_size,                                                                     \
+	   int numa))                                                                              \
+	F(iovunlink, void, (struct hf3fs_iov * iov))                                               \
+	F(iovdestroy, void, (struct hf3fs_iov * iov))                                              \
+	F(iovwrap, int,                                                                            \
+	  (struct hf3fs_iov * iov, void *base, const uint8_t id[16], const char *mount_point,      \
+	    size_t size,                                                                           \
+	   size_t block_size, int numa))                                                           \
+	F(ior_size, size_t, (int entries))                                                         \
+	F(iorcreate, int,                                                                          \
+	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read,            \
+	    int io_depth, int numa))                                                               \
+	F(iorcreate2, int,                                                                         \
+	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read,            \
+	    int io_depth, int priority,                                                            \
+	   int numa))                                                                              \
+	F(iorcreate3, int,                                                                         \
+	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read,            \
+	    int io_depth, int priority,                                                            \
+	   int timeout, int numa))                                                                 \
+	F(iorcreate4, int,                                                                         \
+	  (struct hf3fs_ior * ior, const char *mount_point, int entries, bool for_read,            \
+	    int io_depth, int timeout,                                                             \
+	   int numa, uint64_t flags))                                                              \
+	F(iordestroy, void, (struct hf3fs_ior * ior))                                              \
+	F(reg_fd, int, (int fd, uint64_t flags))                                                   \
+	F(dereg_fd, void, (int fd))                                                                \
+	F(io_entries, int, (const struct hf3fs_ior *ior))                                          \
+	F(prep_io, int,                                                                            \
+	  (const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr, int fd, \
+	    size_t off,                                                                            \
+	   uint64_t len, const void *userdata))                                                    \
+	F(submit_ios, int, (const struct hf3fs_ior *ior))                                          \
+	F(wait_for_ios, int,                                                                       \
+	  (const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec, int min_results,         \
+	   const struct timespec *abs_timeout))                                                    \
+	F(hardlink, int, (const char *target, const char *link_name))                              \
 	F(punchhole, int, (int fd, int n, const size_t *start, const size_t *end, size_t flags))
 
-#define USRBIO_DECLARE(name, type, params) __attribute__((visibility("default"))) type hf3fs_##name params;
+#define USRBIO_DECLARE(name, type, params) \
+	__attribute__((visibility("default"))) type hf3fs_##name params;
 USRBIO_FUNCTIONS(USRBIO_DECLARE)
 #undef USRBIO_DECLARE
 

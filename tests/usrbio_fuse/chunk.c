@@ -1,11 +1,13 @@
 /*
- * chunk.c - reads and writes by 3FS's rules. A file is chunks of one size, and each has so many bytes, or is not
- * there: a hole. A read that begins in a hole is short, even at 0 bytes, and the length of the file has no say in it; a
- * hole before later bytes of the same read is zeros (or ENODATA). What a write costs is counted: 3FS reads and
- * rewrites the whole chunk unless the write replaces all that it has, or goes on at its end.
+ * chunk.c - reads and writes by 3FS's rules. A file is chunks of one size, and each has so many
+ * bytes, or is not there: a hole. A read that begins in a hole is short, even at 0 bytes, and the
+ * length of the file has no say in it; a hole before later bytes of the same read is zeros (or
+ * ENODATA). What a write costs is counted: 3FS reads and rewrites the whole chunk unless the write
+ * replaces all that it has, or goes on at its end.
  *
- * The local file has the bytes, memory says which chunks there are. A daemon that starts anew asks the local file
- * for its holes, which is exact to 4 KiB. Writes of a chunk exclude each other and its reads: 3FS makes them atomic.
+ * The local file has the bytes, memory says which chunks there are. A daemon that starts anew asks
+ * the local file for its holes, which is exact to 4 KiB. Writes of a chunk exclude each other and
+ * its reads: 3FS makes them atomic.
  */
 #include "stand.h"
 
@@ -223,7 +225,8 @@ int64_t chunk_write(struct inode *i, uint64_t off, uint64_t len, const char *fro
 	return error != 0 ? -error : (int64_t)len;
 }
 
-/* The last chunk gets all bytes up to the new length: that is how 3FS keeps a length that nothing was written for. */
+/* The last chunk gets all bytes up to the new length: that is how 3FS keeps a length that
+ * nothing was written for. */
 static int extend_locked(struct inode *i, uint64_t length)
 {
 	uint64_t c = (length - 1) / i->chunk;
@@ -269,7 +272,8 @@ static int punch_locked(struct inode *i, uint64_t c)
 {
 	if (c >= i->n_have || i->have[c] == 0)
 		return 0;
-	if (fallocate(i->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(c * i->chunk), i->chunk) != 0)
+	if (fallocate(i->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(c * i->chunk),
+		      i->chunk) != 0)
 		return EIO;
 	i->have[c] = 0;
 	count(N_chunk_removed, 1);
@@ -289,7 +293,8 @@ int chunk_punch(struct inode *i, const struct wire_punch *p)
 	if (error != 0)
 		return error;
 	for (int k = 0; k < p->n && error == 0; k++)
-		for (uint64_t c = p->start[k] / i->chunk; c < p->end[k] / i->chunk && c < i->n_have && error == 0; c++)
+		for (uint64_t c = p->start[k] / i->chunk;
+		     c < p->end[k] / i->chunk && c < i->n_have && error == 0; c++)
 			error = punch_locked(i, c);
 	pthread_rwlock_unlock(&i->lock);
 	return error;

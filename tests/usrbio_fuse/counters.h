@@ -1,5 +1,8 @@
-/* counters.h - the counters of 3fs-virt/stats. COUNTER(name); `meta` is the sum of what asks 3FS's meta service. */
-COUNTER(meta) /* lookups, stats, creates, deletes, renames, links, opens and closes for writing, length settlements */
+/* counters.h - the counters of 3fs-virt/stats. COUNTER(name); `meta` is the sum of what
+ * asks 3FS's meta service. */
+/* lookups, stats, creates, deletes, renames, links, opens and closes for
+ * writing, length settlements */
+COUNTER(meta)
 COUNTER(lookup)
 COUNTER(getattr)
 COUNTER(setattr)

@@ -1,14 +1,18 @@
 /*
- * faults.c - what a test asked to go wrong, by lines written to 3fs-virt/control. Any thread asks; one lock.
+ * faults.c - what a test asked to go wrong, by lines written to 3fs-virt/control.
+ * Any thread asks; one lock.
  *
- *   fail read|write ERRNO N      the N-th request of that kind in rings from now on ends with ERRNO (EIO, ENOSPC ...)
+ *   fail read|write ERRNO N      the N-th request of that kind in rings from now on ends with
+ *                                ERRNO (EIO, ENOSPC ...)
  *   fail read|write ERRNO every N
- *   torn N                       the N-th write of several chunks from now on writes its first one, then -EIO
+ *   torn N                       the N-th write of several chunks from now on writes
+ *                                its first one, then -EIO
  *   delay MS                     each job takes so much longer
  *   meta US                      each metadata operation does
  *   hold | go                    jobs wait for `go`
  *   refuse iovs|rings ERRNO      links to shared memory are refused
- *   depth any|nonneg             nonneg: rings of a negative io_depth are refused, as newer daemons do
+ *   depth any|nonneg             nonneg: rings of a negative io_depth are
+ *                                refused, as newer daemons do
  *   stall on|off                 off: io_depth < 0 with a timeout starts what there is
  *   readonly on|off
  *   space TOTAL FREE             what statfs tells, in bytes
@@ -47,8 +51,10 @@ static const struct {
 	const char *name;
 	int error;
 } errors[] = {
-	{ "EIO", EIO }, { "EREMOTEIO", EREMOTEIO }, { "ENOSPC", ENOSPC }, { "EROFS", EROFS }, { "EINVAL", EINVAL },
-	{ "EBADF", EBADF }, { "EACCES", EACCES }, { "EPERM", EPERM }, { "ENODATA", ENODATA }, { "EFBIG", EFBIG },
+	{ "EIO", EIO }, { "EREMOTEIO", EREMOTEIO }, { "ENOSPC", ENOSPC }, { "EROFS", EROFS },
+	{ "EINVAL", EINVAL },
+	{ "EBADF", EBADF }, { "EACCES", EACCES }, { "EPERM", EPERM }, { "ENODATA", ENODATA },
+	{ "EFBIG", EFBIG },
 	{ "EINTR", EINTR }, { "EMFILE", EMFILE }, { "ENOMEM", ENOMEM },
 };
 
@@ -70,7 +76,9 @@ static bool happens(struct failure *x)
 
 static int plan_failure(const char *a, const char *b, const char *c, const char *d)
 {
-	struct failure *x = strcmp(a, "read") == 0 ? &f.io[1] : strcmp(a, "write") == 0 ? &f.io[0] : NULL;
+	struct failure *x = strcmp(a, "read") == 0    ? &f.io[1]
+			    : strcmp(a, "write") == 0 ? &f.io[0]
+						      : NULL;
 	bool every = strcmp(c, "every") == 0;
 	uint64_t n = strtoull(every ? d : c, NULL, 10);
 
@@ -205,7 +213,10 @@ int fault_of_ring(bool is_ring, int depth)
 	int error;
 
 	pthread_mutex_lock(&lock);
-	error = is_ring && f.refuse_rings ? f.refuse_rings : !is_ring ? f.refuse_iovs : f.nonneg && depth < 0 ? EINVAL : 0;
+	error = is_ring && f.refuse_rings ? f.refuse_rings
+		: !is_ring                ? f.refuse_iovs
+		: f.nonneg && depth < 0   ? EINVAL
+					  : 0;
 	pthread_mutex_unlock(&lock);
 	return error;
 }

@@ -1,8 +1,8 @@
 /*
- * files.c - operations on files: open, read, write, length, ioctls. As in 3FS, what is written through the kernel
- * without O_DIRECT waits in a buffer of the daemon (1 MiB a file) until it is full, the file is closed or synced, or a
- * write lands elsewhere; rings, and other hosts, do not see it before. Pages read without O_DIRECT stay in the kernel's
- * cache.
+ * files.c - operations on files: open, read, write, length, ioctls. As in 3FS, what is written
+ * through the kernel without O_DIRECT waits in a buffer of the daemon (1 MiB a file) until it is
+ * full, the file is closed or synced, or a write lands elsewhere; rings, and other hosts, do not
+ * see it before. Pages read without O_DIRECT stay in the kernel's cache.
  */
 #include "stand.h"
 
@@ -20,7 +20,10 @@ struct handle {
 	bool direct, writes;
 };
 
-static struct handle *handle_of(const struct fuse_file_info *fi) { return (struct handle *)(uintptr_t)fi->fh; }
+static struct handle *handle_of(const struct fuse_file_info *fi)
+{
+	return (struct handle *)(uintptr_t)fi->fh;
+}
 
 static struct handle *handle_new(struct inode *i, int flags, struct fuse_file_info *fi)
 {
@@ -28,7 +31,8 @@ static struct handle *handle_new(struct inode *i, int flags, struct fuse_file_in
 
 	if (!h)
 		return NULL;
-	*h = (struct handle){ .inode = i, .direct = flags & O_DIRECT, .writes = (flags & O_ACCMODE) != O_RDONLY };
+	*h = (struct handle){ .inode = i, .direct = flags & O_DIRECT,
+			      .writes = (flags & O_ACCMODE) != O_RDONLY };
 	fi->fh = (uintptr_t)h;
 	fi->direct_io = h->direct;
 	return h;
@@ -117,8 +121,12 @@ static int set_times(const struct inode *i, const struct stat *st, int what)
 {
 	struct timespec t[2] = { st->st_atim, st->st_mtim };
 
-	t[0].tv_nsec = what & FUSE_SET_ATTR_ATIME_NOW ? UTIME_NOW : what & FUSE_SET_ATTR_ATIME ? t[0].tv_nsec : UTIME_OMIT;
-	t[1].tv_nsec = what & FUSE_SET_ATTR_MTIME_NOW ? UTIME_NOW : what & FUSE_SET_ATTR_MTIME ? t[1].tv_nsec : UTIME_OMIT;
+	t[0].tv_nsec = what & FUSE_SET_ATTR_ATIME_NOW ? UTIME_NOW
+		       : what & FUSE_SET_ATTR_ATIME   ? t[0].tv_nsec
+						      : UTIME_OMIT;
+	t[1].tv_nsec = what & FUSE_SET_ATTR_MTIME_NOW ? UTIME_NOW
+		       : what & FUSE_SET_ATTR_MTIME   ? t[1].tv_nsec
+						      : UTIME_OMIT;
 	return utimensat(i->parent->fd, i->name, t, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : errno;
 }
 
@@ -132,7 +140,8 @@ static int set_attributes(struct inode *i, const struct stat *st, int what)
 		return error;
 	if (!i->name)
 		return ESTALE;
-	if (what & FUSE_SET_ATTR_MODE && fchmodat(i->parent->fd, i->name, st->st_mode & 07777, 0) != 0)
+	if (what & FUSE_SET_ATTR_MODE &&
+	    fchmodat(i->parent->fd, i->name, st->st_mode & 07777, 0) != 0)
 		return errno;
 	if (what & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID) &&
 	    fchownat(i->parent->fd, i->name, what & FUSE_SET_ATTR_UID ? st->st_uid : (uid_t)-1,
@@ -141,7 +150,8 @@ static int set_attributes(struct inode *i, const struct stat *st, int what)
 	return what & (FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME) ? set_times(i, st, what) : 0;
 }
 
-static void op_setattr(fuse_req_t req, fuse_ino_t n, struct stat *st, int what, struct fuse_file_info *fi)
+static void op_setattr(fuse_req_t req, fuse_ino_t n, struct stat *st, int what,
+		       struct fuse_file_info *fi)
 {
 	struct inode *i = inode_of(n);
 	struct stat now;
@@ -162,9 +172,11 @@ static void op_setattr(fuse_req_t req, fuse_ino_t n, struct stat *st, int what, 
 		fuse_reply_attr(req, &now, opt.attr_timeout);
 }
 
-static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode, struct fuse_file_info *fi)
+static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+		      struct fuse_file_info *fi)
 {
-	struct fuse_entry_param e = { .attr_timeout = opt.attr_timeout, .entry_timeout = opt.attr_timeout };
+	struct fuse_entry_param e = { .attr_timeout = opt.attr_timeout,
+				      .entry_timeout = opt.attr_timeout };
 	struct inode *dir, *i;
 	int fd;
 
@@ -174,7 +186,8 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	}
 	count(N_create, 1);
 	dir = inode_of(parent);
-	fd = openat(dir->fd, name, (fi->flags & (O_EXCL | O_TRUNC)) | O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
+	fd = openat(dir->fd, name,
+		    (fi->flags & (O_EXCL | O_TRUNC)) | O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC,
 		    mode & ~fuse_req_ctx(req)->umask & 07777);
 	if (fd < 0 || fstat(fd, &e.attr) != 0) {
 		fuse_reply_err(req, errno);
@@ -245,7 +258,8 @@ static void op_read(fuse_req_t req, fuse_ino_t n, size_t size, off_t off, struct
 	free(to);
 }
 
-static void op_write(fuse_req_t req, fuse_ino_t n, const char *from, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_write(fuse_req_t req, fuse_ino_t n, const char *from, size_t size, off_t off,
+		     struct fuse_file_info *fi)
 {
 	struct handle *h = handle_of(fi);
 	int error = 0;
@@ -309,7 +323,9 @@ static void op_release(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
 	if (virt_release(req, n, fi))
 		return;
 	count(N_release, 1);
-	if (h->writes) { /* ends the write session; the length is settled if anything was written since the last time */
+	if (h->writes) {
+		/* ends the write session; the length is settled if anything was
+		 * written since the last time */
 		count(N_close_write, 1);
 		error = chunk_settle(h->inode, false);
 	}
@@ -318,7 +334,8 @@ static void op_release(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
 	fuse_reply_err(req, error);
 }
 
-static void op_fallocate(fuse_req_t req, fuse_ino_t n, int mode, off_t off, off_t len, struct fuse_file_info *fi)
+static void op_fallocate(fuse_req_t req, fuse_ino_t n, int mode, off_t off, off_t len,
+			 struct fuse_file_info *fi)
 {
 	(void)n, (void)mode, (void)off, (void)len, (void)fi;
 	count(N_fallocate, 1);
@@ -360,15 +377,17 @@ static int ioctl_move(struct inode *i, const struct wire_move *a)
 	struct inode *dir = inode_of(a->to_parent);
 
 	if (a->from_parent != i->number || !i->is_dir || !dir || !dir->is_dir ||
-	    !memchr(a->from_name, 0, sizeof a->from_name) || !memchr(a->to_name, 0, sizeof a->to_name) ||
-	    strchr(a->from_name, '/') || strchr(a->to_name, '/'))
+	    !memchr(a->from_name, 0, sizeof a->from_name) ||
+	    !memchr(a->to_name, 0, sizeof a->to_name) || strchr(a->from_name, '/') ||
+	    strchr(a->to_name, '/'))
 		return EINVAL;
 	return rename_name(i, a->from_name, dir, a->to_name);
 }
 
 static int ioctl_remove(const struct inode *i, const struct wire_remove *a)
 {
-	if (a->parent != i->number || !i->is_dir || !memchr(a->name, 0, sizeof a->name) || strchr(a->name, '/'))
+	if (a->parent != i->number || !i->is_dir || !memchr(a->name, 0, sizeof a->name) ||
+	    strchr(a->name, '/'))
 		return EINVAL;
 	if (a->recursive)
 		return remove_tree(i->fd, a->name);
@@ -394,11 +413,14 @@ static int change(struct inode *i, unsigned cmd, const void *in)
 	}
 }
 
-static void op_ioctl(fuse_req_t req, fuse_ino_t n, unsigned cmd, void *arg, struct fuse_file_info *fi, unsigned flags,
-		     const void *in, size_t in_size, size_t out_size)
+static void op_ioctl(fuse_req_t req, fuse_ino_t n, unsigned cmd, void *arg,
+		     struct fuse_file_info *fi, unsigned flags, const void *in, size_t in_size,
+		     size_t out_size)
 {
 	struct wire_mount_name name = { "" };
-	uint32_t number = cmd == WIRE_IOC_MAGIC ? WIRE_MAGIC : cmd == WIRE_IOC_VERSION ? 1 : (uint32_t)strlen(opt.mount);
+	uint32_t number = cmd == WIRE_IOC_MAGIC     ? WIRE_MAGIC
+			  : cmd == WIRE_IOC_VERSION ? 1
+						    : (uint32_t)strlen(opt.mount);
 
 	(void)arg, (void)fi;
 	count(N_ioctl, 1);
@@ -407,7 +429,9 @@ static void op_ioctl(fuse_req_t req, fuse_ino_t n, unsigned cmd, void *arg, stru
 	} else if (cmd == WIRE_IOC_MOUNT_NAME && out_size >= sizeof name) {
 		memcpy(name.name, opt.name, sizeof name.name);
 		fuse_reply_ioctl(req, 0, &name, sizeof name);
-	} else if ((cmd == WIRE_IOC_MAGIC || cmd == WIRE_IOC_VERSION || cmd == WIRE_IOC_PATH_OFFSET) && out_size >= 4) {
+	} else if ((cmd == WIRE_IOC_MAGIC || cmd == WIRE_IOC_VERSION ||
+		    cmd == WIRE_IOC_PATH_OFFSET) &&
+		   out_size >= 4) {
 		fuse_reply_ioctl(req, 0, &number, sizeof number);
 	} else if (is_virt(n) || (_IOC_DIR(cmd) == _IOC_WRITE && in_size < _IOC_SIZE(cmd))) {
 		fuse_reply_err(req, EINVAL);

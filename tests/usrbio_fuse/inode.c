@@ -1,7 +1,7 @@
 /*
- * inode.c - files and directories that the kernel knows, by number. Directories are open as long as they are known,
- * files while somebody uses them: there may be many more files than descriptors. One lock for the table, the names and
- * the reference counts.
+ * inode.c - files and directories that the kernel knows, by number. Directories are open as long as
+ * they are known, files while somebody uses them: there may be many more files than descriptors.
+ * One lock for the table, the names and the reference counts.
  */
 #include "stand.h"
 
@@ -43,7 +43,8 @@ static uint32_t layout_locked(uint64_t number, uint32_t inherited)
 	return inherited;
 }
 
-static struct inode *make_locked(struct inode *parent, const char *name, uint64_t number, bool is_dir)
+static struct inode *make_locked(struct inode *parent, const char *name, uint64_t number,
+				 bool is_dir)
 {
 	struct inode *i = calloc(1, sizeof *i);
 
@@ -185,7 +186,8 @@ void inode_forget(uint64_t number, uint64_t n)
 	pthread_mutex_unlock(&table_lock);
 }
 
-/* A file of several links that is known by this name only is lost for later opens: nobody here does that. */
+/* A file of several links that is known by this name only is lost for later
+ * opens: nobody here does that. */
 static void unname_locked(struct inode *i, const char *name)
 {
 	if (i && i->name && strcmp(i->name, name) == 0) {
@@ -194,7 +196,8 @@ static void unname_locked(struct inode *i, const char *name)
 	}
 }
 
-/* 3FS never gives an inode number twice; the local file system does, once nothing has the file open. */
+/* 3FS never gives an inode number twice; the local file system does, once
+ * nothing has the file open. */
 static void keep_number(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -233,7 +236,8 @@ int rename_name(struct inode *from, const char *name, struct inode *to, const ch
 
 	keep_number(to->fd, new_name);
 	fstatat(to->fd, new_name, &replaced, AT_SYMLINK_NOFOLLOW);
-	if (fstatat(from->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || renameat(from->fd, name, to->fd, new_name) != 0)
+	if (fstatat(from->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    renameat(from->fd, name, to->fd, new_name) != 0)
 		return errno;
 	pthread_mutex_lock(&table_lock);
 	if (replaced.st_ino != st.st_ino)
@@ -254,8 +258,8 @@ int inode_open(struct inode *i)
 		error = EISDIR;
 	else if (i->fd < 0 && !i->name)
 		error = ESTALE;
-	else if (i->fd < 0 &&
-		 (i->fd = openat(i->parent->fd, i->name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
+	else if (i->fd < 0 && (i->fd = openat(i->parent->fd, i->name,
+					      O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)) < 0)
 		error = errno;
 	if (error == 0) {
 		i->users++;
@@ -335,10 +339,12 @@ int inode_layout(const char *path, uint32_t chunk)
 {
 	struct stat st;
 
-	if (chunk < 65536 || chunk > (64u << 20) || (chunk & (chunk - 1)) != 0 || *path == '/' || strstr(path, ".."))
+	if (chunk < 65536 || chunk > (64u << 20) || (chunk & (chunk - 1)) != 0 || *path == '/' ||
+	    strstr(path, ".."))
 		return EINVAL;
 	if (fstatat(root->fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
-	    (mkdirat(root->fd, path, 0777) != 0 || fstatat(root->fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0))
+	    (mkdirat(root->fd, path, 0777) != 0 ||
+	     fstatat(root->fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0))
 		return errno;
 	return S_ISDIR(st.st_mode) ? set_layout(&st, chunk) : ENOTDIR;
 }

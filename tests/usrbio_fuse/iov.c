@@ -1,7 +1,7 @@
 /*
- * iov.c - shared memory that clients registered by a link in 3fs-virt/iovs. The link's name tells what it is:
- * UUID[.bBLOCK][.{r|w}DEPTH][.p{h|n|l}][.tTIMEOUT][.fFLAGS]; `r` or `w` makes it a ring. One lock for the list; memory
- * is unmapped when the link is gone and no job uses it.
+ * iov.c - shared memory that clients registered by a link in 3fs-virt/iovs. The link's name tells
+ * what it is: UUID[.bBLOCK][.{r|w}DEPTH][.p{h|n|l}][.tTIMEOUT][.fFLAGS]; `r` or `w` makes it a
+ * ring. One lock for the list; memory is unmapped when the link is gone and no job uses it.
  */
 #include "stand.h"
 
@@ -27,7 +27,8 @@ static bool parse_uuid(const char *p, uint8_t id[16])
 		char digit[2] = { p[i], '\0' };
 		bool dash = i == 8 || i == 13 || i == 18 || i == 23;
 
-		if (p[i] == '\0' || (p[i] == '-') != dash || (!dash && !strchr("0123456789abcdefABCDEF", p[i])))
+		if (p[i] == '\0' || (p[i] == '-') != dash ||
+		    (!dash && !strchr("0123456789abcdefABCDEF", p[i])))
 			return false;
 		if (dash)
 			continue;
@@ -114,7 +115,8 @@ static int map(struct iov *v, const char *target)
 	while (*name == '/')
 		name++;
 	fd = strchr(name, '/') ? -1 : shm_open(name, O_RDWR | O_CLOEXEC, 0);
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 || v->block > (uint64_t)st.st_size ||
+	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 ||
+	    v->block > (uint64_t)st.st_size ||
 	    (v->is_ring && v->depth > wire_ring_entries((size_t)st.st_size)))
 		error = EINVAL;
 	if (error == 0) {
@@ -147,7 +149,8 @@ static struct iov **find_locked(const struct iov *like)
 {
 	struct iov **p = &iovs;
 
-	while (*p && strcmp((*p)->key, like->key) != 0 && memcmp((*p)->id, like->id, sizeof like->id) != 0)
+	while (*p && strcmp((*p)->key, like->key) != 0 &&
+	       memcmp((*p)->id, like->id, sizeof like->id) != 0)
 		p = &(*p)->next;
 	return p;
 }
@@ -315,7 +318,8 @@ static int judge(const struct iov *v, uid_t uid, uint64_t off, uint64_t len)
 	return 0;
 }
 
-int iov_memory(const uint8_t id[16], uid_t uid, uint64_t off, uint64_t len, struct iov **out, char **memory)
+int iov_memory(const uint8_t id[16], uid_t uid, uint64_t off, uint64_t len, struct iov **out,
+	       char **memory)
 {
 	struct iov *v;
 	int error;

@@ -8,8 +8,9 @@
  *   --layout PATH=BYTES   of a directory below it, made if it is not there; may be repeated
  *   --attr-timeout S      how long the kernel believes names and attributes (30)
  *   --workers N           threads that run jobs of rings (4)
- * Stays in the foreground, prints "ready" when the mount answers, ends with SIGTERM or SIGINT, or with `exit` written
- * to MOUNT/3fs-virt/control, which leaves a dead mount behind as a killed daemon does.
+ * Stays in the foreground, prints "ready" when the mount answers, ends with SIGTERM or
+ * SIGINT, or with `exit` written to MOUNT/3fs-virt/control, which leaves a dead mount behind
+ * as a killed daemon does.
  */
 #include "stand.h"
 
@@ -19,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct options opt = { .name = "stage", .chunk = 1u << 20, .workers = 4, .jobs_per_ring = 32, .attr_timeout = 30 };
+struct options opt = { .name = "stage", .chunk = 1u << 20, .workers = 4, .jobs_per_ring = 32,
+		       .attr_timeout = 30 };
 static const char *layouts[64];
 static int n_layouts;
 
@@ -33,8 +35,10 @@ static void on_init(void *data, struct fuse_conn_info *conn)
 
 static int usage(const char *why)
 {
-	fprintf(stderr, "hf3fs_fuse_standin: %s\nusage: hf3fs_fuse_standin --root DIR [--name NAME] [--chunk-size BYTES]"
-			" [--layout PATH=BYTES]... [--attr-timeout S] [--workers N] MOUNT\n",
+	fprintf(stderr,
+		"hf3fs_fuse_standin: %s\nusage: hf3fs_fuse_standin --root DIR [--name NAME] "
+		"[--chunk-size BYTES] [--layout PATH=BYTES]... [--attr-timeout S] "
+		"[--workers N] MOUNT\n",
 		why);
 	return 2;
 }
@@ -42,9 +46,12 @@ static int usage(const char *why)
 static int parse(int argc, char **argv)
 {
 	static const struct option all[] = {
-		{ "root", required_argument, NULL, 'r' },	{ "name", required_argument, NULL, 'n' },
-		{ "chunk-size", required_argument, NULL, 'c' }, { "layout", required_argument, NULL, 'l' },
-		{ "attr-timeout", required_argument, NULL, 't' }, { "workers", required_argument, NULL, 'w' },
+		{ "root", required_argument, NULL, 'r' },
+		{ "name", required_argument, NULL, 'n' },
+		{ "chunk-size", required_argument, NULL, 'c' },
+		{ "layout", required_argument, NULL, 'l' },
+		{ "attr-timeout", required_argument, NULL, 't' },
+		{ "workers", required_argument, NULL, 'w' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c;
@@ -85,7 +92,8 @@ static int set_layouts(void)
 		if (sscanf(layouts[i], "%255[^=]=%lu", path, &chunk) == 2)
 			error = inode_layout(path, (uint32_t)chunk);
 		if (error != 0) {
-			fprintf(stderr, "hf3fs_fuse_standin: --layout %s: %s\n", layouts[i], strerror(error));
+			fprintf(stderr, "hf3fs_fuse_standin: --layout %s: %s\n", layouts[i],
+				strerror(error));
 			return error;
 		}
 	}
@@ -132,8 +140,8 @@ int main(int argc, char **argv)
 	}
 	name_operations(&ops);
 	file_operations(&ops);
-	snprintf(mount_options, sizeof mount_options, "subtype=hf3fs,fsname=hf3fs.%s,allow_other,default_permissions",
-		 opt.name);
+	snprintf(mount_options, sizeof mount_options,
+		 "subtype=hf3fs,fsname=hf3fs.%s,allow_other,default_permissions", opt.name);
 	fuse_opt_add_arg(&args, argv[0]);
 	fuse_opt_add_arg(&args, "-o");
 	fuse_opt_add_arg(&args, mount_options);

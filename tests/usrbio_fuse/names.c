@@ -1,4 +1,5 @@
-/* names.c - operations on names: each one on the local directory, and what it changes of the inodes. */
+/* names.c - operations on names: each one on the local directory, and what
+ * it changes of the inodes. */
 #include "stand.h"
 
 #include <dirent.h>
@@ -10,7 +11,8 @@
 #include <unistd.h>
 
 /* Answers with what `name` is now. */
-static int find(struct inode *parent, const char *name, struct fuse_entry_param *e, struct inode **out)
+static int find(struct inode *parent, const char *name, struct fuse_entry_param *e,
+		struct inode **out)
 {
 	memset(e, 0, sizeof *e);
 	if (fstatat(parent->fd, name, &e->attr, AT_SYMLINK_NOFOLLOW) != 0)
@@ -116,7 +118,8 @@ static void op_rmdir(fuse_req_t req, fuse_ino_t parent, const char *name)
 	fuse_reply_err(req, remove_name(inode_of(parent)->fd, name, AT_REMOVEDIR));
 }
 
-/* Also "mv:PATH", which 3FS takes for a rename, is an ordinary link here: nobody of ours uses it. */
+/* Also "mv:PATH", which 3FS takes for a rename, is an ordinary link here: nobody of ours uses
+ * it. */
 static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, const char *name)
 {
 	struct inode *dir;
@@ -149,8 +152,8 @@ static void op_readlink(fuse_req_t req, fuse_ino_t n)
 	fuse_reply_readlink(req, to);
 }
 
-static void op_rename(fuse_req_t req, fuse_ino_t from, const char *name, fuse_ino_t to, const char *new_name,
-		      unsigned flags)
+static void op_rename(fuse_req_t req, fuse_ino_t from, const char *name, fuse_ino_t to,
+		      const char *new_name, unsigned flags)
 {
 	if (refused(req, from, to))
 		return;
@@ -180,7 +183,8 @@ static void op_link(fuse_req_t req, fuse_ino_t n, fuse_ino_t parent, const char 
 
 struct listing {
 	DIR *dir;
-	off_t at; /* entries told so far: the offsets of the kernel; what it asks again begins anew */
+	off_t at; /* entries told so far: the offsets of the kernel; what it asks again begins
+		     anew */
 };
 
 static void op_opendir(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
@@ -211,8 +215,8 @@ static void op_opendir(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
 	}
 }
 
-bool add_name(fuse_req_t req, char *to, size_t size, size_t *used, const char *name, uint64_t number, mode_t type,
-	      off_t next)
+bool add_name(fuse_req_t req, char *to, size_t size, size_t *used, const char *name,
+	      uint64_t number, mode_t type, off_t next)
 {
 	struct stat st = { .st_ino = number, .st_mode = type };
 	size_t n = fuse_add_direntry(req, to + *used, size - *used, name, &st, next);
@@ -231,7 +235,8 @@ static void list(fuse_req_t req, struct listing *l, char *text, size_t size, siz
 
 		if (!e)
 			return;
-		if (!add_name(req, text, size, used, e->d_name, e->d_ino, DTTOIF(e->d_type), l->at + 1)) {
+		if (!add_name(req, text, size, used, e->d_name, e->d_ino, DTTOIF(e->d_type),
+			      l->at + 1)) {
 			seekdir(l->dir, here);
 			return;
 		}
@@ -240,7 +245,8 @@ static void list(fuse_req_t req, struct listing *l, char *text, size_t size, siz
 }
 
 /* 3fs-virt is the first entry of the root. */
-static void op_readdir(fuse_req_t req, fuse_ino_t n, size_t size, off_t off, struct fuse_file_info *fi)
+static void op_readdir(fuse_req_t req, fuse_ino_t n, size_t size, off_t off,
+		       struct fuse_file_info *fi)
 {
 	struct listing *l = (struct listing *)(uintptr_t)fi->fh;
 	bool root = n == FUSE_ROOT_ID;

@@ -1,12 +1,14 @@
 /*
  * ring.c - rings: who looks for work, what one job takes, and how it is answered.
  *
- * A watcher for each priority waits for the semaphore that clients post, then looks at all its rings and queues jobs. A
- * job is exactly io_depth requests (> 0), all there are (0), or at most -io_depth of them (< 0); its answers are posted
- * together, when the last of its requests is done. Jobs of one ring run at the same time and end in any order.
+ * A watcher for each priority waits for the semaphore that clients post, then looks at all its
+ * rings and queues jobs. A job is exactly io_depth requests (> 0), all there are (0), or at most
+ * -io_depth of them (< 0); its answers are posted together, when the last of its requests is done.
+ * Jobs of one ring run at the same time and end in any order.
  *
- * Kept from 3FS on purpose: without a post of the semaphore nothing is looked at, except that a worker that ends a job
- * takes one more of the same ring; and io_depth < 0 with a timeout waits for more requests, for ever (`stall`).
+ * Kept from 3FS on purpose: without a post of the semaphore nothing is looked at, except that a
+ * worker that ends a job takes one more of the same ring; and io_depth < 0 with a timeout waits for
+ * more requests, for ever (`stall`).
  */
 #include "stand.h"
 
@@ -91,7 +93,8 @@ int ring_add(struct iov *v)
 	return 0;
 }
 
-/* The iov's lock is held, so the last reference to the iov is not given back here: jobs and the list do that. */
+/* The iov's lock is held, so the last reference to the iov is not given back here:
+ * jobs and the list do that. */
 void ring_remove(struct iov *v)
 {
 	struct ring **p = &rings, *r = v->ring;
@@ -118,7 +121,10 @@ static int32_t distance(const struct ring *r, int32_t from, int32_t to)
 	return (to + r->w.slots - from) % r->w.slots;
 }
 
-static bool sane(const struct ring *r, int32_t marker) { return marker >= 0 && marker < r->w.slots; }
+static bool sane(const struct ring *r, int32_t marker)
+{
+	return marker >= 0 && marker < r->w.slots;
+}
 
 /* How many of `queued` requests go into the next job; 0: none now. */
 static int32_t batch_locked(struct ring *r, int32_t queued, int32_t room)
@@ -191,7 +197,9 @@ static void *watch(void *arg)
 		for (struct ring *r = rings; r; r = r->next) {
 			struct job *j;
 
-			for (int n = 0; r->iov->priority == priority && n < opt.jobs_per_ring && (j = claim(r)); n++)
+			for (int n = 0; r->iov->priority == priority && n < opt.jobs_per_ring &&
+					(j = claim(r));
+			     n++)
 				enqueue_locked(j);
 		}
 		pthread_mutex_unlock(&lock);
@@ -254,8 +262,8 @@ static void take_requests(const struct job *j, struct request *q)
 		q[k].userdata = s->userdata;
 		if (sane(r, q[k].index)) {
 			q[k].args = r->w.args[q[k].index];
-			error = iov_memory(q[k].args.buf_id, r->iov->uid, q[k].args.buf_off, q[k].args.len, &q[k].iov,
-					   &q[k].memory);
+			error = iov_memory(q[k].args.buf_id, r->iov->uid, q[k].args.buf_off,
+					   q[k].args.len, &q[k].iov, &q[k].memory);
 		}
 		q[k].result = -error;
 	}
@@ -370,8 +378,10 @@ static int make_semaphore(int priority)
 	if (getrandom(u, sizeof u, 0) != sizeof u)
 		return errno;
 	snprintf(name, sizeof name,
-		 "/hf3fs-submit-ios.%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-		 u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+		 "/hf3fs-submit-ios.%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+		 "%02x%02x%02x%02x%02x%02x",
+		 u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+		 u[13], u[14], u[15]);
 	submits[priority] = sem_open(name, O_CREAT | O_EXCL, 0666, 0);
 	if (submits[priority] == SEM_FAILED)
 		return errno;

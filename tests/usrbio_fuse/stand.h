@@ -1,7 +1,8 @@
 /*
- * stand.h - what the files of hf3fs_fuse_standin share. It is a stand-in for 3FS's FUSE daemon (hf3fs_fuse_main), for
- * tests only: a local directory behind the kernel's FUSE, with 3FS's chunks, and the real shared memory protocol
- * of USRBIO (wire.h) over it. It is one process on one machine: nothing is replicated, nothing goes over a network.
+ * stand.h - what the files of hf3fs_fuse_standin share. It is a stand-in for 3FS's FUSE daemon
+ * (hf3fs_fuse_main), for tests only: a local directory behind the kernel's FUSE, with 3FS's chunks,
+ * and the real shared memory protocol of USRBIO (wire.h) over it. It is one process on one machine:
+ * nothing is replicated, nothing goes over a network.
  *
  * inode.c  what the kernel knows by number        chunk.c  reads and writes by 3FS's rules
  * names.c  operations on names                    files.c  operations on open files, ioctls
@@ -9,8 +10,9 @@
  * ring.c   rings, jobs, workers                   faults.c what a test asked to go wrong
  * stats.c  counters                               main.c   options, mount, threads
  *
- * Threads: those of libfuse's loop, three watchers of submit semaphores, the workers. Locks: each file's own, taken
- * in the order iov, ring, inode table, inode, chunk; none is held over a wait for another process.
+ * Threads: those of libfuse's loop, three watchers of submit semaphores, the workers. Locks:
+ * each file's own, taken in the order iov, ring, inode table, inode, chunk; none is held over a
+ * wait for another process.
  */
 #ifndef SKV_TEST_HF3FS_STAND_H
 #define SKV_TEST_HF3FS_STAND_H
@@ -49,9 +51,9 @@ char *stats_text(size_t *length);
 
 /* ---- inodes (inode.c) ---- */
 
-/* A file or directory of the local directory. Its number is its st_ino there, 1 for the root: what users find with
- * fstat is what the ring protocol names a file by. `name` below `parent` is how it was found last; a file that was
- * unlinked has none and lives as long as it is open. */
+/* A file or directory of the local directory. Its number is its st_ino there, 1 for the root: what
+ * users find with fstat is what the ring protocol names a file by. `name` below `parent` is how it
+ * was found last; a file that was unlinked has none and lives as long as it is open. */
 struct inode {
 	struct inode *next, *parent;
 	uint64_t number, lookups;
@@ -60,7 +62,8 @@ struct inode {
 	bool is_dir;
 	int fd;         /* directories: always; files: while users > 0 */
 	uint32_t users; /* of the file's fd */
-	int kept;	/* keeps the number from being given again after the last name went; -1: not needed yet */
+	int kept;	/* keeps the number from being given again after the last name
+			   went; -1: not needed yet */
 	uint32_t chunk; /* bytes; new files and directories inherit it */
 
 	/* files: chunk.c */
@@ -93,17 +96,23 @@ int inode_open(struct inode *i);
 void inode_opened(struct inode *i, int fd);
 void inode_close(struct inode *i);
 int inode_stat(struct inode *i, struct stat *st);  /* 0 or an errno */
-void inode_present(const struct inode *i, struct stat *st); /* number, chunk size, blocks: as 3FS tells them */
-/* New files below `path` (relative to the root) get this chunk size. 0 or an errno: EBUSY when it is not empty. */
+/* number, chunk size, blocks: as 3FS tells them */
+void inode_present(const struct inode *i, struct stat *st);
+/* New files below `path` (relative to the root) get this chunk size. 0 or an errno:
+ * EBUSY when it is not empty. */
 int inode_layout(const char *path, uint32_t chunk);
 
 /* ---- chunks (chunk.c); the file is open ---- */
 
-int64_t chunk_read(struct inode *i, uint64_t off, uint64_t len, char *to, bool forbid_holes); /* bytes or -errno */
-int64_t chunk_write(struct inode *i, uint64_t off, uint64_t len, const char *from);	      /* len or -errno */
-int chunk_truncate(struct inode *i, uint64_t length);					      /* 0 or an errno */
+/* bytes or -errno */
+int64_t chunk_read(struct inode *i, uint64_t off, uint64_t len, char *to, bool forbid_holes);
+/* len or -errno */
+int64_t chunk_write(struct inode *i, uint64_t off, uint64_t len, const char *from);
+/* 0 or an errno */
+int chunk_truncate(struct inode *i, uint64_t length);
 int chunk_punch(struct inode *i, const struct wire_punch *p);
-int chunk_settle(struct inode *i, bool force); /* what fsync does: the length becomes the end of the last chunk */
+/* what fsync does: the length becomes the end of the last chunk */
+int chunk_settle(struct inode *i, bool force);
 
 /* ---- operations ---- */
 
@@ -111,7 +120,8 @@ void name_operations(struct fuse_lowlevel_ops *o);
 void file_operations(struct fuse_lowlevel_ops *o);
 int remove_tree(int dir, const char *name); /* 0 or an errno */
 
-/* ---- 3fs-virt (virt.c): each answers the request and returns true when it is about that folder ---- */
+/* ---- 3fs-virt (virt.c): each answers the request and returns true when it
+ * is about that folder ---- */
 
 #define VIRT_FIRST (UINT64_C(0xf) << 60)
 static inline bool is_virt(fuse_ino_t n) { return n >= VIRT_FIRST; }
@@ -128,8 +138,8 @@ bool virt_opendir(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi);
 bool virt_readdir(fuse_req_t req, fuse_ino_t n, size_t size, off_t off);
 bool virt_releasedir(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi);
 /* Adds a name to a listing; false when it is full. */
-bool add_name(fuse_req_t req, char *to, size_t size, size_t *used, const char *name, uint64_t number, mode_t type,
-	      off_t next);
+bool add_name(fuse_req_t req, char *to, size_t size, size_t *used, const char *name,
+	      uint64_t number, mode_t type, off_t next);
 
 /* ---- shared memory (iov.c) ---- */
 
@@ -152,15 +162,18 @@ struct iov {
 	struct ring *ring;
 };
 
-int iov_add(const char *key, const char *target, const struct fuse_ctx *who, struct iov *out); /* 0 or an errno */
+/* 0 or an errno */
+int iov_add(const char *key, const char *target, const struct fuse_ctx *who, struct iov *out);
 int iov_remove(const char *key, uid_t uid);
 void iov_remove_of(pid_t pid);
-/* A copy of what a key or number names, without its memory. 0, ENOENT, or EPERM for another user's. */
+/* A copy of what a key or number names, without its memory. 0, ENOENT, or
+ * EPERM for another user's. */
 int iov_by_key(const char *key, uid_t uid, struct iov *out);
 int iov_by_number(uint64_t number, uid_t uid, struct iov *out);
 bool iov_nth(int n, uid_t uid, struct iov *out);
 /* The memory of one I/O, referenced. 0, EINVAL (unknown, outside, across a block), EPERM. */
-int iov_memory(const uint8_t id[16], uid_t uid, uint64_t off, uint64_t len, struct iov **iov, char **memory);
+int iov_memory(const uint8_t id[16], uid_t uid, uint64_t off, uint64_t len, struct iov **iov,
+	       char **memory);
 void iov_unref(struct iov *v);
 
 /* ---- rings (ring.c) ---- */
@@ -168,7 +181,8 @@ void iov_unref(struct iov *v);
 int rings_open(void); /* semaphores, watchers, workers; 0 or an errno */
 void rings_close(void);
 const char *ring_semaphore(int priority); /* path below /dev/shm */
-int ring_add(struct iov *v);		  /* the iov is its memory, referenced by the ring; 0 or an errno */
+/* the iov is its memory, referenced by the ring; 0 or an errno */
+int ring_add(struct iov *v);
 void ring_remove(struct iov *v);
 
 /* ---- faults (faults.c) ---- */

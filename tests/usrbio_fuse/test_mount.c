@@ -1,7 +1,8 @@
 /*
- * test_mount.c - the mount of hf3fs_fuse_standin through libhf3fs_wire_client: that it behaves as 3FS's sources say of
- * the kernel's side (names, chunk sizes, holes, costs, caches) and of the daemon's (dead clients, restarts, refusals).
- * What a library promises its callers is the conformance suite's. Run by with_mount.
+ * test_mount.c - the mount of hf3fs_fuse_standin through libhf3fs_wire_client: that it behaves as
+ * 3FS's sources say of the kernel's side (names, chunk sizes, holes, costs, caches) and of the
+ * daemon's (dead clients, restarts, refusals). What a library promises its callers is the
+ * conformance suite's. Run by with_mount.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -169,7 +170,8 @@ static int64_t got(struct world *w, char byte, uint64_t off, uint64_t len)
 	return n;
 }
 
-/* Whoever closes a handle of that folder is taken for dead: not to be called while this thread has registrations. */
+/* Whoever closes a handle of that folder is taken for dead: not to be called while this
+ * thread has registrations. */
 static int links_of_iovs(void)
 {
 	DIR *d = opendir(at("3fs-virt/iovs"));
@@ -189,8 +191,10 @@ static void drop_link(const struct hf3fs_ior *r, const char *suffix)
 	char path[512];
 
 	snprintf(path, sizeof path,
-		 "%s/3fs-virt/iovs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x%s", mnt, u[0], u[1],
-		 u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15], suffix);
+		 "%s/3fs-virt/iovs/%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+		 "%02x%02x%02x%02x%02x%02x%s",
+		 mnt, u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11],
+		 u[12], u[13], u[14], u[15], suffix);
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -201,7 +205,8 @@ static void tells_that_it_is_3fs(void **state)
 	char found[256];
 	struct wire_mount_name name;
 	uint32_t n = 0;
-	int fd = open(mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC), other = open("/tmp", O_RDONLY | O_CLOEXEC);
+	int fd = open(mnt, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+	    other = open("/tmp", O_RDONLY | O_CLOEXEC);
 
 	(void)state;
 	assert_true(hf3fs_is_hf3fs(fd));
@@ -212,7 +217,8 @@ static void tells_that_it_is_3fs(void **state)
 	assert_int_equal(n, strlen(mnt));
 	assert_int_equal(ioctl(fd, WIRE_IOC_MOUNT_NAME, &name), 0);
 	assert_string_equal(name.name, "stage");
-	assert_int_equal(hf3fs_extract_mount_point(found, sizeof found, at("c64")), (int)strlen(mnt) + 1);
+	assert_int_equal(hf3fs_extract_mount_point(found, sizeof found, at("c64")),
+			 (int)strlen(mnt) + 1);
 	assert_string_equal(found, mnt);
 	assert_int_equal(hf3fs_extract_mount_point(found, sizeof found, "/tmp"), -1);
 	close(fd);
@@ -344,11 +350,13 @@ static void holes_read_short(void **state)
 	world_open(&w);
 	assert_int_equal(ftruncate(w.fd, 8 * CHUNK), 0);
 	assert_int_equal(got(&w, 0, 0, CHUNK), 0);
-	assert_int_equal(got(&w, 0, 7 * CHUNK, CHUNK), CHUNK); /* a length is kept by its last chunk */
+	/* a length is kept by its last chunk */
+	assert_int_equal(got(&w, 0, 7 * CHUNK, CHUNK), CHUNK);
 	assert_int_equal(put(&w, 'x', 2 * CHUNK, 100), 100);
 	assert_int_equal(got(&w, 'x', 2 * CHUNK, CHUNK), 100);
 	assert_int_equal(got(&w, 'x', 2 * CHUNK, 3 * CHUNK), 100);
-	assert_int_equal(move(&w, true, CHUNK, 2 * CHUNK), CHUNK + 100); /* zeros before later bytes */
+	/* zeros before later bytes */
+	assert_int_equal(move(&w, true, CHUNK, 2 * CHUNK), CHUNK + 100);
 	for (unsigned i = 0; i < CHUNK + 100; i++)
 		assert_int_equal(w.iov.base[i], i < CHUNK ? 0 : 'x');
 	hf3fs_iordestroy(&w.in);
@@ -408,7 +416,8 @@ static void fsync_shortens_after_the_last_chunk_went(void **state)
 static void costs_are_counted(void **state)
 {
 	struct world w;
-	uint64_t fresh = stat_of("chunk_fresh"), whole = stat_of("chunk_whole"), append = stat_of("chunk_append");
+	uint64_t fresh = stat_of("chunk_fresh"), whole = stat_of("chunk_whole"),
+		 append = stat_of("chunk_append");
 	uint64_t copied = stat_of("chunk_copied"), bytes = stat_of("chunk_copied_bytes");
 
 	(void)state;
@@ -447,8 +456,9 @@ static void buffered_writes_wait_in_the_daemon(void **state)
 	world_close(&w);
 }
 
-/* What the kernel reads ahead of a buffered read is answered short where a hole is; it takes that for the end of the
- * file and forgets the rest until it asks for the attributes again. O_DIRECT never does that. */
+/* What the kernel reads ahead of a buffered read is answered short where a hole is; it takes
+ * that for the end of the file and forgets the rest until it asks for the attributes again.
+ * O_DIRECT never does that. */
 static void a_buffered_read_before_a_hole_loses_the_end(void **state)
 {
 	char *page = aligned_alloc(4096, 4096);
@@ -468,7 +478,8 @@ static void a_buffered_read_before_a_hole_loses_the_end(void **state)
 	assert_int_equal(pread(direct, page, 4096, CHUNK), 0);
 	assert_int_equal(pread(direct, page, 4096, 8 * CHUNK - 4096), 4096);
 	assert_int_equal(pread(w.fd, page, 4096, 0), 4096);
-	if (pread(w.fd, page, 4096, 8 * CHUNK - 4096) == 0) /* the kernel's doing: not every version's */
+	/* the kernel's doing: not every version's */
+	if (pread(w.fd, page, 4096, 8 * CHUNK - 4096) == 0)
 		print_message("the end of the file is not there for a buffered read\n");
 	assert_int_equal(pread(direct, page, 4096, 8 * CHUNK - 4096), 4096);
 	close(direct);
@@ -511,12 +522,14 @@ static void a_job_is_answered_at_once(void **state)
 	assert_int_equal(put(&w, 'x', 0, 4 * CHUNK), 4 * CHUNK);
 	assert_int_equal(hf3fs_iorcreate(&two, mnt, 8, true, 2, -1), 0);
 	for (unsigned i = 0; i < 3; i++)
-		assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + i * CHUNK, w.fd, i * CHUNK, CHUNK,
-					  (void *)(uintptr_t)(i + 1)) >= 0);
+		assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + i * CHUNK, w.fd,
+					  i * CHUNK, CHUNK, (void *)(uintptr_t)(i + 1)) >= 0);
 	assert_int_equal(hf3fs_submit_ios(&two), 0);
 	by = in_ms(WAIT_MS);
-	assert_int_equal(hf3fs_wait_for_ios(&two, c, 4, 2, &by), 2); /* the third waits for a fourth */
-	assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + 3 * CHUNK, w.fd, 0, CHUNK, NULL) >= 0);
+	/* the third waits for a fourth */
+	assert_int_equal(hf3fs_wait_for_ios(&two, c, 4, 2, &by), 2);
+	assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + 3 * CHUNK, w.fd, 0, CHUNK,
+				  NULL) >= 0);
 	assert_int_equal(hf3fs_submit_ios(&two), 0);
 	assert_int_equal(hf3fs_wait_for_ios(&two, c, 4, 2, &by), 2);
 	hf3fs_iordestroy(&two);
@@ -536,14 +549,16 @@ static void bad_buffers_fail(void **state)
 	assert_int_equal(put(&w, 'x', 0, CHUNK), CHUNK);
 	assert_int_equal(hf3fs_iorcreate(&two, mnt, 8, true, 2, -1), 0);
 	for (int i = 0; i < 2; i++) /* two reads of one batch into the same bytes */
-		assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + i, w.fd, 0, 100, NULL) >= 0);
+		assert_true(hf3fs_prep_io(&two, &w.iov, true, w.iov.base + i, w.fd, 0, 100, NULL) >=
+			    0);
 	hf3fs_submit_ios(&two);
 	assert_int_equal(hf3fs_wait_for_ios(&two, c, 2, 2, &by), 2);
 	hf3fs_iordestroy(&two);
 	assert_int_equal(c[0].result, -EIO);
 	assert_int_equal(c[1].result, -EIO);
 	assert_int_equal(hf3fs_iovcreate(&blocks, mnt, 2 * CHUNK, CHUNK, -1), 0);
-	assert_true(hf3fs_prep_io(&w.in, &blocks, true, blocks.base + CHUNK - 1, w.fd, 0, 2, NULL) >= 0);
+	assert_true(hf3fs_prep_io(&w.in, &blocks, true, blocks.base + CHUNK - 1, w.fd, 0, 2,
+				  NULL) >= 0);
 	hf3fs_submit_ios(&w.in);
 	assert_int_equal(hf3fs_wait_for_ios(&w.in, c, 1, 1, &by), 1);
 	assert_int_equal(c[0].result, -EINVAL);
@@ -569,7 +584,8 @@ static void faults_happen_when_told(void **state)
 	assert_int_equal(got(&w, 'c', 0, CHUNK), CHUNK);
 	assert_int_equal(control("clear\ntorn 1\n"), 0);
 	assert_int_equal(put(&w, 'd', 0, 2 * CHUNK), -EIO);
-	assert_int_equal(got(&w, 'd', 0, 2 * CHUNK), CHUNK); /* the first chunk was written, the second was not */
+	/* the first chunk was written, the second was not */
+	assert_int_equal(got(&w, 'd', 0, 2 * CHUNK), CHUNK);
 	assert_int_equal(control("hold\n"), 0);
 	assert_true(hf3fs_prep_io(&w.in, &w.iov, true, w.iov.base, w.fd, 0, 100, NULL) >= 0);
 	hf3fs_submit_ios(&w.in);
@@ -621,14 +637,16 @@ static void a_dead_clients_memory_is_given_up(void **state)
 	pid_t child = fork();
 
 	(void)state;
-	if (child == 0) { /* anew: a forked client would share the handle that stands for its parent */
+	if (child == 0) {
+		/* anew: a forked client would share the handle that stands for its parent */
 		execl("/proc/self/exe", "test_hf3fs_mount", "die", NULL);
 		_exit(6);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFSIGNALED(status));
 	expect_stat("dead_clients", dead + 1);
-	/* The daemon knows clients by the thread that opened the folder: what other threads made stays with it. */
+	/* The daemon knows clients by the thread that opened the folder: what other
+	 * threads made stays with it. */
 	assert_int_equal(links_of_iovs(), before + 1);
 }
 
@@ -650,12 +668,14 @@ static void a_restarted_daemon_knows_nobody(void **state)
 	assert_true(hf3fs_prep_io(&w.in, &w.iov, true, w.iov.base, w.fd, 0, 100, NULL) >= 0);
 	hf3fs_submit_ios(&w.in);
 	by = in_ms(200);
-	assert_int_equal(hf3fs_wait_for_ios(&w.in, &c, 1, 1, &by), 0); /* nobody there: it never comes */
+	/* nobody there: it never comes */
+	assert_int_equal(hf3fs_wait_for_ios(&w.in, &c, 1, 1, &by), 0);
 	hf3fs_iordestroy(&w.in);
 	hf3fs_iordestroy(&w.out);
 	hf3fs_iovdestroy(&w.iov);
 	close(w.fd);
-	w.fd = open(at(w.name), O_RDWR | O_CLOEXEC); /* the number may be the old one: registered for the old mount */
+	/* the number may be the old one: registered for the old mount */
+	w.fd = open(at(w.name), O_RDWR | O_CLOEXEC);
 	assert_true(w.fd >= 0);
 	hf3fs_dereg_fd(w.fd);
 	assert_true(hf3fs_reg_fd(w.fd, 0) <= 0);

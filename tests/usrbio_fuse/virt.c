@@ -1,10 +1,10 @@
 /*
- * virt.c - the folder 3fs-virt: `iovs`, whose links are shared memory and whose directory handles stand for living
- * clients; `rm-rf`, where a link to a path removes what is there; and what only this stand-in has: `stats`, the
- * counters, and `control`, which takes commands (faults.c).
+ * virt.c - the folder 3fs-virt: `iovs`, whose links are shared memory and whose directory handles
+ * stand for living clients; `rm-rf`, where a link to a path removes what is there; and what only
+ * this stand-in has: `stats`, the counters, and `control`, which takes commands (faults.c).
  *
- * A client is known by the id of the thread that opened `iovs`: that is what FUSE tells, and what 3FS compares with the
- * thread that made a link. Links made by other threads of a dead client stay.
+ * A client is known by the id of the thread that opened `iovs`: that is what FUSE tells, and what
+ * 3FS compares with the thread that made a link. Links made by other threads of a dead client stay.
  */
 #include "stand.h"
 
@@ -139,7 +139,8 @@ bool virt_readlink(fuse_req_t req, fuse_ino_t n)
 		if (n < VIRT_FIRST + SEMAPHORES)
 			fuse_reply_err(req, EINVAL);
 		else
-			fuse_reply_readlink(req, ring_semaphore((int)(n - VIRT_FIRST) - SEMAPHORES));
+			fuse_reply_readlink(req,
+					    ring_semaphore((int)(n - VIRT_FIRST) - SEMAPHORES));
 		return true;
 	}
 	error = iov_by_number(n, fuse_req_ctx(req)->uid, &v);
@@ -155,7 +156,8 @@ static int remove_path(const char *path)
 	size_t n = strlen(opt.mount);
 	const struct inode *root = inode_of(FUSE_ROOT_ID);
 
-	if (strncmp(path, opt.mount, n) != 0 || path[n] != '/' || path[n + 1] == '\0' || strstr(path, ".."))
+	if (strncmp(path, opt.mount, n) != 0 || path[n] != '/' || path[n + 1] == '\0' ||
+	    strstr(path, ".."))
 		return EINVAL;
 	return remove_tree(root->fd, path + n + 1);
 }
@@ -218,7 +220,8 @@ bool virt_open(fuse_req_t req, fuse_ino_t n, struct fuse_file_info *fi)
 	return true;
 }
 
-/* A copy is sent: what was read may be released by another thread before the reply is back from the kernel. */
+/* A copy is sent: what was read may be released by another thread before the reply
+ * is back from the kernel. */
 bool virt_read(fuse_req_t req, fuse_ino_t n, size_t size, off_t off, struct fuse_file_info *fi)
 {
 	const struct text *t = (const struct text *)(uintptr_t)fi->fh;
@@ -287,7 +290,8 @@ bool virt_readdir(fuse_req_t req, fuse_ino_t n, size_t size, off_t off)
 	for (; !is(n, RM_RF) && first + (unsigned)off < end; off++) {
 		unsigned k = first + (unsigned)off;
 
-		if (!add_name(req, text, size, &used, things[k].name, VIRT_FIRST + k, things[k].mode, off + 1))
+		if (!add_name(req, text, size, &used, things[k].name, VIRT_FIRST + k,
+			      things[k].mode, off + 1))
 			break;
 	}
 	for (; is(n, IOVS) && iov_nth((int)off - 3, fuse_req_ctx(req)->uid, &v); off++)

@@ -1,11 +1,13 @@
 /*
- * wire.h - the shared memory protocol between users of 3FS's USRBIO and its FUSE daemon, as structs:
- * rings and the arguments of ioctls. Written down from the layout of x86-64 builds of 3FS (src/fuse/IoRing.h,
- * src/lib/api/fuse.h) and checked against the numbers at compile time. Named stand-ins for tests use it.
+ * wire.h - the shared memory protocol between users of 3FS's USRBIO and its FUSE daemon, as
+ * structs: rings and the arguments of ioctls. Written down from the layout of x86-64 builds of 3FS
+ * (src/fuse/IoRing.h, src/lib/api/fuse.h) and checked against the numbers at compile time. Named
+ * stand-ins for tests use it.
  *
- * A ring of `n` usable entries is a shared memory file of wire_ring_bytes(n): four markers, then arrays of n + 1
- * (one stays empty, to tell full from empty), then a semaphore that the daemon posts after each job.
- * The client owns sqe_head and cqe_tail, the daemon sqe_tail and cqe_head; all markers are read and written atomically.
+ * A ring of `n` usable entries is a shared memory file of wire_ring_bytes(n): four markers, then
+ * arrays of n + 1 (one stays empty, to tell full from empty), then a semaphore that the daemon
+ * posts after each job. The client owns sqe_head and cqe_tail, the daemon sqe_tail and cqe_head;
+ * all markers are read and written atomically.
  */
 #ifndef SKV_TEST_HF3FS_WIRE_H
 #define SKV_TEST_HF3FS_WIRE_H
@@ -56,7 +58,8 @@ struct wire_ring {
 
 static inline size_t wire_ring_bytes(int entries)
 {
-	return sizeof(struct wire_markers) + sizeof(sem_t) + WIRE_PER_SLOT * ((size_t)entries + 1) + WIRE_RING_SLACK;
+	return sizeof(struct wire_markers) + sizeof(sem_t) + WIRE_PER_SLOT * ((size_t)entries + 1) +
+	       WIRE_RING_SLACK;
 }
 
 /* Usable entries of a ring of so many bytes; <= 0: too small for one. */
@@ -78,8 +81,15 @@ static inline struct wire_ring wire_ring_at(void *base, int entries)
 	return r;
 }
 
-static inline int32_t wire_load(const int32_t *marker) { return __atomic_load_n(marker, __ATOMIC_SEQ_CST); }
-static inline void wire_store(int32_t *marker, int32_t v) { __atomic_store_n(marker, v, __ATOMIC_SEQ_CST); }
+static inline int32_t wire_load(const int32_t *marker)
+{
+	return __atomic_load_n(marker, __ATOMIC_SEQ_CST);
+}
+
+static inline void wire_store(int32_t *marker, int32_t v)
+{
+	__atomic_store_n(marker, v, __ATOMIC_SEQ_CST);
+}
 
 #define WIRE_SHM "/dev/shm/"
 #define WIRE_IOVS "3fs-virt/iovs"

@@ -1,7 +1,8 @@
 /*
- * wire_client.c - libhf3fs_wire_client.so, a plain C client of USRBIO's shared memory protocol with the names of 3FS's
- * own library, for tests where that library is not to be had: mounts, shared memory, rings. Nothing of it is 3FS's
- * code; where 3FS's ends the process, leaves a link behind or never forgets, this one does, too.
+ * wire_client.c - libhf3fs_wire_client.so, a plain C client of USRBIO's shared memory protocol with
+ * the names of 3FS's own library, for tests where that library is not to be had: mounts, shared
+ * memory, rings. Nothing of it is 3FS's code; where 3FS's ends the process, leaves a link behind or
+ * never forgets, this one does, too.
  *
  * Threads: iovs and rings may be made by any thread; one handle is not to be used by two at a time.
  */
@@ -46,8 +47,8 @@ static bool is_below(const char *path, const char *dir)
 	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* strlen + 1 of the mount that `path` is on, -1: none. Copied only where it fits. A path that does not exist ends the
- * process: an exception that no C caller can catch. */
+/* strlen + 1 of the mount that `path` is on, -1: none. Copied only where it fits. A path that does
+ * not exist ends the process: an exception that no C caller can catch. */
 int hf3fs_extract_mount_point(char *mount_point, int size, const char *path)
 {
 	char line[4096], real[PATH_MAX], best[PATH_MAX] = "";
@@ -60,7 +61,8 @@ int hf3fs_extract_mount_point(char *mount_point, int size, const char *path)
 		struct stat st;
 		char inside[PATH_MAX + 16];
 
-		if (!strstr(line, " - fuse.hf3fs ") || sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1)
+		if (!strstr(line, " - fuse.hf3fs ") ||
+		    sscanf(line, "%*s %*s %*s %*s %4095s", at) != 1)
 			continue;
 		snprintf(inside, sizeof inside, "%s/3fs-virt", at);
 		if (is_below(real, at) && strlen(at) > strlen(best) && stat(inside, &st) == 0)
@@ -74,8 +76,9 @@ int hf3fs_extract_mount_point(char *mount_point, int size, const char *path)
 	return (int)strlen(best) + 1;
 }
 
-/* The daemon takes the end of this descriptor for the end of the process. One for each mount, opened by the first iov
- * and never again: after a restart of the daemon it does not know us any more. */
+/* The daemon takes the end of this descriptor for the end of the process. One for each
+ * mount, opened by the first iov and never again: after a restart of the daemon it
+ * does not know us any more. */
 static int stay_known(const char *mount_point)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -111,7 +114,8 @@ static void uuid_text(const uint8_t u[16], char text[37])
 	int n = 0;
 
 	for (int i = 0; i < 16; i++)
-		n += snprintf(text + n, 37 - (size_t)n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
+		n += snprintf(text + n, 37 - (size_t)n, "%s%02x",
+			      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
 }
 
 /* What a ring's name tells. */
@@ -119,10 +123,12 @@ struct ring_words {
 	bool for_read;
 	int depth, priority, timeout;
 	uint64_t flags;
-	bool decimal; /* flags are binary in the link that is made, decimal in the one that is removed */
+	bool decimal; /* flags are binary in the link that is made, decimal
+			 in the one that is removed */
 };
 
-static void link_path(char out[640], const struct hf3fs_iov *iov, const char *mount_point, const struct ring_words *r)
+static void link_path(char out[640], const struct hf3fs_iov *iov, const char *mount_point,
+		      const struct ring_words *r)
 {
 	char id[37];
 	int n;
@@ -199,8 +205,8 @@ static void shm_free(struct shm *s)
 	free(s);
 }
 
-static void fill(struct hf3fs_iov *iov, void *base, struct shm *s, const char *mount_point, size_t size, size_t block,
-		 int numa)
+static void fill(struct hf3fs_iov *iov, void *base, struct shm *s, const char *mount_point,
+		 size_t size, size_t block, int numa)
 {
 	iov->base = base;
 	iov->iovh = s;
@@ -210,8 +216,8 @@ static void fill(struct hf3fs_iov *iov, void *base, struct shm *s, const char *m
 	iov->numa = numa;
 }
 
-static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block, int numa,
-		  const struct ring_words *ring)
+static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block,
+		  int numa, const struct ring_words *ring)
 {
 	char id[37], name[64], target[80], link[640];
 	struct shm *s;
@@ -243,13 +249,14 @@ static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, s
 	return -error;
 }
 
-int hf3fs_iovcreate(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size, int numa)
+int hf3fs_iovcreate(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block_size,
+		    int numa)
 {
 	return create(iov, mount_point, size, block_size, numa, NULL);
 }
 
-int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount_point, size_t size, size_t block_size,
-		  int numa)
+int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount_point, size_t size,
+		  size_t block_size, int numa)
 {
 	char link[640], target[PATH_MAX];
 	struct shm *s;
@@ -288,8 +295,8 @@ static void destroy(struct hf3fs_iov *iov, const struct ring_words *ring)
 
 void hf3fs_iovdestroy(struct hf3fs_iov *iov) { destroy(iov, NULL); }
 
-int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const char *mount_point, size_t size,
-		  size_t block_size, int numa)
+int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const char *mount_point,
+		  size_t size, size_t block_size, int numa)
 {
 	if (!iov || strlen(mount_point) >= sizeof iov->mount_point)
 		return -EINVAL;
@@ -302,8 +309,8 @@ int hf3fs_iovwrap(struct hf3fs_iov *iov, void *base, const uint8_t id[16], const
 
 size_t hf3fs_ior_size(int entries) { return wire_ring_bytes(entries); }
 
-static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entries, const struct ring_words *r,
-		       int numa)
+static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entries,
+		       const struct ring_words *r, int numa)
 {
 	int rc;
 
@@ -326,27 +333,28 @@ static int create_ring(struct hf3fs_ior *ior, const char *mount_point, int entri
 	return 0;
 }
 
-int hf3fs_iorcreate(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth, int numa)
+int hf3fs_iorcreate(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		    int io_depth, int numa)
 {
 	return hf3fs_iorcreate3(ior, mount_point, entries, for_read, io_depth, 0, 0, numa);
 }
 
-int hf3fs_iorcreate2(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		     int priority, int numa)
+int hf3fs_iorcreate2(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		     int io_depth, int priority, int numa)
 {
 	return hf3fs_iorcreate3(ior, mount_point, entries, for_read, io_depth, priority, 0, numa);
 }
 
-int hf3fs_iorcreate3(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		     int priority, int timeout, int numa)
+int hf3fs_iorcreate3(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		     int io_depth, int priority, int timeout, int numa)
 {
 	struct ring_words r = { for_read, io_depth, priority, timeout, 0, false };
 
 	return create_ring(ior, mount_point, entries, &r, numa);
 }
 
-int hf3fs_iorcreate4(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read, int io_depth,
-		     int timeout, int numa, uint64_t flags)
+int hf3fs_iorcreate4(struct hf3fs_ior *ior, const char *mount_point, int entries, bool for_read,
+		     int io_depth, int timeout, int numa, uint64_t flags)
 {
 	struct ring_words r = { for_read, io_depth, 0, timeout, flags, false };
 
@@ -359,7 +367,8 @@ void hf3fs_iordestroy(struct hf3fs_ior *ior)
 
 	if (!ior)
 		return;
-	r = (struct ring_words){ ior->for_read, ior->io_depth, ior->priority, ior->timeout, ior->flags, true };
+	r = (struct ring_words){ ior->for_read, ior->io_depth, ior->priority,
+				 ior->timeout,  ior->flags,    true };
 	if (ior->iorh)
 		wire_ring_client_free(ior->iorh);
 	ior->iorh = NULL;

@@ -1,6 +1,7 @@
 /*
- * wire_io.c - libhf3fs_wire_client.so: registered files, requests and answers in a ring, and the two functions that are
- * plain ioctls. One thread prepares and submits on a ring while another one may wait for its answers.
+ * wire_io.c - libhf3fs_wire_client.so: registered files, requests and answers in a ring, and the
+ * two functions that are plain ioctls. One thread prepares and submits on a ring while another one
+ * may wait for its answers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +50,8 @@ static sem_t *open_submit(const char *mount_point, int priority, int *error)
 	return s == SEM_FAILED ? NULL : s;
 }
 
-struct wire_client_ring *wire_ring_client(void *base, size_t bytes, const char *mount_point, int priority, int *error)
+struct wire_client_ring *wire_ring_client(void *base, size_t bytes, const char *mount_point,
+					  int priority, int *error)
 {
 	struct wire_client_ring *r = calloc(1, sizeof *r);
 	int entries = wire_ring_entries(bytes);
@@ -149,7 +151,8 @@ static int descriptors(void)
 {
 	struct rlimit l;
 
-	return getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_max < INT_MAX ? (int)l.rlim_max : INT_MAX;
+	return getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_max < INT_MAX ? (int)l.rlim_max
+									 : INT_MAX;
 }
 
 static bool registered(int fd, struct file *out)
@@ -190,13 +193,14 @@ static void give_slot(struct wire_client_ring *r, int32_t slot)
 	pthread_mutex_unlock(&r->lock);
 }
 
-static int judge(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, const void *ptr, int fd,
-		 uint64_t len)
+static int judge(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read,
+		 const void *ptr, int fd, uint64_t len)
 {
 	uintptr_t at = (uintptr_t)ptr, base = iov ? (uintptr_t)iov->base : 0;
 	struct file f;
 
-	if (!ior || !ior->iorh || read != ior->for_read || !iov || !ptr || !iov->base || len == 0 || fd == INT_MIN)
+	if (!ior || !ior->iorh || read != ior->for_read || !iov || !ptr || !iov->base || len == 0 ||
+	    fd == INT_MIN)
 		return -EINVAL;
 	if (at < base || at - base > iov->size || len > iov->size - (at - base))
 		return -EINVAL;
@@ -210,8 +214,8 @@ static int judge(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool 
 }
 
 /* The index of the slot, or -errno. */
-int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr, int fd, size_t off,
-		  uint64_t len, const void *userdata)
+int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool read, void *ptr,
+		  int fd, size_t off, uint64_t len, const void *userdata)
 {
 	int error = judge(ior, iov, read, ptr, fd, len), slot;
 	struct wire_client_ring *r;
@@ -263,9 +267,10 @@ static bool reap(struct wire_client_ring *r, struct hf3fs_cqe *out)
 
 	if (tail == wire_load(&r->w.m->cqe_head))
 		return false;
-	*out = (struct hf3fs_cqe){ .index = c->index, .result = c->result, .userdata = (void *)(uintptr_t)c->userdata };
-	if (!__atomic_compare_exchange_n(&r->w.m->cqe_tail, &tail, (tail + 1) % r->w.slots, false, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
+	*out = (struct hf3fs_cqe){ .index = c->index, .result = c->result,
+				   .userdata = (void *)(uintptr_t)c->userdata };
+	if (!__atomic_compare_exchange_n(&r->w.m->cqe_tail, &tail, (tail + 1) % r->w.slots, false,
+					 __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 		return false; /* another one took it */
 	give_slot(r, out->index);
 	return true;
@@ -276,9 +281,10 @@ static bool before(const struct timespec *a, const struct timespec *b)
 	return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* How many; fewer than asked for when the time is over (CLOCK_REALTIME; NULL: never), which is no error. */
-int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec, int min_results,
-		       const struct timespec *abs_timeout)
+/* How many; fewer than asked for when the time is over (CLOCK_REALTIME; NULL:
+ * never), which is no error. */
+int hf3fs_wait_for_ios(const struct hf3fs_ior *ior, struct hf3fs_cqe *cqes, int cqec,
+		       int min_results, const struct timespec *abs_timeout)
 {
 	struct wire_client_ring *r = ior ? ior->iorh : NULL;
 	int filled = 0;

@@ -1,4 +1,4 @@
-/* limits.h - bounds of the interface, one place. Sizes in bytes unless named otherwise. */
+/* limits.h - limits of the interface. Sizes in bytes unless stated otherwise. */
 #ifndef SKV_LIMITS_H
 #define SKV_LIMITS_H
 
@@ -6,12 +6,12 @@
 
 #define SKV_MAX_KEYS 16384u           /* keys in one request */
 #define SKV_MAX_KEY_STRING 1024u      /* one string key */
-#define SKV_MAX_BLOCK_NAME 1024u      /* name that is kept with a block */
+#define SKV_MAX_BLOCK_NAME 1024u      /* name stored with a block */
 #define SKV_MAX_INSTANCES_PER_MATCH 64u
 #define SKV_MAX_SPECS 32u             /* specs of one instance */
 #define SKV_MAX_NAME 127u             /* names of storages, groups, instances, specs, tenants */
 #define SKV_MAX_REQUEST_ID 127u
-#define SKV_MAX_BODY (32u << 20)      /* default bound of a request body */
+#define SKV_MAX_BODY (32u << 20)      /* default limit of a request body */
 #define SKV_MAX_SPEC_SIZE (1ull << 32) /* one spec of one block: 4 GiB */
 #define SKV_MIN_SPEC_SIZE 1ull
 #define SKV_MAX_ROOT 1023u            /* path of a storage's root directory */
@@ -22,16 +22,19 @@
 #define SKV_MAX_PLACEMENTS 8192u       /* SKV_MAX_SPECS on each of 256 storages */
 #define SKV_MAX_URL 255u              /* characters of one */
 #define SKV_MAX_QUOTAS 16u            /* quotas by type of storage in one group */
-#define SKV_MAX_PIN_MS 2592000000ull  /* a pin that ends by itself: 30 days */
+#define SKV_MAX_PIN_MS 2592000000ull  /* a pin that expires: 30 days */
 #define SKV_MAX_WEIGHT 1000u          /* of an instance in its group */
-#define SKV_MAX_LEASE_MS 600000u      /* bound of the manager's own lease_max_ms parameter */
-#define SKV_MAX_WALL_MS ((1ull << 53) - 1) /* a time since 1970; every JSON reader knows such numbers */
-#define SKV_MAX_SESSION_MS 3600000u   /* bound of the manager's own session_max_ms parameter */
+#define SKV_MAX_LEASE_MS 600000u      /* limit of the manager's parameter lease_max_ms */
+#define SKV_MAX_WALL_MS ((1ull << 53) - 1) /* a time since 1970; a number that every JSON reader can
+					    * represent */
+#define SKV_MAX_SESSION_MS 3600000u   /* limit of the manager's parameter session_max_ms */
 
 _Static_assert(SKV_MAX_SPECS <= 32, "masks of specs have a bit for each");
-_Static_assert(SKV_MAX_KEYS * SKV_MAX_SPECS <= UINT32_MAX / 2, "rows and columns of an answer count in 32 bits");
+_Static_assert(SKV_MAX_KEYS *SKV_MAX_SPECS <= UINT32_MAX / 2,
+	       "rows and columns of an answer count in 32 bits");
 _Static_assert(SKV_MAX_PLACEMENTS % SKV_MAX_SPECS == 0, "each storage has a place for each spec");
-_Static_assert(SKV_MIN_SPEC_SIZE > 0 && SKV_MAX_SPEC_SIZE <= INT64_MAX, "sizes are offsets of files");
+_Static_assert(SKV_MIN_SPEC_SIZE > 0 && SKV_MAX_SPEC_SIZE <= INT64_MAX,
+	       "sizes are offsets of files");
 _Static_assert(SKV_MAX_PIN_MS <= SKV_MAX_WALL_MS, "times are numbers that JSON has");
 #define SKV_SESSION_ID_HEX 32         /* digits of a session id */
 

@@ -1,9 +1,9 @@
 /*
- * ops.h - the plain structs behind every API: what a request asks and what the core answers.
+ * ops.h - requests and results of the core, as plain structs, behind every API.
  *
- * Each wire API (native JSON, protobuf, KVCM, SGLang) decodes into these, calls the core, and encodes
- * the result; nothing here knows HTTP, JSON or SQL. All pointers are borrowed from the request's
- * arena and live until the answer is encoded. Durations are milliseconds, sizes bytes.
+ * Each wire API (native JSON, protobuf, KVCM, SGLang) decodes into these, calls the core, and
+ * encodes the result; nothing here knows HTTP, JSON or SQL. All pointers are borrowed from the
+ * request's arena and live until the answer is encoded. Durations are milliseconds, sizes bytes.
  * Strings are NUL-terminated, already checked (skv_name_valid) by the decoder.
  */
 #ifndef SKV_OPS_H
@@ -16,95 +16,115 @@
 #include <skv/hash.h>
 #include <skv/limits.h>
 
-/* 1..127 of [A-Za-z0-9._:=@+,-], beginning with a letter, digit or '_': safe in URLs, paths and logs. */
+/* 1..127 of [A-Za-z0-9._:=@+,-], starting with a letter, digit or '_': safe in URLs, paths and
+ * logs. */
 bool skv_name_valid(const char *s, size_t n);
-/* Names of instances and tenants may be those of models: parts that are names, with one '/' between neighbours, 127 characters
- * in all ("Qwen/Qwen3-32B", as Hugging Face has them). Never a path of a file. */
+/* Names of instances and tenants may be those of models: names joined by single '/', 127 characters
+ * in all ("Qwen/Qwen3-32B", as on Hugging Face). Never a file's path. */
 bool skv_model_name_valid(const char *s, size_t n);
 
-/* ---- objects that an administrator makes ---------------------------------------------------- */
+/* ---- administered objects
+ * ------------------------------------------------------------------------ */
 
-/* A named place for blocks. `name`, `type`, `root`, `unit`, `file_size` never change; `capacity` may
- * grow, the rest may change. */
+/* A named place for blocks. `name`, `type`, `root`, `unit`, `file_size` never change; `capacity`
+ * may grow, the others may change. */
 struct skv_storage_spec {
 	const char *name;
-	const char *type;   /* "file" (slab files below `root`), "hf3fs" (the same on a 3FS mount), "null"
-			       (addresses only, for benchmarks), "external" (one file, which clients make
-			       themselves: slots are counted and nothing else is known of it. All its sizes and offsets
-			       are numbers of slots, `capacity` may be any number, `unit` and `file_size` are 0) */
-	const char *root;   /* absolute directory on the manager's host; "" for "null" and, if it is reached through
-			       fs-masters and nowhere mounted, where it is as clients see it, or "" */
-	const char *client_root;  /* `root` as the clients' hosts see it, for APIs that name whole paths; "" = `root` */
-	const char *client_mount; /* the mount point there, which client_root lies below; "" = not told */
-	uint64_t capacity;  /* bytes of slab files at most; a multiple of `unit` */
-	uint64_t file_size; /* bytes of one slab file; 0 = default: 1 GiB or the capacity, if smaller; of "hf3fs" by chunk
-			       size 4 to 64 GiB, and an eighth of the capacity at most */
+	const char *type;   /* "file" (slab files below `root`), "hf3fs" (the same on a 3FS mount),
+			     * "null" (addresses only, for benchmarks), "external" (one file that
+			     * clients create: slots are only counted. All its sizes and offsets are
+			     * slot numbers, `capacity` may be any number, `unit` and `file_size`
+			     * are 0) */
+	const char *root;   /* absolute directory on the manager's host; "" for "null". With
+			     * fs-masters and no mount here: its path on clients, or "" */
+	const char *client_root;  /* `root` as seen on clients, for APIs that return whole paths; ""
+				   * = `root` */
+	const char *client_mount; /* the clients' mount point, which contains client_root; "" =
+				   * unknown */
+	uint64_t capacity;  /* limit of all slab files, bytes; a multiple of `unit` */
+	uint64_t file_size; /* bytes of one slab file; 0 = default: 1 GiB or the capacity, if
+			     * smaller; for "hf3fs" 4 to 64 GiB by chunk size, and at most an eighth
+			     * of the capacity */
 	uint64_t unit;      /* slab unit, a power of two; 0 = default 64 MiB */
-	bool enabled;       /* false: no new blocks go there; those there stay readable */
-	bool draining;      /* true: no new blocks go there, those there are evicted, and its files go one by one; not `external` */
-	/* Eviction in the background, of the capacity: begins when blocks use more than `high`, ends at `low`. 0, 0: the
-	 * manager's free_percent, for each size of slots. high 100: none; else 0 < low <= high < 100 */
+	bool enabled;       /* false: takes no new blocks; existing ones stay readable */
+	bool draining;      /* true: takes no new blocks, existing ones are evicted, and its files
+			     * are removed one by one; not `external` */
+	/* Watermarks: background eviction starts when blocks use more than `high` percent of the
+	 * capacity and stops at `low`. 0, 0: the manager's free_percent, for each size of slots.
+	 * high 100: off; else 0 < low <= high < 100 */
 	uint32_t high_percent;
 	uint32_t low_percent;
-	const char *extra;  /* opaque text of the API that made it, at most SKV_MAX_EXTRA bytes; "" if none */
-	/* Of "hf3fs"; fixed once it is made: */
-	uint64_t chunk_size; /* a power of two, 64 KiB to 64 MiB: what the directory must say; 0 = it is asked when the storage
-				is made, and told from then on */
-	bool any_mount;      /* the directory may lie on a mount that is not 3FS (tests); a chunk_size is then believed */
-	/* URLs of fs-masters that do what is to be done with slab files, "http://host:port/DIR": DIR is the directory below
-	 * their root. None: the manager does it itself, in `root`. May change. */
+	const char *extra;  /* opaque text of the API that created it, at most SKV_MAX_EXTRA bytes;
+			     * "" if none */
+	/* "hf3fs" only; fixed at creation: */
+	uint64_t chunk_size; /* a power of two, 64 KiB to 64 MiB, which the directory must have; 0 =
+			      * read from the directory at creation, and reported from then on */
+	bool any_mount;      /* the directory may be on a mount that is not 3FS (tests); chunk_size
+			      * is not checked then */
+	/* URLs of fs-masters that handle the slab files, "http://host:port/DIR": DIR is the
+	 * directory below their root. None: the manager handles them itself, in `root`. May
+	 * change. */
 	const char *const *fs_master;
 	uint32_t n_fs_master; /* 0..SKV_MAX_FS_MASTERS */
 };
 
-/* What a group may have on all storages of one type. */
+/* Quota of a group for all storages of one type. */
 struct skv_type_quota {
 	const char *type;
-	uint64_t capacity; /* bytes at most: a storage of that type is passed over when it would be more; 0 = no bound */
-	uint64_t reclaim;  /* evict in the background while more is used; 0 = none */
+	uint64_t capacity; /* bytes at most: storages of that type are skipped when it would be
+			    * exceeded; 0 = no limit */
+	uint64_t reclaim;  /* background eviction while more is used; 0 = none */
 };
 
-/* What the instances of a group may have of its capacity; the least of that and of its storages is shared out.
- * An instance's *part* is its own `capacity`, else what those leave, divided by weights. */
+/* How a group's capacity (or its storages', if less) is divided among its instances. An instance's
+ * *share* is its own `capacity`, else what those leave, divided by weights. */
 enum skv_share {
-	SKV_SHARE_GROUP, /* no parts: the least valuable blocks of the group go, whoever's they are */
-	/* What others leave may be borrowed. When something must go, it comes from the instance that has most for its part. */
+	SKV_SHARE_GROUP, /* no shares: the group's least valuable blocks go, whichever instance they
+			  * belong to */
+	/* Unused shares may be borrowed. Victims come from the instance furthest over its share. */
 	SKV_SHARE_PROPORTIONAL,
-	/* No instance has more than its part. Its starts evict its own blocks and nobody else's of the group, but for those of
-	 * an instance that has more than its part (for it was larger). */
+	/* No instance exceeds its share. Its starts evict its own blocks only, besides those of
+	 * instances that exceed theirs (because it was lowered). */
 	SKV_SHARE_FIXED,
 };
 
-/* Quota, placement and eviction for several instances. All but the name may change; what changes counts at once. A
- * bound or line that is 0 does not exist. */
+/* Quota, placement and eviction for several instances. Everything but the name may change, with
+ * immediate effect. 0 means no limit. */
 struct skv_group_spec {
 	const char *name;
-	uint64_t capacity;           /* bytes of block data at most; 0 = only the storages limit */
-	const char *const *storages; /* candidates in order of preference; at least one, unless loose_storages */
+	uint64_t capacity;           /* limit for block data, bytes; 0 = only the storages'
+				      * limits */
+	const char *const *storages; /* in order of preference; at least one, unless
+				      * loose_storages */
 	uint32_t n_storages;
-	const char *policy; /* which blocks go first: a name of skv/policy.h; "" (or NULL) = the default, `reuse` */
-	uint64_t ttl_ms;    /* of policy `ttl`, and of no other: blocks written longer ago go; then at least 1 */
-	bool loose_storages; /* storages that do not exist are passed over until they do, and may be deleted */
-	const struct skv_type_quota *quotas; /* one for each type at most */
+	const char *policy; /* eviction policy: a name of skv/policy.h; "" (or NULL) = the default,
+			     * `reuse` */
+	uint64_t ttl_ms;    /* only for policy `ttl`, at least 1: blocks written longer ago are
+			     * evicted */
+	bool loose_storages; /* storages need not exist (yet), and may be deleted */
+	const struct skv_type_quota *quotas; /* at most one per type */
 	uint32_t n_quotas;
-	uint64_t max_blocks;    /* a start that would make more is refused; those being written count */
-	uint32_t max_instances; /* a registration that would make more is refused */
-	/* Eviction in the background: while more than this is used, as the policy says. */
+	uint64_t max_blocks;    /* starts beyond it are refused; blocks being written count */
+	uint32_t max_instances; /* registrations beyond it are refused */
+	/* Background eviction while more than this is used. */
 	uint64_t reclaim_bytes;
 	uint64_t reclaim_blocks;
-	/* At most a step in each period: so many bytes or so many percent of what is used, the larger. 0 and 0: all at
-	 * once. */
+	/* At most a step per period: the larger of this many bytes and this percentage of what is
+	 * used. 0 and 0: all at once. */
 	uint64_t reclaim_step_bytes;
 	uint32_t reclaim_step_percent;
 	uint32_t reclaim_period_ms;
-	uint64_t max_idle_ms; /* blocks that nobody has looked up for so long go; of policies that keep the order of uses:
-			       * reuse, lru, lru-plain, lfu */
-	uint32_t high_percent; /* as a storage's, of the group's capacity (or its storages', if that is less) */
+	uint64_t max_idle_ms; /* blocks not looked up for this long are evicted; for policies
+			       * ordered by use: reuse, selective, lru, lru-plain, lfu */
+	uint32_t high_percent; /* watermarks as a storage's, of the group's capacity (or its
+				* storages', if less) */
 	uint32_t low_percent;
-	uint32_t pin_percent; /* 0..100 of the same may be pinned hard, and of an instance's part in it; 0 = 50 */
+	uint32_t pin_percent; /* 0..100 of the same may be pinned hard, and of an instance's share
+			       * of it; 0 = 50 */
 	enum skv_share share;
 	uint64_t version;     /* the caller's own number, see skv_core_group_put */
-	const char *extra;    /* opaque text of the API that made it, at most SKV_MAX_EXTRA bytes; "" if none */
+	const char *extra;    /* opaque text of the API that created it, at most SKV_MAX_EXTRA
+			       * bytes; "" if none */
 };
 
 struct skv_spec {
@@ -112,47 +132,49 @@ struct skv_spec {
 	uint64_t size; /* exact bytes, SKV_MIN_SPEC_SIZE..SKV_MAX_SPEC_SIZE */
 };
 
-/* One model deployment: the layout of its blocks. Everything but `extra`, `weight` and `capacity` is fixed once
- * registered; these count at once. */
+/* A deployment of a model: the layout of its blocks. Fixed at registration, except `extra`,
+ * `weight` and `capacity`, which take effect at once. */
 struct skv_instance_spec {
 	const char *tenant;
 	const char *id;
 	const char *group;
-	uint32_t block_tokens; /* tokens per block, for people and KVCM; 0 = not told */
+	uint32_t block_tokens; /* tokens per block, for display and KVCM; 0 = unknown */
 	const struct skv_spec *specs;
 	uint32_t n_specs;  /* 1..SKV_MAX_SPECS */
 	const char *extra; /* opaque text, "" if none */
-	bool numbered; /* slots lie at multiples of their own size, so offset / size is a whole number (KVCM's blkid) */
-	bool named;    /* each block keeps the name that its start gave it, durably, for exports */
-	/* In a group that shares; of one that is registered 0 and 0 leave both as they are. */
+	bool numbered; /* slots are at multiples of their own size, so that offset / size is an
+			* integer (KVCM's blkid) */
+	bool named;    /* each block keeps the name given by its start, durably, for exports */
+	/* In a group with shares; in an update 0 and 0 leave both unchanged. */
 	uint32_t weight;   /* 1..SKV_MAX_WEIGHT, 0 = 1 */
-	uint64_t capacity; /* bytes of its part, 0 = by weight */
+	uint64_t capacity; /* its share in bytes, 0 = by weight */
 };
 
-/* Bytes that somebody else owns; p is not NULL when n is 0. */
+/* Borrowed bytes; p is not NULL even if n is 0. */
 struct skv_bytes {
 	const void *p;
 	size_t n;
 };
 
-/* ---- locations -------------------------------------------------------------------------------- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
 /* A slab file that an answer refers to. Clients map `uuid` to their own mount by the superblock
  * (skv/superblock.h) and open `path` below it. */
 struct skv_file_ref {
 	const char *storage; /* name */
 	const char *type;    /* "file", "hf3fs" */
-	const char *client_root; /* of the storage, or its root; "" for "null". NULL in what a client has read */
+	const char *client_root; /* of the storage, or its root; "" for "null". NULL in what a
+				  * client reads */
 	char uuid[37];       /* of the storage, text form */
 	char path[64];       /* relative to the storage's root */
 };
 
-/* Where one spec of one block lies. `length` 0 = nothing here (see the result's own comment). */
+/* Where one spec of one block is stored. `length` 0 = not stored (see the result's own comment). */
 struct skv_location {
 	uint32_t file; /* index into the answer's files[] */
 	uint64_t offset;
 	uint64_t length;
-	uint64_t generation; /* number of this slot's life; never repeated */
+	uint64_t generation; /* number of this use of the slot; never repeated */
 	uint64_t checksum;   /* skv_checksum of the bytes, when has_checksum */
 	bool has_checksum;
 };
@@ -162,9 +184,10 @@ struct skv_files {
 	uint32_t n;
 };
 
-/* ---- lookups ---------------------------------------------------------------------------------- */
+/* ---- lookups --------------------------------------------------------------------------------- */
 
-/* Length of the longest present prefix, per instance. No lease, no touch: safe to poll. */
+/* Length of the longest present prefix, per instance. Takes no lease and does not count as use:
+ * safe to poll. */
 struct skv_match_req {
 	const char *tenant;
 	const char *const *instances;
@@ -181,21 +204,21 @@ struct skv_match_res {
 enum skv_lookup_mode {
 	SKV_LOOKUP_PREFIX, /* stop at the first miss */
 	SKV_LOOKUP_BATCH,  /* every key on its own */
-	/* The last run of `window` consecutive hits is hit, nothing else is (attention over a sliding window). */
+	/* Only the last run of `window` consecutive hits is a hit (sliding-window attention). */
 	SKV_LOOKUP_WINDOW,
-	/* Every key on its own, for who reads only the last few of them (a window, a state) and has not said how many: hits
-	 * that cannot be leased are misses, the first ones before the last; and it counts as no use, for most of them will
-	 * not be read. */
+	/* Each key by itself, for readers that will read only the last few (a window, a state) and
+	 * have not said how many: hits that cannot be leased are misses, the first ones first; does
+	 * not count as use, because most of them will not be read. */
 	SKV_LOOKUP_TRAILING,
-	/* Attention layers and layers with a state (Mamba): the longest prefix whose keys all have `full_specs`, less
-	 * `drop` keys; within it the last key that has `state_specs` too. The hits are the keys up to that one;
-	 * without such a key there are none. */
+	/* Attention layers and layers with a state (Mamba): the longest prefix whose keys all have
+	 * `full_specs`, less `drop` keys; within it the last key that also has `state_specs`. The
+	 * hits are the keys up to that one; without such a key there are none. */
 	SKV_LOOKUP_HYBRID,
 };
 
 #define SKV_LEASE_DEFAULT UINT32_MAX
 
-/* Locations of blocks, leased: until lease_ms after the request was *sent*, no located slot is reused. */
+/* Leased locations: until lease_ms after the request was *sent*, no returned slot is reused. */
 struct skv_lookup_req {
 	const char *tenant;
 	const char *instance;
@@ -204,85 +227,113 @@ struct skv_lookup_req {
 	uint32_t n_keys;
 	const char *const *specs; /* names; n_specs 0 = all of the instance */
 	uint32_t n_specs;
-	uint32_t lease_ms; /* 0 = none, SKV_LEASE_DEFAULT = the manager's; capped by the manager */
-	bool partial;         /* one of the specs is enough for a hit; not in HYBRID */
-	bool skip_disabled;   /* specs on disabled storages are not there */
-	bool only_leased;     /* hits that cannot be leased for lease_ms (capped as above) are misses */
-	bool slots_only;      /* the lease keeps the bytes at their offsets, and no more: when the group needs room the block may be
-				* evicted all the same, and its slots wait for the end of the lease */
-	bool peek;            /* no lease, and no use: eviction does not learn of it */
+	uint32_t lease_ms; /* 0 = none, SKV_LEASE_DEFAULT = the manager's; limited by the manager */
+	bool partial;         /* one of the specs suffices for a hit; not in HYBRID */
+	bool skip_disabled;   /* specs on disabled storages count as absent */
+	bool only_leased;     /* hits that cannot be leased for lease_ms (limited as above) are
+			       * misses */
+	bool slots_only;      /* the lease protects only the bytes at their offsets: if the group
+			       * needs room the block may be evicted, and its slots wait for the end
+			       * of the lease */
+	bool peek;            /* no lease, no use: invisible to eviction */
 	bool want_created;    /* fill created_ms */
 	uint32_t window;      /* WINDOW: 1..n_keys */
 	uint32_t full_specs;  /* HYBRID: bit per spec in order of registration; not 0 */
 	uint32_t state_specs; /* HYBRID: the same */
 	uint32_t drop;        /* HYBRID */
 };
-/* Only hits are leased and count as used (TRAILING: are leased). */
+/* Only hits are leased and count as used (TRAILING: only leased). */
 struct skv_lookup_res {
 	uint32_t n_keys;  /* of the request */
 	uint32_t matched; /* hits: PREFIX and HYBRID: leading ones; WINDOW: `window` or 0 */
 	uint32_t n_specs; /* columns of loc */
 	const char *const *specs; /* their names */
 	bool *hit;                /* [n_keys] */
-	/* [n_keys * n_specs], valid where hit; partial and HYBRID: length 0 where the block has no such spec */
+	/* [n_keys * n_specs], valid where hit; partial and HYBRID: length 0 where
+	 * the block has no such spec */
 	struct skv_location *loc;
-	uint64_t *created_ms;     /* [n_keys] wall time, valid where hit, 0 = unknown; NULL unless wanted */
-	uint32_t lease_ms;        /* granted; may be less than asked, 0 = none */
+	uint64_t *created_ms;     /* [n_keys] wall time, valid where hit, 0 =
+				     unknown; NULL unless wanted */
+	uint32_t lease_ms;        /* granted; may be less than requested, 0 = none */
 	struct skv_files files;
 };
 
-/* ---- two-phase write -------------------------------------------------------------------------- */
+/* ---- two-phase write ------------------------------------------------------------------------- */
 
 struct skv_start_req {
 	const char *tenant;
 	const char *instance;
-	const char *request_id;     /* "" = none: the call is then not idempotent */
+	const char *request_id;     /* "" = none: the call is not idempotent */
 	const struct skv_key *keys; /* one chain, head first, unless `independent`; no key twice */
 	uint32_t n_keys;
 	bool has_parent;
 	struct skv_key parent;    /* the block before keys[0]; none with `independent` */
-	const char *const *specs; /* specs that this writer brings; n_specs 0 = all */
+	const char *const *specs; /* specs that this writer writes; n_specs 0 = all */
 	uint32_t n_specs;
-	/* [n_keys] specs that this writer brings of each key: bit per spec in order of registration, not 0. NULL = `specs`
-	 * of all; with it n_specs is 0. The session's specs (columns of locations and checksums) are those of any key. */
+	/* [n_keys] specs that this writer writes of each key: bit per spec in order of
+	 * registration, not 0. NULL = `specs` for all; else n_specs is 0. The session's specs
+	 * (columns of locations and checksums) are those of any key. */
 	const uint32_t *key_specs;
-	uint32_t deadline_ms; /* 0 = the manager's default; capped by the manager */
-	uint32_t grace_ms;    /* of slots that are not committed, after the deadline; the manager's own if that is longer */
-	/* [n_keys] name of each block, 0..SKV_MAX_BLOCK_NAME bytes; NULL unless the instance is `named`. */
+	uint32_t deadline_ms; /* 0 = the manager's default; limited by the manager */
+	uint32_t grace_ms;    /* grace for uncommitted slots after the deadline; the manager's own
+			       * if that is longer */
+	/* [n_keys] name of each block, 0..SKV_MAX_BLOCK_NAME bytes; NULL unless
+	 * the instance is `named`. */
 	const struct skv_bytes *names;
-	/* [n_keys] the slots to take, by offset, in an instance of one spec on one `external` storage; NULL = any. One that is
-	 * not free, or lies outside: outcome NO_ROOM. For imports. */
+	/* [n_keys] the slots to take, by offset, in an instance of one spec on one `external`
+	 * storage; NULL = any. One that is not free or does not exist: outcome NO_ROOM. For
+	 * imports. */
 	const uint64_t *offsets;
-	bool fit;           /* where there is no room for all, the first so many are written: the others have the outcome NO_ROOM */
-	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; none, too, where one is BUSY */
-	/* The keys are no chain: none is the parent of another, and each goes by its own use alone. For blocks whose neighbours
-	 * may be missing: states and windows of hybrid models, of which the last ones of a prompt are stored and read. */
+	bool fit;           /* if there is no room for all, the first ones are written: the others
+			     * have the outcome NO_ROOM */
+	bool whole;         /* with `fit`: all that are not EXISTS are written, or none; also none
+			     * if one is BUSY */
+	/* The keys are not a chain: none is the parent of another, and each is evicted by its own
+	 * use alone. For blocks whose neighbours may be missing, e.g. states and windows of hybrid
+	 * models, where only the last ones of a prompt are stored and read. */
 	bool independent;
-	bool relaxed;       /* with `anonymous`: is answered when the journal has it, synced a little later: a power loss may undo it */
-	bool anonymous;     /* its session is ended by skv_core_finish_partial or its deadline only, and forgotten then; request_id "" */
-	bool want_existing; /* fill the locations of keys with outcome EXISTS, and count that as a use: no lease */
+	bool relaxed;       /* with `anonymous`: answered once appended, synced a little later: a
+			     * power loss may undo it */
+	bool anonymous;     /* the session is ended only by skv_core_finish_partial or its deadline,
+			     * then forgotten; request_id "" */
+	/* Under a policy that admits (`selective`), in an instance of one spec: blocks that are
+	 * worth less than what they would replace, and all after the first of them, have the
+	 * outcome NOT_ADMITTED. Else all are admitted. Not with `whole` or `offsets`. */
+	bool selective;
+	bool unsummed;      /* the caller's protocol has no checksums: nothing goes to storages of
+			     * type memory */
+	bool want_existing; /* also return the locations of keys with outcome EXISTS, and count that
+			     * as a use: no lease */
 };
 
-/* Each (key, spec) has one writer. A block that was written with some specs gets the others later, also while those
- * are still being written. */
+/* Each (key, spec) has one writer. A block written with some specs may get the others later, even
+ * while those are still being written. */
 enum skv_start_outcome {
 	SKV_START_WRITE,  /* write the locations with length > 0, then finish */
-	SKV_START_EXISTS, /* all of its specs asked for are committed: nothing to do */
-	SKV_START_BUSY,   /* nothing is left to write, but other sessions are still writing, or it is being removed */
-	SKV_START_NO_ROOM, /* with `fit` or `offsets` only: not now */
+	SKV_START_EXISTS, /* all requested specs are committed: nothing to do */
+	SKV_START_BUSY,   /* nothing left to write, but other sessions are still writing, or it is
+			   * being removed */
+	SKV_START_NOT_ADMITTED, /* with `selective` only: not worth its place now; go on without */
+	SKV_START_NO_ROOM,      /* with `fit` or `offsets` only: not now */
 };
 
-enum skv_session_state { SKV_SESSION_OPEN, SKV_SESSION_FINISHED, SKV_SESSION_ABORTED, SKV_SESSION_EXPIRED };
+enum skv_session_state {
+	SKV_SESSION_OPEN,
+	SKV_SESSION_FINISHED,
+	SKV_SESSION_ABORTED,
+	SKV_SESSION_EXPIRED
+};
 
 struct skv_start_res {
-	char session[SKV_SESSION_ID_HEX + 1]; /* "" when nothing is to be written */
-	enum skv_session_state state;         /* not OPEN: a repeated id; no locations follow */
-	uint32_t deadline_ms;                 /* remaining; submit no write after it */
+	char session[SKV_SESSION_ID_HEX + 1]; /* "" if there is nothing to write */
+	enum skv_session_state state;         /* not OPEN: a repeated id; there are no locations */
+	uint32_t deadline_ms;                 /* remaining; submit no write later */
 	uint32_t n_keys;
 	uint32_t n_specs;
 	const char *const *specs;
 	uint8_t *outcome;         /* [n_keys] enum skv_start_outcome */
-	struct skv_location *loc; /* [n_keys * n_specs], length 0 = do not write this one; see want_existing */
+	struct skv_location *loc; /* [n_keys * n_specs], length 0 = do not write this
+				     one; see want_existing */
 	uint32_t n_write;         /* keys with outcome WRITE */
 	struct skv_files files;
 };
@@ -295,12 +346,13 @@ struct skv_finish_req {
 	const char *session;  /* 32 hex digits */
 	/* Which of the session's written blocks (request order, WRITE only) succeeded. */
 	enum skv_mask_kind mask_kind;
-	uint32_t mask_count;    /* COUNT: the first so many; BITS: length of mask, must equal n_write */
+	uint32_t mask_count;    /* COUNT: the first so many; BITS: length of mask, must equal
+				 * n_write */
 	const bool *mask;       /* BITS */
 	uint32_t n_checksums;   /* 0, or n_write * n_specs of the session */
 	const uint64_t *checksums; /* row per written block; columns not written are ignored */
-	const bool *no_checksum;   /* [n_checksums]: true = none is given there; NULL = all are */
-	bool quiesced; /* all completions arrived: failed slots need no grace */
+	const bool *no_checksum;   /* [n_checksums]: true = this one is not given; NULL = all are */
+	bool quiesced; /* no write is in flight any more: failed slots need no grace period */
 };
 struct skv_finish_res {
 	enum skv_session_state state;
@@ -315,18 +367,22 @@ struct skv_abort_req {
 	bool quiesced;
 };
 
-/* Ends writes one by one, by key and place, in an instance of one spec on one `external` storage: for protocols whose
- * clients know no sessions. What is not as said is ignored and counted: a key that is not being written, or elsewhere; a
- * slot that nobody is writing. So a repeated call changes nothing. A session ends with its last write. */
+/* Ends single writes, by key and slot, in an instance of one spec on one `external` storage: for
+ * protocols without sessions. Entries that do not match are ignored and counted: a key that is not
+ * being written, or in another slot; a slot that nobody writes. So a repeated call changes nothing.
+ * A session ends with its last write. */
 struct skv_partial_req {
 	const char *tenant;
 	const char *instance;
 	const struct skv_key *keys; /* [n_commit] written: to be committed */
 	const uint64_t *offsets;    /* [n_commit] where */
 	uint32_t n_commit;          /* 0..SKV_MAX_KEYS */
-	const uint64_t *give_up;    /* [n_give_up] offsets of slots that were not written, or not wholly */
-	uint32_t n_give_up;         /* 0..SKV_MAX_KEYS; such a slot is free after its session's deadline and grace */
-	bool relaxed;               /* as of a start; one that gives up slots is answered after a sync all the same */
+	const uint64_t *give_up;    /* [n_give_up] offsets of slots that were not written, or not
+				     * completely */
+	uint32_t n_give_up;         /* 0..SKV_MAX_KEYS; such a slot is free after its session's
+				     * deadline and grace */
+	bool relaxed;               /* as for a start; a call that gives up slots is still answered
+				     * after a sync */
 };
 struct skv_partial_res {
 	uint32_t committed;
@@ -340,129 +396,228 @@ struct skv_delete_req {
 	const char *instance;
 	const struct skv_key *keys;
 	uint32_t n_keys;
-	bool writing; /* what open sessions are writing of these blocks, too: their slots are held until deadline and grace */
+	bool writing; /* includes copies being written by open sessions: their slots are held until
+		       * deadline and grace */
 };
 struct skv_delete_res {
-	uint32_t deleted; /* blocks that were there */
-	uint32_t revoked; /* writes of open sessions that were given up */
-	uint32_t pinned;  /* of them: had a pin, which is gone, too */
+	uint32_t deleted; /* blocks that existed */
+	uint32_t revoked; /* writes of open sessions given up */
+	uint32_t pinned;  /* of these: had a pin, now gone */
 };
 
-/* ---- documents of APIs ------------------------------------------------------------------------- */
+/* ---- documents of APIs ----------------------------------------------------------------------- */
 
-/* A small text that an API keeps in the store, beside what the core knows of. */
+/* A small text that an API keeps in the store; the core does not read it. */
 struct skv_doc {
 	const char *name;
 	const char *text;
 	uint64_t version; /* grows with each put */
 };
 
-/* ---- pins -------------------------------------------------------------------------------------- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
+
+/* A bearer token as an administrator adds it. Its text stays with whoever made it. */
+struct skv_token_spec {
+	const char *role;   /* "read", "write", "admin" */
+	const char *tenant;
+	const char *hash;   /* SHA-256 of the text, 64 hex digits */
+	uint64_t expires_s; /* seconds since 1970; 0 = never */
+	uint64_t keep_s;    /* the one of this name before is accepted so much longer */
+};
+struct skv_token_view {
+	char name[64];
+	const char *source; /* "file", "store" */
+	const char *role;
+	char tenant[SKV_MAX_NAME + 1];
+	uint64_t created_s, expires_s;
+	bool expired;
+	bool clear; /* the file has its text */
+};
+
+/* ---- tenants --------------------------------------------------------------------------------- */
+
+/* What a tenant may. A group or storage that some tenant names belongs to those that do; others
+ * neither use nor see it. One that nobody names is everybody's. */
+struct skv_tenant_spec {
+	const char *const *groups; /* it may register instances in these, */
+	uint32_t n_groups;
+	const char *const *storages; /* and name these in groups of its own */
+	uint32_t n_storages;
+	const char *const *own_groups; /* the same, and its administrators change these */
+	uint32_t n_own_groups;
+	const char *const *own_storages; /* the same, and they drain files of these */
+	uint32_t n_own_storages;
+	uint32_t max_instances;  /* without page spaces; 0 = any number, as below */
+	uint32_t max_spaces;     /* page spaces of the hf3fs APIs */
+	uint32_t requests_per_s; /* of all its callers, to one manager */
+	uint64_t max_bytes;      /* of blocks, in all storages; beyond it its own blocks go first */
+	uint64_t max_blocks;     /* with those being written; the same */
+	uint32_t max_sessions;   /* open */
+	uint32_t max_pins;       /* pinned blocks */
+	uint32_t blocks_per_s;   /* named by its calls, to one manager */
+	uint32_t weight;         /* of its share of a storage: 1..SKV_MAX_WEIGHT, 0 = 1 */
+	uint64_t max_held_bytes; /* by its large calls at a time, at one manager */
+};
+/* What it has of these, at the manager that is asked. */
+struct skv_tenant_use {
+	uint64_t bytes;
+	uint64_t blocks;
+	uint64_t sessions;
+	uint64_t pins;
+	uint64_t instances;
+	uint64_t spaces;
+	uint64_t held_bytes;
+};
+struct skv_tenant_view {
+	char name[SKV_MAX_NAME + 1];
+	struct skv_tenant_spec spec;
+	struct skv_tenant_use use;
+};
+
+/* ---- managers of one store ------------------------------------------------------------------- */
+
+#define SKV_MEMBER_ID 192 /* bytes; of a process: "host:pid:..." */
+
+struct skv_member_view {
+	char id[SKV_MEMBER_ID];
+	const char *url; /* where managers reach it */
+};
+/* A partition, as the manager that is asked has it. */
+struct skv_member_partition {
+	uint32_t number;
+	const char *state; /* as of skv_stats */
+	char owner[SKV_MEMBER_ID]; /* "" = nobody, or not known yet */
+	bool loaded;       /* owned here, or followed */
+	uint64_t record;   /* newest of the journal that is applied here */
+	uint64_t behind;   /* records that are not applied yet */
+	uint64_t blocks;   /* of the owner only, as what follows */
+	uint32_t groups;
+};
+struct skv_cluster_view {
+	char id[SKV_MEMBER_ID]; /* of the manager that is asked */
+	const char *version;
+	const char *state;
+	bool draining; /* it owns nothing, and will not */
+	struct skv_member_view *members; /* all that have told their address, this one too */
+	uint32_t n_members;
+	struct skv_member_partition *partitions;
+	uint32_t n_partitions;
+};
+struct skv_drain_spec {
+	bool draining;
+};
+
+/* ---- pins ------------------------------------------------------------------------------------ */
 
 enum skv_pin_kind {
 	SKV_PIN_NONE,
-	SKV_PIN_SOFT, /* is evicted when nothing else may be */
+	SKV_PIN_SOFT, /* evicted only when nothing else can be */
 	SKV_PIN_HARD, /* is not evicted */
 };
 
-/* Keeps blocks from being evicted: those of the keys that are there now, mostly a prefix. A block has one pin. If it
- * has one already, the harder kind wins, of equal ones the later end; so the same call again changes nothing but the end. A
- * pin covers all that is or will be written of its block, and is durable: after a restart what was left of its time
- * begins anew. A deletion by request, a trim or a clear takes the block all the same, and its pin. */
+/* Protects blocks from eviction: those of the keys that exist now, usually a prefix. A block has
+ * one pin: hard wins over soft, of equal kinds the later expiry, so repeating a call changes only
+ * the expiry. A pin covers all that is or will be written of its block, and is durable: after a
+ * restart its remaining time starts anew. A delete, trim or clear removes the block and its pin. */
 struct skv_pin_req {
 	const char *tenant;
 	const char *instance;
 	const struct skv_key *keys;
 	uint32_t n_keys;        /* 1..SKV_MAX_KEYS */
-	enum skv_pin_kind kind; /* not NONE */
-	uint64_t ttl_ms; /* 0 = until it is unpinned, HARD only; else up to SKV_MAX_PIN_MS. It may end two seconds late */
+	bool hard;              /* SKV_PIN_HARD, else SOFT */
+	uint64_t ttl_ms; /* 0 = until unpinned, HARD only; else up to SKV_MAX_PIN_MS. May expire two
+			  * seconds late */
 };
-/* All keys that are there are pinned, or (an error) none. */
+/* All keys that exist are pinned, or (on error) none. */
 struct skv_pin_res {
 	uint32_t n_keys;
 	uint32_t pinned;
-	bool *missing; /* [n_keys] not there, or on its way out: not pinned */
+	bool *missing; /* [n_keys] absent, or being removed: not pinned */
 };
 
-/* Ends pins, of either kind. */
+/* Removes pins of either kind. */
 struct skv_unpin_req {
 	const char *tenant;
 	const char *instance;
-	const struct skv_key *keys; /* n_keys 0 = all that the instance has */
+	const struct skv_key *keys;
 	uint32_t n_keys;
+	bool all; /* in place of keys: all that the instance has */
 };
 struct skv_unpin_res {
 	uint64_t unpinned; /* blocks that were pinned */
 };
 
-/* A portion of an instance's pins, in no order. */
+/* One page of an instance's pins, in no particular order. */
 struct skv_pins_req {
 	const char *tenant;
 	const char *instance;
-	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before */
+	uint64_t cursor; /* 0 = start, else `next` of the previous page */
 	uint32_t max;    /* 1..SKV_MAX_KEYS */
 };
-/* Of pins that come and go between two portions others may be missed, or told twice. */
+/* Pins that come and go between two pages may cause others to be missed or repeated. */
 struct skv_pins_res {
 	uint32_t n;
 	struct skv_key *key; /* [n] */
 	uint8_t *kind;       /* [n] enum skv_pin_kind */
-	uint64_t *ttl_ms;    /* [n] what is left, at least 1; 0 = until it is unpinned */
-	uint64_t next;       /* 0 = that was all */
+	uint64_t *ttl_ms;    /* [n] time left, at least 1; 0 = until unpinned */
+	uint64_t next;       /* 0 = that was the last page */
 };
 
-/* A portion of the keys of an instance's committed blocks, in no order: those of skv_export_req. */
+/* One page of the keys of an instance's committed blocks, in no particular order: see
+ * skv_export_req. */
 struct skv_keys_res {
 	uint32_t n;
 	struct skv_key *key; /* [n] */
-	uint64_t next;       /* cursor of the next portion; 0 = that was all */
+	uint64_t next;       /* cursor of the next page; 0 = that was the last */
 };
 
-/* Deletes blocks by the time when their oldest spec was started: those that had been started before the call. Times are
- * those that lookups and views tell as created_ms: to the millisecond for young blocks, to a 150th of their age for old
- * ones. */
+/* Deletes blocks by the start time of their oldest spec, among those started before the call. Times
+ * are as reported in created_ms: to the millisecond for young blocks, to a 150th of their age for
+ * old ones. */
 struct skv_trim_req {
 	const char *tenant;
 	const char *instance;
 	uint64_t from_ms; /* wall time, inclusive */
-	uint64_t to_ms;   /* the same; UINT64_MAX = up to now */
+	uint64_t to_ms;   /* likewise; UINT64_MAX = up to now */
 };
 struct skv_trim_res {
-	uint64_t deleted; /* blocks that were there */
+	uint64_t deleted; /* blocks that existed */
 };
 
-/* Deletes all blocks of an instance at once; its registration stays. What is being written counts as given up. */
+/* Deletes all blocks of an instance at once; its registration stays. Writes in progress are given
+ * up. */
 struct skv_clear_req {
 	const char *tenant;
 	const char *instance;
 };
 struct skv_clear_res {
-	uint64_t deleted; /* blocks that were there */
+	uint64_t deleted; /* blocks that existed */
 };
 
-/* A portion of an instance's committed blocks, in no order. */
+/* One page of an instance's committed blocks, in no particular order. */
 struct skv_export_req {
 	const char *tenant;
 	const char *instance;
-	uint64_t cursor; /* 0 = from the begin, else `next` of the portion before, which is below 2^63 */
-	uint32_t max;    /* 1..SKV_MAX_KEYS; a portion may be somewhat smaller, or empty */
-	bool keys_only;  /* neither names nor locations: of the answer n, key, use and next are set, n_specs is 0 */
+	uint64_t cursor; /* 0 = start, else `next` of the previous page, which is below 2^63 */
+	uint32_t max;    /* 1..SKV_MAX_KEYS; a page may be somewhat smaller, or empty */
+	bool keys_only;  /* without names and locations: only n, key, use and next are set, n_specs
+			  * is 0 */
 };
-/* Each block that is there all the time is told exactly once. */
+/* Each block that exists throughout is listed exactly once. */
 struct skv_export_res {
 	uint32_t n;
 	uint32_t n_specs;        /* of the instance: columns of loc */
 	struct skv_key *key;     /* [n] */
 	struct skv_bytes *name;  /* [n] empty unless the instance is `named` */
 	struct skv_location *loc; /* [n * n_specs], length 0 = absent */
-	uint64_t *use;           /* [n] a later use is a larger number */
-	uint64_t next;           /* 0 = that was all */
+	uint64_t *use;           /* [n] larger = used later */
+	uint64_t next;           /* 0 = that was the last page */
 	struct skv_files files;
 };
 
 enum skv_slot_state { SKV_SLOT_ABSENT, SKV_SLOT_WRITING, SKV_SLOT_COMMITTED, SKV_SLOT_REMOVING };
 
-/* What is known of some keys, spec by spec. */
+/* State of some keys, spec by spec. */
 struct skv_states_req {
 	const char *tenant;
 	const char *instance;
@@ -475,13 +630,16 @@ struct skv_states_res {
 	uint32_t n_specs; /* of the instance: columns */
 	const char *const *specs;
 	uint8_t *state;           /* [n_keys * n_specs] enum skv_slot_state */
-	struct skv_location *loc; /* the same; length 0 = absent. To be read only where committed, and not without a lease */
-	uint64_t *created_ms;     /* [n_keys] wall time; 0 = nothing there, or not known */
-	const struct skv_key **parent; /* want_parents: [n_keys] the key before it; NULL = none is known */
+	struct skv_location *loc; /* likewise; length 0 = absent. Readable only if committed, and
+				   * not without a lease */
+	uint64_t *created_ms;     /* [n_keys] wall time; 0 = absent, or unknown */
+	const struct skv_key **parent; /* want_parents: [n_keys] the previous key in its chain; NULL
+					* = unknown */
 	struct skv_files files;
 };
 
-/* ---- views for people ------------------------------------------------------------------------- */
+/* ---- views
+ * ------------------------------------------------------------------------------------------- */
 
 struct skv_block_view {
 	struct skv_key key;
@@ -489,7 +647,7 @@ struct skv_block_view {
 	struct skv_key parent;
 	uint32_t children;
 	uint64_t created_ms;  /* wall time */
-	uint64_t idle_ms;     /* since the last lookup or the commit */
+	uint64_t idle_ms;     /* since the last lookup, or the commit */
 	uint32_t lease_ms;    /* remaining */
 	uint32_t n_specs;     /* of the instance */
 	const char *const *specs;
@@ -498,24 +656,26 @@ struct skv_block_view {
 	struct skv_files files;
 };
 
-/* What an administrator wants of a slab file. */
+/* An administrator's request for a slab file. */
 struct skv_file_wish {
 	uint32_t file;
 	bool draining;
-	bool forget; /* it is bad, and given up with its blocks */
+	bool forget; /* it is bad: give it up with its blocks */
 };
 
 /* One slab file. Texts are constants. */
 struct skv_file_view {
-	uint32_t file; /* number, given once */
+	uint32_t file; /* number, never reused */
 	uint64_t length;
-	const char *state;     /* "used", "draining", "removing" (nothing is in it any more), "bad" (its blocks are misses) */
-	const char *why;       /* it drains: "asked", "capacity" (has no room for it), "storage" (drains), "lost" (given up); it is
-				  bad: "missing", "damaged", "unreadable"; else "" */
+	const char *state;     /* "used", "draining", "removing" (empty by now), "bad" (its blocks
+				* are misses) */
+	const char *why;       /* why it drains: "asked", "capacity" (exceeds it), "storage"
+				* (drains), "lost" (given up); why it is bad: "missing", "damaged",
+				* "unreadable"; else "" */
 	const char *waits_for; /* what the drain waits for; "" = nothing */
 	uint64_t assigned_bytes;    /* in slabs */
-	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
-	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
+	uint64_t used_bytes;        /* slots of live blocks and open sessions */
+	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
 };
 
 struct skv_storage_view {
@@ -525,20 +685,23 @@ struct skv_storage_view {
 	const char *problem; /* sentence, "" when healthy */
 	uint32_t files;
 	uint32_t draining_files;    /* of them */
-	uint32_t bad_files;         /* of them: lost or damaged */
-	uint64_t file_bytes;        /* of slab files made so far */
+	uint32_t bad_files;         /* of these: lost or damaged */
+	uint64_t file_bytes;        /* slab files created so far */
 	uint64_t assigned_bytes;    /* in slabs */
-	uint64_t used_bytes;        /* slots of live blocks, open sessions included */
-	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace to end */
-	uint64_t free_bytes;        /* file_bytes and room to grow, less assigned */
+	uint64_t used_bytes;        /* slots of live blocks and open sessions */
+	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
+	uint64_t free_bytes;        /* file_bytes + room to grow - assigned_bytes */
+	uint64_t writing_ms; /* of type memory: age of the oldest write that has not ended; for
+			      * /metrics only */
 };
-/* What is held counts whole blocks: those pinned hard, soft, leased (an estimate: granted in the current lease window);
- * what open sessions write counts in bytes. Counters begin when the manager has loaded the partition. */
+/* Protected blocks count as whole blocks: those pinned hard, soft, leased (an estimate: granted in
+ * the current lease window); writes of open sessions count in bytes. Counters start when the
+ * manager loads the partition. */
 struct skv_group_view {
 	struct skv_group_spec spec;
 	uint64_t used_bytes;
 	uint64_t blocks;
-	uint64_t room_bytes; /* that it may have: its capacity, or its storages', if that is less */
+	uint64_t room_bytes; /* what it may use: the smaller of its and its storages' capacity */
 	uint64_t pinned_bytes;
 	uint64_t soft_pinned_bytes;
 	uint64_t leased_bytes;
@@ -546,32 +709,37 @@ struct skv_group_view {
 	uint64_t evicted_blocks;
 	uint64_t hits; /* keys that lookups found */
 };
-/* How slots for a spec lie on the chunks of a storage. On 3FS a write of a part of a chunk reads and writes all of it. */
+/* How a spec's slots are laid out on the chunks of a storage. Writing part of a 3FS chunk reads and
+ * rewrites all of it. */
 struct skv_placement {
 	const char *storage;
 	const char *spec;
-	const char *fit; /* "whole": of whole chunks; "rounded": up to whole chunks; "segments": packed and written one behind
-			    the other; "copied": in the midst of chunks */
-	uint64_t slot_bytes;   /* from one slot to the next */
-	uint64_t wasted_bytes; /* of each slot's share of the file: they hold nothing */
-	uint64_t copied_bytes; /* that are read and written again for each slot written, in the mean */
+	const char *fit; /* "whole" chunks; "rounded" up to chunks; packed in "segments"; "copied":
+			  * not chunk-aligned */
+	uint64_t slot_bytes;   /* distance between slots */
+	uint64_t wasted_bytes; /* unused bytes in each slot */
+	uint64_t copied_bytes; /* rewritten for each slot written, on average */
 };
-#define SKV_FITS(X) X(WHOLE, "whole") X(ROUNDED, "rounded") X(SEGMENTS, "segments") X(COPIED, "copied")
+#define SKV_FITS(X) \
+	X(WHOLE, "whole") X(ROUNDED, "rounded") X(SEGMENTS, "segments") X(COPIED, "copied")
 
 struct skv_instance_view {
 	struct skv_instance_spec spec;
-	const struct skv_placement *placements; /* of each spec on each storage of the group that has chunks */
+	/* each spec on each storage of the group that has chunks */
+	const struct skv_placement *placements;
 	uint32_t n_placements;
 	uint64_t blocks;
 	uint64_t used_bytes;
 	uint64_t open_sessions;
 	uint64_t open_bytes;   /* of open sessions */
-	uint64_t leased_bytes; /* as a group's, and so are the others */
-	uint64_t share_bytes;  /* its part, 0 in a group without parts */
+	uint64_t leased_bytes; /* as a group's, like the following */
+	uint64_t share_bytes;  /* its share; 0 if the group does not divide its capacity */
 	uint64_t pinned_bytes;
 	uint64_t soft_pinned_bytes;
 	uint64_t evicted_blocks;
 	uint64_t hits;
+	uint64_t unused_ms; /* since a registration, lookup or start has named it; time without an
+			     * owner does not count */
 };
 
 struct skv_stats {

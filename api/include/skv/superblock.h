@@ -3,8 +3,8 @@
  *
  * `slabkv-storage` in a storage's root names the storage; the first SKV_SUPERBLOCK_SIZE bytes of
  * each slab file name the file. The same encoded form serves both (file number SKV_NO_FILE in the
- * directory's). Little-endian, 4096 bytes, XXH3-64 over bytes 0..4087 in the last 8. docs/ON_DISK.md
- * has the byte table; tests hold golden bytes.
+ * directory's). Little-endian, 4096 bytes, XXH3-64 over bytes 0..4087 in the last 8.
+ * docs/ON_DISK.md has the byte table; tests hold golden bytes.
  */
 #ifndef SKV_SUPERBLOCK_H
 #define SKV_SUPERBLOCK_H
@@ -30,8 +30,8 @@ struct skv_superblock {
 };
 
 void skv_superblock_encode(const struct skv_superblock *sb, uint8_t out[SKV_SUPERBLOCK_SIZE]);
-/* Whether a file that begins with these bytes was written before the product was named slabkv. Such files and the
- * directories that hold them are refused. */
+/* Does the file begin with the magic of the product's former name? Such files and their directories
+ * are refused. */
 bool skv_superblock_is_former(const uint8_t magic[8]);
 
 /* SKV_E_FOREIGN: not ours (magic); SKV_E_UNSUPPORTED: newer version; SKV_E_CORRUPT: checksum. */

@@ -11,6 +11,8 @@
 
 from __future__ import annotations
 
+from typing import Optional
+
 from . import _native
 from ._job import Pointers, Result, key
 from .aio import AsyncClient
@@ -25,7 +27,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MAX_KEYS", "AsyncClient", "Client", "ClosedError", "Completion", "ConflictError", "DeniedError", "DeviceMemoryError", "Error",
     "FullError", "InvalidError", "Lease", "Namespace", "NotFoundError", "Pointers", "Queue", "Result", "StorageError",
-    "TimedOutError", "UnreachableError", "fingerprint", "key", "library", "options",
+    "TimedOutError", "UnreachableError", "fingerprint", "key", "library", "options", "trace",
 ]
 
 
@@ -33,6 +35,13 @@ def library() -> tuple[str, str]:
     """The C library in use: its version and its path."""
     lib = _native.library()
     return lib.version().decode(), lib.path
+
+
+def trace(traceparent: Optional[str]) -> None:
+    """The trace that this thread's calls belong to from now on, as W3C's header traceparent has it; None: none. An operation of a queue
+    has that of the thread that submitted it. Managers log it and pass it on."""
+    if _native.library().trace(None if traceparent is None else traceparent.encode()) != 0:
+        raise InvalidError("not of the form 00-<32 hex digits>-<16 hex digits>-<2 hex digits>", field="traceparent")
 
 
 def options() -> dict[str, tuple[str, str, str]]:

@@ -6,10 +6,12 @@ A connector never raises into a running engine: what goes wrong is a miss, or a 
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
+from . import _budget
 from .client import Client
 from .errors import Error, InvalidError, TimedOutError, UnreachableError
 from .namespace import fingerprint
@@ -29,7 +31,20 @@ COMMON: dict[str, Any] = {
     "namespace_tag": None,  # stands for the weights; needed where they cannot be told from files
     "kv_dtype": None,  # exact type of the KV cache, where the engine does not tell
     "options": None,  # more of slabkv.Client's, by name
+    **_budget.OPTIONS,
 }
+
+
+def engine_config() -> Any:
+    """vLLM's own configuration, or None. A tier or a storage plugin is not given it, but what makes them has it."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        own = getattr(frame.f_locals.get("self"), "__dict__", {})
+        for config in (frame.f_locals.get("vllm_config"), own.get("vllm_config"), own.get("_vllm_config")):
+            if hasattr(config, "parallel_config"):
+                return config
+        frame = frame.f_back
+    return None
 
 
 class Settings:

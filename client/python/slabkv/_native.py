@@ -86,6 +86,7 @@ _ERR = POINTER(Error)
 _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "version": (c_char_p, []),
     "version_number": (c_uint32, []),
+    "trace": (c_int, [c_char_p]),
     "code": (c_char_p, [c_int]),
     "text": (c_char_p, [c_int]),
     "options_new": (c_void_p, []),

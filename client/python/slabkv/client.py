@@ -100,7 +100,7 @@ class Base:
     def __init__(self, url: Union[None, str, Iterable[str]] = None, *, token: Optional[str] = None, timeout: float = 10.0,
                  mounts: Union[None, str, Iterable[str]] = None, engine: Optional[str] = None, ca_file: Optional[str] = None,
                  verify: bool = True, checksum: bool = True, options: Optional[Mapping[str, object]] = None) -> None:
-        """url: of the manager, or several; default http://127.0.0.1:7333. token: bearer token. timeout: seconds for one call to the
+        """url: of the manager, or several; default $SLABKV_URL, http://127.0.0.1:7333. token: bearer token. timeout: seconds for one call to the
         manager, retries included. mounts: where storages are mounted here, if not where the manager says. engine: posix, uring, usrbio
         or auto. ca_file: certificates for https; else SSL_CERT_FILE, else where systems have them. verify, checksum: of bytes read,
         written. options: more, by the library's names (slabkv.options() lists them).

@@ -17,6 +17,7 @@ from sglang.srt.mem_cache.hicache_storage import (
     HiCacheStorage, HiCacheStorageConfig, HiCacheStorageExtraInfo, PoolHitPolicy, PoolName, PoolTransfer, PoolTransferResult,
 )
 
+from ._budget import Budget, Pins
 from ._connector import Breaker, Settings, log
 from ._job import Pointers, Result
 from ._job import key as key_of
@@ -50,10 +51,15 @@ def _is_shared(address: int) -> bool:
 
 def _regions(pool: Any) -> list[Any]:
     found: list[Any] = []
-    for name in ("kv_buffer", "k_buffer", "v_buffer"):
+    for name in ("kv_buffer", "k_buffer", "v_buffer", "index_k_buffer", "temporal_buffer", "conv_buffer"):
         buffer = getattr(pool, name, None)
         found += buffer if isinstance(buffer, (list, tuple)) else [] if buffer is None else [buffer]
-    return [t for t in found if hasattr(t, "data_ptr") and t.numel()]
+    spans = [(t.data_ptr(), t.data_ptr() + t.numel() * t.element_size(), t) for t in found if hasattr(t, "data_ptr") and t.numel()]
+    whole: list[tuple[int, int, Any]] = []
+    for first, last, tensor in sorted(spans, key=lambda s: (s[0], -s[1])):
+        if not whole or last > whole[-1][1]:  # else it is a view of the one before
+            whole.append((first, last, tensor))
+    return [tensor for _first, _last, tensor in whole]
 
 
 class _Pool:
@@ -68,6 +74,11 @@ class _Pool:
         self.instance: Optional[str] = None
         self.sizes: list[int] = []
         self.namespace = owner._namespace(name, pool)  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def size(self) -> int:
+        """Bytes of a page; 0 before the first was stored or asked for."""
+        return sum(self.sizes)
 
     def meta(self, host_indices: Any, n: int) -> tuple[list[int], list[int]]:
         """Addresses and sizes of n pages: the same number for each."""
@@ -84,7 +95,7 @@ class _Pool:
 
                 host_indices = torch.arange(self.page_size)
             _addresses, self.sizes = self.meta(host_indices[: self.page_size], 1)
-            size = sum(self.sizes)
+            size = self.size
             parts = {f"p{i}": s for i, s in enumerate(self.sizes)} if len(self.sizes) <= MAX_PARTS else {"kv": size}
             name = self.namespace.instance(size)
             kv, s = self.owner.client, self.owner.settings
@@ -99,11 +110,27 @@ class _Pool:
         return self.owner.client.put(instance, keys, memory, parent=None if independent else parent, independent=independent)
 
     def get(self, keys: list[bytes], host_indices: Any) -> list[Result]:
-        instance = self.ready(host_indices)
+        """In parts, for as long as it pays: of what was not begun the results are CANCELLED."""
+        self.ready(host_indices)
+        budget, results = self.owner.budget, []
+        tokens = len(host_indices) // len(keys)  # of a page; with DCP not only those that lie here
+        for part in budget.parts(len(keys), self.size, self.page_size):
+            at = len(results)
+            load = budget.begin(part * self.size)
+            try:
+                results += self._get(keys[at : at + part], host_indices[at * tokens : (at + part) * tokens])
+            finally:
+                budget.end(load, sum(r == Result.HIT for r in results[at:]) * self.size)
+            if not results[-1]:
+                break  # SGLang takes what is before the first that failed
+        return results + [Result.CANCELLED] * (len(keys) - len(results))
+
+    def _get(self, keys: list[bytes], host_indices: Any) -> list[Result]:
+        instance = self.ready()
         addresses, sizes = self.meta(host_indices, len(keys))
         if len(self.sizes) <= MAX_PARTS:
             return self.owner.client.get(instance, keys, Pointers(addresses, sizes, self.pool))
-        staging = [bytearray(sum(self.sizes)) for _ in keys]
+        staging = [bytearray(self.size) for _ in keys]
         results = self.owner.client.get(instance, keys, staging)
         at = 0
         for page, result in zip(staging, results):
@@ -132,6 +159,8 @@ class HiCacheSlabkv(HiCacheStorage):
         self._weights = s.weights(s.model or storage_config.model_name or "", s.revision)
         self._breaker = Breaker("slabkv.sglang", s.retry)
         self.client = s.client()
+        self.budget = Budget.of(s)
+        self._pins = Pins(self.client.pin, self.budget)
         self._pools: dict[str, _Pool] = {}
         self.registered_pools: dict[str, Any] = {}
 
@@ -147,7 +176,13 @@ class HiCacheSlabkv(HiCacheStorage):
 
     def close(self) -> None:
         """Waits for calls that run."""
+        self._pins.close()
         self.client.close()
+        log.info("slabkv.sglang: %s", self.stats())
+
+    def stats(self) -> dict[str, float]:
+        """Loads, their rate, what was declined, stores that were dropped, pins."""
+        return self.budget.stats()
 
     def clear(self) -> bool:
         """Removes what this model's engines have stored, of all ranks with this namespace."""
@@ -158,6 +193,9 @@ class HiCacheSlabkv(HiCacheStorage):
         return True
 
     def _add(self, name: str, pool: Any) -> None:
+        known = self._pools.get(name)
+        if known and known.pool is pool:
+            return  # SGLang names the first one twice
         self._pools[name] = _Pool(self, name, pool)
         if not self.settings.register:
             return
@@ -194,15 +232,31 @@ class HiCacheSlabkv(HiCacheStorage):
         return self._breaker.call("a lookup", ask, otherwise=[False] * len(keys))
 
     def batch_exists(self, keys: list[str], extra_info: Optional[HiCacheStorageExtraInfo] = None) -> int:
-        """How many of the leading pages are there."""
+        """How many of the leading pages are there, and pay to be loaded."""
+        return self._worth(keys, self._match(keys, extra_info))
+
+    def _match(self, keys: list[str], info: Optional[HiCacheStorageExtraInfo]) -> int:
         pool = self._pools[PoolName.KV.value]
         if pool.logical:
             return len(keys)
 
         def ask() -> int:
-            return self.client.match(pool.ready(), [_key(k) for k in keys])
+            ids = [_key(k) for k in keys]
+            n = self.client.match(pool.ready(), ids)
+            if info is not None and info.extra_info:
+                self._pins.keep(pool.instance, ids[:n], info.extra_info)
+            return n
 
         return self._breaker.call("a lookup", ask, otherwise=0)
+
+    def _worth(self, keys: list[str], n: int) -> int:
+        """Of n pages found those to load; the rest will be computed, which tells how fast that is."""
+        pool = self._pools[PoolName.KV.value]
+        if pool.logical:
+            return n
+        n = self.budget.take(n, max(pool.size, 1), pool.page_size)
+        self.budget.missed(keys[n:])
+        return n
 
     def _get(self, name: str, keys: Sequence[str], host_indices: Any) -> list[bool]:
         pool = self._pools[name]
@@ -221,10 +275,18 @@ class HiCacheSlabkv(HiCacheStorage):
             return [True] * len(keys)
         before = info.prefix_keys if info else None
         parent = _key(before[-1]) if before else None
+        if name == PoolName.KV.value:
+            self.budget.stored(keys, pool.page_size)
+        if self._breaker.open or not self.budget.may_store():
+            return [False] * len(keys)
 
         def write() -> list[bool]:
+            ids = [_key(k) for k in keys]
             # BUSY: another engine stores the same page.
-            return [bool(r) or r == Result.BUSY for r in pool.put([_key(k) for k in keys], host_indices, parent, independent)]
+            good = [bool(r) or r == Result.BUSY for r in pool.put(ids, host_indices, parent, independent)]
+            if info is not None and info.extra_info:
+                self._pins.keep(pool.instance, ids, info.extra_info)
+            return good
 
         return self._breaker.call("a store", write, otherwise=[False] * len(keys))
 
@@ -243,25 +305,37 @@ class HiCacheSlabkv(HiCacheStorage):
     def batch_exists_v2(self, keys: list[str], pool_transfers: Optional[list[PoolTransfer]] = None,
                         extra_info: Optional[HiCacheStorageExtraInfo] = None) -> PoolTransferResult:
         """The longest prefix that every pool can restore, and all lengths that they can."""
-        n = self.batch_exists(keys, extra_info)
+        n = self._match(keys, extra_info)
         hits: dict[str, int] = {PoolName.KV: n} if n else {}
         restorable = list(range(1, n + 1))
         for transfer in pool_transfers or []:
             if not restorable:
                 break
+            if transfer.hit_policy == getattr(PoolHitPolicy, "BLOCK_GROUPS", None):  # another form of the same pages: its own verdict, which limits nothing
+                hits[transfer.name] = self._blocks(transfer)
+                continue
             there = self._exist(str(transfer.name), keys[:n])
-            if transfer.hit_policy == PoolHitPolicy.ALL_PAGES:
-                possible = list(range(1, (there + [False]).index(False) + 1))
-            elif transfer.hit_policy == PoolHitPolicy.TRAILING_PAGES:
+            if transfer.hit_policy == PoolHitPolicy.TRAILING_PAGES:
                 window = max(1, len(transfer.keys or ()))
                 possible = [p for p in range(1, n + 1) if all(there[max(0, p - window) : p])]
             else:
-                raise ValueError(f"slabkv.sglang: hit policy {transfer.hit_policy} is not known")
+                possible = list(range(1, (there + [False]).index(False) + 1))
             if possible:
                 hits[transfer.name] = possible[-1]
             allowed = set(possible)
             restorable = [p for p in restorable if p in allowed]
+        worth = self._worth(keys, restorable[-1] if restorable else 0)
+        restorable = [p for p in restorable if p <= worth]
         return PoolTransferResult(restorable[-1] if restorable else 0, hits, restorable)
+
+    def _blocks(self, transfer: PoolTransfer) -> int:
+        """How many leading pages the whole groups of this pool cover."""
+        keys, size = transfer.keys or [], max(1, transfer.group_pages)
+        there = self._exist(str(transfer.name), keys) if keys else []
+        whole = 0
+        while (whole + 1) * size <= len(keys) and all(there[whole * size : (whole + 1) * size]):
+            whole += 1
+        return whole * transfer.block_pages
 
     def batch_get_v2(self, transfers: list[PoolTransfer], extra_info: Optional[HiCacheStorageExtraInfo] = None) -> dict[str, list[bool]]:
         """Reads pages of each pool."""

@@ -5,7 +5,8 @@
         "secondary_tiers": [{"type": "slabkv", "url": "http://127.0.0.1:7333"}]}}'
 
 The tier lives in vLLM's scheduler process and never makes it wait: lookups of a step go to a thread in one call, loads and stores to
-queues. A block is one row of vLLM's host cache with the shards of all workers of this host side by side.
+queues. A block is one row of vLLM's host cache with the shards of all workers of this host side by side. Nothing that goes wrong here
+ends the engine: it is a miss, or a store that did not happen.
 """
 
 from __future__ import annotations
@@ -17,11 +18,16 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, Optional
 
-from vllm.v1.kv_offload.base import Locality, LookupResult, Medium, OffloadingEvent, ReqContext, RequestOffloadingContext, ScheduleEndContext
+from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+from vllm.v1.kv_offload.base import (
+    Locality, LookupResult, Medium, OffloadingCounterMetadata, OffloadingEvent, OffloadingGaugeMetadata, OffloadingMetricMetadata, ReqContext,
+    RequestOffloadingContext, ScheduleEndContext,
+)
 from vllm.v1.kv_offload.tiering.async_lookup import AsyncLookupManager
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
 
-from ._connector import Breaker, Settings, log
+from ._budget import Budget, Load, Pins
+from ._connector import Breaker, Settings, engine_config, log
 from ._job import Pointers, Result
 from .client import Queue
 from .errors import Error, FullError, InvalidError
@@ -33,6 +39,41 @@ def _key(key: bytes) -> bytes:
     return hashlib.blake2b(key, digest_size=16).digest()
 
 
+_SPANS = ("slabkv.vllm: this engine's workers may be on several hosts ({}), and a tier sees the memory of one: use LMCache's connector "
+          "(docs/LMCACHE.md){}")
+
+# What get_stats tells, by name: counter or gauge, and what of. In Prometheus vllm:slabkv_NAME.
+METRICS: dict[str, tuple[str, str]] = {
+    "lookups": ("counter", "Blocks looked up."),
+    "hits": ("counter", "Blocks that were there."),
+    "declined_blocks": ("counter", "Blocks that were there and are recomputed, because that is faster than loading them."),
+    "loaded_blocks": ("counter", "Blocks loaded."),
+    "loaded_bytes": ("counter", "Bytes loaded."),
+    "failed_loads": ("counter", "Blocks that could not be loaded: gone, damaged, or the manager or storage did not answer."),
+    "stored_blocks": ("counter", "Blocks stored, or found stored by others."),
+    "stored_bytes": ("counter", "Bytes of those."),
+    "failed_stores": ("counter", "Blocks that could not be stored."),
+    "dropped_stores": ("counter", "Blocks that were not stored, because others were waiting or loads were late."),
+    "load_bytes_per_s": ("gauge", "Measured rate of loads."),
+    "prefill_tokens_per_s": ("gauge", "Measured rate of prefill."),
+    "jobs": ("gauge", "Loads and stores in flight."),
+    "reachable": ("gauge", "1, or 0 while the manager is not asked because it did not answer."),
+}
+
+
+def _metric(name: str) -> str:
+    return "vllm:slabkv_" + name
+
+
+def _refuse_several_hosts(one_host: bool) -> None:
+    p = getattr(engine_config(), "parallel_config", None)
+    nodes = getattr(p, "nnodes_within_dp", getattr(p, "nnodes", 1))
+    if isinstance(nodes, int) and nodes > 1:
+        raise InvalidError(_SPANS.format(f"nnodes {nodes}", ""), field="parallel")
+    if getattr(p, "distributed_executor_backend", None) == "ray" and getattr(p, "world_size", 1) > 1 and not one_host:
+        raise InvalidError(_SPANS.format("Ray places them", ", or say one_host if Ray places them on this host"), field="parallel")
+
+
 class _Lookups(AsyncLookupManager):
     """vLLM's thread for lookups: a step's keys in one call."""
 
@@ -41,7 +82,16 @@ class _Lookups(AsyncLookupManager):
         super().__init__(tier_type=tier.tier_type)
 
     def batch_lookup(self, keys: list[Any], req_context: ReqContext) -> Iterable[bool]:
-        return self._tier.exist(keys)
+        return self._tier.worth_loading(keys)
+
+    def mark_miss(self, keys: Collection[Any]) -> None:
+        # What is under way for these keys is older than this verdict: vLLM would fail on it when it comes.
+        for key in keys:
+            state = self._lookup_state.get(key)
+            if state is not None and state.result is None:
+                state.generation = self._next_generation
+                self._next_generation += 1
+        super().mark_miss(keys)
 
 
 class SlabkvTier(SecondaryTierManager):
@@ -53,13 +103,10 @@ class SlabkvTier(SecondaryTierManager):
                  **config: Any) -> None:
         super().__init__(offloading_spec, primary_kv_view, tier_type, backpressure_detector)
         self._settings = s = Settings("slabkv.vllm", config, model=None, revision=None, speculative="", max_pending_stores=256,
-                                      renew_on_reset=True, enable_kv_events=False, locality=None)
+                                      renew_on_reset=True, enable_kv_events=False, locality=None, one_host=False)
+        _refuse_several_hosts(bool(s.one_host))
         self.locality = Locality(s.locality) if s.locality is not None else None
         c = offloading_spec.config
-        nodes = getattr(getattr(getattr(offloading_spec, "vllm_config", None), "parallel_config", None), "nnodes", 1)
-        if nodes > 1:
-            raise InvalidError("slabkv.vllm: this engine's workers span hosts, and a tier sees the memory of one: use LMCache's connector "
-                               "(docs/LMCACHE.md)", field="parallel")
         p = c.parallel
         self._namespace = Namespace(
             c.model.name, weights=s.weights(s.model or c.model.name, s.revision), dtype=str(s.kv_dtype or c.model.dtype),
@@ -70,20 +117,37 @@ class SlabkvTier(SecondaryTierManager):
         self._events: Optional[list[OffloadingEvent]] = [] if s.enable_kv_events and c.enable_kv_cache_events else None
         self._instance: Optional[str] = None
         self._breaker = Breaker("slabkv.vllm", s.retry)
-        self._client = s.client()
+        self._budget = Budget.of(s)
+        self._one_group = len(c.groups) == 1  # else what is loaded is no prefix
+        self._tokens = int(c.groups[0].tokens_per_block) * int(c.cache.blocks_per_chunk)  # in a row
+        self._counts = dict.fromkeys((n for n, (kind, _) in METRICS.items() if kind == "counter"), 0)
+        self._told = dict(self._counts)
+        self._loading: dict[int, Load] = {}  # by job
+        self._jobs: dict[tuple[Queue, int], TransferJob] = {}
+        self._finished: list[JobResult] = []
         # The whole view, so that rows are found by their offset: it has two dimensions and cannot be cut.
         self._whole = ctypes.c_char.from_buffer(primary_kv_view)
         self._base = ctypes.addressof(self._whole)
+        self._open(s, primary_kv_view)
+        self._lookups = _Lookups(self)
+
+    def _open(self, s: Settings, view: memoryview) -> None:
+        self._queues: tuple[Queue, ...] = ()
         try:
-            self._client.register(Pointers([self._base], primary_kv_view.nbytes, primary_kv_view), shared=True)
+            self._client = s.client()
+            self._loads: Queue = self._client.queue()
+            self._stores: Queue = self._client.queue(threads=2)
+            self._queues = self._loads, self._stores
+        except (ImportError, OSError, MemoryError) as e:
+            log.error("slabkv.vllm: %s; going on without the cache", e)
+            self._breaker.until = float("inf")
+            return
+        try:
+            self._client.register(Pointers([self._base], view.nbytes, view), shared=True)
         except (Error, OSError) as e:
             log.info("slabkv.vllm: vLLM's host cache is not registered (only slower): %s", e)
-        self._loads: Queue = self._client.queue()
-        self._stores: Queue = self._client.queue(threads=2)
-        self._jobs: dict[tuple[Queue, int], TransferJob] = {}
-        self._finished: list[JobResult] = []
+        self._pins = Pins(self._client.pin, self._budget)
         self._breaker.call("the instance", self._register, otherwise=None)
-        self._lookups = _Lookups(self)
 
     # ---- lookups ----
 
@@ -103,6 +167,21 @@ class SlabkvTier(SecondaryTierManager):
 
         return self._breaker.call("a lookup", ask, otherwise=[False] * len(keys))
 
+    def worth_loading(self, keys: list[bytes]) -> list[bool]:
+        """Which are there and arrive before prefill would have computed them. Waits, too."""
+        there = self.exist(keys)
+        self._counts["lookups"] += len(keys)
+        self._counts["hits"] += sum(there)
+        if self._one_group:
+            n = there.index(False) if False in there else len(there)
+            take = self._budget.take(n, self.block_size_bytes, self._tokens)
+            self._counts["declined_blocks"] += n - take
+            there[take:n] = [False] * (n - take)
+            if take < n:
+                there[n:] = [False] * (len(there) - n)
+        self._budget.missed(k for k, hit in zip(keys, there) if not hit)
+        return there
+
     def lookup(self, key: Any, req_context: ReqContext) -> LookupResult:
         found = self._lookups.lookup(key, req_context)
         return LookupResult.RETRY if found is None else LookupResult.HIT if found else LookupResult.MISS
@@ -120,24 +199,39 @@ class SlabkvTier(SecondaryTierManager):
 
     def _submit(self, job: TransferJob, store: bool) -> None:
         keys = list(job.keys)
-        queue = self._stores if store else self._loads
-        full = store and queue.in_flight >= self._settings.max_pending_stores
-        if not (full or self._breaker.open or self._instance is None):
-            rows = Pointers([self._base + int(i) * self.block_size_bytes for i in job.chunk_ids], self.block_size_bytes, self._whole)
+        instance = self._instance
+        ready = bool(self._queues) and not self._breaker.open
+        if store:
+            self._budget.stored(keys, self._tokens)
+            if ready and not self._budget.may_store(self._stores.in_flight, self._settings.max_pending_stores):
+                ready = False
+                self._counts["dropped_stores"] += len(keys)
+        if ready and instance is not None:
             try:
+                rows = Pointers([self._base + int(i) * self.block_size_bytes for i in job.chunk_ids], self.block_size_bytes, self._whole)
+                queue = self._stores if store else self._loads
                 submit = queue.put if store else queue.get
-                self._jobs[queue, submit(self._instance, [_key(k) for k in keys], rows)] = job
+                if not store:
+                    self._loading[job.job_id] = self._budget.begin(len(keys) * self.block_size_bytes)
+                self._jobs[queue, submit(instance, [_key(k) for k in keys], rows)] = job
                 return
             except FullError:
                 pass
-            except (Error, OSError, MemoryError) as e:
+            except Exception as e:  # vLLM ends its engine if anything leaves here
                 self._breaker.failed("a store" if store else "a load", e)
         self._fail(job, keys, store)
 
     def _fail(self, job: TransferJob, keys: Collection[Any], store: bool) -> None:
         if not store:
+            self._loaded(job, 0)
             self._lookups.mark_miss(keys)  # else vLLM asks, is told it is there, and loads for ever
+        self._counts["failed_stores" if store else "failed_loads"] += len(keys)
         self._finished.append(JobResult(job.job_id, False))
+
+    def _loaded(self, job: TransferJob, n: int) -> None:
+        load = self._loading.pop(job.job_id, None)
+        if load is not None:
+            self._budget.end(load, n * self.block_size_bytes)
 
     def submit_store(self, job_metadata: TransferJob) -> None:
         self._submit(job_metadata, True)
@@ -146,7 +240,7 @@ class SlabkvTier(SecondaryTierManager):
         self._submit(job_metadata, False)
 
     def _drain(self) -> None:
-        for queue in (self._loads, self._stores):
+        for queue in self._queues:
             for c in queue.drain():
                 job = self._jobs.pop((queue, c.tag))
                 store = queue is self._stores
@@ -158,12 +252,20 @@ class SlabkvTier(SecondaryTierManager):
                 whole = len(good) == len(keys)
                 if store and good and self._events is not None:
                     self._events.append(OffloadingEvent(keys=good, medium=self.medium, removed=False, locality=self.locality))
+                if store:
+                    self._pins.keep(self._instance, [_key(k) for k in good],
+                                    getattr(job.req_context, "kv_hints", None) or getattr(job.req_context, "kv_transfer_params", None))
+                else:
+                    self._loaded(job, len(good))
                 if not store and not whole:
                     there = set(good)
                     self._lookups.mark_miss([k for k in keys if k not in there])
-                self._finished.append(JobResult(
-                    job.job_id, whole, tuple(good) if good and not whole and not store else None,
-                    transfer_time=time.monotonic() - job.submit_time, transfer_bytes=len(good) * self.block_size_bytes))
+                n_bytes = len(good) * self.block_size_bytes
+                for name, n in (("{}_blocks", len(good)), ("{}_bytes", n_bytes)):
+                    self._counts[name.format("stored" if store else "loaded")] += n
+                self._counts["failed_stores" if store else "failed_loads"] += len(keys) - len(good)
+                self._finished.append(JobResult(job.job_id, whole, tuple(good) if good and not whole and not store else None,
+                                                transfer_time=time.monotonic() - job.submit_time, transfer_bytes=n_bytes))
 
     def get_finished_jobs(self) -> Iterable[JobResult]:
         self._drain()
@@ -181,7 +283,7 @@ class SlabkvTier(SecondaryTierManager):
         """Waits for all jobs. vLLM does so when it resets its cache, perhaps since the weights have changed: nothing stored so far is found
         any more, unless renew_on_reset is false."""
         while self._jobs:
-            select.select([self._loads, self._stores], [], [], 1.0)
+            select.select(self._queues, [], [], 1.0)
             self._drain()
         if self._settings.renew_on_reset:
             self._namespace.renew()
@@ -189,9 +291,32 @@ class SlabkvTier(SecondaryTierManager):
 
     def shutdown(self) -> None:
         self._lookups.shutdown()
-        self._loads.close()
-        self._stores.close()
-        self._client.close()
+        if self._queues:
+            self._pins.close()
+        for queue in self._queues:
+            queue.close()
+        if self._queues:
+            self._client.close()
+
+    # ---- metrics ----
+
+    @classmethod
+    def build_metric_definitions(cls, extra_config: dict[str, Any]) -> dict[str, OffloadingMetricMetadata]:
+        kinds = {"counter": OffloadingCounterMetadata, "gauge": OffloadingGaugeMetadata}
+        return {_metric(name): kinds[kind](documentation=text) for name, (kind, text) in METRICS.items()}
+
+    def get_stats(self) -> Optional[OffloadingConnectorStats]:
+        stats = OffloadingConnectorStats()
+        for name, count in self._counts.items():
+            if count != self._told[name]:
+                stats.increase_counter(_metric(name), count - self._told[name])
+                self._told[name] = count
+        measured = self._budget.stats()
+        stats.set_gauge(_metric("load_bytes_per_s"), measured["load_bytes_per_s"])
+        stats.set_gauge(_metric("prefill_tokens_per_s"), measured["prefill_tokens_per_s"])
+        stats.set_gauge(_metric("jobs"), len(self._jobs))
+        stats.set_gauge(_metric("reachable"), int(not self._breaker.open))
+        return stats
 
 
 __all__ = ["SlabkvTier"]

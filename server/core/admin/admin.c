@@ -1,6 +1,4 @@
-/*
- * admin.c - the administrators' turn, and groups: made, changed and deleted. Views are in stats.c.
- */
+/* admin.c - the administrators' turn, and groups: create, change, delete. Views are in stats.c. */
 #include "admin.h"
 
 #include <stdio.h>
@@ -8,9 +6,11 @@
 
 #include <skv/store.h>
 
+#include <assert.h>
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <lock/turn.h>
 #include <model/device.h>
 #include <model/find.h>
@@ -21,7 +21,7 @@
 #include <journal/registry_write.h>
 #include <ops/start.h>
 
-/* ---- turn ----------------------------------------------------------------------------------------- */
+/* ---- turn ------------------------------------------------------------------------------------ */
 
 int admin_leave(struct skv_core *c, int rc)
 {
@@ -29,14 +29,25 @@ int admin_leave(struct skv_core *c, int rc)
 	return rc;
 }
 
-int admin_enter(struct skv_core *c, struct skv_error *err)
+static int begin(struct skv_core *c, struct skv_error *err)
 {
 	int rc;
 
-	turn_take(c);
 	c->turn_fence = atomic_load(&c->fence);
 	rc = core_gate(c, err);
 	return rc == SKV_OK ? rc : admin_leave(c, rc);
+}
+
+int admin_enter(struct skv_core *c, struct skv_error *err)
+{
+	turn_take(c);
+	return begin(c, err);
+}
+
+int admin_try(struct skv_core *c, struct skv_error *err)
+{
+	return turn_try(c) ? begin(c, err)
+			   : skv_fail(err, SKV_E_TIMEOUT, NULL, "an administrator is at work");
 }
 
 struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
@@ -70,8 +81,8 @@ struct partition *admin_follow(struct skv_core *c)
 	return NULL;
 }
 
-int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field, const char *name,
-		    struct skv_error *err)
+int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field,
+		    const char *name, struct skv_error *err)
 {
 	if (how == PUT_NEW && exists)
 		return skv_fail(err, SKV_E_CONFLICT, field, "%s '%s' exists already", what, name);
@@ -85,13 +96,15 @@ int admin_check_marks(uint32_t high, uint32_t low, struct skv_error *err)
 	if (high > 100)
 		return skv_fail(err, SKV_E_INVALID, "high_percent", "0 to 100, not %u", high);
 	if (high && high < 100 && (low == 0 || low > high))
-		return skv_fail(err, SKV_E_INVALID, "low_percent", "1 to high_percent (%u), not %u", high, low);
+		return skv_fail(err, SKV_E_INVALID, "low_percent", "1 to high_percent (%u), not %u",
+				high, low);
 	if (low && (high == 0 || high == 100))
-		return skv_fail(err, SKV_E_INVALID, "low_percent", "only with a high_percent of 1 to 99");
+		return skv_fail(err, SKV_E_INVALID, "low_percent",
+				"only with a high_percent of 1 to 99");
 	return SKV_OK;
 }
 
-/* ---- groups -------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static int check_quotas(const struct skv_group_spec *g, struct skv_error *err)
 {
@@ -103,12 +116,13 @@ static int check_quotas(const struct skv_group_spec *g, struct skv_error *err)
 		snprintf(field, sizeof field, "quotas[%u].type", i);
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(g->quotas[i].type, g->quotas[j].type) == 0)
-				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", g->quotas[i].type);
+				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice",
+						g->quotas[i].type);
 	}
 	return SKV_OK;
 }
 
-/* Does it name storages whose slots are counted beside such as have bytes? */
+/* Does it mix storages that count slots with storages that hold bytes? */
 static bool counts_and_bytes(const struct partition *p, const struct skv_group_spec *g)
 {
 	bool counted[2] = { false, false };
@@ -122,23 +136,29 @@ static bool counts_and_bytes(const struct partition *p, const struct skv_group_s
 	return counted[0] && counted[1];
 }
 
-static int check_group(const struct partition *p, const struct skv_group_spec *g, struct skv_error *err)
+static int check_group(const struct partition *p, const struct skv_group_spec *g,
+		       struct skv_error *err)
 {
 	char field[SKV_FIELD_MAX];
 	int rc;
 
+	ASSERT_SHARED(p);
 	if ((g->n_storages == 0 && !g->loose_storages) || g->n_storages > MAX_GROUP_STORAGES)
-		return skv_fail(err, SKV_E_INVALID, "storages", "name 1..%u storages", MAX_GROUP_STORAGES);
+		return skv_fail(err, SKV_E_INVALID, "storages", "name 1..%u storages",
+				MAX_GROUP_STORAGES);
 	for (uint32_t i = 0; i < g->n_storages; i++) {
 		snprintf(field, sizeof field, "storages[%u]", i);
 		if (!g->loose_storages && volume_find(p, g->storages[i]) < 0)
-			return skv_fail(err, SKV_E_NOT_FOUND, field, "no storage '%s': make it first", g->storages[i]);
+			return skv_fail(err, SKV_E_NOT_FOUND, field,
+					"no storage '%s': create it first", g->storages[i]);
 		for (uint32_t j = 0; j < i; j++)
 			if (strcmp(g->storages[i], g->storages[j]) == 0)
-				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", g->storages[i]);
+				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice",
+						g->storages[i]);
 	}
 	if (counts_and_bytes(p, g))
-		return skv_fail(err, SKV_E_INVALID, "storages", "storages of type external, or none of them");
+		return skv_fail(err, SKV_E_INVALID, "storages",
+				"must be all of type external, or none");
 	rc = policy_check(g, err);
 	if (rc != SKV_OK)
 		return rc;
@@ -147,13 +167,14 @@ static int check_group(const struct partition *p, const struct skv_group_spec *g
 	if (admin_check_marks(g->high_percent, g->low_percent, err) != SKV_OK)
 		return SKV_E_INVALID;
 	if (g->pin_percent > 100)
-		return skv_fail(err, SKV_E_INVALID, "pin_percent", "0 to 100, not %u", g->pin_percent);
+		return skv_fail(err, SKV_E_INVALID, "pin_percent", "0 to 100, not %u",
+				g->pin_percent);
 	if (strlen(g->extra) > SKV_MAX_EXTRA)
 		return skv_fail(err, SKV_E_TOO_LARGE, "extra", "%u bytes at most", SKV_MAX_EXTRA);
 	return check_quotas(g, err);
 }
 
-/* By their documents, so that no field is forgotten. */
+/* Compares their documents, so that no field is forgotten. */
 static bool same_group(const struct skv_group_spec *a, const struct skv_group_spec *b)
 {
 	struct skv_buf x = { 0 }, y = { 0 };
@@ -173,7 +194,8 @@ static int check_version(const struct group *have, const uint64_t *expect, struc
 
 	if (!expect || *expect == is)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_CONFLICT, "version", "it is %llu, not %llu: the group was changed meanwhile",
+	return skv_fail(err, SKV_E_CONFLICT, "version",
+			"it is %llu, not %llu: the group was changed meanwhile",
 			(unsigned long long)is, (unsigned long long)*expect);
 }
 
@@ -203,8 +225,8 @@ static int adopt_group(struct skv_core *c, const struct skv_group_spec *g, uint6
 	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum admin_put how, const uint64_t *expect,
-		     bool *created, struct skv_error *err)
+static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum admin_put how,
+		     const uint64_t *expect, bool *created, struct skv_error *err)
 {
 	struct skv_group_spec copy = *spec, *g = &copy;
 	struct skv_buf b = { 0 };
@@ -245,18 +267,19 @@ static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum
 	return admin_leave(c, rc);
 }
 
-int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *spec, const uint64_t *expect, bool *created,
-		       struct skv_error *err)
+int one_group_put(struct skv_core *c, const struct skv_group_spec *spec,
+		  const uint64_t *expect, bool *created, struct skv_error *err)
 {
 	return put_group(c, spec, PUT_ANY, expect, created, err);
 }
 
-int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *spec, struct skv_error *err)
+int one_group_create(struct skv_core *c, const struct skv_group_spec *spec,
+		     struct skv_error *err)
 {
 	return put_group(c, spec, PUT_NEW, NULL, NULL, err);
 }
 
-int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err)
+int one_group_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	const struct group *g;
 	uint64_t version = 0;

@@ -1,10 +1,11 @@
 /*
- * admin.h - what the calls of administrators share (admin.c, storage.c, instance.c, files.c).
+ * admin.h - helpers of the administrative calls (admin.c, storage.c, instance.c, files.c).
  *
- * The registry document is written first, then the partition follows. Calls may block for store and file
- * system I/O; they run one at a time (the turn) and hold no lock while they block. The partition may be
- * loaded again at any moment between: what a call found before it blocked is looked up anew afterwards. What it writes
- * bears the fence that was there when its turn began (turn_fence), so after a demotion or a reload it writes nothing more.
+ * The registry document is written first, then the partition in memory is changed. Calls may block
+ * on store and file system I/O; they run one at a time (the turn) and hold no lock while they
+ * block. The partition may be reloaded at any moment in between, so whatever was found before
+ * blocking is looked up again afterwards. Writes carry the fence that was current when the turn
+ * began (turn_fence): after a demotion or a reload they change nothing.
  */
 #ifndef SKV_CORE_ADMIN_ADMIN_H
 #define SKV_CORE_ADMIN_ADMIN_H
@@ -14,32 +15,51 @@
 
 struct partition;
 struct skv_core;
+struct skv_storage_spec;
 struct skv_error;
 
-/* Takes the turn and passes the gate; leave() gives the turn back and returns rc. */
+/* Conditions under which an instance may go. */
+struct unused {
+	uint64_t ms;
+	bool empty;
+};
+/* instance.c: deletes it with its blocks, if `limit` (NULL: none) holds at that moment; else
+ * SKV_E_IN_USE. `wait`: for the turn; else SKV_E_TIMEOUT if somebody has it. */
+int instance_end(struct skv_core *c, const char *tenant, const char *id, const struct unused *limit,
+		 bool wait, struct skv_error *err);
+
+/* As admin_enter, but SKV_E_TIMEOUT where that would wait. */
+int admin_try(struct skv_core *c, struct skv_error *err);
+/* Takes the turn and checks the gate; leave() gives the turn back and returns rc. */
 int admin_enter(struct skv_core *c, struct skv_error *err);
 int admin_leave(struct skv_core *c, int rc);
 
-/* The partition that the turn began with, under the write lock; NULL with *rc set when it is gone. */
+/* The partition as of the beginning of the turn, under the write lock; NULL with *rc set if it has
+ * been replaced. */
 struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err);
-/* The same after a write to the registry. NULL: the partition is loaded again, and as that begins with a new fence, it
- * reads what was written before; the call has succeeded all the same. */
+/* The same after a write to the registry. NULL: the partition is being reloaded; since that starts
+ * with a new fence it will read what was written, so the call has succeeded anyway. */
 struct partition *admin_follow(struct skv_core *c);
 
-/* The registry has changed and the partition could not follow (memory): what is in memory is not the truth any
- * more, so the partition is loaded again. Returns rc. */
+/* The registry has changed but memory could not follow (out of memory): has the partition reloaded.
+ * Returns rc. */
 int admin_out_of_step(struct skv_core *c, int rc);
-/* Result of a write to the registry: not knowing it means loading again, and so does that something else was there than
- * the partition knows. */
+/* Result of a write to the registry. An unknown outcome, or a version that the partition does not
+ * know, causes a reload. */
 int admin_written(struct skv_core *c, int rc);
 
-/* Which objects a put is for. */
+/* Which objects a put accepts. */
 enum admin_put { PUT_ANY, PUT_NEW, PUT_THERE };
-/* Is one that exists, or does not, meant? SKV_E_CONFLICT, SKV_E_NOT_FOUND, with `field`. */
-int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field, const char *name,
-		    struct skv_error *err);
+/* Checks the put against the object's existence: SKV_E_CONFLICT, SKV_E_NOT_FOUND, with `field`. */
+int admin_check_put(enum admin_put how, bool exists, const char *what, const char *field,
+		    const char *name, struct skv_error *err);
 
-/* Watermarks of a storage or a group: SKV_OK, SKV_E_INVALID. */
+/* node.c: has a storage of type memory exactly one node? SKV_E_INVALID. */
+int admin_check_node(const struct skv_storage_spec *s, struct skv_error *err);
+/* Has another storage a node of that name? SKV_E_CONFLICT. */
+int admin_check_node_free(const struct partition *p, const struct skv_storage_spec *s,
+			  struct skv_error *err);
+/* Checks the watermarks of a storage or group: SKV_OK, SKV_E_INVALID. */
 int admin_check_marks(uint32_t high, uint32_t low, struct skv_error *err);
 
 #endif

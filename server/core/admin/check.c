@@ -1,9 +1,10 @@
 /*
- * check.c - verifies that what the partition believes fits together. Used by tests on a running core
- * and by `slabkvd fsck` on a store that nobody runs.
+ * check.c - consistency check of a partition's state in memory. Used by tests on a running core and
+ * by `slabkvd fsck` on a store without a running manager.
  */
 #include <admin/check.h>
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include <lock/core.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/index.h>
@@ -23,17 +25,18 @@
 #include <model/session.h>
 #include <model/volume.h>
 #include <model/table.h>
+#include <model/tenant.h>
 #include <storage/bad_files.h>
 #include <storage/claim.h>
 #include <storage/device.h>
 #include <recovery/recover.h>
 
-/* What a group has, counted block by block. */
+/* A group's usage, counted block by block. */
 struct group_sum {
 	uint64_t used_bytes, blocks;
 };
 
-/* What lies in a volume: of the group that is looked at, or of all. */
+/* Usage of a volume: by one group, or by all. */
 struct volume_sum {
 	uint64_t used, removing;
 };
@@ -45,7 +48,7 @@ struct check {
 	uint64_t problems;
 	uint64_t *slots; /* [n_volume] of blocks */
 	struct volume_sum *in, *all; /* [n_volume] */
-	struct group_sum sum; /* of the group of the instance that is looked at */
+	struct group_sum sum; /* the group of the current instance */
 	uint64_t entries, blocks, used_bytes, writing, pinned;
 	struct skv_fsck_report *report;
 };
@@ -85,11 +88,14 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 	count_volume(k->all, s, block_instance(b)->spec.specs[spec].size);
 	k->slots[s->volume]++;
 	if (!skv_pool_is_used(k->p->volume[s->volume].pool, s->slab, s->index))
-		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index, s->slab);
+		problem(k, "block %s: its slot %u of slab %u is not in use", hex, s->index,
+			s->slab);
 	else if (skv_pool_owner(k->p->volume[s->volume].pool, s->slab, s->index) != block_id(b))
-		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index, s->slab);
+		problem(k, "block %s: its slot %u of slab %u has another owner", hex, s->index,
+			s->slab);
 	if (s->generation == 0 || s->generation >= k->p->next_generation)
-		problem(k, "block %s: generation %llu was never given", hex, (unsigned long long)s->generation);
+		problem(k, "block %s: generation %llu was never given", hex,
+			(unsigned long long)s->generation);
 }
 
 static void check_block(void *ctx, struct partition *p, struct block *b)
@@ -98,6 +104,7 @@ static void check_block(void *ctx, struct partition *p, struct block *b)
 	const struct instance *inst = block_instance(b);
 	char hex[SKV_KEY_HEX + 1];
 
+	ASSERT_SHARED(p);
 	skv_key_to_hex(b->key, hex);
 	k->entries++;
 	k->pinned += b->pinned;
@@ -110,7 +117,7 @@ static void check_block(void *ctx, struct partition *p, struct block *b)
 		k->writing += b->slot[s].state == SLOT_WRITING;
 	}
 	if (inst->cleared)
-		return; /* partly swept: nobody follows its links */
+		return; /* partly swept: its links are never followed */
 	if (index_find(p, inst, b->key) != b)
 		problem(k, "block %s is not found by its key", hex);
 	if (b->live != (block_has_committed(inst, b) || block_has_writing(inst, b)))
@@ -137,16 +144,22 @@ static void check_pins(struct check *k, const struct instance *inst)
 		hard += pin->kind == SKV_PIN_HARD;
 		timed += pin->until != 0;
 		if (!b->used || !b->pinned || block_instance(b) != inst)
-			problem(k, "instance %s: a pin of a block that is none of its", inst->spec.id);
+			problem(k, "instance %s: a pin of a block that is none of its",
+				inst->spec.id);
 		else if (pin_kind(b) != pin->kind)
 			problem(k, "instance %s: a pin is not found", inst->spec.id);
 		for (uint32_t s = 0; pin->kind == SKV_PIN_HARD && s < inst->spec.n_specs; s++)
 			if (b->slot[s].queued)
-				problem(k, "instance %s: eviction sees a block that is pinned hard", inst->spec.id);
+				problem(k, "instance %s: eviction sees a block that is pinned hard",
+					inst->spec.id);
 	}
-	if (n != inst->pins.n || n != k->pinned || hard != inst->pins.hard || timed != inst->pins.timed)
-		problem(k, "instance %s: %u pins (%u hard, %u timed), counted %u (%u, %u) and %llu blocks", inst->spec.id,
-			inst->pins.n, inst->pins.hard, inst->pins.timed, n, hard, timed, (unsigned long long)k->pinned);
+	if (n != inst->pins.n || n != k->pinned || hard != inst->pins.hard ||
+	    timed != inst->pins.timed)
+		problem(k,
+			"instance %s: %u pins (%u hard, %u timed), counted %u (%u, %u) "
+			"and %llu blocks",
+			inst->spec.id, inst->pins.n, inst->pins.hard, inst->pins.timed, n, hard,
+			timed, (unsigned long long)k->pinned);
 }
 
 static void check_instance_counts(struct check *k, const struct instance *inst)
@@ -155,17 +168,17 @@ static void check_instance_counts(struct check *k, const struct instance *inst)
 	block_each(k->p, inst, check_block, k);
 	check_pins(k, inst);
 	if (k->entries != inst->entries)
-		problem(k, "instance %s: %llu entries, counted %llu", inst->spec.id, (unsigned long long)inst->entries,
-			(unsigned long long)k->entries);
+		problem(k, "instance %s: %llu entries, counted %llu", inst->spec.id,
+			(unsigned long long)inst->entries, (unsigned long long)k->entries);
 	if (k->blocks != inst->blocks)
-		problem(k, "instance %s: %llu blocks, counted %llu", inst->spec.id, (unsigned long long)inst->blocks,
-			(unsigned long long)k->blocks);
+		problem(k, "instance %s: %llu blocks, counted %llu", inst->spec.id,
+			(unsigned long long)inst->blocks, (unsigned long long)k->blocks);
 	if (k->used_bytes != inst->used_bytes)
 		problem(k, "instance %s: %llu bytes in use, counted %llu", inst->spec.id,
 			(unsigned long long)inst->used_bytes, (unsigned long long)k->used_bytes);
 }
 
-/* children and live_children, counted from the other side; and how many stand for it in the queues. */
+/* children and live_children as counted from the children, and how often the block is in queues. */
 struct link_count {
 	uint32_t *children, *live, *stand;
 };
@@ -191,16 +204,20 @@ static void compare_links(void *ctx, struct partition *p, struct block *b)
 	struct link_check *c = ctx;
 	char hex[SKV_KEY_HEX + 1];
 
-	if (!p->loading && !block_instance(b)->retired && evict_held_back(b) && !c->l->stand[block_id(b)]) {
+	ASSERT_SHARED(p);
+	if (!p->loading && !block_instance(b)->retired && evict_held_back(b) &&
+	    !c->l->stand[block_id(b)]) {
 		skv_key_to_hex(b->key, hex);
-		problem(c->k, "block %s: eviction does not see it, nor one below that stands for it", hex);
+		problem(c->k,
+			"block %s: eviction does not see it, nor one below that stands for it",
+			hex);
 	}
-	if (block_instance(b)->cleared ||
-	    (c->l->children[block_id(b)] == b->children && c->l->live[block_id(b)] == b->live_children))
+	if (block_instance(b)->cleared || (c->l->children[block_id(b)] == b->children &&
+					   c->l->live[block_id(b)] == b->live_children))
 		return;
 	skv_key_to_hex(b->key, hex);
-	problem(c->k, "block %s: %u children (%u live), counted %u (%u)", hex, b->children, b->live_children,
-		c->l->children[block_id(b)], c->l->live[block_id(b)]);
+	problem(c->k, "block %s: %u children (%u live), counted %u (%u)", hex, b->children,
+		b->live_children, c->l->children[block_id(b)], c->l->live[block_id(b)]);
 }
 
 static void check_links(struct check *k)
@@ -223,7 +240,8 @@ static void check_links(struct check *k)
 
 static bool is_writer(const struct session *s, const struct slot *slot)
 {
-	return slot->state == SLOT_WRITING && (uint32_t)slot->checksum == (s->anonymous ? s->number + 1 : 0);
+	return slot->state == SLOT_WRITING &&
+	       (uint32_t)slot->checksum == (s->anonymous ? s->number + 1 : 0);
 }
 
 static void check_sessions(struct check *k)
@@ -247,18 +265,22 @@ static void check_sessions(struct check *k)
 			left++;
 			specs += (uint32_t)__builtin_popcount(s->write[w].specs);
 			for (uint32_t spec = 0; specs_left(s->write[w].specs, spec); spec++)
-				if ((s->write[w].specs >> spec & 1) && !is_writer(s, &b->slot[spec]))
-					problem(k, "an open session's slot is not being written, or not by it");
+				if ((s->write[w].specs >> spec & 1) &&
+				    !is_writer(s, &b->slot[spec]))
+					problem(k,
+						"an open session's slot is not being "
+						"written, or not by it");
 		}
 		if (left != s->n_left)
-			problem(k, "an open session has %u blocks to write, counted %u", s->n_left, left);
+			problem(k, "an open session has %u blocks to write, counted %u", s->n_left,
+				left);
 	}
 	if (open != k->p->open_sessions)
-		problem(k, "%llu open sessions, counted %llu", (unsigned long long)k->p->open_sessions,
-			(unsigned long long)open);
+		problem(k, "%llu open sessions, counted %llu",
+			(unsigned long long)k->p->open_sessions, (unsigned long long)open);
 	if (specs != k->writing)
-		problem(k, "%llu slots are being written, open sessions have %llu", (unsigned long long)k->writing,
-			(unsigned long long)specs);
+		problem(k, "%llu slots are being written, open sessions have %llu",
+			(unsigned long long)k->writing, (unsigned long long)specs);
 }
 
 struct slab_count {
@@ -277,6 +299,23 @@ static void count_slab(void *ctx, uint32_t slab)
 	}
 }
 
+/* What the tenants have of a storage is all of it. */
+static void check_tenants(struct check *k, uint32_t volume)
+{
+	struct volume_sum sum = { 0 };
+
+	for (size_t i = 0; i < k->p->n_tenant; i++) {
+		const struct tenant_volume *in = tenant_in(k->p->tenant[i], volume);
+
+		sum.used += in ? in->used_bytes : 0;
+		sum.removing += in ? in->removing_bytes : 0;
+	}
+	if (sum.used != k->all[volume].used || sum.removing != k->all[volume].removing)
+		problem(k, "storage %u: tenants have %llu bytes (%llu on their way out), all %llu",
+			volume, (unsigned long long)sum.used, (unsigned long long)sum.removing,
+			(unsigned long long)k->all[volume].used);
+}
+
 static void check_volume(struct check *k, uint32_t i)
 {
 	const struct volume *s = &k->p->volume[i];
@@ -287,19 +326,21 @@ static void check_volume(struct check *k, uint32_t i)
 		problem(k, "storage %s: allocator: %s", s->dev->name, err.message);
 	skv_pool_each_slab(s->pool, count_slab, &n);
 	if (n.used != k->slots[i])
-		problem(k, "storage %s: %llu slots in use, blocks have %llu", s->dev->name, (unsigned long long)n.used,
-			(unsigned long long)k->slots[i]);
+		problem(k, "storage %s: %llu slots in use, blocks have %llu", s->dev->name,
+			(unsigned long long)n.used, (unsigned long long)k->slots[i]);
 	if (s->used_bytes != k->all[i].used || s->removing_bytes != k->all[i].removing)
-		problem(k, "storage %s: %llu bytes (%llu on their way out), counted %llu (%llu)", s->dev->name,
-			(unsigned long long)s->used_bytes, (unsigned long long)s->removing_bytes,
-			(unsigned long long)k->all[i].used, (unsigned long long)k->all[i].removing);
+		problem(k, "storage %s: %llu bytes (%llu on their way out), counted %llu (%llu)",
+			s->dev->name, (unsigned long long)s->used_bytes,
+			(unsigned long long)s->removing_bytes, (unsigned long long)k->all[i].used,
+			(unsigned long long)k->all[i].removing);
+	check_tenants(k, i);
 	if (k->report) {
 		k->report->used_slots += n.used;
 		k->report->held_slots += n.held;
 	}
 }
 
-/* Returns its bytes on their way out. k->in is all zeros again. */
+/* Returns its bytes being removed. k->in is all zeros again. */
 static uint64_t check_group_volumes(struct check *k, const struct group *g, const char *name)
 {
 	uint64_t removing = 0;
@@ -310,11 +351,14 @@ static uint64_t check_group_volumes(struct check *k, const struct group *g, cons
 
 		k->in[i] = (struct volume_sum){ 0 };
 		removing += sum.removing;
-		if (g != &k->p->detached && (sum.used != (in ? in->used_bytes : 0) || sum.removing != (in ? in->removing_bytes : 0)))
-			problem(k, "group %s: %llu bytes (%llu on their way out) in storage %u, counted %llu (%llu)", name,
-				(unsigned long long)(in ? in->used_bytes : 0),
-				(unsigned long long)(in ? in->removing_bytes : 0), i, (unsigned long long)sum.used,
-				(unsigned long long)sum.removing);
+		if (g != &k->p->detached && (sum.used != (in ? in->used_bytes : 0) ||
+					     sum.removing != (in ? in->removing_bytes : 0)))
+			problem(k,
+				"group %s: %llu bytes (%llu on their way out) in storage %u, "
+				"counted %llu (%llu)",
+				name, (unsigned long long)(in ? in->used_bytes : 0),
+				(unsigned long long)(in ? in->removing_bytes : 0), i,
+				(unsigned long long)sum.used, (unsigned long long)sum.removing);
 	}
 	return removing;
 }
@@ -327,14 +371,17 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 	for (size_t i = 0; i < k->p->n_session; i++) {
 		const struct session *s = k->p->session[i];
 
-		open += s && s->state == SKV_SESSION_OPEN && s->inst && s->inst->group == g ? s->n_left : 0;
+		open += s && s->state == SKV_SESSION_OPEN && s->inst && s->inst->group == g
+				? s->n_left
+				: 0;
 	}
 	if (sum->used_bytes != g->used_bytes)
-		problem(k, "group %s: %llu bytes, counted %llu", name, (unsigned long long)g->used_bytes,
-			(unsigned long long)sum->used_bytes);
+		problem(k, "group %s: %llu bytes, counted %llu", name,
+			(unsigned long long)g->used_bytes, (unsigned long long)sum->used_bytes);
 	if (sum->blocks != g->count.blocks || open != g->open_blocks)
-		problem(k, "group %s: %llu blocks and %llu being written, counted %llu and %llu", name,
-			(unsigned long long)g->count.blocks, (unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
+		problem(k, "group %s: %llu blocks and %llu being written, counted %llu and %llu",
+			name, (unsigned long long)g->count.blocks,
+			(unsigned long long)g->open_blocks, (unsigned long long)sum->blocks,
 			(unsigned long long)open);
 	removing = check_group_volumes(k, g, name);
 	if (removing != g->removing_bytes)
@@ -342,7 +389,7 @@ static void check_group(struct check *k, const struct group *g, const struct gro
 			(unsigned long long)g->removing_bytes, (unsigned long long)removing);
 }
 
-/* Returns the blocks of its instances. */
+/* Returns the number of blocks in its instances. */
 static uint64_t check_members(struct check *k, const struct group *g)
 {
 	k->sum = (struct group_sum){ 0 };
@@ -353,24 +400,56 @@ static uint64_t check_members(struct check *k, const struct group *g)
 		k->sum.blocks += k->blocks;
 		k->sum.used_bytes += k->used_bytes;
 	}
-	for (const struct instance *retired = k->p->retired; retired; retired = retired->next_retired) {
+	for (const struct instance *retired = k->p->retired; retired;
+	     retired = retired->next_retired) {
 		if (retired->group != g)
 			continue;
-		check_instance_counts(k, retired); /* its blocks count no more */
+		check_instance_counts(k, retired); /* its blocks do not count any more */
 		k->sum.used_bytes += k->used_bytes;
 	}
 	check_group(k, g, &k->sum);
 	return k->sum.blocks;
 }
 
+/* Counted again from its instances, sessions and volumes. */
+static void check_tenant_sums(struct check *k, const struct tenant *t)
+{
+	uint64_t blocks = 0, bytes = 0, sessions = 0, writes = 0;
+
+	for (size_t i = 0; i < k->p->n_inst; i++)
+		blocks += k->p->inst[i]->tenant == t ? k->p->inst[i]->blocks : 0;
+	for (uint32_t i = 0; i < t->n_in; i++)
+		bytes += t->in[i].used_bytes;
+	for (size_t i = 0; i < k->p->n_session; i++) {
+		const struct session *s = k->p->session[i];
+		const bool own = s && s->state == SKV_SESSION_OPEN && s->inst &&
+				 s->inst->tenant == t;
+
+		sessions += own;
+		writes += own ? s->n_left : 0;
+	}
+	if (blocks != t->blocks || bytes != t->used_bytes)
+		problem(k, "tenant %s: %llu blocks, %llu bytes, counted %llu and %llu", t->name,
+			(unsigned long long)t->blocks, (unsigned long long)t->used_bytes,
+			(unsigned long long)blocks, (unsigned long long)bytes);
+	if (sessions != t->open_sessions || writes != t->open_blocks)
+		problem(k, "tenant %s: %llu sessions writing %llu blocks, counted %llu and %llu",
+			t->name, (unsigned long long)t->open_sessions,
+			(unsigned long long)t->open_blocks, (unsigned long long)sessions,
+			(unsigned long long)writes);
+}
+
 static void check_objects(struct check *k)
 {
 	uint64_t blocks = check_members(k, &k->p->detached);
 
+	for (size_t i = 0; i < k->p->n_tenant; i++)
+		check_tenant_sums(k, k->p->tenant[i]);
 	for (size_t g = 0; g < k->p->n_group; g++)
 		blocks += check_members(k, k->p->group[g]);
 	if (blocks != k->p->blocks)
-		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks, (unsigned long long)blocks);
+		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks,
+			(unsigned long long)blocks);
 	check_links(k);
 	check_sessions(k);
 	for (uint32_t i = 0; i < k->p->n_volume; i++)
@@ -411,7 +490,7 @@ static void keep_first(void *ctx, const char *text)
 		skv_fail(err, SKV_E_CORRUPT, NULL, "%s", text);
 }
 
-int skv_core_check(struct skv_core *c, struct skv_error *err)
+int one_check(struct skv_core *c, struct skv_error *err)
 {
 	uint64_t problems = 0;
 
@@ -423,7 +502,7 @@ int skv_core_check(struct skv_core *c, struct skv_error *err)
 	return problems ? SKV_E_CORRUPT : SKV_OK;
 }
 
-/* ---- offline -------------------------------------------------------------------------------------------- */
+/* ---- offline --------------------------------------------------------------------------------- */
 
 static void fsck_files(struct check *k, struct skv_core *c)
 {
@@ -434,9 +513,11 @@ static void fsck_files(struct check *k, struct skv_core *c)
 		if (rc == SKV_OK)
 			rc = claim_check(c->device[i], &err);
 		if (rc == SKV_OK)
-			rc = device_check_files(c->device[i], volume_by_id(k->p, c->device[i]->id), &err);
+			rc = device_check_files(c->device[i], volume_by_id(k->p, c->device[i]->id),
+						&err);
 		if (rc != SKV_OK)
-			problem(k, "storage %s: %s", c->device[i]->name, err.message[0] ? err.message : skv_status_text(rc));
+			problem(k, "storage %s: %s", c->device[i]->name,
+				err.message[0] ? err.message : skv_status_text(rc));
 	}
 }
 
@@ -461,8 +542,9 @@ static int fsck_partition(struct skv_core *c, bool files, struct check *k, struc
 	return SKV_OK;
 }
 
-int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
-		  void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out, struct skv_error *err)
+int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *fs_master_token_file,
+	     void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out,
+	     struct skv_error *err)
 {
 	struct skv_core_options o;
 	struct skv_core *c = NULL;
@@ -474,20 +556,23 @@ int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_tok
 	memset(out, 0, sizeof *out);
 	skv_core_options_init(&o);
 	o.store = store;
+	o.partition = number;
 	o.fs_master_token_file = fs_master_token_file;
 	o.manual = true;
-	rc = skv_core_create(&o, &c, err);
+	rc = one_create(&o, &c, err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_store_acquire(store, 0, c->owner, o.owner_lease_ms, &fence, holder, sizeof holder, err);
+	rc = skv_store_acquire(store, 0, c->owner, o.owner_lease_ms, &fence, holder, sizeof holder,
+			       err);
 	if (rc == SKV_E_NOT_OWNER)
-		rc = skv_fail(err, SKV_E_IN_USE, "store", "'%s' runs on this store: stop it first", holder);
+		rc = skv_fail(err, SKV_E_IN_USE, "store", "'%s' runs on this store: stop it first",
+			      holder);
 	if (rc == SKV_OK) {
 		atomic_store(&c->fence, fence);
 		rc = fsck_partition(c, files, &k, err);
 		skv_store_release(store, 0, fence, NULL);
 	}
 	out->problems = k.problems;
-	skv_core_destroy(c);
+	one_destroy(c);
 	return rc;
 }

@@ -1,8 +1,9 @@
 /*
- * core.c - the core as a whole: options, threads, lock, life and end.
+ * core.c - the core as a whole: options, threads, lock, creation and shutdown.
  *
  * Threads: committer (commit.c), owner thread (owner.c), ticker (tick.c, owner_load), checkpointer
- * (checkpoint.c), one per storage (device.c). turn_lock only guards their stop and wake flags.
+ * (checkpoint.c), two per storage (device.c, device_hand.c). turn_lock only guards their stop and
+ * wake flags.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <lock/turn.h>
+#include <model/rules.h>
 #include <model/partition.h>
 #include <journal/change.h>
 #include <journal/commit.h>
@@ -35,6 +38,9 @@
 #include <recovery/owner.h>
 #include <recovery/replay.h>
 #include <recovery/replay_blocks.h>
+#include <recovery/replay_chunk.h>
+#include <recovery/standby.h>
+#include "idle.h"
 #include "tick.h"
 
 void skv_core_options_init(struct skv_core_options *o)
@@ -55,7 +61,7 @@ void skv_core_options_init(struct skv_core_options *o)
 	};
 }
 
-/* ---- threads ----------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void *owner_thread(void *arg)
 {
@@ -63,8 +69,8 @@ static void *owner_thread(void *arg)
 	uint64_t next = 0;
 
 	do {
-		if (atomic_load(&c->fenced) || atomic_load(&c->reload_asked) || atomic_load(&c->demote_ms) != DEMOTE_NONE ||
-		    skv_now_ms(c->clock) >= next)
+		if (atomic_load(&c->fenced) || atomic_load(&c->reload_asked) ||
+		    atomic_load(&c->demote_ms) != DEMOTE_NONE || skv_now_ms(c->clock) >= next)
 			next = skv_now_ms(c->clock) + owner_step(c);
 	} while (core_wait(c, 50, NULL));
 	return NULL;
@@ -90,7 +96,8 @@ static void checkpoint_if_asked(struct skv_core *c)
 	asked = c->checkpoint_asked;
 	c->checkpoint_asked = false;
 	skv_mutex_unlock(&c->turn_lock);
-	if (asked && atomic_load(&c->state) == SKV_CORE_READY && checkpoint_run(c, false, &err) != SKV_OK)
+	if (asked && atomic_load(&c->state) == SKV_CORE_READY &&
+	    checkpoint_run(c, false, &err) != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "checkpoint: %s", err.message);
 }
 
@@ -98,8 +105,10 @@ static void *checkpointer(void *arg)
 {
 	struct skv_core *c = arg;
 
-	while (core_wait(c, 1000, &c->checkpoint_asked))
+	while (core_wait(c, 1000, &c->checkpoint_asked)) {
 		checkpoint_if_asked(c);
+		idle_round(c);
+	}
 	return NULL;
 }
 
@@ -122,7 +131,7 @@ static void stop_threads(struct skv_core *c)
 	c->stop = true;
 	skv_cond_broadcast(&c->turn_wake);
 	skv_mutex_unlock(&c->turn_lock);
-	/* The checkpointer may wait for the committer: stop that one last. */
+	/* The checkpointer may wait for the committer: stop the committer last. */
 	while (c->n_threads)
 		pthread_join(c->thread[--c->n_threads], NULL);
 	if (c->committing)
@@ -130,7 +139,8 @@ static void stop_threads(struct skv_core *c)
 	c->committing = false;
 }
 
-/* ---- what happens below ------------------------------------------------------------------------------------ */
+/* ---- events from lower layers
+ * ----------------------------------------------------------------------- */
 
 static void step_storages(struct skv_core *c)
 {
@@ -149,12 +159,13 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_FINISH] = &finish_ops.record,
 	[RECORD_END] = &end_ops.record,
 	[RECORD_REMOVE] = &remove_ops.record,
-	[RECORD_HORIZON] = &reign_record,
+	[RECORD_HORIZON] = &horizon_record,
 	[RECORD_DROP] = &drop_ops.record,
 	[RECORD_PARTIAL] = &partial_ops.record,
 	[RECORD_CLEAR] = &clear_ops.record,
 	[RECORD_PIN] = &pin_ops.record,
 	[RECORD_HORIZONS] = &horizon_ops.record,
+	[RECORD_REMOVE_SLOTS] = &remove_slots_record,
 	[RECORD_BLOCKS] = &blocks_record,
 	[RECORD_ENDED] = &ended_record,
 	[RECORD_HOLD] = &hold_record,
@@ -162,6 +173,7 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_BIRTHS] = &eras_record,
 	[RECORD_NAMED_BLOCKS] = &named_blocks_record,
 	[RECORD_LEASES] = &leases_record,
+	[RECORD_CHUNK] = &chunk_record,
 };
 
 static const struct core_events events = {
@@ -170,9 +182,10 @@ static const struct core_events events = {
 	.fail_waiting = fail_waiting,
 };
 
-/* ---- life ---------------------------------------------------------------------------------------------- */
+/* ---- creation and shutdown
+ * ---------------------------------------------------------------------------- */
 
-int skv_core_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err)
+int one_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err)
 {
 	struct skv_core *c = skv_calloc(1, sizeof *c);
 
@@ -198,19 +211,35 @@ int skv_core_create(const struct skv_core_options *o, struct skv_core **out, str
 	skv_cond_init(&c->turn_wake);
 	atomic_init(&c->state, SKV_CORE_STANDBY);
 	atomic_init(&c->demote_ms, DEMOTE_NONE);
-	if (commit_init(c) != SKV_OK) {
-		skv_core_destroy(c);
+	c->rules = o->lead ? o->lead->rules : rules_make();
+	if (!c->rules || commit_init(c) != SKV_OK) {
+		one_destroy(c);
 		return SKV_E_NOMEM;
 	}
 	if (!o->manual && start_threads(c) != SKV_OK) {
-		skv_core_destroy(c);
+		one_destroy(c);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start threads");
 	}
 	*out = c;
 	return SKV_OK;
 }
 
-void skv_core_tick(struct skv_core *c)
+/* Whoever reads these has the lock. */
+void one_change(struct skv_core *c, const struct skv_core_options *o)
+{
+	core_lock(c);
+	c->o.lease_default_ms = o->lease_default_ms;
+	c->o.session_default_ms = o->session_default_ms;
+	c->o.max_sessions = o->max_sessions;
+	c->o.leased_percent = o->leased_percent;
+	c->o.open_percent = o->open_percent;
+	c->o.free_percent = o->free_percent;
+	c->o.journal_limit = o->journal_limit;
+	c->o.instance_idle_ms = o->instance_idle_ms;
+	core_unlock(c);
+}
+
+void one_tick(struct skv_core *c)
 {
 	owner_step(c);
 	tick_once(c);
@@ -218,11 +247,13 @@ void skv_core_tick(struct skv_core *c)
 	while (commit_round(c))
 		;
 	checkpoint_if_asked(c);
+	idle_round(c);
 	while (commit_round(c))
 		;
 }
 
-/* What is queued becomes durable; the time is bounded, a store that hangs does not hold us. */
+/* Lets what is queued become durable, for a bounded time: a hanging store must not block the
+ * shutdown. */
 static void drain(struct skv_core *c)
 {
 	uint64_t until = skv_now_us() + 5000000;
@@ -237,7 +268,7 @@ static void drain(struct skv_core *c)
 	}
 }
 
-void skv_core_shutdown(struct skv_core *c)
+void one_shutdown(struct skv_core *c)
 {
 	struct skv_error err = { 0 };
 
@@ -245,9 +276,11 @@ void skv_core_shutdown(struct skv_core *c)
 		atomic_store(&c->closing, true);
 		core_lock(c);
 		if (c->partition)
-			fail_waiting(c->partition, SKV_E_NOT_READY, "this manager is shutting down");
+			fail_waiting(c->partition, SKV_E_NOT_READY,
+				     "this manager is shutting down");
 		core_unlock(c);
 		drain(c);
+		idle_store(c);
 		if (checkpoint_run(c, true, &err) != SKV_OK)
 			skv_log(SKV_LOG_WARN, "core", "no checkpoint at shutdown: %s", err.message);
 		skv_store_sync(c->store, NULL);
@@ -256,9 +289,10 @@ void skv_core_shutdown(struct skv_core *c)
 	if (c->partition)
 		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
+	standby_drop(c);
 }
 
-bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms)
+bool one_quiet(struct skv_core *c, uint32_t timeout_ms)
 {
 	uint64_t until = skv_now_us() + (uint64_t)timeout_ms * 1000;
 	uint32_t stopped = 0;
@@ -267,7 +301,8 @@ bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms)
 		device_ask_stop(c->device[i]);
 	skv_mutex_lock(&c->turn_lock);
 	for (;;) {
-		for (stopped = 0; stopped < c->n_device && device_stopped(c->device[stopped]); stopped++)
+		for (stopped = 0; stopped < c->n_device && device_stopped(c->device[stopped]);
+		     stopped++)
 			;
 		if (stopped == c->n_device || skv_now_us() >= until)
 			break;
@@ -277,12 +312,13 @@ bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms)
 	return stopped == c->n_device;
 }
 
-void skv_core_destroy(struct skv_core *c)
+void one_destroy(struct skv_core *c)
 {
 	if (!c)
 		return;
 	atomic_store(&c->state, SKV_CORE_STOPPED);
 	stop_threads(c);
+	standby_drop(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);
 	if (c->partition)
@@ -291,6 +327,8 @@ void skv_core_destroy(struct skv_core *c)
 	skv_cond_destroy(&c->turn_wake);
 	skv_mutex_destroy(&c->turn_lock);
 	skv_rwlock_destroy(&c->lock);
+	if (!c->o.lead)
+		rules_free(c->rules);
 	skv_free(c->device);
 	for (struct known_secret *k = atomic_load(&c->secret), *before; k; k = before) {
 		before = k->before;
@@ -299,16 +337,17 @@ void skv_core_destroy(struct skv_core *c)
 	skv_free(c);
 }
 
-/* ---- state ------------------------------------------------------------------------------------------------ */
+/* ---- state ----------------------------------------------------------------------------------- */
 
-enum skv_core_state skv_core_state_get(const struct skv_core *c) { return atomic_load(&c->state); }
+enum skv_core_state one_state_get(const struct skv_core *c) { return atomic_load(&c->state); }
 
-int skv_core_may_answer(const struct skv_core *c)
+int one_may_answer(const struct skv_core *c)
 {
-	return atomic_load(&c->state) == SKV_CORE_READY && owner_valid(c) ? SKV_OK : SKV_E_NOT_OWNER;
+	return atomic_load(&c->state) == SKV_CORE_READY && owner_valid(c) ? SKV_OK
+									  : SKV_E_NOT_OWNER;
 }
 
-int skv_core_ready(struct skv_core *c, struct skv_error *err)
+int one_ready(struct skv_core *c, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 	bool any = false, loaded;
@@ -325,17 +364,17 @@ int skv_core_ready(struct skv_core *c, struct skv_error *err)
 	return any ? SKV_OK : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage is healthy");
 }
 
-int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms)
+int one_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 {
 	uint64_t until = skv_now_us() + (uint64_t)timeout_ms * 1000;
 
-	while (skv_core_state_get(c) != SKV_CORE_READY) {
+	while (one_state_get(c) != SKV_CORE_READY) {
 		if (skv_now_us() >= until)
 			return SKV_E_TIMEOUT;
 		if (c->o.manual)
-			skv_core_tick(c);
+			one_tick(c);
 		else if (!core_wait(c, 5, NULL))
-			return SKV_E_TIMEOUT; /* stopping: it will not get ready any more */
+			return SKV_E_TIMEOUT; /* stopping: it will never be ready */
 	}
 	return SKV_OK;
 }
@@ -349,11 +388,13 @@ const struct skv_secret *skv_core_secret(const struct skv_core *c)
 	return k ? &k->secret : &none;
 }
 
-void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)
+void one_counters_get(const struct skv_core *c, struct skv_core_counters *out)
 {
 #define READ(name, help) out->name = atomic_load_explicit(&c->count.name, memory_order_relaxed);
 	SKV_CORE_COUNTERS(READ)
 #undef READ
+	out->lock_waits = atomic_load_explicit(&c->lock.waits, memory_order_relaxed);
+	out->lock_wait_us = atomic_load_explicit(&c->lock.waited_us, memory_order_relaxed);
 }
 
 void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out)
@@ -361,6 +402,6 @@ void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store
 	struct skv_store_counters s;
 
 	skv_store_counters_get(c->store, &s);
-	*out = (struct skv_core_store_counters){ s.calls, s.errors, s.appends, s.append_bytes, s.append_us,
-						 s.append_max_us };
+	*out = (struct skv_core_store_counters){ s.calls,        s.errors,    s.appends,
+						 s.append_bytes, s.append_us, s.append_max_us };
 }

@@ -1,9 +1,10 @@
 /*
- * docs.c - documents that an API keeps in the metadata store ("doc/<name>"); the core does not read them.
+ * docs.c - documents that an API keeps in the metadata store ("doc/<name>"); the core does not read
+ * them.
  *
- * No state and no lock: the store has both. They are read on a standby too. What is put and deleted takes the ownership,
- * as all that the managers of a store have in common. What a manager publishes of itself does not: so a standby tells
- * where it is to be found.
+ * Stateless, no lock: the store does both. Readable on a standby too. Put and delete need
+ * ownership, like everything the managers of a store share. A document that a manager publishes
+ * about itself does not, so that a standby can announce its address.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 #define PREFIX "doc/"
 
-static int doc_key(char key[SKV_MAX_DOC_NAME + sizeof PREFIX], const char *name, size_t least, struct skv_error *err)
+static int doc_key(char key[SKV_MAX_DOC_NAME + sizeof PREFIX], const char *name, size_t least,
+		   struct skv_error *err)
 {
 	size_t n = strlen(name);
 	bool printable = true;
@@ -24,12 +26,16 @@ static int doc_key(char key[SKV_MAX_DOC_NAME + sizeof PREFIX], const char *name,
 	for (size_t i = 0; i < n; i++)
 		printable &= name[i] > 32 && name[i] < 127;
 	if (n < least || n > SKV_MAX_DOC_NAME || !printable)
-		return skv_fail(err, SKV_E_INVALID, "name", "1 to %u printable ASCII characters", SKV_MAX_DOC_NAME);
+		return skv_fail(err, SKV_E_INVALID, "name", "1 to %u printable ASCII characters",
+				SKV_MAX_DOC_NAME);
 	snprintf(key, SKV_MAX_DOC_NAME + sizeof PREFIX, PREFIX "%s", name);
 	return SKV_OK;
 }
 
-static int no_memory(struct skv_error *err) { return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory"); }
+static int no_memory(struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+}
 
 int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
 		     struct skv_error *err)
@@ -43,7 +49,8 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 		rc = skv_store_get(c->store, key, &b, &version, err);
 	if (rc == SKV_OK) {
 		*out = (struct skv_doc){ .name = skv_arena_strndup(a, name, strlen(name)),
-					 .text = skv_arena_strndup(a, b.len ? (const char *)b.data : "", b.len),
+					 .text = skv_arena_strndup(a, b.len ? (const char *)b.data
+					     : "", b.len),
 					 .version = version };
 		rc = out->name && out->text ? SKV_OK : no_memory(err);
 	}
@@ -65,17 +72,19 @@ static int version_of(struct skv_core *c, const char *key, uint64_t *version, st
 	return SKV_OK;
 }
 
-/* One write of a document: of the owner by its fence, or of a manager's own (fenced = false). Text NULL: it is deleted. */
+/* One write of a document: fenced by the owner, or a manager's own (fenced = false). Text NULL:
+ * delete. */
 struct write {
 	const char *key;
 	const char *text;
 	bool fenced;
 	uint64_t fence;
-	uint64_t expect; /* SKV_DOC_ANY = as it is */
+	uint64_t expect; /* SKV_DOC_ANY = any version */
 	uint64_t version; /* gets the new one */
 };
 
-static int write_version(struct skv_core *c, struct write *w, uint64_t expect, struct skv_error *err)
+static int write_version(struct skv_core *c, struct write *w, uint64_t expect,
+			 struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
 	int rc;
@@ -86,7 +95,8 @@ static int write_version(struct skv_core *c, struct write *w, uint64_t expect, s
 		return w->fenced ? registry_del(c, w->fence, w->key, expect, err)
 				 : skv_store_del(c->store, NULL, w->key, expect, err);
 	if (!w->fenced)
-		return skv_store_put(c->store, NULL, w->key, expect, w->text, strlen(w->text), &w->version, err);
+		return skv_store_put(c->store, NULL, w->key, expect, w->text, strlen(w->text),
+				     &w->version, err);
 	skv_put_bytes(&doc, w->text, strlen(w->text));
 	rc = registry_put(c, w->fence, w->key, expect, &doc, &w->version, err);
 	skv_buf_destroy(&doc);
@@ -113,14 +123,17 @@ static int check_text(const char *text, struct skv_error *err)
 {
 	size_t n = strlen(text);
 
-	return n > SKV_MAX_DOC ? skv_fail(err, SKV_E_TOO_LARGE, "text", "%zu bytes, %u at most", n, SKV_MAX_DOC) : SKV_OK;
+	return n > SKV_MAX_DOC ? skv_fail(err, SKV_E_TOO_LARGE, "text", "%zu bytes, %u at most", n,
+					  SKV_MAX_DOC)
+			       : SKV_OK;
 }
 
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text, uint64_t *version,
-		     struct skv_error *err)
+int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
+		     uint64_t *version, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .text = text, .fenced = true, .fence = atomic_load(&c->fence), .expect = expect };
+	struct write w = { .key = key, .text = text, .fenced = true,
+			   .fence = atomic_load(&c->fence), .expect = expect };
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
@@ -137,7 +150,8 @@ int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, cons
 int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .fenced = true, .fence = atomic_load(&c->fence), .expect = SKV_DOC_ANY };
+	struct write w = { .key = key, .fenced = true, .fence = atomic_load(&c->fence),
+			   .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
@@ -145,7 +159,8 @@ int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *
 	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
 }
 
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text, struct skv_error *err)
+int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
+			 struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct write w = { .key = key, .text = text, .expect = SKV_DOC_ANY };
@@ -193,8 +208,8 @@ static int list_one(void *ctx, const char *key, const void *bytes, size_t n, uin
 	return l->v[l->n].name && l->v[l->n++].text ? SKV_OK : SKV_E_NOMEM;
 }
 
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a, struct skv_doc **out, uint32_t *n,
-		      struct skv_error *err)
+int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
+		      struct skv_doc **out, uint32_t *n, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct listing l = { .arena = a };

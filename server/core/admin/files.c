@@ -1,7 +1,7 @@
 /*
- * files.c - slab files of a storage, one by one: looked at, drained, kept after all.
+ * files.c - administration of slab files: list, drain, keep, forget.
  *
- * What an administrator wants of a file is in its document, so it survives whoever heard it; drain.c does the work.
+ * A request is stored in the file's document, so it survives a restart; drain.c carries it out.
  */
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/device.h>
 #include <model/files.h>
 #include <model/find.h>
@@ -22,7 +23,8 @@
 
 static int no_file(struct skv_error *err, const char *storage, uint32_t number)
 {
-	return skv_fail(err, SKV_E_NOT_FOUND, "file", "storage '%s' has no slab file %u", storage, number);
+	return skv_fail(err, SKV_E_NOT_FOUND, "file", "storage '%s' has no slab file %u", storage,
+			number);
 }
 
 static const char *state_text(const struct volume *s, const struct volume_file *f)
@@ -47,18 +49,22 @@ static const char *why_text(const struct volume *s, const struct volume_file *f)
 	return f->shrink ? "capacity" : "";
 }
 
-static void view_file(const struct volume *s, const struct volume_file *f, struct skv_file_view *out)
+static void view_file(const struct volume *s, const struct volume_file *f,
+		      struct skv_file_view *out)
 {
 	struct skv_file_info info;
 
 	skv_pool_file(s->pool, f->number, &info);
-	*out = (struct skv_file_view){ .file = f->number, .length = f->length, .state = state_text(s, f), .why = why_text(s, f),
-				       .waits_for = drain_waits_for(s, f, &info), .assigned_bytes = info.assigned_bytes,
-				       .used_bytes = info.used_bytes, .quarantined_bytes = info.held_bytes };
+	*out = (struct skv_file_view){ .file = f->number, .length = f->length,
+				       .state = state_text(s, f), .why = why_text(s, f),
+				       .waits_for = drain_waits_for(s, f, &info),
+				       .assigned_bytes = info.assigned_bytes,
+				       .used_bytes = info.used_bytes,
+				       .quarantined_bytes = info.held_bytes };
 }
 
-static int list_locked(const struct partition *p, const char *storage, struct skv_arena *a, struct skv_file_view **out,
-		       uint32_t *n, struct skv_error *err)
+static int list_locked(const struct partition *p, const char *storage, struct skv_arena *a,
+		       struct skv_file_view **out, uint32_t *n, struct skv_error *err)
 {
 	int at = volume_find(p, storage);
 	const struct volume *s = at < 0 ? NULL : &p->volume[at];
@@ -75,25 +81,26 @@ static int list_locked(const struct partition *p, const char *storage, struct sk
 	return SKV_OK;
 }
 
-int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a, struct skv_file_view **out, uint32_t *n,
-		   struct skv_error *err)
+int one_files(struct skv_core *c, const char *storage, struct skv_arena *a,
+	      struct skv_file_view **out, uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? list_locked(c->partition, storage, a, out, n, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? list_locked(c->partition, storage, a, out, n, err)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }
 
-/* What is wanted of a file. */
+/* What an administrator wants done with a file. */
 enum wish { KEEP, DRAIN, FORGET };
 
-/* The file as it shall be. SKV_PENDING: it is so already. */
-static int judge_wish(const struct volume *s, const struct volume_file *have, enum wish wish, struct volume_file *f,
-		      struct skv_error *err)
+/* Changes a copy of the file as wished. SKV_PENDING: nothing to change. */
+static int judge_wish(const struct volume *s, const struct volume_file *have, enum wish wish,
+		      struct volume_file *f, struct skv_error *err)
 {
 	const bool going = have->state == FILE_GOING;
 
@@ -102,21 +109,24 @@ static int judge_wish(const struct volume *s, const struct volume_file *have, en
 		return SKV_PENDING;
 	if (wish == FORGET) {
 		if (!have->lost && !have->bad && device_healthy(s->dev))
-			return skv_fail(err, SKV_E_CONFLICT, "forget", "slab file %u is whole: drain it instead", have->number);
+			return skv_fail(err, SKV_E_CONFLICT, "forget",
+					"slab file %u is whole: drain it instead", have->number);
 		f->lost = true;
 		return have->lost ? SKV_PENDING : SKV_OK;
 	}
 	if (going && wish == KEEP)
-		return skv_fail(err, SKV_E_CONFLICT, "draining", "slab file %u is empty and being removed: it is too late", have->number);
+		return skv_fail(err, SKV_E_CONFLICT, "draining",
+				"slab file %u is empty and being removed: it is too late",
+				have->number);
 	if (going || have->asked == (wish == DRAIN))
 		return SKV_PENDING;
 	f->asked = wish == DRAIN;
 	return SKV_OK;
 }
 
-/* Copies the file out as it shall be. */
-static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, enum wish wish, struct volume_file *f,
-			char key[64], struct skv_error *err)
+/* Copies the file out, changed as wished. */
+static int look_at_file(struct skv_core *c, const char *storage, uint32_t number, enum wish wish,
+			struct volume_file *f, char key[64], struct skv_error *err)
 {
 	const struct volume_file *have = NULL;
 	int at, rc = SKV_OK;
@@ -156,7 +166,8 @@ static void adopt_file(struct skv_core *c, const char *storage, const struct vol
 		core_unlock(c);
 }
 
-static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, enum wish wish, struct skv_error *err)
+static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, enum wish wish,
+		      struct skv_error *err)
 {
 	struct volume_file f = { 0 };
 	struct skv_buf doc = { 0 };
@@ -172,7 +183,11 @@ static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, en
 	rc = registry_put(c, c->turn_fence, key, f.version, &doc, &f.version, err);
 	skv_buf_destroy(&doc);
 	if (rc == SKV_E_CONFLICT) /* it went meanwhile */
-		rc = wish == KEEP ? skv_fail(err, rc, "draining", "slab file %u is empty and being removed: it is too late", file) : SKV_OK;
+		rc = wish == KEEP
+			     ? skv_fail(err, rc, "draining",
+					"slab file %u is empty and being removed: it is too late",
+					file)
+			     : SKV_OK;
 	else
 		rc = admin_written(c, rc);
 	if (rc == SKV_OK)
@@ -180,12 +195,14 @@ static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, en
 	return admin_leave(c, rc);
 }
 
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err)
+int one_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+		   struct skv_error *err)
 {
 	return grant_wish(c, storage, file, on ? DRAIN : KEEP, err);
 }
 
-int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file, struct skv_error *err)
+int one_file_forget(struct skv_core *c, const char *storage, uint32_t file,
+		    struct skv_error *err)
 {
 	return grant_wish(c, storage, file, FORGET, err);
 }

@@ -1,9 +1,9 @@
 /*
- * instance.c - instances: registered, changed and deleted by an administrator.
+ * instance.c - administration of instances: register, change, delete.
  *
- * Deleting one is a journal record (its blocks go), then its registration moves from "instance/..." to
- * "dropped/<id>": the journal still has records of it, and until a checkpoint has replaced them a load must
- * know what they are about. The name is free at once.
+ * Deleting one is a journal record (its blocks go), then its registration moves from "instance/..."
+ * to "dropped/<id>": until a checkpoint replaces the journal's records of it, recovery must be able
+ * to interpret them. The name is free at once.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +12,10 @@
 #include <skv/mem.h>
 #include <skv/store.h>
 
+#include <assert.h>
 #include <lock/core.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/device.h>
 #include <model/find.h>
 #include <model/objects.h>
@@ -26,13 +28,16 @@
 #include <journal/registry_write.h>
 #include <evict/clear.h>
 #include "admin.h"
+#include "idle.h"
 
 static int conflict(struct skv_error *err, const char *field, const char *id)
 {
-	return skv_fail(err, SKV_E_CONFLICT, field, "instance '%s' is registered with another %s", id, field);
+	return skv_fail(err, SKV_E_CONFLICT, field, "instance '%s' is registered with another %s",
+			id, field);
 }
 
-static int compare_instance(const struct instance *have, const struct skv_instance_spec *i, struct skv_error *err)
+static int compare_instance(const struct instance *have, const struct skv_instance_spec *i,
+			    struct skv_error *err)
 {
 	if (strcmp(have->spec.group, i->group) != 0)
 		return conflict(err, "group", i->id);
@@ -52,9 +57,10 @@ static int compare_instance(const struct instance *have, const struct skv_instan
 }
 
 /* Each spec must fit into one slab file of some storage of the group. */
-static int check_fit(const struct partition *p, const struct group *g, const struct skv_instance_spec *i,
-		     struct skv_error *err)
+static int check_fit(const struct partition *p, const struct group *g,
+		     const struct skv_instance_spec *i, struct skv_error *err)
 {
+	ASSERT_SHARED(p);
 	for (uint32_t s = 0; s < i->n_specs; s++) {
 		bool any = false, fit = false, counted = false;
 		char field[SKV_FIELD_MAX];
@@ -68,11 +74,14 @@ static int check_fit(const struct partition *p, const struct group *g, const str
 		}
 		snprintf(field, sizeof field, "specs[%u].size", s);
 		if (!fit && counted)
-			return skv_fail(err, SKV_E_INVALID, field, "1 on storages of type external");
-		if (!fit && (any || !g->spec.loose_storages))
 			return skv_fail(err, SKV_E_INVALID, field,
-					"%llu bytes do not fit into a slab file of any storage of group '%s'",
-					(unsigned long long)i->specs[s].size, g->spec.name);
+					"1 on storages of type external");
+		if (!fit && (any || !g->spec.loose_storages))
+			return skv_fail(
+				err, SKV_E_INVALID, field,
+				"%llu bytes do not fit into a slab file of any storage "
+				"of group '%s'",
+				(unsigned long long)i->specs[s].size, g->spec.name);
 	}
 	return SKV_OK;
 }
@@ -80,36 +89,42 @@ static int check_fit(const struct partition *p, const struct group *g, const str
 static int check_quota_share(const struct skv_instance_spec *i, struct skv_error *err)
 {
 	if (i->weight > SKV_MAX_WEIGHT)
-		return skv_fail(err, SKV_E_INVALID, "weight", "1 to %u (0 = 1), not %u", SKV_MAX_WEIGHT, i->weight);
+		return skv_fail(err, SKV_E_INVALID, "weight", "1 to %u (0 = 1), not %u",
+				SKV_MAX_WEIGHT, i->weight);
 	if (i->capacity && i->capacity < spec_block_bytes(i))
 		return skv_fail(err, SKV_E_INVALID, "capacity", "at least one block: %llu bytes",
 				(unsigned long long)spec_block_bytes(i));
 	return SKV_OK;
 }
 
-static int check_instance(const struct partition *p, const struct skv_instance_spec *i, struct skv_error *err)
+static int check_instance(const struct partition *p, const struct skv_instance_spec *i,
+			  struct skv_error *err)
 {
 	const struct group *g = group_find(p, i->group);
 	char field[SKV_FIELD_MAX];
 
+	ASSERT_SHARED(p);
 	if (!g)
-		return skv_fail(err, SKV_E_NOT_FOUND, "group", "no group '%s': make it first", i->group);
+		return skv_fail(err, SKV_E_NOT_FOUND, "group", "no group '%s': create it first",
+				i->group);
 	if (i->n_specs == 0 || i->n_specs > SKV_MAX_SPECS)
 		return skv_fail(err, SKV_E_INVALID, "specs", "name 1..%u specs", SKV_MAX_SPECS);
 	for (uint32_t s = 0; s < i->n_specs; s++) {
 		snprintf(field, sizeof field, "specs[%u].name", s);
 		for (uint32_t j = 0; j < s; j++)
 			if (strcmp(i->specs[j].name, i->specs[s].name) == 0)
-				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice", i->specs[s].name);
+				return skv_fail(err, SKV_E_INVALID, field, "'%s' is named twice",
+						i->specs[s].name);
 	}
 	if (g->spec.max_instances && g->n_instances >= g->spec.max_instances)
-		return skv_fail(err, SKV_E_TOO_MANY, "group", "group '%s' has %u instances, as many as its max_instances allow",
+		return skv_fail(err, SKV_E_TOO_MANY, "group",
+				"group '%s' has %u instances, as many as its max_instances allow",
 				g->spec.name, g->n_instances);
 	return check_fit(p, g, i, err);
 }
 
-static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, uint64_t *version,
-			    struct skv_error *err)
+static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id,
+			    uint64_t *version, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	char key[300];
@@ -122,14 +137,15 @@ static int put_instance_doc(struct skv_core *c, const struct skv_instance_spec *
 	return rc;
 }
 
-/* What may change of one that is registered. */
+/* Compares what may change after registration. */
 static bool same_details(const struct skv_instance_spec *a, const struct skv_instance_spec *b)
 {
-	return strcmp(a->extra, b->extra) == 0 && a->weight == b->weight && a->capacity == b->capacity;
+	return strcmp(a->extra, b->extra) == 0 && a->weight == b->weight &&
+	       a->capacity == b->capacity;
 }
 
-static int update_details(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id, uint64_t version,
-			  struct skv_error *err)
+static int update_details(struct skv_core *c, const struct skv_instance_spec *i, uint32_t id,
+			  uint64_t version, struct skv_error *err)
 {
 	struct instance *have;
 	struct partition *p;
@@ -153,7 +169,8 @@ static int update_details(struct skv_core *c, const struct skv_instance_spec *i,
 	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-static int create_instance(struct skv_core *c, const struct skv_instance_spec *i, struct skv_error *err)
+static int create_instance(struct skv_core *c, const struct skv_instance_spec *i,
+			   struct skv_error *err)
 {
 	uint64_t version = SKV_VERSION_NONE;
 	struct partition *p;
@@ -165,13 +182,15 @@ static int create_instance(struct skv_core *c, const struct skv_instance_spec *i
 	if (rc != SKV_OK || !(p = admin_follow(c)))
 		return rc;
 	rc = partition_add_instance(p, i, id);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK) {
 		instance_by_id(p, id)->version = version;
+		instance_use(instance_by_id(p, id));
+	}
 	core_unlock(c);
 	return rc == SKV_OK ? rc : admin_out_of_step(c, rc);
 }
 
-/* What blocks cost on storages with chunks, once they do: at its registration. */
+/* Logs, at registration, how its blocks are laid out on storages with chunks if that has a cost. */
 static void tell_placements(struct skv_core *c, const struct skv_instance_spec *i)
 {
 	struct skv_instance_view *v;
@@ -180,25 +199,28 @@ static void tell_placements(struct skv_core *c, const struct skv_instance_spec *
 	uint32_t n;
 
 	skv_arena_init(&a);
-	if (skv_core_instances(c, i->tenant, i->id, &a, &v, &n, &ignored) != SKV_OK)
+	if (one_instances(c, i->tenant, i->id, &a, &v, &n, &ignored) != SKV_OK)
 		n = 0;
 	for (uint32_t k = 0; n > 0 && k < v[0].n_placements; k++) {
 		const struct skv_placement *p = &v[0].placements[k];
 
 		if (p->wasted_bytes || p->copied_bytes)
 			skv_log(SKV_LOG_WARN, "core",
-				"instance %s: slots of spec %s on storage %s are %s: %llu bytes each, %llu wasted, %llu copied for each write",
-				i->id, p->spec, p->storage, p->fit, (unsigned long long)p->slot_bytes,
-				(unsigned long long)p->wasted_bytes, (unsigned long long)p->copied_bytes);
+				"instance %s: slots of spec %s on storage %s are %s: %llu bytes "
+				"each, %llu wasted, %llu copied for each write",
+				i->id, p->spec, p->storage, p->fit,
+				(unsigned long long)p->slot_bytes,
+				(unsigned long long)p->wasted_bytes,
+				(unsigned long long)p->copied_bytes);
 	}
 	skv_arena_destroy(&a);
 }
 
-static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec, enum admin_put how, bool *created,
-			struct skv_error *err)
+static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec,
+			enum admin_put how, bool *created, struct skv_error *err)
 {
 	struct skv_instance_spec copy = *spec, *i = &copy;
-	const struct instance *have;
+	struct instance *have;
 	struct partition *p;
 	bool changed = false;
 	uint64_t version = 0;
@@ -211,7 +233,8 @@ static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec
 	if (!p)
 		return admin_leave(c, rc);
 	have = instance_find(p, i->tenant, i->id);
-	if (have && !i->weight && !i->capacity) { /* whoever registers it again knows nothing of them */
+	/* a client that registers it again does not know these */
+	if (have && !i->weight && !i->capacity) {
 		i->weight = have->spec.weight;
 		i->capacity = have->spec.capacity;
 	}
@@ -223,6 +246,8 @@ static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec
 		rc = have ? compare_instance(have, i, err) : check_instance(p, i, err);
 	if (rc == SKV_OK)
 		rc = check_quota_share(i, err);
+	if (have && rc == SKV_OK)
+		instance_use(have);
 	if (have) {
 		id = have->id;
 		version = have->version;
@@ -240,17 +265,19 @@ static int put_instance(struct skv_core *c, const struct skv_instance_spec *spec
 	return admin_leave(c, rc);
 }
 
-int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, bool *created, struct skv_error *err)
+int one_instance_put(struct skv_core *c, const struct skv_instance_spec *spec, bool *created,
+		     struct skv_error *err)
 {
 	return put_instance(c, spec, PUT_ANY, created, err);
 }
 
-int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *spec, struct skv_error *err)
+int one_instance_create(struct skv_core *c, const struct skv_instance_spec *spec,
+			struct skv_error *err)
 {
 	return put_instance(c, spec, PUT_NEW, NULL, err);
 }
 
-/* Waits for a journaled change, on a thread that may block. */
+/* Waits for a journaled change; only on threads that may block. */
 struct latch {
 	struct skv_mutex lock;
 	struct skv_cond cond;
@@ -291,9 +318,25 @@ static int queue_drop(struct partition *p, struct instance *inst, struct waiter 
 	return SKV_PENDING;
 }
 
-/* Journals that its blocks go, and waits for it. *id, *version and *doc are the registration's. */
-static int drop(struct skv_core *c, const char *tenant, const char *name, uint32_t *id, uint64_t *version,
-		struct skv_buf *doc, struct skv_error *err)
+static int check_unused(const struct partition *p, const struct instance *inst,
+			const struct unused *limit, struct skv_error *err)
+{
+	if (inst->deleting) /* by an earlier call that failed afterwards */
+		return SKV_OK;
+	if (idle_ms(p, inst) < limit->ms)
+		return skv_fail(err, SKV_E_IN_USE, "unused_s", "it was used %llu seconds ago",
+				(unsigned long long)(idle_ms(p, inst) / 1000));
+	if (limit->empty && !idle_is_empty(inst))
+		return skv_fail(err, SKV_E_IN_USE, "with_blocks",
+				"it holds blocks, pins or sessions");
+	return SKV_OK;
+}
+
+/* Journals the removal of its blocks, and waits for it. *id, *version and *doc are set from its
+ * registration. */
+static int drop(struct skv_core *c, const char *tenant, const char *name,
+		const struct unused *limit, uint32_t *id, uint64_t *version, struct skv_buf *doc,
+		struct skv_error *err)
 {
 	struct latch latch = { .over = false };
 	struct waiter w = { .completion.done = { latch_open, &latch }, .err = err };
@@ -306,15 +349,18 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 	skv_mutex_init(&latch.lock);
 	skv_cond_init(&latch.cond);
 	inst = instance_find(p, tenant, name);
-	if (!inst) {
+	if (!inst)
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "id", "no instance '%s'", name);
-	} else {
+	else if (limit)
+		rc = check_unused(p, inst, limit, err);
+	if (rc == SKV_OK) {
 		*id = inst->id;
 		*version = inst->version;
 		registry_put_instance(doc, &inst->spec, inst->id);
 		if (doc->failed)
 			rc = SKV_E_NOMEM;
-		else if (!inst->deleting) /* else journaled by an earlier call that failed later on */
+		else if (!inst->deleting) /* else journaled by an earlier call that failed
+					   * afterwards */
 			rc = queue_drop(p, inst, &w);
 	}
 	core_unlock(c);
@@ -327,21 +373,23 @@ static int drop(struct skv_core *c, const char *tenant, const char *name, uint32
 	return rc;
 }
 
-int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id, struct skv_error *err)
+int instance_end(struct skv_core *c, const char *tenant, const char *id, const struct unused *limit,
+		 bool wait, struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
 	uint64_t version = 0;
 	uint32_t number = 0;
 	struct partition *p;
 	char key[300];
-	int rc = admin_enter(c, err);
+	int rc = wait ? admin_enter(c, err) : admin_try(c, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	rc = drop(c, tenant, id, &number, &version, &doc, err);
+	rc = drop(c, tenant, id, limit, &number, &version, &doc, err);
 	registry_instance_key(key, tenant, id);
 	if (rc == SKV_OK)
-		rc = admin_written(c, registry_move_to_dropped(c, c->turn_fence, key, number, &doc, &version, err));
+		rc = admin_written(c, registry_move_to_dropped(c, c->turn_fence, key, number, &doc,
+							       &version, err));
 	skv_buf_destroy(&doc);
 	if (rc == SKV_OK && (p = admin_follow(c)) != NULL) {
 		instance_by_id(p, number)->version = version;
@@ -349,4 +397,18 @@ int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char 
 		core_unlock(c);
 	}
 	return admin_leave(c, rc);
+}
+
+int one_instance_delete(struct skv_core *c, const char *tenant, const char *id,
+			struct skv_error *err)
+{
+	return instance_end(c, tenant, id, NULL, true, err);
+}
+
+int one_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
+			       uint64_t unused_ms, bool with_blocks, struct skv_error *err)
+{
+	const struct unused limit = { unused_ms, !with_blocks };
+
+	return instance_end(c, tenant, id, &limit, true, err);
 }

@@ -1,11 +1,10 @@
-/*
- * stats.c - views of storages, groups and instances, and the totals, copied out under the read lock.
- */
+/* stats.c - views of storages, groups, instances and the totals, copied out under the read lock. */
 #include <stdio.h>
 #include <string.h>
 
 #include <lock/core.h>
 #include <lock/gate.h>
+#include <lock/one.h>
 #include <model/device.h>
 #include <model/files.h>
 #include <model/find.h>
@@ -16,9 +15,15 @@
 #include <model/pin.h>
 #include <model/quota_share.h>
 #include <model/volume.h>
+#include <journal/snapshot.h>
 #include <storage/device.h>
 
-static char *dup_text(struct skv_arena *a, const char *s) { return skv_arena_strndup(a, s, strlen(s)); }
+#include <assert.h>
+#include "idle.h"
+static char *dup_text(struct skv_arena *a, const char *s)
+{
+	return skv_arena_strndup(a, s, strlen(s));
+}
 
 static int copy_masters(const struct device *d, struct skv_arena *a, struct skv_storage_spec *out)
 {
@@ -34,12 +39,12 @@ static int copy_masters(const struct device *d, struct skv_arena *a, struct skv_
 	return v ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* The device's own sentence names paths: the log has it. */
+/* The device's own text may contain paths: only the log gets it. */
 static const char *problem_of(const struct device *d)
 {
 	if (atomic_load(&d->refused))
-		return "another copy of this store went on in its directory: use that one; or stop it for good, and start this one "
-		       "once with --adopt";
+		return "another copy of this store went on in its directory: use that one; or stop "
+		       "it for good, and start this one once with --adopt";
 	if (!atomic_load(&d->healthy))
 		return "not usable now; the manager's log says why";
 	return device_hangs(d) ? "the file system does not answer" : "its last check is too old";
@@ -52,13 +57,17 @@ static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storag
 
 	memset(v, 0, sizeof *v);
 	skv_pool_stats(s->pool, &st);
-	v->spec = (struct skv_storage_spec){ .name = dup_text(a, d->name), .type = dup_text(a, d->type),
+	v->spec = (struct skv_storage_spec){ .name = dup_text(a, d->name),
+					     .type = dup_text(a, d->type),
 					     .root = dup_text(a, d->root),
 					     .client_root = dup_text(a, d->client_root),
 					     .client_mount = dup_text(a, d->client_mount),
-					     .extra = dup_text(a, d->extra), .capacity = s->capacity,
-					     .file_size = d->file_size, .unit = d->unit, .enabled = s->enabled, .draining = s->draining,
-					     .high_percent = s->high_percent, .low_percent = s->low_percent };
+					     .extra = dup_text(a, d->extra),
+					     .capacity = s->capacity,
+					     .file_size = d->file_size, .unit = d->unit,
+					     .enabled = s->enabled, .draining = s->draining,
+					     .high_percent = s->high_percent,
+					     .low_percent = s->low_percent };
 	v->spec.chunk_size = d->chunk;
 	v->spec.any_mount = d->any_mount;
 	if (copy_masters(d, a, &v->spec) != SKV_OK)
@@ -73,19 +82,24 @@ static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storag
 		v->bad_files += f->bad != NULL;
 		v->draining_files += f->state == FILE_GOING || file_drains(s, f);
 	}
+	v->writing_ms = atomic_load(&d->writing_ms);
 	v->file_bytes = st.file_bytes;
 	v->assigned_bytes = st.assigned_bytes;
 	v->used_bytes = st.used_bytes;
 	v->quarantined_bytes = st.held_bytes;
-	v->free_bytes = !s->draining && s->capacity > st.assigned_bytes ? s->capacity - st.assigned_bytes : 0;
-	return v->spec.name && v->spec.type && v->spec.root && v->spec.client_root && v->spec.client_mount && v->spec.extra
+	v->free_bytes = !s->draining && s->capacity > st.assigned_bytes
+				? s->capacity - st.assigned_bytes
+				: 0;
+	return v->spec.name && v->spec.type && v->spec.root && v->spec.client_root &&
+			       v->spec.client_mount && v->spec.extra
 		       ? SKV_OK
 		       : SKV_E_NOMEM;
 }
 
-/* What its instances hold. */
+/* Sums over its instances. */
 static void sum_group(const struct partition *p, const struct group *g, struct skv_group_view *v)
 {
+	ASSERT_SHARED(p);
 	v->room_bytes = group_room(p, g);
 	v->evicted_blocks = g->evicted;
 	for (size_t i = 0; i < p->n_inst; i++) {
@@ -101,13 +115,16 @@ static void sum_group(const struct partition *p, const struct group *g, struct s
 	}
 }
 
-static int view_group(const struct partition *p, const struct group *g, struct skv_arena *a, struct skv_group_view *v)
+static int view_group(const struct partition *p, const struct group *g, struct skv_arena *a,
+		      struct skv_group_view *v)
 {
 	const struct skv_group_spec *have = &g->spec;
 	const char **names = skv_arena_alloc(a, (have->n_storages + 1) * sizeof *names);
 	struct skv_type_quota *quotas = skv_arena_alloc(a, (have->n_quotas + 1) * sizeof *quotas);
 
-	*v = (struct skv_group_view){ .spec = *have, .used_bytes = g->used_bytes, .blocks = g->count.blocks };
+	ASSERT_SHARED(p);
+	*v = (struct skv_group_view){ .spec = *have, .used_bytes = g->used_bytes,
+				      .blocks = g->count.blocks };
 	sum_group(p, g, v);
 	v->spec.name = dup_text(a, have->name);
 	v->spec.extra = dup_text(a, have->extra);
@@ -129,22 +146,29 @@ static int view_group(const struct partition *p, const struct group *g, struct s
 	return SKV_OK;
 }
 
-/* On the storages of its group that have chunks. */
-static int view_placements(const struct partition *p, const struct instance *inst, struct skv_arena *a,
-			   struct skv_instance_view *v)
+/* Its layout on those storages of its group that have chunks. */
+static int view_placements(const struct partition *p, const struct instance *inst,
+			   struct skv_arena *a, struct skv_instance_view *v)
 {
 	const struct skv_group_spec *g = &inst->group->spec;
-	struct skv_placement *out = skv_arena_calloc(a, (size_t)g->n_storages * inst->spec.n_specs + 1, sizeof *out);
+	struct skv_placement *out =
+		skv_arena_calloc(a, (size_t)g->n_storages * inst->spec.n_specs + 1, sizeof *out);
 
+	ASSERT_SHARED(p);
 	for (uint32_t k = 0; out && k < g->n_storages; k++) {
 		int at = volume_find(p, g->storages[k]);
 
-		for (uint32_t s = 0; at >= 0 && p->volume[at].dev->chunk && s < inst->spec.n_specs; s++) {
+		for (uint32_t s = 0; at >= 0 && p->volume[at].dev->chunk && s < inst->spec.n_specs;
+		     s++) {
 			struct geometry how = volume_geometry(&p->volume[at], &inst->spec, s);
 			struct skv_placement *to = &out[v->n_placements++];
 
-			*to = (struct skv_placement){ dup_text(a, g->storages[k]), v->spec.specs[s].name, fit_text(how.fit),
-						      how.stride, how.wasted, how.copied };
+			*to = (struct skv_placement){ dup_text(a, g->storages[k]),
+						      v->spec.specs[s].name,
+						      fit_text(how.fit),
+						      how.stride,
+						      how.wasted,
+						      how.copied };
 			if (!to->storage)
 				return SKV_E_NOMEM;
 		}
@@ -158,6 +182,7 @@ static int view_instance(const struct partition *p, struct instance *inst, struc
 {
 	struct skv_spec *specs = skv_arena_alloc(a, inst->spec.n_specs * sizeof *specs);
 
+	ASSERT_SHARED(p);
 	memset(v, 0, sizeof *v);
 	v->spec = inst->spec;
 	v->spec.tenant = dup_text(a, inst->spec.tenant);
@@ -166,7 +191,8 @@ static int view_instance(const struct partition *p, struct instance *inst, struc
 	v->spec.extra = dup_text(a, inst->spec.extra);
 	v->spec.specs = specs;
 	for (uint32_t s = 0; specs && s < inst->spec.n_specs; s++) {
-		specs[s] = (struct skv_spec){ dup_text(a, inst->spec.specs[s].name), inst->spec.specs[s].size };
+		specs[s] = (struct skv_spec){ dup_text(a, inst->spec.specs[s].name),
+					      inst->spec.specs[s].size };
 		if (!specs[s].name)
 			return SKV_E_NOMEM;
 	}
@@ -181,14 +207,19 @@ static int view_instance(const struct partition *p, struct instance *inst, struc
 	v->soft_pinned_bytes = pinned_bytes(inst, false);
 	v->evicted_blocks = inst->evicted;
 	v->hits = atomic_load(&inst->hits);
-	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra ? view_placements(p, inst, a, v) : SKV_E_NOMEM;
+	v->unused_ms = idle_ms(p, inst);
+	return specs && v->spec.tenant && v->spec.id && v->spec.group && v->spec.extra
+		       ? view_placements(p, inst, a, v)
+		       : SKV_E_NOMEM;
 }
 
-static int storages_locked(struct partition *p, const char *name, struct skv_arena *a, struct skv_storage_view **out,
-			   uint32_t *n)
+static int storages_locked(struct partition *p, const char *name, struct skv_arena *a,
+			   struct skv_storage_view **out, uint32_t *n)
 {
 	const int only = name ? volume_find(p, name) : -1;
-	const uint32_t first = only < 0 ? 0 : (uint32_t)only, end = !name ? p->n_volume : only < 0 ? 0 : first + 1;
+	const uint32_t first = only < 0 ? 0 : (uint32_t)only, end = !name      ? p->n_volume
+								    : only < 0 ? 0
+									       : first + 1;
 	struct skv_storage_view *v = skv_arena_alloc(a, (end - first + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
 
@@ -201,8 +232,8 @@ static int storages_locked(struct partition *p, const char *name, struct skv_are
 	return rc;
 }
 
-static int groups_locked(struct partition *p, const char *name, struct skv_arena *a, struct skv_group_view **out,
-			 uint32_t *n)
+static int groups_locked(struct partition *p, const char *name, struct skv_arena *a,
+			 struct skv_group_view **out, uint32_t *n)
 {
 	struct group *only = name ? group_find(p, name) : NULL;
 	struct skv_group_view *v = skv_arena_alloc(a, ((name ? 1 : p->n_group) + 1) * sizeof *v);
@@ -218,9 +249,9 @@ static int groups_locked(struct partition *p, const char *name, struct skv_arena
 	return rc;
 }
 
-/* tenant NULL = of all tenants (totals). */
-static int instances_locked(struct partition *p, const char *tenant, const char *id, struct skv_arena *a,
-			    struct skv_instance_view **out, uint32_t *n)
+/* tenant NULL = all tenants (totals). */
+static int instances_locked(struct partition *p, const char *tenant, const char *id,
+			    struct skv_arena *a, struct skv_instance_view **out, uint32_t *n)
 {
 	struct skv_instance_view *v = skv_arena_alloc(a, (p->n_inst + 1) * sizeof *v);
 	int rc = v ? SKV_OK : SKV_E_NOMEM;
@@ -243,34 +274,36 @@ static int missing(struct skv_error *err, const char *kind, const char *field, c
 	return skv_fail(err, SKV_E_NOT_FOUND, field, "no %s '%s'", kind, name);
 }
 
-int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_storage_view **out,
-		      uint32_t *n, struct skv_error *err)
+int one_storages(struct skv_core *c, const char *name, struct skv_arena *a,
+		 struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? storages_locked(c->partition, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? storages_locked(c->partition, name, a, out, n)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && name && *n == 0 ? missing(err, "storage", "name", name) : rc;
 }
 
-int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_group_view **out,
-		    uint32_t *n, struct skv_error *err)
+int one_groups(struct skv_core *c, const char *name, struct skv_arena *a,
+	       struct skv_group_view **out, uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
 	if (rc != SKV_OK)
 		return rc;
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? groups_locked(c->partition, name, a, out, n) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? groups_locked(c->partition, name, a, out, n)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && name && *n == 0 ? missing(err, "group", "name", name) : rc;
 }
 
-int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
-		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
+int one_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
+		  struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
@@ -294,6 +327,7 @@ static int totals(struct partition *p, struct skv_arena *a, struct skv_stats *ou
 {
 	int rc = storages_locked(p, NULL, a, &out->storages, &out->n_storages);
 
+	ASSERT_SHARED(p);
 	if (rc == SKV_OK)
 		rc = groups_locked(p, NULL, a, &out->groups, &out->n_groups);
 	if (rc == SKV_OK)
@@ -301,10 +335,12 @@ static int totals(struct partition *p, struct skv_arena *a, struct skv_stats *ou
 	out->blocks = p->blocks;
 	out->sessions = p->open_sessions;
 	out->journal_bytes = p->journal_bytes;
+	out->journal_limit = journal_bound(p);
 	return rc;
 }
 
-int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out, struct skv_error *err)
+int one_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
+	      struct skv_error *err)
 {
 	int rc = SKV_OK;
 
@@ -314,10 +350,10 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	snprintf(out->owner, sizeof out->owner, "%.63s", c->owner);
 	out->state = state_name(atomic_load(&c->state));
 	out->uptime_ms = skv_now_ms(c->clock) - c->started_ms;
-	out->journal_limit = c->o.journal_limit;
 	out->evicted_blocks = atomic_load(&c->count.evicted_blocks);
 	out->expired_sessions = atomic_load(&c->count.expired_sessions);
 	skv_rwlock_read(&c->lock);
+	out->journal_limit = c->o.journal_limit;
 	if (c->partition)
 		rc = totals(c->partition, a, out);
 	skv_rwlock_read_unlock(&c->lock);

@@ -1,6 +1,4 @@
-/*
- * tick.h - what time makes due: expiry, holds, eviction ahead of need, lease horizons, checkpoints.
- */
+/* tick.h - periodic work: expiry, holds, background eviction, lease horizons, checkpoints. */
 #ifndef SKV_CORE_ADMIN_TICK_H
 #define SKV_CORE_ADMIN_TICK_H
 
@@ -8,7 +6,7 @@
 
 struct skv_core;
 
-/* Whatever time has made due. Returns ms to wait until the next one. */
+/* Does all work that is due. Returns ms until the next is. */
 uint32_t tick_once(struct skv_core *c);
 
 #endif

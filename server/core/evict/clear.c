@@ -1,14 +1,16 @@
 /*
- * clear.c - all blocks of an instance go at once: by a clear, or with the instance itself (a drop).
+ * clear.c - deletes all blocks of an instance at once: a clear, or a drop (with the instance
+ * itself).
  *
- * Prepare: an empty instance takes the place of the old one, which becomes a *retired instance*: lookups and evictions do not
- * find it, and no record about it follows the one that is queued. Apply: its open sessions end, their slots wait for
- * their deadlines and graces. From then on the retired instance is swept, chunk by chunk and without records, for the one record
- * covers it: slots become free, or are held while a lease runs on them. The ticker does so in portions, and so does a
- * start that finds no room. Undo: the retired instance takes its place back.
+ * Prepare: an empty instance replaces the old one, which becomes a *retired instance*: lookups and
+ * evictions do not find it, and no later record refers to it. Apply: its open sessions end; their
+ * slots wait for deadline and grace. Then the retired instance is swept chunk by chunk, without
+ * further records: slots become free, or are held while leased. The ticker does this in portions,
+ * and so does a start that needs room. Undo: the retired instance takes its old position back.
  *
- * A call thus costs as much as its instance has sessions open. In p->retired are those not yet swept, and those whose
- * record is on its way (not `cleared`). All calls under the write lock but where said.
+ * The cost of a call is thus proportional to the open sessions of its instance. p->retired has
+ * those not yet swept, and those whose record is not durable yet (not `cleared`). Under the write
+ * lock unless stated otherwise.
  */
 #include <evict/clear.h>
 
@@ -30,11 +32,11 @@
 #include <journal/record.h>
 #include <journal/replay.h>
 
-#define PORTION_BLOCKS 1024u /* others wait for the lock */
+#define PORTION_BLOCKS 1024u /* bounds the time under the lock */
 
-/* ---- prepare, undo ------------------------------------------------------------------------------- */
+/* ---- prepare, undo --------------------------------------------------------------------------- */
 
-/* What takes the place of what. */
+/* The retired instance and its replacement. */
 struct clear {
 	struct change change;
 	struct instance *fresh, *retired;
@@ -47,7 +49,7 @@ static void take_place(struct partition *p, const struct instance *of, struct in
 			p->inst[i] = inst;
 }
 
-/* Nobody sees its blocks any more, or all do again. */
+/* Hides its blocks, or shows them again. */
 static void set_retired(struct partition *p, struct instance *inst, bool on)
 {
 	uint64_t blocks = inst->blocks;
@@ -68,7 +70,7 @@ static void leave_retired(struct partition *p, struct instance *retired)
 	*at = retired->next_retired;
 }
 
-/* What was queued since is undone already, so the fresh one is empty. */
+/* Later changes are undone already, so the fresh one is empty. */
 static void clear_undo(struct partition *p, struct change *ch)
 {
 	const struct clear *t = (struct clear *)ch;
@@ -77,7 +79,7 @@ static void clear_undo(struct partition *p, struct change *ch)
 
 	ASSERT_EXCLUSIVE(p);
 	assert(fresh->entries == 0 && !fresh->open);
-	retired->spec = fresh->spec; /* with what an administrator has changed since */
+	retired->spec = fresh->spec; /* includes what an administrator has changed since */
 	fresh->spec = spec;
 	leave_retired(p, retired);
 	set_retired(p, retired, false);
@@ -86,14 +88,14 @@ static void clear_undo(struct partition *p, struct change *ch)
 	instance_free(fresh);
 }
 
-/* ---- apply -------------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static void end_sessions(struct partition *p, struct instance *inst)
 {
 	while (inst->open) {
 		struct session *s = inst->open;
 
-		assert(!s->pending && !s->settling);
+		assert(!s->pending && !s->ending);
 		for (uint32_t i = s->n_write; i-- > 0;)
 			session_release(p, s, i, session_grace_end(p, s));
 		s->failed = s->n_write;
@@ -115,10 +117,11 @@ static void clear_apply(struct partition *p, struct change *ch)
 	COUNT(p->core, deleted_blocks, t->retired->blocks);
 }
 
-/* ---- the sweep -------------------------------------------------------------------------------------- */
+/* ---- the sweep ------------------------------------------------------------------------------- */
 
-/* The queues go as a whole, so a slot's place there means nothing any more. */
-static void release_block(struct partition *p, struct instance *inst, struct block *b, uint64_t hold_until)
+/* Its queues are freed as a whole, so the slot's position in them is ignored. */
+static void release_block(struct partition *p, struct instance *inst, struct block *b,
+			  uint64_t hold_until)
 {
 	uint64_t lease = block_lease(p, inst, b);
 
@@ -131,13 +134,14 @@ static void release_block(struct partition *p, struct instance *inst, struct blo
 	}
 }
 
-/* Its newest chunk: slots become free, or are held until their lease ends, and no less long than until hold_until.
- * Returns how many entries it had. */
+/* Frees the slots of its newest chunk, or holds them until the lease ends and at least until
+ * hold_until. Returns how many entries it had. */
 static uint32_t sweep_chunk(struct partition *p, struct instance *inst, uint64_t hold_until)
 {
 	struct chunk *c = inst->newest;
 	uint32_t n = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	if (p->snap.active)
 		snapshot_touch_chunk(p, c->number);
 	for (uint32_t i = 0; i < c->fresh; i++) {
@@ -163,7 +167,8 @@ static bool in_volume(const struct instance *inst, uint32_t volume)
 
 static bool matters(const struct instance *retired, const struct group *g, uint32_t volume)
 {
-	return (!retired->cleared || retired->newest) && (!g || retired->group == g) && in_volume(retired, volume);
+	return (!retired->cleared || retired->newest) && (!g || retired->group == g) &&
+	       in_volume(retired, volume);
 }
 
 uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t volume, uint32_t blocks)
@@ -171,8 +176,10 @@ uint32_t retired_sweep(struct partition *p, const struct group *g, uint32_t volu
 	uint32_t n = 0;
 
 	ASSERT_EXCLUSIVE(p);
-	for (struct instance *retired = p->retired; retired && n < blocks; retired = retired->next_retired)
-		while (n < blocks && retired->cleared && retired->newest && matters(retired, g, volume))
+	for (struct instance *retired = p->retired; retired && n < blocks;
+	     retired = retired->next_retired)
+		while (n < blocks && retired->cleared && retired->newest &&
+		       matters(retired, g, volume))
 			n += sweep_chunk(p, retired, 0) + 1;
 	return n;
 }
@@ -237,9 +244,10 @@ void retired_finish(struct skv_core *c)
 	}
 }
 
-/* ---- the change -------------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
-/* Only sessions and blocks that the journal has had so far are there, and nobody has retired instances yet. */
+/* Replay: contains only sessions and blocks that were journaled before, and there are no retired
+ * instances yet. */
 static void apply_at_once(struct partition *p, struct instance *inst, uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
@@ -258,18 +266,22 @@ static int replay_both(struct replay *r, struct skv_rd *in, bool drop, struct sk
 
 	if (in->failed)
 		return corrupt(err, "clear: too short");
-	if (!inst) {
-		r->orphans = true;
-		return SKV_OK;
-	}
-	inst->deleting |= drop; /* its registration goes next: registry_finish_drops */
+	if (!inst)
+		return replay_orphan(r);
+	inst->deleting |= drop; /* then its registration is removed: registry_finish_drops */
 	apply_at_once(r->p, inst, until);
 	return SKV_OK;
 }
 
-static int replay_clear(struct replay *r, struct skv_rd *in, struct skv_error *err) { return replay_both(r, in, false, err); }
+static int replay_clear(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	return replay_both(r, in, false, err);
+}
 
-static int replay_drop(struct replay *r, struct skv_rd *in, struct skv_error *err) { return replay_both(r, in, true, err); }
+static int replay_drop(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	return replay_both(r, in, true, err);
+}
 
 const struct change_ops clear_ops = {
 	.record = { "clear", replay_clear },

@@ -1,18 +1,20 @@
 /*
- * drain.c - slab files that go: which ones, and emptied block by block. storage/remove_files.c does the rest.
+ * drain.c - draining slab files: chooses them and empties them block by block;
+ * storage/remove_files.c removes them.
  *
- * A file drains because an administrator asked for it, because its storage is retired, or because the capacity was lowered
- * below what was made. Nothing new is placed there (allocator). What is there is evicted in portions, in the background:
- * a walk goes through the file's slots again and again, first for leaves that nobody used for long, then for shorter and
- * shorter times, at last for all, leased blocks included: those are a miss at once, and their slots are held until the
- * lease ends, as after a deletion. What is being written is left alone until its session ends, what is pinned hard until
- * somebody unpins it.
+ * A file drains because an administrator asked for it, because its storage is retired, or because
+ * the capacity was lowered. Nothing new is placed there (allocator). Its blocks are evicted in
+ * portions, in the background: repeated passes over its slots take leaves that have not been used
+ * for long, then for shorter and shorter times, at last all blocks, leased ones included: those are
+ * misses at once and their slots are held until the lease ends, as after a delete. Slots being
+ * written are left until their session ends, hard-pinned ones until they are unpinned.
  *
- * An empty file is still named by older records of the journal, so a checkpoint is written first. Then it is GOING, from
- * where there is no way back. All of it runs under the write lock (ticker).
+ * An empty file may still be named by older journal records, so a checkpoint is written first. Then
+ * it is GOING, which is final. All under the write lock (ticker).
  */
 #include <evict/drain.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/mem.h>
@@ -32,24 +34,27 @@
 #include <evict/remove.h>
 #include <evict/rebalance.h>
 
-#define LOOKS 4096u     /* slots that one call looks at */
+#define LOOKS 4096u     /* slots visited per call */
 #define PORTION 512u    /* blocks that it picks */
-#define REST_MS 100u    /* after a walk that found nothing to pick */
-#define ASK_MS 1000u    /* until a checkpoint is asked for again */
-#define SAMPLES 8u      /* slabs looked at to tell what a file is worth */
-#define MAX_COMPARED 256u /* files, to find the one that is worth least */
+#define REST_MS 100u    /* pause after a pass that found nothing to pick */
+#define ASK_MS 1000u    /* between requests for a checkpoint */
+#define SAMPLES 8u      /* slabs sampled to estimate a file's value */
+#define MAX_COMPARED 256u /* files compared to find the least valuable */
 #define MAX_SHRINKS 2u   /* chosen in one call */
-#define MAX_VISITS 256u  /* draining files that one call looks after */
+#define MAX_VISITS 256u  /* draining files handled per call */
 
 enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 
-/* ---- the walk --------------------------------------------------------------------------------------- */
+/* ---- passes
+ * ------------------------------------------------------------------------------------------- */
 
-/* May the block go in this pass? */
-static bool goes(const struct partition *p, const struct volume_file *f, const struct block *b, uint64_t now)
+/* May this pass take the block? */
+static bool goes(const struct partition *p, const struct volume_file *f, const struct block *b,
+		 uint64_t now)
 {
 	const struct instance *inst = block_instance(b);
 
+	ASSERT_SHARED(p);
 	if (f->lost)
 		return block_has_committed(inst, b) && !block_has_writing(inst, b);
 	if (f->pass == SURVEY || !block_has_committed(inst, b) || pin_kind(b) == SKV_PIN_HARD)
@@ -58,25 +63,29 @@ static bool goes(const struct partition *p, const struct volume_file *f, const s
 		return !block_has_writing(inst, b);
 	if (b->live_children || !block_evictable(p, inst, b, now))
 		return false;
-	return f->pass == LEAVES || block_idle_ms(p, b) >= f->oldest >> f->pass;
+	return f->pass == LEAVES || block_idle_ms(p, b, now) >= f->oldest >> f->pass;
 }
 
 static void note_slot(const struct partition *p, struct volume_file *f, const struct block *b)
 {
 	const struct instance *inst = block_instance(b);
 
-	if (f->pass == SURVEY && block_idle_ms(p, b) > f->oldest)
-		f->oldest = block_idle_ms(p, b);
+	if (f->pass == SURVEY) {
+		uint64_t idle = block_idle_ms(p, b, skv_now_ms(p->core->clock));
+
+		f->oldest = idle > f->oldest ? idle : f->oldest;
+	}
 	f->saw_writing += block_has_writing(inst, b);
 	f->saw_pinned += pin_kind(b) == SKV_PIN_HARD;
 }
 
-static void look_at_slot(struct partition *p, struct volume_file *f, const struct skv_pool *pool, uint32_t slab, uint32_t slot,
-			 struct picks *k)
+static void look_at_slot(struct partition *p, struct volume_file *f, const struct skv_pool *pool,
+			 uint32_t slab, uint32_t slot, struct picks *k)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct block *b;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!skv_pool_is_used(pool, slab, slot) || skv_pool_owner(pool, slab, slot) == NO_BLOCK)
 		return;
 	b = block_get(p, skv_pool_owner(pool, slab, slot));
@@ -87,9 +96,10 @@ static void look_at_slot(struct partition *p, struct volume_file *f, const struc
 		f->picked = true;
 }
 
-/* The walk came through. After the last kind of pass it goes on with that one, and rests if it finds nothing. */
+/* A pass has ended. The last kind of pass is repeated, with a pause if it found nothing. */
 static void end_pass(struct partition *p, struct volume_file *f)
 {
+	ASSERT_EXCLUSIVE(p);
 	f->unit = f->slot = 0;
 	f->writing = f->saw_writing;
 	f->pinned = f->saw_pinned;
@@ -101,11 +111,14 @@ static void end_pass(struct partition *p, struct volume_file *f)
 	f->picked = false;
 }
 
-/* Some slots further. Returns how many it looked at; fewer than `looks`: it came through, or has a portion. */
-static uint32_t walk(struct partition *p, struct volume *s, struct volume_file *f, struct picks *k, uint32_t looks)
+/* Visits some more slots. Returns how many; fewer than `looks`: the pass ended, or a portion is
+ * picked. */
+static uint32_t walk(struct partition *p, struct volume *s, struct volume_file *f, struct picks *k,
+		     uint32_t looks)
 {
 	uint32_t left = looks;
 
+	ASSERT_EXCLUSIVE(p);
 	while (left && k->n < PORTION) {
 		struct skv_slab_info info;
 		uint32_t next = f->unit, slab;
@@ -115,7 +128,7 @@ static uint32_t walk(struct partition *p, struct volume *s, struct volume_file *
 			break;
 		}
 		skv_pool_slab(s->pool, slab, &info);
-		if (info.place.unit != f->unit) { /* where it was there is none any more */
+		if (info.place.unit != f->unit) { /* there is no slab here any more */
 			f->unit = info.place.unit;
 			f->slot = 0;
 		}
@@ -129,13 +142,14 @@ static uint32_t walk(struct partition *p, struct volume *s, struct volume_file *
 	return looks - left;
 }
 
-/* ---- empty files -------------------------------------------------------------------------------------- */
+/* ---- empty files ----------------------------------------------------------------------------- */
 
-/* Nothing is left in the file: once a checkpoint that began later is durable, no record names it. */
+/* Nothing is left in the file: once a checkpoint begun later is durable, no record refers to it. */
 static void wait_for_checkpoint(struct partition *p, struct volume *s, struct volume_file *f)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!f->empty) {
 		f->empty = true;
 		f->snapshot = p->snap.number;
@@ -150,8 +164,9 @@ static void wait_for_checkpoint(struct partition *p, struct volume *s, struct vo
 	}
 }
 
-/* Returns how many slots it looked at. */
-static uint32_t drain_file(struct partition *p, struct volume *s, struct volume_file *f, struct picks *k, uint32_t looks)
+/* Returns how many slots were visited. */
+static uint32_t drain_file(struct partition *p, struct volume *s, struct volume_file *f,
+			   struct picks *k, uint32_t looks)
 {
 	if (f->lost)
 		f->pass = ALL;
@@ -162,10 +177,11 @@ static uint32_t drain_file(struct partition *p, struct volume *s, struct volume_
 	return skv_now_ms(p->core->clock) < f->again_at ? 0 : walk(p, s, f, k, looks);
 }
 
-/* ---- capacity ----------------------------------------------------------------------------------------- */
+/* ---- capacity -------------------------------------------------------------------------------- */
 
-/* Bytes by how long ago they were used: what the file's blocks are worth. */
-static uint64_t worth(const struct partition *p, const struct volume *s, const struct volume_file *f)
+/* The file's value: its blocks' bytes, weighted by how recently they were used. */
+static uint64_t worth(const struct partition *p, const struct volume *s,
+		      const struct volume_file *f)
 {
 	uint64_t idle = 0;
 	uint32_t unit = 0, slab, seen = 0;
@@ -175,13 +191,14 @@ static uint64_t worth(const struct partition *p, const struct volume *s, const s
 	return skv_pool_file_used(s->pool, f->number) / (1 + (seen ? idle / seen : 0) / 1024);
 }
 
-/* Of some of them, of others each time. */
+/* Compares some of the files, different ones each time. */
 static struct volume_file *cheapest(const struct partition *p, struct volume *s)
 {
 	size_t step = s->n_file / MAX_COMPARED + 1;
 	struct volume_file *best = NULL;
 	uint64_t least = UINT64_MAX;
 
+	ASSERT_SHARED(p);
 	for (size_t i = s->fit_turn++ % step; i < s->n_file; i += step) {
 		struct volume_file *f = &s->file[i];
 		uint64_t w;
@@ -197,7 +214,8 @@ static struct volume_file *cheapest(const struct partition *p, struct volume *s)
 	return best;
 }
 
-/* A portion of those that were to go is let be, as far as all fit. True: that look came through. */
+/* Stops draining some of the files chosen for the capacity, as far as all fit. True: this check is
+ * complete. */
 static bool let_be(struct volume *s)
 {
 	for (uint32_t looks = 0; looks < MAX_VISITS && s->fit_at < s->n_drain; looks++) {
@@ -208,7 +226,7 @@ static bool let_be(struct volume *s)
 			continue;
 		}
 		f->shrink = false;
-		file_settle(s, f); /* the next one is in its place now */
+		file_settle(s, f); /* the next one has moved to this position */
 	}
 	if (s->fit_at < s->n_drain)
 		return false;
@@ -216,35 +234,39 @@ static bool let_be(struct volume *s)
 	return true;
 }
 
-/* Files are chosen to drain until the others fit the capacity, or let be as far as all of them fit; in portions, and only
- * when something has changed. */
+/* Chooses files to drain until the others fit the capacity, or stops draining those that fit; in
+ * portions, and only when something has changed. */
 static void fit_capacity(struct partition *p, struct volume *s)
 {
 	struct volume_file *f;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!s->fit_due || s->dev->ops->counted || s->draining || !let_be(s))
 		return;
-	for (uint32_t n = 0; n < MAX_SHRINKS && s->stays > s->capacity && (f = cheapest(p, s)) != NULL; n++) {
+	for (uint32_t n = 0;
+	     n < MAX_SHRINKS && s->stays > s->capacity && (f = cheapest(p, s)) != NULL; n++) {
 		f->shrink = true;
 		file_settle(s, f);
 	}
 	s->fit_due = s->stays > s->capacity;
 }
 
-/* ---- the ticker ----------------------------------------------------------------------------------------- */
+/* ---- the ticker ------------------------------------------------------------------------------ */
 
-/* Some of the draining files, and next time those behind them. */
+/* Handles some of the draining files; the next call continues after them. */
 static uint32_t drain_files(struct partition *p, struct volume *s, struct picks *k, uint32_t looks)
 {
 	uint32_t visits = MAX_VISITS;
 
+	ASSERT_EXCLUSIVE(p);
 	if (s->drain_at >= s->n_drain)
 		s->drain_at = 0;
 	while (visits-- && s->drain_at < s->n_drain && looks && k->n < PORTION) {
 		uint32_t number = s->drain[s->drain_at];
 
 		looks -= drain_file(p, s, file_find(s, number), k, looks);
-		if (looks && k->n < PORTION && s->drain_at < s->n_drain && s->drain[s->drain_at] == number)
+		if (looks && k->n < PORTION && s->drain_at < s->n_drain &&
+		    s->drain[s->drain_at] == number)
 			s->drain_at++;
 	}
 	return looks;
@@ -273,7 +295,8 @@ bool drains_go_on(struct partition *p, struct portion volumes)
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-const char *drain_waits_for(const struct volume *s, const struct volume_file *f, const struct skv_file_info *info)
+const char *drain_waits_for(const struct volume *s, const struct volume_file *f,
+			    const struct skv_file_info *info)
 {
 	if (f->state != FILE_IN_USE)
 		return device_healthy(s->dev) ? "" : "its file system";

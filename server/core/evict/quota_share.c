@@ -1,6 +1,4 @@
-/*
- * quota_share.c - which instances have more than their part of a group, when victims are looked for.
- */
+/* quota_share.c - which instances are over their quota share, when choosing victims. */
 #include "quota_share.h"
 
 #include <model/objects.h>
@@ -19,7 +17,8 @@ void quota_shares_refresh(struct partition *p, uint32_t volume)
 
 uint64_t quota_share_ratio(const struct instance *inst, const struct evict_for *w)
 {
-	uint64_t share, have = inst->used_bytes - inst->removing_bytes + (w->whose == inst ? w->bytes : 0);
+	uint64_t share,
+		have = inst->used_bytes - inst->removing_bytes + (w->whose == inst ? w->bytes : 0);
 	unsigned __int128 ratio;
 
 	if (inst->group->spec.share == SKV_SHARE_GROUP)
@@ -27,7 +26,7 @@ uint64_t quota_share_ratio(const struct instance *inst, const struct evict_for *
 	share = quota_share_of(inst, inst->group->room);
 	ratio = share ? (unsigned __int128)have * QUOTA_SHARE_ONE / share : have ? UINT64_MAX : 0;
 	if (ratio == QUOTA_SHARE_ONE && have > share)
-		ratio++; /* over by less than what the ratio tells */
+		ratio++; /* over by less than the ratio's resolution */
 	return ratio < UINT64_MAX ? (uint64_t)ratio : UINT64_MAX;
 }
 
@@ -36,6 +35,6 @@ bool quota_share_allows(const struct evict_for *w, const struct instance *inst)
 	if (inst->group->spec.share != SKV_SHARE_FIXED || !w->whose || w->whose == inst)
 		return true;
 	if (w->whose->group != inst->group)
-		return true; /* storages that groups share know no shares */
+		return true; /* storages shared by groups do not respect shares */
 	return quota_share_ratio(inst, w) > QUOTA_SHARE_ONE;
 }

@@ -1,6 +1,4 @@
-/*
- * quota_share.h - which instances have more than their part of a group, when victims are looked for.
- */
+/* quota_share.h - which instances are over their quota share, when choosing victims. */
 #ifndef SKV_CORE_EVICT_QUOTA_SHARE_H
 #define SKV_CORE_EVICT_QUOTA_SHARE_H
 
@@ -11,13 +9,14 @@ struct evict_for;
 struct instance;
 struct partition;
 
-/* Before a search for victims: rooms of groups that have shares, for the two below. */
+/* Updates the capacities of groups with shares, for the two functions below; call before each
+ * search for victims. */
 void quota_shares_refresh(struct partition *p, uint32_t volume);
-/* What the instance has for its share, in 1/QUOTA_SHARE_ONE: above it, it has more. 0 in a group without shares. What is on its
- * way out does not count, what is asked for does. */
+/* Usage of the instance relative to its share, in 1/QUOTA_SHARE_ONE: above QUOTA_SHARE_ONE it is
+ * over. 0 in a group without shares. Blocks being removed do not count, requested bytes do. */
 #define QUOTA_SHARE_ONE (1u << 20)
 uint64_t quota_share_ratio(const struct instance *inst, const struct evict_for *w);
-/* May its blocks be evicted for that? */
+/* May its blocks be evicted for `w`? */
 bool quota_share_allows(const struct evict_for *w, const struct instance *inst);
 
 #endif

@@ -1,21 +1,23 @@
 /*
- * rebalance.c - eviction that looks at where blocks lie: space moves between size classes, and segments come free as a whole.
+ * rebalance.c - eviction by location: frees whole slabs for another size class, and whole segments.
  *
- * A class that has no slots and nothing of its own to evict takes a window of others' slabs (evict_rebalance): of those with the
- * fewest slots in use the one whose blocks were used longest ago. Where leases run in all of them, it takes one all the
- * same, and waits until they end: those of blocks that are always read would never. A class that evicts its own blocks
- * while others keep what nobody has used for long would never grow; so it remembers how long what it evicts had been
- * idle, and each time it has evicted as much as a slab holds, it looks for a window of others that has been idle for
- * STEER_RATIO times as long, and takes that. One window at a time, so that space moves as fast as the class writes, and
- * no faster.
+ * A class without slots and without blocks of its own to evict takes a window of other classes'
+ * slabs (evict_rebalance): among those with the fewest used slots, the one whose blocks were used
+ * longest ago. If leases cover every window it takes one anyway and waits for their end, since
+ * blocks that are read all the time would stay leased for ever. A class that keeps evicting its own
+ * blocks while others keep blocks unused for longer would never grow. So it remembers how idle its
+ * victims were, and each time it has evicted a slab's worth it looks for a window that has been
+ * idle IDLE_RATIO times as long, and takes it. One window at a time, so that slabs move only as
+ * fast as the class writes.
  *
- * A slot of a segmented class (skv/pool.h) is of no use before its segment is free: a victim takes the others of its
- * segment along, as far as they may go.
+ * A slot of a segmented class (skv/pool.h) is useless before its whole segment is free: a victim
+ * takes the others of its segment along, as far as they may be evicted.
  *
- * All calls under the write lock.
+ * Under the write lock.
  */
 #include <evict/rebalance.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/mem.h>
@@ -30,24 +32,24 @@
 #include <evict/evict.h>
 #include <evict/remove.h>
 #include "quota_share.h"
+#include "tenant_share.h"
 
-#define SAMPLES 32u /* slots looked at to tell how long a slab has been idle */
-#define STEER_RATIO 2u
-#define SMOOTH 16 /* evictions or so that the idle time of a class's victims is the mean of */
+#define SAMPLES 32u /* slots sampled for a slab's idle time */
+#define IDLE_RATIO 2u
+#define SMOOTH 16 /* victims, roughly, over which a class's idle time is averaged */
 
-uint64_t block_idle_ms(const struct partition *p, const struct block *b)
+uint64_t block_idle_ms(const struct partition *p, const struct block *b, uint64_t now)
 {
-	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
 	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 
 	ASSERT_SHARED(p);
-	return now > use ? now - use : 0;
+	return now + p->use_base > use ? now + p->use_base - use : 0;
 }
 
 uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, uint32_t slab)
 {
 	struct skv_slab_info info;
-	uint64_t sum = 0, seen = 0;
+	uint64_t now = skv_now_ms(p->core->clock), sum = 0, seen = 0;
 
 	ASSERT_SHARED(p);
 	if (!skv_pool_slab(pool, slab, &info))
@@ -55,31 +57,36 @@ uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, ui
 	for (uint32_t i = 0; i < info.slots; i += info.slots / SAMPLES + 1) {
 		if (!skv_pool_is_used(pool, slab, i) || skv_pool_owner(pool, slab, i) == NO_BLOCK)
 			continue;
-		sum += block_idle_ms(p, block_get(p, skv_pool_owner(pool, slab, i)));
+		sum += block_idle_ms(p, block_get(p, skv_pool_owner(pool, slab, i)), now);
 		seen++;
 	}
 	return seen ? sum / seen : 0;
 }
 
-/* ---- windows ---------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
-/* What one search for a window is about. */
+/* One search for a window. */
 struct rebalance {
 	struct partition *p;
 	uint32_t volume;
 	uint64_t now;
 	const struct evict_for *w;
-	bool leased; /* blocks under a lease, too: nobody finds them any more, and their slots wait for its end */
+	bool leased; /* includes leased blocks: they are hidden, and their slots wait for the
+		      * lease */
 };
 
-/* May it go for the sake of another class? */
-static bool may_go_along(const struct rebalance *st, const struct instance *inst, const struct block *b)
+/* May it be evicted for another class? */
+static bool may_go_along(const struct rebalance *st, const struct instance *inst,
+			 const struct block *b)
 {
 	uint64_t now = st->leased ? UINT64_MAX : st->now;
 
 	if (!block_evictable(st->p, inst, b, now) || (b->pinned && !st->w->soft))
 		return false;
-	return st->w->over ? quota_share_ratio(inst, st->w) > QUOTA_SHARE_ONE : quota_share_allows(st->w, inst);
+	if (st->w->over)
+		return quota_share_ratio(inst, st->w) > QUOTA_SHARE_ONE ||
+		       tenant_share_ratio(st->p, inst, st->w) > QUOTA_SHARE_ONE;
+	return quota_share_allows(st->w, inst) && tenant_share_allows(st->p, inst, st->w);
 }
 
 static bool slab_may_go(void *ctx, uint32_t slab)
@@ -99,7 +106,8 @@ static bool slab_may_go(void *ctx, uint32_t slab)
 		if (!skv_pool_is_used(pool, slab, i))
 			continue;
 		if (skv_pool_owner(pool, slab, i) == NO_BLOCK)
-			return false; /* the start that makes room took it for another spec (placement.c) */
+			return false; /* taken for another spec by the start that needs room
+				       * (placement.c) */
 		b = block_get(p, skv_pool_owner(pool, slab, i));
 		inst = block_instance(b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
@@ -115,13 +123,14 @@ static void mark_slab(struct partition *p, uint32_t volume, uint32_t slab, struc
 	struct skv_pool *pool = p->volume[volume].pool;
 	struct skv_slab_info info;
 
+	ASSERT_EXCLUSIVE(p);
 	skv_pool_slab(pool, slab, &info);
 	skv_pool_drain(pool, slab, true);
 	for (uint32_t i = 0; i < info.slots; i++) {
 		struct block *b;
 
 		if (k->n == MAX_PICKS)
-			return; /* the next call goes on: what is drained stays drained */
+			return; /* the next call continues: closed slabs stay closed */
 		if (!skv_pool_is_used(pool, slab, i))
 			continue;
 		b = block_get(p, skv_pool_owner(pool, slab, i));
@@ -133,7 +142,7 @@ static void mark_slab(struct partition *p, uint32_t volume, uint32_t slab, struc
 	}
 }
 
-/* Its blocks, by how long ago they were used. */
+/* A slab's blocks, weighted by how recently they were used. */
 static uint64_t slab_cost(void *ctx, uint32_t slab)
 {
 	const struct rebalance *st = ctx;
@@ -150,6 +159,7 @@ static int find_window(struct rebalance *st, uint32_t class_id, uint32_t **slabs
 	struct skv_victims v = { slab_may_go, slab_cost, st };
 
 	quota_shares_refresh(st->p, st->volume);
+	tenant_shares_refresh(st->p, NULL, st->volume, st->w);
 	return skv_pool_find_victims(st->p->volume[st->volume].pool, class_id, &v, slabs, n);
 }
 
@@ -160,13 +170,15 @@ static bool take_window(struct partition *p, uint32_t volume, const uint32_t *sl
 	for (size_t i = 0; i < n; i++)
 		mark_slab(p, volume, slabs[i], &k);
 	if (k.n == 0)
-		return n > 0; /* all of it is on its way already */
+		return n > 0; /* all of it is being removed already */
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
-bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w)
+bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id,
+		     const struct evict_for *w)
 {
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock),
+				.w = w };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 	bool coming;
@@ -179,10 +191,12 @@ bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id, co
 	return coming;
 }
 
-bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w)
+bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id,
+			    const struct evict_for *w)
 {
 	struct volume *s = &p->volume[volume];
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w, .leased = true };
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w,
+				.leased = true };
 	uint32_t *slabs = NULL;
 	size_t n = 0;
 
@@ -197,12 +211,14 @@ bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class
 	return s->rebalanced_until > st.now;
 }
 
-/* ---- a class that only ever evicts its own ------------------------------------------------------------ */
+/* ---- a class that only evicts its own blocks
+ * ------------------------------------------------------------- */
 
-void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b)
+void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b,
+		    uint64_t now)
 {
 	struct volume_class *c = &p->volume[volume].class[class_id];
-	uint64_t idle = block_idle_ms(p, b);
+	uint64_t idle = block_idle_ms(p, b, now);
 
 	ASSERT_EXCLUSIVE(p);
 	c->evicted++;
@@ -213,7 +229,8 @@ void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const st
 {
 	struct volume *s = &p->volume[volume];
 	struct volume_class *c = &s->class[class_id];
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock),
+				.w = w };
 	uint32_t *slabs = NULL;
 	uint64_t idle = UINT64_MAX;
 	size_t n = 0;
@@ -229,14 +246,14 @@ void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const st
 
 		idle = of_slab < idle ? of_slab : idle;
 	}
-	if (idle / STEER_RATIO > c->idle_ms && take_window(p, volume, slabs, n))
+	if (idle / IDLE_RATIO > c->idle_ms && take_window(p, volume, slabs, n))
 		COUNT(p->core, steered_windows, 1);
 	skv_free(slabs);
 }
 
-/* ---- segments ------------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
-/* The rest of a slot's segment goes along. Returns the slots that come free with it. */
+/* Evicts the rest of a slot's segment. Returns the slots that come free with it. */
 static uint64_t take_segment(const struct rebalance *st, const struct slot *slot, struct picks *k)
 {
 	struct partition *p = st->p;
@@ -256,7 +273,8 @@ static uint64_t take_segment(const struct rebalance *st, const struct slot *slot
 		b = block_get(p, skv_pool_owner(pool, slot->slab, i));
 		if (!block_has_committed(block_instance(b), b))
 			continue; /* going */
-		if (k->n == MAX_PICKS || !may_go_along(st, block_instance(b), b) || remove_mark(p, k, b) != SKV_OK)
+		if (k->n == MAX_PICKS || !may_go_along(st, block_instance(b), b) ||
+		    remove_mark(p, k, b) != SKV_OK)
 			stay++;
 		else
 			evict_count(p, block_instance(b));
@@ -264,10 +282,11 @@ static uint64_t take_segment(const struct rebalance *st, const struct slot *slot
 	return stay ? 0 : count;
 }
 
-uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t volume, uint32_t class_id, const struct block *b,
-			const struct evict_for *w)
+uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t volume,
+			    uint32_t class_id, const struct block *b, const struct evict_for *w,
+			    uint64_t now)
 {
-	struct rebalance st = { .p = p, .volume = volume, .now = skv_now_ms(p->core->clock), .w = w };
+	struct rebalance st = { .p = p, .volume = volume, .now = now, .w = w };
 	const struct instance *inst = block_instance(b);
 	uint64_t n = 0;
 

@@ -1,14 +1,16 @@
 /*
- * reclaim.c - eviction that a group asks for, in the background: its lines, steps, and idle blocks.
+ * reclaim.c - background eviction that a group or storage is configured for: limits, watermarks,
+ * steps, idle blocks.
  *
- * A line is a number of bytes or blocks that the group should not have more of; its capacity is one too,
- * less the share that is kept free ahead of need. What is on its way out counts as gone. A group with steps
- * evicts one step in each period, others all at once, in portions, for others wait for the lock. Watermarks of a group or a
- * storage take the place of that share: nothing goes up to the high one, and above it all down to the low one. What is
- * pinned soft stays. All calls under the write lock; evict.c picks the victims.
+ * A group has limits in bytes or blocks; its capacity is one too, less the percentage kept free.
+ * Blocks being removed count as gone. A group with steps evicts one step per period, others all
+ * that is due, in portions to keep the lock short. Watermarks of a group or storage replace that
+ * percentage: nothing is evicted up to the high one; above it, everything down to the low one.
+ * Soft-pinned blocks stay. Under the write lock; evict.c picks the victims.
  */
 #include <evict/reclaim.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <model/device.h>
@@ -21,7 +23,8 @@
 
 #define PORTION_BLOCKS 1024u /* in one call */
 
-uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type, uint64_t *removing)
+uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type,
+			  uint64_t *removing)
 {
 	uint64_t used = 0, going = 0;
 
@@ -46,7 +49,8 @@ static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 static uint64_t over(uint64_t have, uint64_t line) { return line && have > line ? have - line : 0; }
 
-/* Bytes above the watermarks: nothing below `high`; above it all down to `low`, of which *falling reminds. */
+/* Bytes over the watermarks: none below `high`; above it everything down to `low`, which *falling
+ * remembers. */
 static uint64_t over_marks(uint64_t have, uint64_t room, uint32_t high, uint32_t low, bool *falling)
 {
 	uint64_t line = percent_of(room, *falling ? low : high);
@@ -59,23 +63,26 @@ static uint64_t over_marks(uint64_t have, uint64_t room, uint32_t high, uint32_t
 	return have - percent_of(room, low);
 }
 
-/* Bytes above what the group may have, less what is kept free ahead of need. */
+/* Bytes over the group's capacity, less the percentage kept free. */
 static uint64_t over_room(const struct partition *p, struct group *g, uint64_t have)
 {
 	const struct skv_group_spec *s = &g->spec;
 
 	if (s->high_percent)
-		return over_marks(have, group_room(p, g), s->high_percent, s->low_percent, &g->falling);
+		return over_marks(have, group_room(p, g), s->high_percent, s->low_percent,
+				  &g->falling);
 	return over(have, s->capacity - s->capacity / 100 * p->core->o.free_percent);
 }
 
-/* Bytes that must go: those over the group's line, else those over the line of a type, which is told. */
+/* Bytes that must go: over the group's limit, else over the limit of a storage type, which is
+ * returned. */
 static uint64_t bytes_owed(const struct partition *p, struct group *g, const char **type)
 {
 	const struct skv_group_spec *s = &g->spec;
 	uint64_t have = g->used_bytes - g->removing_bytes, owed = over_room(p, g, have);
 	uint64_t line = over(have, s->reclaim_bytes);
 
+	ASSERT_SHARED(p);
 	*type = NULL;
 	owed = line > owed ? line : owed;
 	for (uint32_t i = 0; owed == 0 && i < s->n_quotas; i++) {
@@ -90,16 +97,17 @@ static uint64_t step_bytes(const struct group *g)
 	uint64_t percent = g->used_bytes / 100 * g->spec.reclaim_step_percent;
 
 	if (g->spec.reclaim_step_percent && percent == 0)
-		percent = 1; /* of little: a block at a time */
+		percent = 1; /* small groups: one block at a time */
 	return percent > g->spec.reclaim_step_bytes ? percent : g->spec.reclaim_step_bytes;
 }
 
 static uint64_t portion_bytes(const struct group *g)
 {
-	return g->count.blocks ? (g->used_bytes / g->count.blocks + 1) * PORTION_BLOCKS : UINT64_MAX;
+	return g->count.blocks ? (g->used_bytes / g->count.blocks + 1) * PORTION_BLOCKS
+			       : UINT64_MAX;
 }
 
-/* True: there is more to do at once. */
+/* True if there is more to do at once. */
 static bool reclaim_idle(struct partition *p, struct group *g)
 {
 	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
@@ -109,23 +117,27 @@ static bool reclaim_idle(struct partition *p, struct group *g)
 	return evict_idle(p, g, now - g->spec.max_idle_ms, PORTION_BLOCKS);
 }
 
-/* An instance that has more than its fixed share, for that was larger, or nearly as much: as over_room does for groups. */
+/* Brings an instance down that exceeds its fixed share (lowered since), or nearly fills it: as
+ * over_room does for groups. */
 static bool reclaim_quota_shares(struct partition *p, const struct group *g)
 {
 	uint64_t room = g->spec.share == SKV_SHARE_FIXED ? group_room(p, g) : 0, share, owed;
 	uint32_t keep = g->spec.high_percent ? 0 : p->core->o.free_percent;
 	bool more = false;
 
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; room && i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
 
 		if (inst->group != g)
 			continue;
 		share = quota_share_of(inst, room);
-		owed = less(inst->used_bytes - inst->removing_bytes, share - percent_of(share, keep));
+		owed = less(inst->used_bytes - inst->removing_bytes,
+			    share - percent_of(share, keep));
 		if (owed)
-			more |= evict_instance_bytes(p, inst, least(owed, PORTION_BLOCKS * inst->block_bytes), false) >=
-				PORTION_BLOCKS * inst->block_bytes;
+			more |= evict_instance_bytes(
+					p, inst, least(owed, PORTION_BLOCKS * inst->block_bytes),
+					false) >= PORTION_BLOCKS * inst->block_bytes;
 	}
 	return more;
 }
@@ -148,7 +160,7 @@ bool reclaim_volume(struct partition *p, uint32_t volume)
 	return evict_volume_bytes(p, volume, least(owed, used)) >= used;
 }
 
-/* The same for what is too old, where that counts. */
+/* The same for blocks that are too old, if the policy has a limit. */
 static bool reclaim_old(struct partition *p, struct group *g)
 {
 	uint64_t wall = skv_wall_ms(p->core->clock);
@@ -178,7 +190,9 @@ bool reclaim_group(struct partition *p, struct group *g)
 		if (bytes)
 			evict_group_bytes(p, g, type, least(bytes, step), &nobody);
 		else
-			evict_group_blocks(p, g, least(blocks, step * g->count.blocks / (g->used_bytes + 1) + 1));
+			evict_group_blocks(
+				p, g,
+				least(blocks, step * g->count.blocks / (g->used_bytes + 1) + 1));
 		return more;
 	}
 	if (bytes) {

@@ -1,9 +1,9 @@
 /*
- * remove.c - blocks on their way out, by deletion or eviction.
+ * remove.c - removal of blocks, by deletion or eviction.
  *
  * Prepare: the block's committed slots become REMOVING, so no lookup sees them. Apply, when the
- * record is durable: slots become free, or are held until the lease that runs on them ends. Undo: they
- * are COMMITTED again. All calls under the write lock.
+ * record is durable: slots become free, or are held until the lease on them ends. Undo: they are
+ * COMMITTED again. Under the write lock.
  */
 #include <evict/remove.h>
 
@@ -20,13 +20,16 @@
 #include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
+#include <journal/format.h>
 #include <journal/record.h>
 #include <journal/replay.h>
 
-#define AHEAD 8u /* turns of a loop between a prefetch and its use */
+#define EXPECTED 64u /* lookups at a time, while loading */
 
-static void count_removing(struct partition *p, struct instance *inst, const struct slot *s, uint32_t spec,
-			   int sign)
+#define AHEAD 8u /* loop iterations between a prefetch and its use */
+
+static void count_removing(struct partition *p, struct instance *inst, const struct slot *s,
+			   uint32_t spec, int sign)
 {
 	struct volume *volume = &p->volume[s->volume];
 
@@ -34,13 +37,14 @@ static void count_removing(struct partition *p, struct instance *inst, const str
 	removing_add(p, inst, s->volume, sign * (int64_t)inst->spec.specs[spec].size);
 }
 
-/* COMMITTED <-> REMOVING, with the counts that hang on it. */
+/* COMMITTED <-> REMOVING, with all accounting. */
 static void set_removing(struct partition *p, struct block *b, uint32_t specs, bool on)
 {
 	struct instance *inst = block_instance(b);
 	uint8_t from = on ? SLOT_COMMITTED : SLOT_REMOVING;
 	bool had = block_has_committed(inst, b);
 
+	ASSERT_EXCLUSIVE(p);
 	block_touch(p, b);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (!(specs >> s & 1) || b->slot[s].state != from)
@@ -74,7 +78,8 @@ int remove_mark(struct partition *p, struct picks *k, struct block *b)
 	k->v = v;
 	k->v[k->n++] = (struct removal){ .block = block_id(b),
 					   .specs = committed_specs(inst, b),
-					   .hold_until = lease && lease > skv_now_ms(p->core->clock) ? lease : 0 };
+					   .hold_until = lease && lease > skv_now_ms(p->core->clock)
+						   ? lease : 0 };
 	evict_forget(b);
 	set_removing(p, b, k->v[k->n - 1].specs, true);
 	return SKV_OK;
@@ -82,13 +87,15 @@ int remove_mark(struct partition *p, struct picks *k, struct block *b)
 
 static void unmark(struct partition *p, const struct removal *v, size_t n)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (size_t i = n; i-- > 0;) {
 		struct block *b = block_get(p, v[i].block);
 		const struct instance *inst = block_instance(b);
 
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 			if (v[i].specs >> s & 1)
-				skv_pool_drain(p->volume[b->slot[s].volume].pool, b->slot[s].slab, false);
+				skv_pool_drain(p->volume[b->slot[s].volume].pool, b->slot[s].slab,
+					       false);
 		set_removing(p, b, v[i].specs, false);
 		evict_consider(p, b);
 	}
@@ -102,7 +109,7 @@ void remove_cancel(struct partition *p, struct picks *k)
 	*k = (struct picks){ 0 };
 }
 
-/* ---- the change -------------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 struct remove {
 	struct change change;
@@ -110,7 +117,7 @@ struct remove {
 	size_t n;
 };
 
-/* Victims lie anywhere: the entry some turns ahead, then its cell in the index. */
+/* Victims are scattered: prefetches the entry, then its index cell, some iterations ahead. */
 static void prefetch(const struct partition *p, const struct removal *v, size_t n, size_t i)
 {
 	if (i + 2 * AHEAD < n)
@@ -132,7 +139,7 @@ void removals_apply(struct partition *p, const struct removal *v, size_t n)
 		prefetch(p, v, n, i);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 			if (!(v[i].specs >> s & 1))
-				continue; /* another removal's, or written since */
+				continue; /* in another removal, or written again since */
 			assert(b->slot[s].state == SLOT_REMOVING);
 			count_removing(p, inst, &b->slot[s], s, -1);
 			slot_release(p, b, s, v[i].hold_until);
@@ -159,17 +166,39 @@ static void remove_undo(struct partition *p, struct change *ch)
 
 static void remove_destroy(struct change *ch) { skv_free(((struct remove *)ch)->v); }
 
+/* Entries of the next removals come into the cache while the first is looked up. */
+static void expect(const struct partition *p, const struct instance *inst, struct skv_rd in,
+		   uint64_t n)
+{
+	struct skv_key keys[EXPECTED];
+	uint32_t have = 0;
+
+	while (have < n && have < EXPECTED && !in.failed) {
+		keys[have++] = get_key(&in);
+		skv_get_varint(&in); /* specs, */
+		skv_get_varint(&in); /* hold */
+	}
+	index_expect(p, inst, keys, have);
+}
+
 static int replay_remove(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 	uint64_t n = skv_get_varint(in);
 
 	if (!inst)
-		r->orphans = true;
-	for (uint64_t i = 0; inst && i < n; i++) {
-		struct skv_key key = get_key(in);
-		uint64_t specs = skv_get_varint(in), hold = skv_get_varint(in);
-		struct block *b = in->failed ? NULL : index_find(r->p, inst, key);
+		return replay_orphan(r);
+	for (uint64_t i = 0; i < n; i++) {
+		struct skv_key key;
+		uint64_t specs, hold;
+		struct block *b;
+
+		if (i % EXPECTED == 0)
+			expect(r->p, inst, *in, n - i);
+		key = get_key(in);
+		specs = skv_get_varint(in);
+		hold = skv_get_varint(in);
+		b = in->failed ? NULL : index_find(r->p, inst, key);
 
 		if (!b || specs >> inst->spec.n_specs)
 			return corrupt(err, "removal of an unknown block");
@@ -188,6 +217,68 @@ static int replay_remove(struct replay *r, struct skv_rd *in, struct skv_error *
 	return SKV_OK;
 }
 
+/* The slab of a place, which has slots in use. */
+static bool find_slab(const struct partition *p, const struct place *pl, uint32_t *slab)
+{
+	const struct skv_pool *pool = p->volume[pl->volume].pool;
+	struct skv_slab_info info;
+	uint32_t unit = pl->slab.unit;
+
+	return pool && skv_pool_next_slab(pool, pl->slab.file, &unit, slab) &&
+	       skv_pool_slab(pool, *slab, &info) && info.place.unit == pl->slab.unit &&
+	       info.place.units == pl->slab.units;
+}
+
+/* The committed block in a slot, if the instance, of one spec, has one there. */
+static struct block *block_in(const struct partition *p, const struct instance *inst,
+			      uint32_t volume, uint32_t slab, uint64_t index)
+{
+	const struct skv_pool *pool = p->volume[volume].pool;
+	struct block *b;
+
+	if (index >= SKV_SLAB_SLOTS || !skv_pool_is_used(pool, slab, (uint32_t)index) ||
+	    skv_pool_owner(pool, slab, (uint32_t)index) == NO_BLOCK)
+		return NULL;
+	b = block_get(p, skv_pool_owner(pool, slab, (uint32_t)index));
+	return block_instance(b) == inst && b->slot[0].state == SLOT_COMMITTED ? b : NULL;
+}
+
+static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
+	struct place pl = { 0 };
+	uint32_t slab = 0;
+	bool any = false;
+
+	if (!inst)
+		return replay_orphan(r);
+	if (in->failed || inst->spec.n_specs != 1)
+		return corrupt(err, "removal of slots: malformed");
+	while (skv_rd_left(in)) {
+		uint64_t run = skv_get_varint(in), count = (run >> REMOVE_COUNT_SHIFT) + 1, at;
+
+		if (!(run & REMOVE_SAME_SLAB))
+			any = replay_get_place(r, in, &pl, err) == SKV_OK &&
+			      find_slab(r->p, &pl, &slab);
+		at = skv_get_varint(in);
+		if (!any || in->failed || count > SKV_SLAB_SLOTS)
+			return corrupt(err, "removal of slots that are not in use");
+		for (; count > 0; count--, at += run & REMOVE_DOWN ? UINT64_MAX : 1) {
+			struct block *b = block_in(r->p, inst, pl.volume, slab, at);
+
+			if (!b)
+				return corrupt(err, "removal of a slot that is not committed");
+			slot_release(r->p, b, 0, 0);
+			blocks_count(r->p, inst, -1);
+			block_update_live(r->p, b);
+			block_maybe_free(r->p, b);
+		}
+	}
+	return SKV_OK;
+}
+
+const struct record_ops remove_slots_record = { "remove slots", replay_remove_slots };
+
 const struct change_ops remove_ops = {
 	.record = { "remove", replay_remove },
 	.size = sizeof(struct remove),
@@ -203,7 +294,7 @@ int remove_queue(struct partition *p, struct picks *k, struct change **out)
 	uint64_t now = skv_now_ms(p->core->clock);
 
 	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; r && i < k->n;) /* one record per stretch of one instance */
+	for (size_t i = 0; r && i < k->n;) /* one record per run of one instance */
 		i += record_remove(&r->change.rec, p, k->v + i, k->n - i, now);
 	if (!r || r->change.rec.failed) {
 		change_destroy(r ? &r->change : NULL);

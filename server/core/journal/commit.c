@@ -1,14 +1,15 @@
 /*
  * commit.c - group commit: the one thread that appends to the journal.
  *
- * Changes (change.h) are queued under the partition's write lock, so their order is that in memory. A round takes all that
- * is queued, appends it as one batch, then applies the apply step of each change under the write lock and completes its
- * waiters after it. If the append fails for certain, the prepared changes are undone, newest first, the batch's and those
- * queued since, because later ones may build on earlier ones. If its outcome is unknown, or another owner has taken over,
- * nothing in memory can be trusted: the partition is stopped and loaded again (owner.c).
+ * Changes (change.h) are queued under the partition's write lock, so journal order is memory order.
+ * A round takes everything queued, appends it as one batch, applies each change under the write
+ * lock and then completes its waiters. If the append definitely failed, the prepared changes are
+ * undone, newest first, including those queued since, because later ones may build on earlier ones.
+ * If its outcome is unknown, or another owner has taken over, memory cannot be trusted: the
+ * partition is stopped and reloaded (owner.c).
  *
- * A batch is appended without a sync in NORMAL durability, and in FULL where all of it is relaxed. Of such a one what
- * frees slots is applied only after a sync covers it (sync.c).
+ * A batch is appended without a sync in NORMAL durability, and in FULL if all of it is relaxed.
+ * Changes of such a batch that free slots are applied only after a sync (sync.c).
  *
  * Locks: the partition's write lock, then commit.lock; neither is held while appending.
  */
@@ -32,7 +33,7 @@
 #include <journal/sync.h>
 
 #define BATCH_BYTES ((size_t)8 << 20)
-#define STORE_FULL_MS 1000u /* starts are refused this long before one tries again */
+#define STORE_FULL_MS 1000u /* how long starts are refused before one may try again */
 
 struct change *change_make(const struct change_ops *ops)
 {
@@ -93,7 +94,7 @@ uint64_t commit_appended(struct skv_core *c)
 	return n;
 }
 
-/* ---- apply steps --------------------------------------------------------------------------------- */
+/* ---- apply steps ----------------------------------------------------------------------------- */
 
 void commit_complete(struct skv_core *c, struct change *ch, int status, bool fill)
 {
@@ -128,9 +129,12 @@ static void undo(struct skv_core *c, struct change *ch, int status)
 	change_destroy(ch);
 }
 
-static bool frees_slots(const struct change *ch) { return ch->ops->frees_slots && ch->ops->frees_slots(ch); }
+static bool frees_slots(const struct change *ch)
+{
+	return ch->ops->frees_slots && ch->ops->frees_slots(ch);
+}
 
-/* ---- failure -------------------------------------------------------------------------------------- */
+/* ---- failure --------------------------------------------------------------------------------- */
 
 static struct change *reverse(struct change *ch)
 {
@@ -181,7 +185,7 @@ static void put_back(struct skv_core *c, struct change *ch)
 	skv_mutex_unlock(&q->lock);
 }
 
-/* Undoes, newest first, those that make more (or all); returns the others in their old order. */
+/* Undoes, newest first, those that allocate (or all); returns the others in their old order. */
 static struct change *undo_some(struct skv_core *c, struct change *all, bool only_more, int status)
 {
 	struct change *keep = NULL;
@@ -205,7 +209,8 @@ static bool any_makes_more(const struct change *ch)
 	return ch != NULL;
 }
 
-/* The append did not happen. Full disk: what makes more is refused, what frees or ends goes on with the store's reserve. */
+/* The append failed. If the disk is full, changes that allocate are refused; those that free or end
+ * something use the store's reserve. */
 static void append_failed(struct skv_core *c, struct change *batch, int status, bool urgent)
 {
 	struct partition *p = c->partition;
@@ -217,7 +222,8 @@ static void append_failed(struct skv_core *c, struct change *batch, int status, 
 	snapshot_abort(p);
 	if (full)
 		p->store_full_until = skv_now_ms(c->clock) + STORE_FULL_MS;
-	skv_log(SKV_LOG_WARN, "core", "append to the metadata store failed: %s", skv_status_text(status));
+	skv_log(SKV_LOG_WARN, "core", "append to the metadata store failed: %s",
+		skv_status_text(status));
 	if (full && (more || !urgent)) {
 		put_back(c, undo_some(c, all, true, status));
 		return;
@@ -250,7 +256,8 @@ void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
 	else
 		owner_ask_reload(c);
 	skv_log(SKV_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
-		fenced ? "another manager has taken over" : "the outcome of a write to the store is unknown");
+		fenced ? "another manager has taken over"
+		       : "the outcome of a write to the store is unknown");
 	status = fenced ? SKV_E_NOT_OWNER : SKV_E_UNKNOWN_OUTCOME;
 	for (struct change *next; batch; batch = next) {
 		next = batch->next;
@@ -260,9 +267,9 @@ void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
 	commit_drain(c, status);
 }
 
-/* ---- a round ------------------------------------------------------------------------------------------ */
+/* ---- a round --------------------------------------------------------------------------------- */
 
-/* A batch, and what is true of all of it. */
+/* A batch, and what holds for all of it. */
 struct round {
 	struct change *batch;
 	size_t bytes;
@@ -275,7 +282,8 @@ static void take_batch(struct skv_core *c, struct round *r)
 	struct change *last = NULL;
 
 	*r = (struct round){ .batch = q->head, .urgent = true, .relaxed = true };
-	for (struct change *ch = q->head; ch && (r->bytes == 0 || r->bytes + ch->rec.len <= BATCH_BYTES); ch = ch->next) {
+	for (struct change *ch = q->head;
+	     ch && (r->bytes == 0 || r->bytes + ch->rec.len <= BATCH_BYTES); ch = ch->next) {
 		r->bytes += ch->rec.len;
 		r->urgent &= ch->urgent;
 		r->relaxed &= ch->relaxed;
@@ -303,9 +311,11 @@ static int append(struct skv_core *c, const struct round *r)
 		skv_put_bytes(&b, ch->rec.data, ch->rec.len);
 		COUNT(c, commit_records, 1);
 	}
-	/* Only this thread moves partition->seq, and the partition stays while commit.busy is set. */
-	rc = skv_store_append(c->store, 0, c->partition->fence, c->partition->seq + 1, b.data, b.len,
-			      (r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
+	/* Only this thread advances partition->seq, and the partition stays while commit.busy is
+	 * set. */
+	rc = skv_store_append(
+		c->store, 0, c->partition->fence, c->partition->seq + 1, b.data, b.len,
+		(r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
 	skv_buf_destroy(&b);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "append: %s", err.message);
@@ -319,12 +329,20 @@ static void append_done(struct skv_core *c, const struct round *r)
 
 	COUNT(c, commits, 1);
 	c->partition->seq++;
+	if (!r->relaxed)
+		atomic_store_explicit(&c->known_seq, c->partition->seq, memory_order_relaxed);
 	c->partition->journal_bytes += r->bytes;
 	c->partition->store_full_until = 0;
 	while (batch) {
 		struct change *next = batch->next;
 
-		if (frees_slots(batch) && (!synced || c->commit->behind.head)) /* in the order of the journal */
+		/* What is applied is complete: who reads or starts in between finds it so. */
+		if (batch != r->batch && skv_rwlock_readers_wait(&c->lock)) {
+			core_unlock(c);
+			core_lock(c);
+		}
+		/* in journal order */
+		if (frees_slots(batch) && (!synced || c->commit->behind.head))
 			sync_defer(c, batch);
 		else
 			commit_apply(c, batch);
@@ -337,7 +355,8 @@ static void append_done(struct skv_core *c, const struct round *r)
 	c->events->volume_freed(c->partition);
 }
 
-/* All before the first that is queued: durable, or failed. What was put back is neither. Under the write lock: nobody queues. */
+/* Everything before the first queued change has ended; what was put back has not. Under the write
+ * lock: nothing is being queued. */
 static void note_ended(struct skv_core *c)
 {
 	struct commit *q = c->commit;
@@ -356,7 +375,8 @@ static bool append_round(struct skv_core *c)
 	uint64_t last = 0;
 	int rc;
 
-	/* Those who came together come together again. Where they wait for this processor, they queue for the same append. */
+	/* Callers that arrived together tend to do so again. If they wait for this processor,
+	 * yielding puts them into the same append. */
 	if (c->commit->several)
 		sched_yield();
 	skv_mutex_lock(&c->commit->lock);
@@ -385,7 +405,7 @@ static void begin_snapshot(struct skv_core *c)
 	bool synced = !c->commit->behind.head || sync_now(c);
 
 	if (synced)
-		sync_apply(c, true); /* what the journal says is in memory */
+		sync_apply(c, true); /* memory now matches the journal */
 	core_lock(c);
 	if (c->partition && synced && atomic_load(&c->state) == SKV_CORE_READY) {
 		uint64_t barrier;
@@ -401,7 +421,7 @@ static void begin_snapshot(struct skv_core *c)
 bool commit_round(struct skv_core *c)
 {
 	struct commit *q = c->commit;
-	bool did = false, snapshot, hurry = false, ready;
+	bool did = false, snapshot, hurry = false, low = false, ready;
 
 	skv_mutex_lock(&q->lock);
 	q->busy = true;
@@ -412,6 +432,8 @@ bool commit_round(struct skv_core *c)
 	ready = c->partition && atomic_load(&c->state) == SKV_CORE_READY;
 	if (ready)
 		hurry = c->partition->n_waiting > 0;
+	if (ready)
+		low = c->partition->room_is_low;
 	skv_rwlock_read_unlock(&c->lock);
 	if (!ready) {
 		core_lock(c);
@@ -421,7 +443,7 @@ bool commit_round(struct skv_core *c)
 		core_unlock(c);
 	} else {
 		did |= append_round(c);
-		if (sync_is_due(c, hurry))
+		if (sync_is_due(c, hurry || low))
 			did |= sync_ask(c);
 		sync_apply(c, hurry || c->o.manual);
 		if (snapshot)
@@ -436,7 +458,7 @@ bool commit_round(struct skv_core *c)
 	return did;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------------ */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 /* Under commit.lock. */
 static void wait_for_work(struct commit *q)
@@ -562,7 +584,8 @@ bool commit_wait_appended(struct skv_core *c, uint64_t number)
 		while (commit_appended(c) < number && commit_round(c))
 			;
 	skv_mutex_lock(&q->lock);
-	while (!c->o.manual && q->appended < number && !q->stop && atomic_load(&c->state) == SKV_CORE_READY)
+	while (!c->o.manual && q->appended < number && !q->stop &&
+	       atomic_load(&c->state) == SKV_CORE_READY)
 		skv_cond_wait_ms(&q->idle, &q->lock, 100);
 	appended = q->appended >= number;
 	skv_mutex_unlock(&q->lock);

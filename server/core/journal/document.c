@@ -1,6 +1,4 @@
-/*
- * document.c - the form of the registry's documents.
- */
+/* document.c - format of the registry's documents. */
 #include <journal/document.h>
 
 #include <string.h>
@@ -66,5 +64,7 @@ unsigned doc_version(struct skv_rd *in, unsigned newest)
 
 int doc_bad(struct skv_error *err, const char *key)
 {
-	return skv_fail(err, SKV_E_CORRUPT, NULL, "registry document '%s' is malformed or from a newer version", key);
+	return skv_fail(err, SKV_E_CORRUPT, NULL,
+			"registry document '%s' is malformed, or of a newer slabkvd: use that one",
+			key);
 }

@@ -1,9 +1,10 @@
 /*
  * record.c - encoders of durable records: the journal's and the checkpoint's (docs/ON_DISK.md).
  *
- * A record is: u32 length of what follows before the checksum, u8 type, u8 version, u16 zero, payload,
- * u64 XXH3-64 of type..payload. Little-endian; "varint" is LEB128; keys are hi then lo, 8 bytes each.
- * replay.c decodes. No state; the caller holds the partition's lock. Failures stick in out->failed.
+ * A record is: u32 length of what follows before the checksum, u8 type, u8 version, u16 zero,
+ * payload, u64 XXH3-64 of type..payload. Little-endian; "varint" is LEB128; keys are hi then
+ * lo, 8 bytes each. replay.c decodes. No state; the caller holds the partition's lock.
+ * Failures stick in out->failed.
  */
 #include <journal/record.h>
 
@@ -25,9 +26,11 @@
 #include <model/table.h>
 #include <journal/format.h>
 
-#define PINS_PER_RECORD 16384u /* so that slices of a checkpoint stay small */
+#include "record_write.h"
 
-static size_t begin(struct skv_buf *out, uint8_t type)
+#define PINS_PER_RECORD 16384u /* keeps slices of a checkpoint small */
+
+size_t record_begin(struct skv_buf *out, uint8_t type)
 {
 	size_t at = out->len;
 
@@ -38,7 +41,7 @@ static size_t begin(struct skv_buf *out, uint8_t type)
 	return at;
 }
 
-static void end(struct skv_buf *out, size_t at)
+void record_seal(struct skv_buf *out, size_t at)
 {
 	size_t n;
 
@@ -80,7 +83,7 @@ static void put_keys(struct skv_buf *out, const struct skv_key *k, uint32_t n)
 		put_key(out, k[i]);
 }
 
-static void put_place(struct skv_buf *out, const struct volume *volume, uint32_t slab)
+void record_put_place(struct skv_buf *out, const struct volume *volume, uint32_t slab)
 {
 	struct skv_slab_info info;
 
@@ -91,8 +94,9 @@ static void put_place(struct skv_buf *out, const struct volume *volume, uint32_t
 	skv_put_u8(out, (uint8_t)__builtin_ctz(info.place.units));
 }
 
-/* The slots of one spec over the session's written blocks, as runs of neighbours. */
-static void put_runs(struct skv_buf *out, const struct partition *p, const struct session *s, uint32_t spec)
+/* The slots of one spec over the session's written blocks, as runs of adjacent slots. */
+static void put_runs(struct skv_buf *out, const struct partition *p, const struct session *s,
+		     uint32_t spec)
 {
 	const struct slot *run = NULL;
 	uint32_t count = 0;
@@ -111,7 +115,7 @@ static void put_runs(struct skv_buf *out, const struct partition *p, const struc
 			}
 		}
 		if (run) {
-			put_place(out, &p->volume[run->volume], run->slab);
+			record_put_place(out, &p->volume[run->volume], run->slab);
 			skv_put_varint(out, run->index);
 			skv_put_varint(out, count);
 		}
@@ -120,7 +124,7 @@ static void put_runs(struct skv_buf *out, const struct partition *p, const struc
 	}
 }
 
-/* A settled write has none: its block may be gone. */
+/* An ended write has no name: its block may be gone. */
 static void put_name(struct skv_buf *out, const struct block *b)
 {
 	struct skv_bytes name = b ? block_name(b) : (struct skv_bytes){ "", 0 };
@@ -128,11 +132,13 @@ static void put_name(struct skv_buf *out, const struct block *b)
 	skv_put_string(out, name.p, name.n);
 }
 
-/* What not every session has: left out when there is none of it, as in records of older versions. */
+/* Optional members: left out if all are empty, as in older versions' records. */
 static void put_start_tail(struct skv_buf *out, const struct partition *p, const struct session *s)
 {
-	uint8_t flags = (uint8_t)((s->anonymous ? START_ANONYMOUS : 0) | (s->grace_ms ? START_GRACE : 0) |
-				  (s->inst->spec.named ? START_NAMES : 0) | (s->independent ? START_INDEPENDENT : 0));
+	uint8_t flags =
+		(uint8_t)((s->anonymous ? START_ANONYMOUS : 0) | (s->grace_ms ? START_GRACE : 0) |
+			  (s->inst->spec.named ? START_NAMES : 0) |
+			  (s->independent ? START_INDEPENDENT : 0));
 
 	if (!flags)
 		return;
@@ -145,11 +151,12 @@ static void put_start_tail(struct skv_buf *out, const struct partition *p, const
 
 void record_start(struct skv_buf *out, const struct partition *p, const struct session *s)
 {
-	size_t at = begin(out, RECORD_START);
+	size_t at = record_begin(out, RECORD_START);
 	bool uniform = true;
 
 	ASSERT_SHARED(p);
-	skv_buf_reserve(out, 256 + (size_t)s->n_keys * (sizeof *s->keys + 1) + (s->inst->spec.named ? s->n_write * 64u : 0));
+	skv_buf_reserve(out, 256 + (size_t)s->n_keys * (sizeof *s->keys + 1) +
+				     (s->inst->spec.named ? s->n_write * 64u : 0));
 	put_key(out, s->id);
 	put_key(out, s->tenant);
 	put_key(out, s->request);
@@ -168,7 +175,7 @@ void record_start(struct skv_buf *out, const struct partition *p, const struct s
 		uint8_t four = 0;
 
 		for (uint32_t j = i; j < i + 4 && j < s->n_keys; j++)
-			four |= (uint8_t)(s->outcome[j] << 2 * (j - i));
+			four |= (uint8_t)((s->outcome[j] < 3 ? s->outcome[j] : 3) << 2 * (j - i));
 		skv_put_u8(out, four);
 	}
 	for (uint32_t i = 0; i < s->n_write; i++)
@@ -180,15 +187,20 @@ void record_start(struct skv_buf *out, const struct partition *p, const struct s
 		if (s->specs >> spec & 1)
 			put_runs(out, p, s, spec);
 	put_start_tail(out, p, s);
-	end(out, at);
+	record_seal(out, at);
 }
 
-static uint64_t left(uint64_t until, uint64_t now) { return until > now ? until - now : 0; }
-
-void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success, const uint64_t *sums,
-		   uint64_t hold_until, uint64_t now)
+/* 0: no hold. One whose time is over may still wait for its storage to confirm that nobody writes
+ * (slots_free_by). */
+static uint64_t left(uint64_t until, uint64_t now)
 {
-	size_t at = begin(out, RECORD_FINISH);
+	return until > now ? until - now : until != 0;
+}
+
+void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success,
+		   const uint64_t *sums, uint64_t hold_until, uint64_t now)
+{
+	size_t at = record_begin(out, RECORD_FINISH);
 	uint64_t n_sums = sums ? (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs) : 0;
 
 	put_key(out, s->id);
@@ -204,28 +216,77 @@ void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *
 	skv_put_varint(out, n_sums);
 	for (uint64_t i = 0; i < n_sums; i++)
 		skv_put_u64(out, sums[i]);
-	end(out, at);
+	record_seal(out, at);
 }
 
-void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state, uint64_t hold_until,
-		uint64_t now)
+void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state,
+		uint64_t hold_until, uint64_t now)
 {
-	size_t at = begin(out, RECORD_END);
+	size_t at = record_begin(out, RECORD_END);
 
 	put_key(out, s->id);
 	skv_put_u8(out, (uint8_t)state);
 	skv_put_varint(out, left(hold_until, now));
-	end(out, at);
+	record_seal(out, at);
 }
 
-size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r, size_t n, uint64_t now)
+/* Does slot b continue the run of `count` slots from a? *step: +1 or -1, 0 while there is one. */
+static bool extends(const struct slot *a, const struct slot *b, uint32_t count, int *step)
+{
+	int64_t by = (int64_t)b->index - a->index;
+
+	if (a->volume != b->volume || a->slab != b->slab)
+		return false;
+	if (count == 1 && (by == 1 || by == -1))
+		*step = (int)by;
+	return *step && by == *step * (int64_t)count;
+}
+
+/* Blocks of one spec whose slots are free at once are told by their slots: a chain that goes, last
+ * block first, is mostly one run. */
+static void put_removed_slots(struct skv_buf *out, const struct partition *p,
+			      const struct removal *r, size_t n)
+{
+	const struct slot *before = NULL;
+
+	for (size_t i = 0; i < n;) {
+		const struct slot *first = &block_get(p, r[i].block)->slot[0];
+		bool same = before && before->volume == first->volume &&
+			    before->slab == first->slab;
+		uint32_t count = 1;
+		int step = 0;
+
+		while (i + count < n && extends(first, &block_get(p, r[i + count].block)->slot[0],
+						count, &step))
+			count++;
+		skv_put_varint(out, (uint64_t)(count - 1) << REMOVE_COUNT_SHIFT |
+					    (step < 0 ? REMOVE_DOWN : 0) |
+					    (same ? REMOVE_SAME_SLAB : 0));
+		if (!same)
+			record_put_place(out, &p->volume[first->volume], first->slab);
+		skv_put_varint(out, first->index);
+		before = first;
+		i += count;
+	}
+}
+
+size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r,
+		     size_t n, uint64_t now)
 {
 	const struct instance *inst = block_instance(block_get(p, r[0].block));
-	size_t same = 1, at = begin(out, RECORD_REMOVE);
+	bool by_slot = inst->spec.n_specs == 1;
+	size_t same = 0, at;
 
 	ASSERT_SHARED(p);
-	while (same < n && block_instance(block_get(p, r[same].block)) == inst)
-		same++;
+	for (; same < n && block_instance(block_get(p, r[same].block)) == inst; same++)
+		by_slot &= r[same].specs == 1 && !r[same].hold_until;
+	at = record_begin(out, by_slot ? RECORD_REMOVE_SLOTS : RECORD_REMOVE);
+	if (by_slot) {
+		skv_put_u32(out, inst->id);
+		put_removed_slots(out, p, r, same);
+		record_seal(out, at);
+		return same;
+	}
 	skv_put_u32(out, inst->id);
 	skv_put_varint(out, same);
 	for (size_t i = 0; i < same; i++) {
@@ -233,14 +294,14 @@ size_t record_remove(struct skv_buf *out, const struct partition *p, const struc
 		skv_put_varint(out, r[i].specs);
 		skv_put_varint(out, left(r[i].hold_until, now));
 	}
-	end(out, at);
+	record_seal(out, at);
 	return same;
 }
 
 void record_horizon(struct skv_buf *out, const struct partition *p, bool clean)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
-	size_t at = begin(out, RECORD_HORIZON);
+	size_t at = record_begin(out, RECORD_HORIZON);
 
 	ASSERT_SHARED(p);
 	skv_put_bytes(out, p->core->boot_id, 36);
@@ -248,10 +309,10 @@ void record_horizon(struct skv_buf *out, const struct partition *p, bool clean)
 	skv_put_u32(out, (uint32_t)left(p->old_horizon, now));
 	skv_put_u8(out, clean);
 	skv_put_varint(out, left(p->freeze_until, now));
-	end(out, at);
+	record_seal(out, at);
 }
 
-/* When something ends: by this boot's clock, and as what is left of it for others. */
+/* An end time: on this boot's clock, and as the remaining time for other boots. */
 static void put_end(struct skv_buf *out, uint64_t until, uint64_t now)
 {
 	skv_put_u64(out, until);
@@ -260,16 +321,17 @@ static void put_end(struct skv_buf *out, uint64_t until, uint64_t now)
 
 void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now)
 {
-	size_t at = begin(out, RECORD_HORIZONS);
+	size_t at = record_begin(out, RECORD_HORIZONS);
 
 	for (size_t i = 0; i < n; i++) {
 		skv_put_u32(out, v[i].inst->id);
 		put_end(out, v[i].until, now);
 	}
-	end(out, at);
+	record_seal(out, at);
 }
 
-void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now)
+void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c,
+		   uint64_t now)
 {
 	size_t at = 0;
 	bool any = false;
@@ -282,7 +344,7 @@ void record_leases(struct skv_buf *out, const struct partition *p, const struct 
 		if (until <= now)
 			continue;
 		if (!any) {
-			at = begin(out, RECORD_LEASES);
+			at = record_begin(out, RECORD_LEASES);
 			skv_put_u32(out, c->inst->id);
 		}
 		any = true;
@@ -290,30 +352,30 @@ void record_leases(struct skv_buf *out, const struct partition *p, const struct 
 		put_end(out, until, now);
 	}
 	if (any)
-		end(out, at);
+		record_seal(out, at);
 }
 
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now)
 {
 	uint64_t until = atomic_load_explicit(&inst->leased_until, memory_order_relaxed);
-	size_t at = begin(out, drop ? RECORD_DROP : RECORD_CLEAR);
+	size_t at = record_begin(out, drop ? RECORD_DROP : RECORD_CLEAR);
 
 	skv_put_u32(out, inst->id);
 	put_end(out, until, now);
-	end(out, at);
+	record_seal(out, at);
 }
 
-/* Do the writes of two entries follow each other, to the same end? */
+/* Do two writes follow each other, with the same outcome? */
 static bool continues(const struct ended *a, const struct ended *b)
 {
 	return b->session == a->session && b->write == a->write + 1 && b->success == a->success;
 }
 
-/* Runs of writes: whose session, from which write on (and whether they are committed), how many. The session is told
- * where it is not the one before. */
+/* Runs of writes: session, first write (and whether they are committed), how many. The session is
+ * left out where it is the previous one's. */
 void record_partial(struct skv_buf *out, const struct ended *v, uint32_t n_ended)
 {
-	size_t at = begin(out, RECORD_PARTIAL);
+	size_t at = record_begin(out, RECORD_PARTIAL);
 
 	for (uint32_t i = 0, n; i < n_ended; i += n) {
 		const struct ended *e = &v[i];
@@ -326,10 +388,10 @@ void record_partial(struct skv_buf *out, const struct ended *v, uint32_t n_ended
 		if (!same)
 			put_key(out, e->session->id);
 	}
-	end(out, at);
+	record_seal(out, at);
 }
 
-/* What is set, or (none) ended: each with the time that is left, 0 = until it is unpinned. */
+/* A pin set or (none) removed, with its remaining time, 0 = until unpinned. */
 static void put_pin(struct skv_buf *out, struct skv_key key, const struct pin *pin, uint64_t now)
 {
 	uint64_t ms = left(pin->until, now);
@@ -339,82 +401,36 @@ static void put_pin(struct skv_buf *out, struct skv_key key, const struct pin *p
 	skv_put_varint(out, pin->until && !ms ? 1 : ms);
 }
 
-void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now)
+void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n,
+		uint64_t now)
 {
-	size_t at = begin(out, RECORD_PIN);
+	size_t at = record_begin(out, RECORD_PIN);
 
 	skv_put_u32(out, inst->id);
 	for (uint32_t i = 0; i < n; i++)
 		put_pin(out, v[i].key, &v[i].to, now);
-	end(out, at);
+	record_seal(out, at);
 }
 
-void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now)
+void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst,
+		 uint64_t now)
 {
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < inst->pins.cells; i += PINS_PER_RECORD) {
-		size_t at = begin(out, RECORD_PIN);
+		size_t at = record_begin(out, RECORD_PIN);
 
 		skv_put_u32(out, inst->id);
 		for (uint32_t j = i; j < inst->pins.cells && j < i + PINS_PER_RECORD; j++)
 			if (inst->pins.cell[j].block != NO_BLOCK)
-				put_pin(out, block_get(p, inst->pins.cell[j].block)->key, &inst->pins.cell[j], now);
-		end(out, at);
+				put_pin(out, block_get(p, inst->pins.cell[j].block)->key,
+					&inst->pins.cell[j], now);
+		record_seal(out, at);
 	}
-}
-
-static bool stored(const struct slot *s) { return s->state == SLOT_COMMITTED || s->state == SLOT_REMOVING; }
-
-static void put_block(struct skv_buf *out, const struct partition *p, const struct instance *inst,
-		      const struct block *b, uint32_t mask)
-{
-	put_key(out, b->key);
-	skv_put_u8(out, b->parent != NO_BLOCK);
-	if (b->parent != NO_BLOCK)
-		put_key(out, block_get(p, b->parent)->key);
-	skv_put_u64(out, mark_store(atomic_load_explicit(&b->mark, memory_order_relaxed), b->slot[0].tag));
-	skv_put_varint(out, mask);
-	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
-		if (!(mask >> s & 1))
-			continue;
-		put_place(out, &p->volume[b->slot[s].volume], b->slot[s].slab);
-		skv_put_varint(out, b->slot[s].index);
-		skv_put_varint(out, b->slot[s].generation);
-		skv_put_u8(out, b->slot[s].has_checksum);
-		if (b->slot[s].has_checksum)
-			skv_put_u64(out, b->slot[s].checksum);
-	}
-	if (inst->spec.named)
-		put_name(out, b);
-}
-
-/* Blocks of a chunk that have a committed slot; open sessions bring the others themselves. */
-void record_chunk(struct skv_buf *out, const struct partition *p, const struct chunk *c)
-{
-	size_t at = begin(out, c->inst->spec.named ? RECORD_NAMED_BLOCKS : RECORD_BLOCKS), n_at = out->len + 4;
-	uint32_t n = 0;
-
-	ASSERT_SHARED(p);
-	skv_put_u32(out, c->inst->id);
-	skv_put_u32(out, 0);
-	for (uint32_t i = 0; i < c->fresh; i++) {
-		const struct block *b = chunk_place(c, i);
-		uint32_t mask = 0;
-
-		for (uint32_t s = 0; b->used && s < c->inst->spec.n_specs; s++)
-			mask |= stored(&b->slot[s]) ? 1u << s : 0;
-		if (!mask)
-			continue;
-		put_block(out, p, c->inst, b, mask);
-		n++;
-	}
-	skv_buf_set_u32(out, n_at, n);
-	end(out, at);
 }
 
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now)
 {
-	size_t at = begin(out, RECORD_ENDED);
+	size_t at = record_begin(out, RECORD_ENDED);
 
 	put_key(out, s->id);
 	put_key(out, s->tenant);
@@ -428,21 +444,23 @@ void record_ended(struct skv_buf *out, const struct session *s, uint64_t now)
 	skv_put_u32(out, s->instance);
 	if (s->finished_as)
 		skv_put_u64(out, s->finished_as);
-	end(out, at);
+	record_seal(out, at);
 }
 
-void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run, uint64_t left_ms)
+void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run,
+		 uint64_t left_ms)
 {
 	struct skv_slab_info info;
-	size_t at = begin(out, RECORD_HOLD);
+	size_t at = record_begin(out, RECORD_HOLD);
 	uint64_t flag = 0;
 
 	skv_pool_slab(volume->pool, run.slab, &info);
-	if (info.per_segment || (info.align != info.stride && info.align != stride_align(info.stride, false)))
+	if (info.per_segment ||
+	    (info.align != info.stride && info.align != stride_align(info.stride, false)))
 		flag = HOLD_GEOMETRY;
 	else if (info.align == info.stride)
 		flag = HOLD_NUMBERED;
-	put_place(out, volume, run.slab);
+	record_put_place(out, volume, run.slab);
 	skv_put_u64(out, info.stride | flag);
 	skv_put_varint(out, run.first);
 	skv_put_varint(out, run.count);
@@ -451,10 +469,11 @@ void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_ru
 		skv_put_varint(out, info.align);
 		skv_put_u8(out, info.per_segment != 0);
 	}
-	end(out, at);
+	record_seal(out, at);
 }
 
-void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now)
+void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c,
+			 uint64_t now)
 {
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < c->fresh; i++) {
@@ -465,29 +484,30 @@ void record_chunk_leases(struct skv_buf *out, const struct partition *p, const s
 			const struct slot *slot = &b->slot[s];
 
 			if (slot->state != SLOT_ABSENT)
-				record_hold(out, &p->volume[slot->volume], (struct skv_run){ slot->slab, slot->index, 1 }, lease);
+				record_hold(out, &p->volume[slot->volume],
+					    (struct skv_run){ slot->slab, slot->index, 1 }, lease);
 		}
 	}
 }
 
 void record_births(struct skv_buf *out, const struct partition *p)
 {
-	size_t at = begin(out, RECORD_BIRTHS);
+	size_t at = record_begin(out, RECORD_BIRTHS);
 
 	ASSERT_SHARED(p);
 	skv_put_varint(out, p->n_births);
 	for (size_t i = 0; i < p->n_births; i++) {
 		skv_put_varint(out, p->birth[i].generation);
-		skv_put_varint(out, birth_told(p, i));
+		skv_put_varint(out, birth_wall_ms(p, i));
 	}
-	end(out, at);
+	record_seal(out, at);
 }
 
 void record_counters(struct skv_buf *out, const struct partition *p)
 {
-	size_t at = begin(out, RECORD_COUNTERS);
+	size_t at = record_begin(out, RECORD_COUNTERS);
 
 	ASSERT_SHARED(p);
 	skv_put_u64(out, p->next_generation);
-	end(out, at);
+	record_seal(out, at);
 }

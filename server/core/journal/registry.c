@@ -1,13 +1,14 @@
 /*
- * registry.c - documents of the metadata store's registry. registry_write.c writes them, recovery/load.c reads them.
+ * registry.c - encodes documents of the metadata store's registry; registry_write.c stores them,
+ * recovery/load.c reads them.
  *
  * Keys: "secret", "next-id", "storage/<name>", "group/<name>", "instance/<tenant>/<id>",
- * "file/<storage id>/<file>" (both 8 hex digits; made before the slab file itself: the claim to it) and
- * "dropped/<instance id>" (8 hex digits; a deleted instance's document, while the journal may name it).
- * A document begins with u8 version. Strings are varint length + bytes. docs/ON_DISK.md has the tables.
- * What few objects have is a *field* behind all else: a varint tag, and a value in the form that the tag stands for. New
- * ones need no new version; what says nothing is not written. A document with fields is version 4; one with a tag
- * that is not known here is refused.
+ * "file/<storage id>/<file>" (both 8 hex digits; written before the slab file exists: a claim) and
+ * "dropped/<instance id>" (8 hex digits; a deleted instance, while the journal may refer to it). A
+ * document begins with u8 version. Strings are varint length + bytes. docs/ON_DISK.md has the
+ * tables. Rare members are *fields* after everything else: a varint tag and a value in the tag's
+ * format. New ones need no new version; defaults are not written. A document with fields is version
+ * 4; one with an unknown tag is refused.
  */
 #include <journal/registry.h>
 
@@ -141,7 +142,9 @@ bool registry_get_file(const void *bytes, size_t n, struct volume_file *out)
 		switch (tag) {
 		case FIELD_ASKED: out->asked = doc_get_small(&in, 1); break;
 		case FIELD_LOST: out->lost = doc_get_small(&in, 1); break;
-		case FIELD_GONE: out->state = doc_get_small(&in, 1) ? FILE_GONE : FILE_IN_USE; break;
+		case FIELD_GONE:
+			out->state = doc_get_small(&in, 1) ? FILE_GONE : FILE_IN_USE;
+			break;
 		default: in.failed = true;
 		}
 	}

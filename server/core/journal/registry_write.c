@@ -1,12 +1,13 @@
 /*
- * registry_write.c - every write of the core to the registry, and what the registry counts and remembers.
+ * registry_write.c - all writes of the core to the registry, and its counters and remembered
+ * secret.
  *
- * A write is made in the name of the partition that it was decided on: it carries that partition's fence, and each load of the
- * partition has a fence of its own. So what was decided before a demotion, or before the partition was loaded again,
- * changes nothing afterwards, however long it was on its way. It also carries the version of what it replaces: two calls
- * of one manager do not write over each other.
+ * A write carries the fence of the partition that it was decided on, and each load of the partition
+ * has its own fence. So a decision made before a demotion or a reload changes nothing afterwards,
+ * however long it was delayed. It also carries the version that it replaces: two calls of one
+ * manager do not overwrite each other.
  *
- * No state. Blocks for the store; no lock is held.
+ * Stateless. Blocks on the store; no lock is held.
  */
 #include <journal/registry_write.h>
 
@@ -27,31 +28,39 @@ static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *
 	if (rc != SKV_E_FENCED)
 		return rc;
 	if (owner_lost(c, fence))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "another manager has taken over meanwhile: ask that one");
-	return skv_fail(err, SKV_E_NOT_READY, NULL, "the partition was loaded again meanwhile: nothing was changed");
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
+				"another manager has taken over: ask that one");
+	return skv_fail(err, SKV_E_NOT_READY, NULL,
+			"the partition was loaded again meanwhile: nothing was changed");
 }
 
-int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect, const struct skv_buf *doc,
-		 uint64_t *version, struct skv_error *err)
+int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
+		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
 {
 	const struct skv_fence f = { 0, fence };
 
 	if (doc->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	return fenced(c, fence, skv_store_put(c->store, &f, key, expect, doc->data, doc->len, version, err), err);
+	return fenced(c, fence,
+		      skv_store_put(c->store, &f, key, expect, doc->data, doc->len, version, err),
+		      err);
 }
 
-int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version, struct skv_error *err)
+int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
+		 struct skv_error *err)
 {
 	const struct skv_fence f = { 0, fence };
 
 	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
 }
 
-/* ---- what is given once --------------------------------------------------------------------------------- */
+/* ---- numbers and secrets
+ * -------------------------------------------------------------------------------- */
 
-/* The number in the document, 1 if there is none; *version is its, for the write of the next one. */
-static int read_next_id(struct skv_core *c, uint32_t *next, uint64_t *version, struct skv_error *err)
+/* The number in the document, 1 if there is none; *version is its version, for the write of the
+ * next number. */
+static int read_next_id(struct skv_core *c, uint32_t *next, uint64_t *version,
+			struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = skv_store_get(c->store, "next-id", &b, version, err);
@@ -102,7 +111,7 @@ static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err
 	skv_put_bytes(&b, fresh.bytes, sizeof fresh.bytes);
 	rc = registry_put(c, fence, "secret", SKV_VERSION_NONE, &b, NULL, err);
 	skv_buf_destroy(&b);
-	if (rc == SKV_E_CONFLICT) { /* an earlier try of unknown outcome */
+	if (rc == SKV_E_CONFLICT) { /* an earlier attempt of unknown outcome */
 		skv_error_clear(err);
 		rc = SKV_OK;
 	}
@@ -144,11 +153,12 @@ int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 	return rc;
 }
 
-/* ---- deleted instances ---------------------------------------------------------------------------------- */
+/* ---- deleted instances ----------------------------------------------------------------------- */
 
 void registry_instance_key(char out[300], const char *tenant, const char *id)
 {
-	/* A tenant's own '/' would make "a/b" of "c" and "a" of "b/c" one; '%' is in no name. */
+	/* Without escaping '/', tenant "a/b" with id "c" would equal tenant "a" with id "b/c"; '%'
+	 * is in no name. */
 	size_t n = (size_t)snprintf(out, 300, "instance/");
 
 	for (; *tenant; tenant++)
@@ -166,8 +176,9 @@ static int gone(struct skv_error *err, int rc)
 	return SKV_OK;
 }
 
-int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
-			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
+int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key,
+			     uint32_t id, const struct skv_buf *doc, uint64_t *version,
+			     struct skv_error *err)
 {
 	uint64_t moved = 0;
 	char key[64];
@@ -175,7 +186,8 @@ int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *ins
 
 	dropped_key(key, id);
 	rc = registry_put(c, fence, key, SKV_VERSION_NONE, doc, &moved, err);
-	if (rc == SKV_E_CONFLICT) { /* by an earlier try, which got no further; numbers are given once */
+	if (rc == SKV_E_CONFLICT) { /* by an earlier attempt that got no further; numbers are used
+				     * once */
 		struct skv_buf ignored = { 0 };
 
 		skv_error_clear(err);
@@ -189,7 +201,8 @@ int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *ins
 	return rc;
 }
 
-int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err)
+int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version,
+			    struct skv_error *err)
 {
 	char key[64];
 
@@ -212,7 +225,8 @@ int registry_finish_drops(struct partition *p, struct skv_error *err)
 			continue;
 		registry_instance_key(key, inst->spec.tenant, inst->spec.id);
 		registry_put_instance(&doc, &inst->spec, inst->id);
-		rc = registry_move_to_dropped(p->core, p->fence, key, inst->id, &doc, &inst->version, err);
+		rc = registry_move_to_dropped(p->core, p->fence, key, inst->id, &doc,
+					      &inst->version, err);
 		skv_buf_destroy(&doc);
 		inst->registered = rc != SKV_OK;
 		if (rc == SKV_OK)

@@ -1,11 +1,13 @@
 /*
- * snapshot.c - a copy of the partition as it is between two batches, taken while everything goes on.
+ * snapshot.c - a copy of the partition as of the end of a batch, taken while calls go on.
  *
- * What is small (sessions, holds, counters) is encoded at once; the blocks follow chunk by chunk. A chunk that is about to
- * change before its turn is copied out first (snapshot_touch_chunk), so all of them show the state at the same batch.
+ * Small parts (sessions, holds, counters) are encoded at once; blocks follow chunk by chunk. A
+ * chunk about to change before its turn is copied first (snapshot_touch_chunk), so all show the
+ * state at the same batch.
  *
- * What was queued when the snapshot began has its prepare step in it, as links and removals that are none yet; but starts
- * are left to the journal, for a clear that is queued before them takes nothing of theirs.
+ * Changes queued when the snapshot began are in it as prepared: links, and removals that have not
+ * happened. Starts are left to the journal, because a clear queued before them must not take their
+ * slots.
  */
 #include <journal/snapshot.h>
 
@@ -23,15 +25,16 @@ static void copy_chunk(struct partition *p, uint32_t no)
 	struct chunk *c = p->chunk[no];
 
 	c->snapshot = p->snap.number;
-	if (!c->inst || p->snap.failed)
+	if (!c->inst || c->inst->empty_at == p->snap.number || p->snap.failed)
 		return;
-	if (c->inst->cleared) /* also if the snapshot began before that: chunks that records in between name were copied then */
-		record_chunk_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
+	if (c->inst->cleared) /* even if the snapshot began before: chunks that records in between
+			       * refer to were copied then */
+		record_chunk_leases(&p->snap.leases, p, c, skv_now_ms(p->core->clock));
 	else
 		record_chunk(&p->snap.out, p, c);
 	if (!c->inst->cleared && p->snap.exact)
-		record_leases(&p->snap.out, p, c, skv_now_ms(p->core->clock));
-	if (p->snap.out.failed)
+		record_leases(&p->snap.leases, p, c, skv_now_ms(p->core->clock));
+	if (p->snap.out.failed || p->snap.leases.failed)
 		p->snap.failed = true;
 }
 
@@ -55,8 +58,8 @@ static void put_hold(void *ctx, struct skv_run run, uint64_t until)
 	record_hold(w->out, w->volume, run, until > w->now ? until - w->now : 0);
 }
 
-/* Deleted instances: one whose registration still stands must stay deleted; of one whose registration has
- * moved, this snapshot says nothing any more. */
+/* Deleted instances: one still registered must stay deleted; one whose registration has moved is
+ * not in this snapshot any more. */
 static void put_drops(struct partition *p, struct skv_buf *out, uint64_t now)
 {
 	for (size_t i = 0; i < p->n_inst; i++) {
@@ -75,12 +78,21 @@ static void put_pins(const struct partition *p, struct skv_buf *out, uint64_t no
 		record_pins(out, p, p->inst[i], now);
 }
 
+/* Instances that stand for those whose clear is queued: all that they have is queued after it. */
+static void leave_out_fresh(struct partition *p)
+{
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i]->clear)
+			p->inst[i]->empty_at = p->snap.number;
+}
+
 static void put_sessions(struct partition *p, struct skv_buf *out, uint64_t now)
 {
 	for (const struct session *s = p->ended_head; s; s = s->queue_next)
 		record_ended(out, s, now);
 	for (size_t i = 0; i < p->n_session; i++)
-		if (p->session[i] && p->session[i]->state == SKV_SESSION_OPEN && !p->session[i]->starting)
+		if (p->session[i] && p->session[i]->state == SKV_SESSION_OPEN &&
+		    !p->session[i]->starting)
 			record_start(out, p, p->session[i]);
 }
 
@@ -94,17 +106,19 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 	s->active = true;
 	s->copy = copy_chunk;
 	s->failed = false;
-	s->exact = atomic_load(&p->core->closing); /* a lookup that comes later sees it, too */
+	s->exact = atomic_load(&p->core->closing); /* a later lookup sees it too */
 	s->number++;
 	s->seq = p->seq;
 	s->barrier = barrier;
 	s->journal_bytes = p->journal_bytes;
+	s->blocks = p->blocks;
 	s->next_chunk = 1;
 	s->end_chunk = (uint32_t)p->n_chunk;
 	skv_buf_clear(&s->out);
+	skv_buf_clear(&s->leases);
 	skv_buf_clear(&s->tail);
 	if (s->exact)
-		record_horizon(&s->out, p, false); /* whose boot the leases are told by */
+		record_horizon(&s->leases, p, false); /* the boot whose clock the leases use */
 	record_counters(&s->tail, p);
 	record_births(&s->tail, p);
 	for (uint32_t i = 0; i < p->n_volume; i++) {
@@ -116,9 +130,10 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 	put_sessions(p, &s->tail, now);
 	put_pins(p, &s->tail, now);
 	put_drops(p, &s->tail, now);
+	leave_out_fresh(p);
 	record_horizon(&s->tail, p, false);
 	horizons_put(&s->tail, p, s->exact);
-	if (s->tail.failed)
+	if (s->leases.failed || s->tail.failed)
 		s->failed = true;
 }
 
@@ -128,7 +143,34 @@ void snapshot_end(struct partition *p)
 	assert(p->snap.active);
 	p->snap.active = false;
 	skv_buf_destroy(&p->snap.out);
+	skv_buf_destroy(&p->snap.leases);
 	skv_buf_destroy(&p->snap.tail);
+}
+
+#define NEW_BLOCK_BYTES 48u /* of a block of one spec, which has come since */
+
+/* Bytes of the next checkpoint. */
+static uint64_t expected_size(const struct partition *p)
+{
+	uint64_t more = p->blocks > p->checkpoint_blocks ? p->blocks - p->checkpoint_blocks : 0;
+
+	return p->checkpoint_bytes + more * NEW_BLOCK_BYTES;
+}
+
+uint64_t journal_due(const struct partition *p)
+{
+	uint64_t quarter = p->core->o.journal_limit / 4, half = expected_size(p) / 2;
+
+	ASSERT_SHARED(p);
+	return half > quarter ? half : quarter;
+}
+
+uint64_t journal_bound(const struct partition *p)
+{
+	uint64_t limit = p->core->o.journal_limit, twice = 2 * journal_due(p);
+
+	ASSERT_SHARED(p);
+	return twice > limit ? twice : limit;
 }
 
 void horizons_put(struct skv_buf *out, struct partition *p, bool exact)
@@ -138,7 +180,7 @@ void horizons_put(struct skv_buf *out, struct partition *p, bool exact)
 	ASSERT_EXCLUSIVE(p);
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
-		struct horizon h = { inst, exact ? inst->reign_lease : inst->horizon };
+		struct horizon h = { inst, exact ? inst->loaded_lease : inst->horizon };
 
 		if (!inst->deleting && h.until > now)
 			record_horizons(out, &h, 1, now);

@@ -1,13 +1,14 @@
 /*
- * sync.c - syncs behind the committer: of what was appended without one (NORMAL durability, relaxed changes).
+ * sync.c - deferred syncs of records appended without one (NORMAL durability, relaxed changes).
  *
- * What was appended is in the hands of the kernel, so it survives kill -9 and may be told. A power loss may still take the
- * end of the journal, so what frees slots waits here until a sync covers it: then no slot is reused whose last life the
- * disk may yet believe in. A sync follows SYNC_BEHIND_MS after the first append that none covers, at once when somebody
- * waits for it. A thread of its own does it, so that others are appended and answered meanwhile. An append that syncs
- * covers everything before it.
+ * An appended record is in the kernel's hands: it survives kill -9 and may be acknowledged. A power
+ * loss may still cut the end of the journal, so changes that free slots wait here for a sync: no
+ * slot is reused while the disk may still have its previous life. A sync follows SYNC_BEHIND_MS
+ * after the first unsynced append, or at once if someone waits for it. Its own thread does it, so
+ * that appends and answers go on. An append that syncs covers everything before it.
  *
- * State: commit.behind. Called by the committer alone, and by whoever drops the partition while no round runs.
+ * State: commit.behind. Used by the committer only, and by whoever drops the partition while no
+ * round runs.
  */
 #include <journal/sync.h>
 
@@ -16,10 +17,11 @@
 
 #include <lock/core.h>
 #include <lock/lock.h>
+#include <model/partition.h>
 #include <journal/change.h>
 #include <journal/commit.h>
 
-#define PORTION 512u /* removals applied in one hold of the lock */
+#define PORTION 512u /* removals applied per hold of the lock */
 
 void sync_is_behind(struct skv_core *c)
 {
@@ -55,7 +57,8 @@ bool sync_is_due(const struct skv_core *c, bool hurry)
 
 	if (!b->dirty || b->asked)
 		return false;
-	if ((hurry && b->deferred > b->covered) || skv_now_ms(c->clock) - b->dirty_since >= SYNC_BEHIND_MS)
+	if ((hurry && b->deferred > b->covered) ||
+	    skv_now_ms(c->clock) - b->dirty_since >= SYNC_BEHIND_MS)
 		return true;
 	for (const struct change *ch = b->head; ch; ch = ch->next)
 		if (ch->waiters)
@@ -68,7 +71,8 @@ void sync_forget(struct skv_core *c, int status)
 	struct behind *b = &c->commit->behind;
 	struct change *ch;
 
-	skv_mutex_lock(&c->commit->lock); /* the committer may be looking whether it has some, before it sleeps */
+	skv_mutex_lock(&c->commit->lock); /* the committer may be checking for work before it
+					   * sleeps */
 	ch = b->head;
 	b->head = b->tail = NULL;
 	b->covered = b->applied = b->deferred;
@@ -94,6 +98,11 @@ void sync_apply(struct skv_core *c, bool all)
 	while (b->applied < b->covered && c->partition && (all || blocks < PORTION)) {
 		struct change *ch = b->head;
 
+		if (blocks && skv_rwlock_readers_wait(&c->lock)) {
+			core_unlock(c);
+			core_lock(c);
+		}
+
 		b->head = ch->next;
 		if (!ch->next)
 			b->tail = NULL;
@@ -101,12 +110,14 @@ void sync_apply(struct skv_core *c, bool all)
 		blocks += 1 + ch->blocks;
 		commit_apply(c, ch);
 	}
-	if (c->partition)
+	if (c->partition) {
+		c->partition->room_is_low = false;
 		c->events->volume_freed(c->partition);
+	}
 	core_unlock(c);
 }
 
-/* ---- syncs -------------------------------------------------------------------------------------------- */
+/* ---- syncs ----------------------------------------------------------------------------------- */
 
 static int sync_store(struct skv_core *c)
 {
@@ -114,17 +125,18 @@ static int sync_store(struct skv_core *c)
 	int rc = skv_store_sync(c->store, &err);
 
 	if (rc != SKV_OK)
-		skv_log(SKV_LOG_ERROR, "core", "sync of the metadata store failed: %s", err.message);
+		skv_log(SKV_LOG_ERROR, "core", "sync of the metadata store failed: %s",
+			err.message);
 	return rc;
 }
 
-/* After a failed sync nobody knows what the disk holds, and the next sync may not tell. */
+/* After a failed sync the disk's state is unknown, and the next sync may not report it. */
 static bool ended(struct skv_core *c, int status, uint64_t upto)
 {
 	struct behind *b = &c->commit->behind;
 
 	if (status == SKV_OK) {
-		if (b->covered < upto) /* else a later one was faster, or all of it is forgotten */
+		if (b->covered < upto) /* else a later one was faster, or the list was dropped */
 			b->covered = upto;
 		return true;
 	}
@@ -173,7 +185,7 @@ bool sync_collect(struct skv_core *c)
 	return done && ended(c, status, b->upto);
 }
 
-/* ---- the thread --------------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void *syncer(void *arg)
 {
@@ -201,7 +213,8 @@ static void *syncer(void *arg)
 
 int sync_start_thread(struct skv_core *c)
 {
-	return pthread_create(&c->commit->behind.thread, NULL, syncer, c) == 0 ? SKV_OK : SKV_E_NOMEM;
+	return pthread_create(&c->commit->behind.thread, NULL, syncer, c) == 0 ? SKV_OK
+									       : SKV_E_NOMEM;
 }
 
 void sync_stop_thread(struct skv_core *c)

@@ -1,8 +1,8 @@
 /*
  * gate.c - may this manager answer: its state, and whether it owns the partition.
  *
- * Atomics alone, so that everybody may ask at any time. Only owner.c sets the lease; others may say that it is lost, or that
- * the partition is to be loaded again.
+ * Only atomics, so any thread may ask at any time. Only owner.c sets the lease; others may report
+ * that it is lost, or that the partition must be reloaded.
  */
 #include <lock/gate.h>
 
@@ -20,7 +20,8 @@ int core_gate(const struct skv_core *c, struct skv_error *err)
 	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 	if (state == SKV_CORE_STANDBY || !owner_valid(c))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner: ask the other one");
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
+				"this manager is not the owner: ask the owner");
 	if (state != SKV_CORE_READY)
 		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	return SKV_OK;

@@ -1,6 +1,4 @@
-/*
- * lock.c - the core's lock, and what is called once it is released.
- */
+/* lock.c - the core's lock, and completions that run after it is released. */
 #include <lock/lock.h>
 
 #include <assert.h>
@@ -24,7 +22,7 @@ void core_unlock(struct skv_core *c)
 	}
 	skv_rwlock_write_unlock(&c->lock);
 	while (first) {
-		struct completion *next = first->next; /* done may release its memory */
+		struct completion *next = first->next; /* done may free it */
 
 		first->done.fn(first->done.ctx, first->status);
 		first = next;

@@ -1,6 +1,4 @@
-/*
- * turn.c - the core's threads wait and are woken, and take turns: administrators one by one.
- */
+/* turn.c - waiting and waking of the core's threads, and the administrators' turn. */
 #include <lock/turn.h>
 
 #include <assert.h>

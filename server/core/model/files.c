@@ -1,9 +1,10 @@
 /*
- * files.c - the slab files of a volume: which there are, and which of them drain.
+ * files.c - the slab files of a volume, and which of them drain.
  *
- * Owns the table space->file, in order of numbers, and beside it the list of those that drain, so that the ticker looks at no
- * others; the pool has those that are there, the registry a document for each. Numbers may have holes. Called while loading, when nobody else sees the partition, and under the write lock. Nothing here
- * touches the store or a file system.
+ * Owns the table volume -> files, sorted by number, and a list of the draining ones for the ticker;
+ * the pool has the existing ones, the registry a document for each. Numbers may have gaps. Called
+ * while loading, when the partition is private, and under the write lock. Nothing here touches the
+ * store or a file system.
  */
 #include <model/files.h>
 
@@ -13,6 +14,7 @@
 #include <skv/mem.h>
 
 #include <model/block.h>
+#include <model/device.h>
 #include <model/partition.h>
 #include <model/volume.h>
 
@@ -47,6 +49,12 @@ struct volume_file *file_next(const struct volume *s, uint32_t from)
 	return at < s->n_file ? &s->file[at] : NULL;
 }
 
+/* Bytes of a lost file that fill nothing. */
+static uint64_t vanished(const struct volume *s, const struct volume_file *f)
+{
+	return f->lost && s->dev->ops->forgetful ? f->length : 0;
+}
+
 int file_add(struct volume *s, const struct volume_file *f)
 {
 	size_t at = place_of(s, f->number);
@@ -54,7 +62,8 @@ int file_add(struct volume *s, const struct volume_file *f)
 	int rc;
 
 	if (file_find(s, f->number))
-		return SKV_OK; /* made while the partition was loaded again: it was in the registry */
+		return SKV_OK; /* created while the partition was reloading: it came with the
+				* registry */
 	rc = skv_grow(&v, &s->cap_file, s->n_file + 1, sizeof *s->file);
 	s->file = v;
 	v = s->drain;
@@ -74,6 +83,7 @@ int file_add(struct volume *s, const struct volume_file *f)
 	if (f->number == s->claim.number)
 		s->claim = (struct volume_file){ 0 };
 	s->file_bytes += f->state == FILE_GONE ? 0 : f->length;
+	s->vanished_bytes += f->state == FILE_GONE ? 0 : vanished(s, f);
 	s->stays += f->state == FILE_IN_USE ? f->length : 0;
 	s->n_ending += f->state != FILE_IN_USE;
 	s->fit_due = true;
@@ -89,7 +99,10 @@ int file_add_claim(struct volume *s)
 	return claim.length ? file_add(s, &claim) : SKV_OK;
 }
 
-uint32_t file_next_number(const struct volume *s) { return s->claim.length ? s->claim.number : s->next_file; }
+uint32_t file_next_number(const struct volume *s)
+{
+	return s->claim.length ? s->claim.number : s->next_file;
+}
 
 bool file_drains(const struct volume *s, const struct volume_file *f)
 {
@@ -110,7 +123,8 @@ static void drain_list(struct volume *s, uint32_t number, bool on)
 	}
 	assert(on == (at == s->n_drain || s->drain[at] != number));
 	assert(!on || s->n_drain < s->cap_drain);
-	memmove(s->drain + at + on, s->drain + at + !on, (s->n_drain - at - !on) * sizeof *s->drain);
+	memmove(s->drain + at + on, s->drain + at + !on,
+		(s->n_drain - at - !on) * sizeof *s->drain);
 	if (on)
 		s->drain[at] = number;
 	s->n_drain = on ? s->n_drain + 1 : s->n_drain - 1;
@@ -158,12 +172,14 @@ void file_gone(struct volume *s, struct volume_file *f)
 	assert(rc == SKV_OK);
 	(void)rc;
 	s->file_bytes -= f->length;
+	s->vanished_bytes -= vanished(s, f);
 	s->n_bad -= f->bad != NULL;
 	f->bad = NULL;
 	f->state = FILE_GONE;
 }
 
-void file_found(struct volume *s, struct volume_file *f, const char *bad, bool certain, uint64_t now)
+void file_found(struct volume *s, struct volume_file *f, const char *bad, bool certain,
+		uint64_t now)
 {
 	if (f->state == FILE_GONE)
 		return;
@@ -178,7 +194,10 @@ void file_found(struct volume *s, struct volume_file *f, const char *bad, bool c
 
 void file_lose(struct volume *s, struct volume_file *f)
 {
+	assert(s->vanished_bytes <= s->file_bytes);
+	s->vanished_bytes -= vanished(s, f);
 	f->lost = true;
+	s->vanished_bytes += vanished(s, f);
 	f->again_at = 0;
 	file_settle(s, f);
 }

@@ -1,7 +1,8 @@
 /*
- * find.c - storages, groups, instances and specs by their names.
+ * find.c - finds storages, groups, instances and specs by name.
  *
- * Hashes of the names lie side by side, so that one is found among thousands without a look at each. Under the read lock.
+ * Hashes of the names are in arrays of their own, so that a search among thousands touches few of
+ * them. Under the read lock.
  */
 #include <model/find.h>
 
@@ -14,7 +15,8 @@
 
 uint32_t name_hash(const char *name, const char *more)
 {
-	return (uint32_t)(skv_hash128(name, strlen(name)).lo + 31 * skv_hash128(more, strlen(more)).lo);
+	return (uint32_t)(skv_hash128(name, strlen(name)).lo +
+			  31 * skv_hash128(more, strlen(more)).lo);
 }
 
 struct group *group_find(const struct partition *p, const char *name)
@@ -34,7 +36,8 @@ int volume_find(const struct partition *p, const char *name)
 
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < p->n_volume; i++)
-		if (p->volume_name[i] == hash && p->volume[i].pool && strcmp(p->volume[i].dev->name, name) == 0)
+		if (p->volume_name[i] == hash && p->volume[i].pool &&
+		    strcmp(p->volume[i].dev->name, name) == 0)
 			return (int)i;
 	return -1;
 }
@@ -45,7 +48,8 @@ struct instance *instance_find(const struct partition *p, const char *tenant, co
 
 	ASSERT_SHARED(p);
 	for (size_t i = 0; i < p->n_inst; i++)
-		if (p->inst_name[i] == name && !p->inst[i]->dropped && strcmp(p->inst[i]->spec.id, id) == 0 &&
+		if (p->inst_name[i] == name && !p->inst[i]->dropped &&
+		    strcmp(p->inst[i]->spec.id, id) == 0 &&
 		    strcmp(p->inst[i]->spec.tenant, tenant) == 0)
 			return p->inst[i];
 	return NULL;
@@ -58,7 +62,8 @@ int instance_need(const struct partition *p, const char *tenant, const char *id,
 
 	ASSERT_SHARED(p);
 	if (!inst || inst->deleting)
-		return skv_fail(err, SKV_E_NOT_FOUND, field, "no instance '%s': register it first", id);
+		return skv_fail(err, SKV_E_NOT_FOUND, field, "no instance '%s': register it first",
+				id);
 	*out = inst;
 	return SKV_OK;
 }
@@ -85,8 +90,8 @@ int specs_resolve(const struct instance *inst, const char *const *names, uint32_
 	return SKV_OK;
 }
 
-int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
-		uint32_t *n)
+int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
+		const char *const **names, uint32_t *n)
 {
 	const char **v = skv_arena_alloc(a, SKV_MAX_SPECS * sizeof *v);
 	uint32_t count = 0;
@@ -94,7 +99,8 @@ int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
 	for (uint32_t s = 0; v && s < inst->spec.n_specs; s++) {
 		if (!(mask >> s & 1))
 			continue;
-		v[count] = skv_arena_strndup(a, inst->spec.specs[s].name, strlen(inst->spec.specs[s].name));
+		v[count] = skv_arena_strndup(a, inst->spec.specs[s].name,
+					     strlen(inst->spec.specs[s].name));
 		if (!v[count++])
 			return SKV_E_NOMEM;
 	}

@@ -1,12 +1,12 @@
 /*
- * geometry.c - see geometry.h. Facts of 3FS behind it: a write of a part of a chunk copies all of it, but one that begins
- * where the chunk's bytes end is written behind them.
+ * geometry.c - see geometry.h. Based on 3FS: writing part of a chunk copies all of it, unless the
+ * write begins exactly at the chunk's current end (an append).
  */
 #include <model/geometry.h>
 
 #define PAGE 4096u
-#define ROUNDING 8u  /* a slot may waste so much of its size: 1 / ROUNDING */
-#define PACKING 16u  /* and a segment of its own: 1 / PACKING */
+#define ROUNDING 8u  /* largest waste by rounding, as a fraction of the slot: 1 / ROUNDING */
+#define PACKING 16u  /* and by packing, of a segment: 1 / PACKING */
 
 const char *fit_text(enum fit fit)
 {
@@ -30,11 +30,12 @@ static uint64_t divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Slots begin at all multiples of the greatest common divisor within a chunk, equally often: the chunks that a slot lies
- * in have size + chunk - divisor bytes in the mean. */
+/* Within a chunk, slots begin at all multiples of the greatest common divisor equally often: the
+ * chunks that a slot touches have size + chunk - divisor bytes on average. */
 static struct geometry copied(uint64_t size, uint64_t align, uint64_t chunk)
 {
-	return (struct geometry){ .fit = FIT_COPIED, .stride = size, .align = align, .copied = chunk - divisor(size, chunk) };
+	return (struct geometry){ .fit = FIT_COPIED, .stride = size, .align = align,
+				  .copied = chunk - divisor(size, chunk) };
 }
 
 static struct geometry segmented(uint64_t size, uint64_t chunk, uint64_t unit)
@@ -50,7 +51,8 @@ static struct geometry segmented(uint64_t size, uint64_t chunk, uint64_t unit)
 	}
 	if (!best)
 		return copied(size, size % PAGE ? 1 : PAGE, chunk);
-	return (struct geometry){ .fit = FIT_SEGMENTS, .stride = size, .align = best, .segment = best,
+	return (struct geometry){ .fit = FIT_SEGMENTS, .stride = size, .align = best,
+				  .segment = best,
 				  .wasted = best % size / (best / size) };
 }
 
@@ -63,9 +65,11 @@ struct geometry geometry_of(uint64_t size, bool numbered, uint64_t chunk, uint64
 	if (numbered)
 		return (struct geometry){ .fit = FIT_WHOLE, .stride = size, .align = size };
 	if (!chunk)
-		return (struct geometry){ .fit = FIT_WHOLE, .stride = size, .align = size % PAGE ? 1 : PAGE };
+		return (struct geometry){ .fit = FIT_WHOLE, .stride = size, .align = size % PAGE ? 1
+						  : PAGE };
 	if (whole - size <= size / ROUNDING)
-		return (struct geometry){ .fit = whole == size ? FIT_WHOLE : FIT_ROUNDED, .stride = whole, .align = chunk,
+		return (struct geometry){ .fit = whole == size ? FIT_WHOLE : FIT_ROUNDED,
+					  .stride = whole, .align = chunk,
 					  .wasted = whole - size };
 	return segmented(size, chunk, unit);
 }

@@ -1,12 +1,12 @@
 /*
- * index.c - key -> block entry of one instance.
+ * index.c - key -> block entry, for one instance.
  *
- * INDEX_SEGMENTS open-addressing tables per instance, chosen by the hash's top bits, each growing on its
- * own and by an eighth, so that growth neither stalls the partition nor doubles its memory. A cell is
- * (32-bit tag, 32-bit id). A tag's home is its proportional place in the table, and cells stand in order
- * of their tags: so a miss ends at the first larger tag, growing is one pass in order that touches no entry,
- * and tables may be nine tenths full. Removal shifts back; there are no tombstones. Readers hold the
- * partition's lock for reading, writers for writing.
+ * INDEX_SEGMENTS open-addressing tables per instance, chosen by the hash's top bits, each growing
+ * on its own by an eighth, so that growth neither stalls the partition nor doubles its memory. A
+ * cell is (32-bit tag, 32-bit id). A tag's home is its proportional position in the table, and
+ * cells are sorted by tag: a miss ends at the first larger tag, growing is one sequential pass that
+ * touches no entry, and tables may be nine tenths full. Removal shifts cells back; there are no
+ * tombstones. Readers hold the partition's lock for reading, writers for writing.
  */
 #include <model/index.h>
 
@@ -20,9 +20,12 @@
 #include <model/partition.h>
 #include <model/table.h>
 
-#define SLACK 64u /* cells behind the last home, so that no run wraps around */
+#define SLACK 64u /* cells after the last home, so that no run wraps around */
 
-static uint64_t hash_of(const struct partition *p, struct skv_key key) { return skv_key_mix(key, p->mix_seed); }
+static uint64_t hash_of(const struct partition *p, struct skv_key key)
+{
+	return skv_key_mix(key, p->mix_seed);
+}
 
 static struct segment *segment_of(const struct instance *inst, uint64_t h)
 {
@@ -31,11 +34,16 @@ static struct segment *segment_of(const struct instance *inst, uint64_t h)
 
 static uint32_t cell_tag(uint64_t cell) { return (uint32_t)(cell >> 32); }
 static uint32_t cell_id(uint64_t cell) { return (uint32_t)cell; }
-static uint32_t home(const struct segment *s, uint32_t tag) { return (uint32_t)((uint64_t)tag * s->homes >> 32); }
+
+static uint32_t home(const struct segment *s, uint32_t tag)
+{
+	return (uint32_t)((uint64_t)tag * s->homes >> 32);
+}
 
 uint64_t index_hash(const struct partition *p, struct skv_key key) { return hash_of(p, key); }
 
-struct block *index_find_hashed(const struct partition *p, const struct instance *inst, uint64_t h, struct skv_key key)
+struct block *index_find_hashed(const struct partition *p, const struct instance *inst, uint64_t h,
+				struct skv_key key)
 {
 	const struct segment *s = segment_of(inst, h);
 	uint32_t tag = (uint32_t)h;
@@ -83,10 +91,19 @@ struct block *index_fetch_entry(const struct partition *p, const struct instance
 	return b;
 }
 
+void index_expect(const struct partition *p, const struct instance *inst,
+		  const struct skv_key *keys, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		index_prefetch(inst, hash_of(p, keys[i]));
+	for (uint32_t i = 0; i < n; i++)
+		index_fetch_entry(p, inst, hash_of(p, keys[i]));
+}
+
 /* The last cell stays empty: it ends every run. */
 static uint32_t n_cells(const struct segment *s) { return s->homes + SLACK; }
 
-/* All cells, which are in order, into a table of more homes. False when the slack does not do. */
+/* Copies all cells, in order, into a table with more homes. False if the slack is too small. */
 static bool copy(struct segment *to, const struct segment *from)
 {
 	uint32_t at = 0;
@@ -121,7 +138,7 @@ static int grow(struct segment *s)
 	return SKV_OK;
 }
 
-/* False when the run that the cell belongs to reaches the end of the table. */
+/* False if the cell's run reaches the end of the table. */
 static bool place(struct segment *s, uint64_t cell)
 {
 	uint32_t i = home(s, cell_tag(cell)), end;
@@ -166,7 +183,7 @@ void index_remove(struct partition *p, struct instance *inst, const struct block
 		assert(s->cells[i] != 0); /* every entry in use is indexed */
 		i++;
 	}
-	/* Later cells of the run that are not at home move up. */
+	/* Shifts back later cells of the run that are not at home. */
 	for (end = i + 1; s->cells[end] && home(s, cell_tag(s->cells[end])) < end; end++)
 		;
 	memmove(&s->cells[i], &s->cells[i + 1], (end - i - 1) * sizeof(uint64_t));

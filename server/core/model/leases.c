@@ -1,13 +1,14 @@
 /*
- * leases.c - how many bytes of an instance are leased, for the cap on them.
+ * leases.c - leased bytes per instance, for the limit on them.
  *
- * Each leased block is counted in the window of time in which its lease ends, as its mark has it; a later end moves it to
- * another window, by whoever wrote the mark. When a window has passed its bytes leave the sum. So the sum is what is
- * leased, and what ended within the last window. Windows are a ring, twice as long as the longest lease.
+ * Each leased block is counted in the time window in which its lease ends, according to its mark;
+ * whoever extends the mark moves it to another window. When a window has passed, its bytes leave
+ * the sum. So the sum is what is leased, plus what ended within the last window. Windows form a
+ * ring twice as long as the longest lease.
  *
- * Under the read lock, by many threads: what is added to the sum is added to a window, and the same is taken from both
- * later. A thread that was stopped in between may find its window gone: then the sum is off by that until the lease ends.
- * leases_copy under the write lock.
+ * Under the read lock, by many threads: what is added to the sum is added to a window, and later
+ * subtracted from both. A thread suspended in between may find its window gone: then the sum is off
+ * by that much until the lease ends. leases_copy under the write lock.
  */
 #include <model/leases.h>
 
@@ -25,9 +26,15 @@ uint32_t lease_shift(uint32_t longest_ms)
 
 static uint64_t window_of(const struct partition *p, uint64_t end) { return end >> p->lease_shift; }
 
-static _Atomic int64_t *window(struct instance *inst, uint64_t no) { return &inst->lease_window[no % LEASE_WINDOWS]; }
+static _Atomic int64_t *window(struct instance *inst, uint64_t no)
+{
+	return &inst->lease_window[no % LEASE_WINDOWS];
+}
 
-static void add(_Atomic int64_t *to, int64_t bytes) { atomic_fetch_add_explicit(to, bytes, memory_order_relaxed); }
+static void add(_Atomic int64_t *to, int64_t bytes)
+{
+	atomic_fetch_add_explicit(to, bytes, memory_order_relaxed);
+}
 
 bool lease_counts(const struct partition *p, uint64_t end, uint64_t now)
 {
@@ -35,7 +42,8 @@ bool lease_counts(const struct partition *p, uint64_t end, uint64_t now)
 	return window_of(p, end) >= window_of(p, now + p->use_base);
 }
 
-/* Windows before `no` leave the sum. Nothing was added since the last time, so nothing is in later ones than then. */
+/* Windows before `no` leave the sum. Nothing was added since the last call, so later windows are
+ * unchanged. */
 static void pass(struct instance *inst, uint64_t no)
 {
 	uint64_t seen = atomic_load_explicit(&inst->lease_window_no, memory_order_relaxed), end;
@@ -44,7 +52,8 @@ static void pass(struct instance *inst, uint64_t no)
 		return;
 	end = no - seen < LEASE_WINDOWS / 2 + 2 ? no : seen + LEASE_WINDOWS / 2 + 2;
 	for (; seen < end; seen++)
-		add(&inst->leased_bytes, -atomic_exchange_explicit(window(inst, seen), 0, memory_order_relaxed));
+		add(&inst->leased_bytes,
+		    -atomic_exchange_explicit(window(inst, seen), 0, memory_order_relaxed));
 }
 
 struct lease_tally lease_tally_begin(const struct partition *p, struct instance *inst, uint64_t now)
@@ -56,7 +65,7 @@ struct lease_tally lease_tally_begin(const struct partition *p, struct instance 
 	return t;
 }
 
-/* Blocks that were moved go from one window to the other; the sum stays. */
+/* Moves blocks from one window to another; the sum stays. */
 static void move(struct instance *inst, struct lease_tally *t)
 {
 	if (!t->moved_from)

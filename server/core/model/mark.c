@@ -1,12 +1,11 @@
-/*
- * mark.c - the use of a block as its mark has it.
- */
+/* mark.c - the time of a use, as marks store it. */
 #include <model/mark.h>
 
 #include <model/block.h>
 #include <model/partition.h>
 
-/* Never less than before, never ahead of the clock: of one millisecond those past the last order are equal. */
+/* Never decreases, never ahead of the clock: beyond the last order of a millisecond uses are
+ * equal. */
 uint64_t use_now(struct partition *p, uint64_t now)
 {
 	const uint64_t least = use_make(now + p->use_base, 0), most = least | USE_ORDER_MAX;
@@ -16,8 +15,8 @@ uint64_t use_now(struct partition *p, uint64_t now)
 		use = last < least ? least : last + 1;
 		if (use > most)
 			return last;
-	} while (!atomic_compare_exchange_weak_explicit(&p->last_use, &last, use, memory_order_relaxed,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&p->last_use, &last, use, memory_order_relaxed, memory_order_relaxed));
 	return use;
 }
 
@@ -25,5 +24,6 @@ void block_use(struct block *b, uint64_t use)
 {
 	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
 
-	atomic_store_explicit(&b->mark, mark_make(use, mark_freq(mark), mark_lease_end(mark)), memory_order_relaxed);
+	atomic_store_explicit(&b->mark, mark_make(use, mark_freq(mark), mark_lease_end(mark)),
+			      memory_order_relaxed);
 }

@@ -1,9 +1,9 @@
 /*
- * names.c - names that blocks of `named` instances keep: whatever an API calls them, for exports.
+ * names.c - names of blocks in `named` instances: an API's own text for each, for exports.
  *
- * A name lies beside its entry: the chunk has an array of them, so that entries stay one cache line and lookups never
- * see them. It is set when a start gives a block its first slot, and goes with the entry. Under the write lock; reads
- * under the read lock.
+ * Names are kept in an array of the chunk, so that entries stay one cache line and lookups never
+ * touch them. A name is set when a start gives a block its first slot, and is freed with the entry.
+ * Under the write lock; reads under the read lock.
  */
 #include <model/names.h>
 
@@ -13,7 +13,7 @@
 
 #include <model/block.h>
 
-/* An allocation of its own, of just that size. */
+/* Allocated in exactly its size. */
 struct name {
 	uint16_t n;
 	uint8_t bytes[];

@@ -1,8 +1,8 @@
 /*
- * objects.c - storages, groups and instances as a partition has them in memory: made, found, removed.
+ * objects.c - storages, groups and instances in a partition: added, found, removed.
  *
- * Owns their strings. Called while loading, when nobody else sees the partition, and by administrators under the
- * write lock. Nothing here touches the store (registry.c does).
+ * Owns their strings. Called while loading, when the partition is private, and by administrators
+ * under the write lock. Nothing here touches the store (registry.c does).
  */
 #include <model/objects.h>
 
@@ -13,6 +13,7 @@
 
 #include <model/block.h>
 #include <model/device.h>
+#include <model/files.h>
 #include <model/find.h>
 #include <model/index.h>
 #include <model/leases.h>
@@ -21,15 +22,18 @@
 #include <model/policy.h>
 #include <model/queue.h>
 #include <model/quota_share.h>
+#include <model/tenant.h>
 #include <model/volume.h>
 
-/* Room for one more. */
+/* Makes room for one more. */
 static int volumes_reserve(struct partition *p)
 {
 	void *volume = p->volume, *name = p->volume_name;
-	int rc = p->n_volume == MAX_VOLUMES ? SKV_E_TOO_MANY
-					  : skv_grow(&volume, &p->cap_volume, p->n_volume + 1, sizeof *p->volume);
+	int rc = p->n_volume == MAX_VOLUMES
+			 ? SKV_E_TOO_MANY
+			 : skv_grow(&volume, &p->cap_volume, p->n_volume + 1, sizeof *p->volume);
 
+	ASSERT_EXCLUSIVE(p);
 	p->volume = volume;
 	if (rc == SKV_OK)
 		rc = skv_grow(&name, &p->cap_volume_name, p->n_volume + 1, sizeof *p->volume_name);
@@ -37,7 +41,8 @@ static int volumes_reserve(struct partition *p)
 	return rc;
 }
 
-int partition_add_volume(struct partition *p, struct device *d, const struct skv_storage_spec *s, uint64_t version)
+int partition_add_volume(struct partition *p, struct device *d, const struct skv_storage_spec *s,
+			 uint64_t version)
 {
 	struct skv_pool_options o = { .unit = d->unit, .header = d->edge, .trailer = d->edge };
 	struct volume *sp;
@@ -51,13 +56,15 @@ int partition_add_volume(struct partition *p, struct device *d, const struct skv
 	if (rc != SKV_OK)
 		return rc;
 	sp = &p->volume[at];
-	*sp = (struct volume){ .dev = d, .version = version, .capacity = s->capacity, .enabled = s->enabled, .draining = s->draining,
+	*sp = (struct volume){ .dev = d, .version = version, .capacity = s->capacity,
+			       .enabled = s->enabled, .draining = s->draining,
 			      .high_percent = s->high_percent, .low_percent = s->low_percent };
 	sp->pool = skv_pool_create(&o);
 	if (!sp->pool) {
 		*sp = (struct volume){ 0 };
 		return SKV_E_NOMEM;
 	}
+	sp->next_file = d->ops->counted ? 0 : file_first_number(p->core->o.partition);
 	rc = partition_count_slots(sp);
 	if (rc != SKV_OK) {
 		skv_pool_destroy(sp->pool);
@@ -74,7 +81,8 @@ int partition_add_volume(struct partition *p, struct device *d, const struct skv
 
 int partition_count_slots(struct volume *s)
 {
-	int rc = s->dev->ops->counted && s->capacity ? skv_pool_add_file(s->pool, 0, s->capacity) : SKV_OK;
+	int rc = s->dev->ops->counted && s->capacity ? skv_pool_add_file(s->pool, 0, s->capacity)
+						     : SKV_OK;
 
 	if (rc == SKV_OK && s->dev->ops->counted)
 		s->file_bytes = s->capacity;
@@ -145,7 +153,8 @@ int partition_add_group(struct partition *p, const struct skv_group_spec *g, uin
 	if (!copy)
 		return SKV_E_NOMEM;
 	if (skv_grow(&v, &p->cap_group, p->n_group + 1, sizeof *p->group) != SKV_OK ||
-	    ((p->group = v), skv_grow(&name, &p->cap_group_name, p->n_group + 1, sizeof *p->group_name)) != SKV_OK ||
+	    ((p->group = v), skv_grow(&name, &p->cap_group_name, p->n_group + 1,
+				      sizeof *p->group_name)) != SKV_OK ||
 	    ((p->group_name = name), group_spec_copy(&copy->spec, g)) != SKV_OK) {
 		skv_free(copy);
 		return SKV_E_NOMEM;
@@ -160,7 +169,8 @@ int partition_add_group(struct partition *p, const struct skv_group_spec *g, uin
 	return SKV_OK;
 }
 
-/* What retired instances still have of it: all that it has, for it has no instances any more. */
+/* Moves the group's remaining usage to the detached group: retired instances' only, since it has no
+ * others. */
 static void leave_detached(struct partition *p, const struct group *g)
 {
 	struct group *to = &p->detached;
@@ -217,24 +227,30 @@ static int instance_copy(struct instance *inst, const struct skv_instance_spec *
 	bool ok = specs != NULL;
 
 	inst->spec = (struct skv_instance_spec){
-		.tenant = skv_strdup(i->tenant), .id = skv_strdup(i->id), .group = skv_strdup(i->group),
-		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs, .extra = skv_strdup(i->extra),
-		.numbered = i->numbered, .named = i->named, .weight = i->weight, .capacity = i->capacity,
+		.tenant = skv_strdup(i->tenant), .id = skv_strdup(i->id),
+		.group = skv_strdup(i->group),
+		.block_tokens = i->block_tokens, .specs = specs, .n_specs = i->n_specs,
+		.extra = skv_strdup(i->extra),
+		.numbered = i->numbered, .named = i->named, .weight = i->weight,
+		.capacity = i->capacity,
 	};
 	for (uint32_t s = 0; ok && s < i->n_specs; s++) {
 		specs[s] = (struct skv_spec){ skv_strdup(i->specs[s].name), i->specs[s].size };
 		ok = specs[s].name != NULL;
 	}
 	inst->block_bytes = spec_block_bytes(i);
-	return ok && inst->spec.tenant && inst->spec.id && inst->spec.group && inst->spec.extra ? SKV_OK : SKV_E_NOMEM;
+	return ok && inst->spec.tenant && inst->spec.id && inst->spec.group && inst->spec.extra
+		       ? SKV_OK
+		       : SKV_E_NOMEM;
 }
 
-/* Room for one more. */
+/* Makes room for one more. */
 static int instances_reserve(struct partition *p)
 {
 	void *inst = p->inst, *name = p->inst_name;
 	int rc = skv_grow(&inst, &p->cap_inst, p->n_inst + 1, sizeof *p->inst);
 
+	ASSERT_EXCLUSIVE(p);
 	p->inst = inst;
 	if (rc == SKV_OK)
 		rc = skv_grow(&name, &p->cap_inst_name, p->n_inst + 1, sizeof *p->inst_name);
@@ -242,12 +258,18 @@ static int instances_reserve(struct partition *p)
 	return rc;
 }
 
-int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id, struct group *g)
+int partition_add_instance_to(struct partition *p, const struct skv_instance_spec *i, uint32_t id,
+			      struct group *g)
 {
 	struct instance *inst = skv_calloc(1, sizeof *inst);
 
 	ASSERT_EXCLUSIVE(p);
 	if (!inst || instance_copy(inst, i) != SKV_OK || instances_reserve(p) != SKV_OK) {
+		instance_free(inst);
+		return SKV_E_NOMEM;
+	}
+	inst->tenant = tenant_need(p, i->tenant);
+	if (!inst->tenant) {
 		instance_free(inst);
 		return SKV_E_NOMEM;
 	}
@@ -279,7 +301,11 @@ struct instance *instance_again(const struct instance *inst)
 	fresh->version = inst->version;
 	fresh->hash = inst->hash;
 	fresh->group = inst->group;
-	leases_copy(fresh, inst); /* what is leased stays so */
+	fresh->tenant = inst->tenant;
+	atomic_init(&fresh->used, atomic_load(&inst->used));
+	fresh->used_at = inst->used_at;
+	fresh->unused_before = inst->unused_before;
+	leases_copy(fresh, inst); /* leases stay counted */
 	atomic_init(&fresh->hits, atomic_load(&inst->hits));
 	fresh->evicted = inst->evicted;
 	return fresh;
@@ -302,7 +328,7 @@ void partition_set_dropped(struct partition *p, uint32_t id)
 	if (!inst || inst->dropped)
 		return;
 	inst->deleting = inst->dropped = true;
-	evict_destroy_queues(inst); /* it has no entries, and they are its group's */
+	evict_destroy_queues(inst); /* it is empty, and its queues belong to its group */
 	group_leave(inst);
 	group_join(&p->detached, inst);
 }

@@ -1,10 +1,10 @@
 /*
- * pin.c - which blocks eviction leaves alone.
+ * pin.c - pins: blocks protected from eviction.
  *
- * An instance's pins are a table of their own, by block id; an entry has one bit that tells whether to look there, so
- * neither lookups nor the eviction of other blocks know of pins. A block that is pinned hard is in no eviction queue, one
- * that is pinned soft in a queue that is looked at last (evict.c). A pin goes with the last committed slot of its block.
- * All calls under the write lock.
+ * An instance's pins are a table by block id; an entry has one bit that says whether to look there,
+ * so that lookups and evictions of other blocks do not touch pins. A hard-pinned block is in no
+ * eviction queue, a soft-pinned one in a queue that is used last (evict.c). A pin goes with its
+ * block's last committed slot. Under the write lock.
  */
 #include <model/pin.h>
 
@@ -15,9 +15,12 @@
 #include <model/partition.h>
 #include <model/queue.h>
 
-static uint32_t home(const struct pins *pins, uint32_t block) { return (block * 2654435761u) & (pins->cells - 1); }
+static uint32_t home(const struct pins *pins, uint32_t block)
+{
+	return (block * 2654435761u) & (pins->cells - 1);
+}
 
-/* Its cell, or the empty one where it would be. There are cells, and an empty one. */
+/* Its cell, or the empty one where it would be. The table must have an empty cell. */
 static struct pin *cell_of(const struct pins *pins, uint32_t block)
 {
 	uint32_t i = home(pins, block);
@@ -54,7 +57,7 @@ int pins_reserve(struct pins *pins, uint32_t n)
 	return SKV_OK;
 }
 
-/* Empties the cell; those behind it move up. */
+/* Empties the cell; later cells of the run move up. */
 static void take_out(struct pins *pins, struct pin *pin)
 {
 	uint32_t mask = pins->cells - 1, hole = (uint32_t)(pin - pins->cell), i = hole;

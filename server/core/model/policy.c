@@ -1,12 +1,14 @@
 /*
- * policy.c - the policy of a group (skv/policy.h): checked, set, changed.
+ * policy.c - the eviction policy of a group (skv/policy.h): checked, set, changed.
  *
- * A change counts at once: the new policy has a fresh state, and whatever comes to the top of a queue is placed as it
- * says. The ticker goes through all blocks of the group in portions and queues them again, so that nothing waits where
- * the old one left it. All calls under the write lock, but policy_check.
+ * A change takes effect at once: the new policy starts with fresh state, and whatever reaches the
+ * top of a queue is requeued by its rules. The ticker also requeues all blocks of the group in
+ * portions, so that none waits where the old policy put it. Under the write lock, except
+ * policy_check.
  */
 #include <model/policy.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/log.h>
@@ -17,7 +19,7 @@
 #include <model/queue.h>
 #include <model/table.h>
 
-#define PORTION_BLOCKS 1024u /* others wait for the lock */
+#define PORTION_BLOCKS 1024u /* bounds the time under the lock */
 
 int policy_check(const struct skv_group_spec *g, struct skv_error *err)
 {
@@ -25,14 +27,20 @@ int policy_check(const struct skv_group_spec *g, struct skv_error *err)
 	bool ttl = policy && strcmp(policy->name, "ttl") == 0;
 
 	if (!policy)
-		return skv_fail(err, SKV_E_INVALID, "policy", "no policy '%s'; there are %s", g->policy, skv_policy_names());
+		return skv_fail(err, SKV_E_INVALID, "policy", "no policy '%s'; there are %s",
+				g->policy, skv_policy_names());
 	if (ttl && !g->ttl_ms)
-		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "policy 'ttl' needs the age at which blocks go");
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms",
+				"policy 'ttl' needs the age at which blocks are evicted");
 	if (!ttl && g->ttl_ms)
-		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "only policy 'ttl' goes by age, not '%s'", policy->name);
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms",
+				"only policy 'ttl' goes by age, not '%s'", policy->name);
 	if (g->max_idle_ms && !policy->by_use)
-		return skv_fail(err, SKV_E_INVALID, "max_idle_ms",
-				"policy '%s' does not keep the order of uses; reuse, lru, lru-plain and lfu do", policy->name);
+		return skv_fail(
+			err, SKV_E_INVALID, "max_idle_ms",
+			"policy '%s' does not keep the order of uses; reuse, lru, "
+			"lru-plain and lfu do",
+			policy->name);
 	return SKV_OK;
 }
 
@@ -52,7 +60,8 @@ int policy_set(struct partition *p, struct group *g)
 
 	ASSERT_EXCLUSIVE(p);
 	if (!to) {
-		skv_log(SKV_LOG_ERROR, "core", "group '%s': this version has no policy '%s': using the default",
+		skv_log(SKV_LOG_ERROR, "core",
+			"group '%s': this version has no policy '%s': using the default",
 			g->spec.name, g->spec.policy);
 		to = skv_policy_find("");
 	}
@@ -66,13 +75,14 @@ int policy_set(struct partition *p, struct group *g)
 	g->policy = to;
 	g->policy_state = state;
 	g->n_queues = to->n_queues > g->n_queues ? to->n_queues : g->n_queues;
-	g->requeue = change ? 1 : 0; /* chunk 0 is never used */
+	g->requeue = change ? 1 : 0; /* chunk 0 is unused */
 	return SKV_OK;
 }
 
-/* Returns how many blocks it has looked at. */
+/* Returns how many blocks it visited. */
 static uint32_t requeue_chunk(struct partition *p, const struct group *g, struct chunk *c)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (!c->inst || c->inst->retired || c->inst->group != g)
 		return 1;
 	for (uint32_t i = 0; i < c->fresh; i++) {
@@ -90,6 +100,7 @@ static bool requeue_portion(struct partition *p, struct group *g)
 {
 	uint32_t done = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	while (g->requeue && done < PORTION_BLOCKS) {
 		done += requeue_chunk(p, g, p->chunk[g->requeue]);
 		if (++g->requeue >= p->n_chunk)

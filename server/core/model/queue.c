@@ -1,16 +1,17 @@
 /*
- * queue.c - where blocks stand until they go: the eviction queues.
+ * queue.c - the eviction queues.
  *
- * Each instance has an evict_queue for each size class in each storage that it has blocks in: a heap for each queue of
- * its group's policy (skv/policy.h), one for leased blocks, by end of lease, one for those of which only the slots are
- * leased, and one for those pinned soft, leaves first and by last use, which go when nothing else may (pinned hard is in
- * none). A block is in that of each class of which it holds committed slots, so a search for slots of a class finds only
- * blocks that have some. The evict_queues of a group for one class in one storage are a *set*: heaps of their tops, kept up
- * to date, so that the first of a thousand instances is found at once.
+ * Each instance has an evict_queue per size class in each storage where it has blocks: a heap for
+ * each queue of its group's policy (skv/policy.h), one for leased blocks by end of lease, one for
+ * blocks leased by slots_only lookups, and one for soft-pinned blocks, leaves first and by last
+ * use, which go when nothing else can (hard-pinned ones are in none). A block is in the queue of
+ * each class of which it has committed slots, so a search for slots of a class finds only blocks
+ * that have some. The evict_queues of a group for one class in one storage form a *set*: heaps of
+ * their tops, kept up to date, so that the first of a thousand instances is found at once.
  *
- * Hits touch no heap: a block whose place is out of date is placed again when it comes to the top (evict.c).
+ * Hits touch no heap: a block with a stale position is requeued when it reaches the top (evict.c).
  *
- * All calls under the write lock, but evict_destroy_queues of a retired instance that is swept.
+ * Under the write lock, except evict_destroy_queues of a swept retired instance.
  */
 #include <model/queue.h>
 
@@ -27,7 +28,8 @@
 #include <model/rows.h>
 #include <model/table.h>
 
-static struct evict_queue *queue_find(const struct instance *inst, uint32_t volume, uint32_t class_id)
+static struct evict_queue *queue_find(const struct instance *inst, uint32_t volume,
+				      uint32_t class_id)
 {
 	for (size_t i = 0; i < inst->n_queue; i++)
 		if (inst->queue[i]->volume == volume && inst->queue[i]->class_id == class_id)
@@ -35,7 +37,7 @@ static struct evict_queue *queue_find(const struct instance *inst, uint32_t volu
 	return NULL;
 }
 
-/* A block's place in this queue is kept in one of the slots that bring it there. */
+/* A block's position in this queue is stored in one of its slots of this class. */
 static uint32_t *place_in_queue(void *ctx, uint32_t id)
 {
 	const struct evict_queue *q = ctx;
@@ -49,9 +51,9 @@ static uint32_t *place_in_queue(void *ctx, uint32_t id)
 	return NULL;
 }
 
-/* ---- sets ------------------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
-#define WHICH_BITS 5u /* of an id in a set's heaps: which heap; above it which member */
+#define WHICH_BITS 5u /* of an id in a set's heaps: the heap; the bits above: the member */
 
 static uint32_t *place_of_top(void *ctx, uint32_t id)
 {
@@ -60,13 +62,19 @@ static uint32_t *place_of_top(void *ctx, uint32_t id)
 	return &set->member[id >> WHICH_BITS]->top[id & ((1u << WHICH_BITS) - 1)];
 }
 
-static uint32_t top_id(const struct evict_queue *q, uint32_t which) { return q->member << WHICH_BITS | which; }
+static uint32_t top_id(const struct evict_queue *q, uint32_t which)
+{
+	return q->member << WHICH_BITS | which;
+}
 
-struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key, uint32_t *id)
+struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, uint64_t *key,
+				  uint32_t *id)
 {
 	struct evict_queue *q;
 	uint32_t at;
 
+	if (set->n == 1)
+		return skv_heap_top(&set->member[0]->heaps, which, key, id) ? set->member[0] : NULL;
 	if (!skv_heap_top(&set->tops, which, key, &at))
 		return NULL;
 	q = set->member[at >> WHICH_BITS];
@@ -74,13 +82,18 @@ struct evict_queue *evict_set_top(const struct evict_set *set, uint32_t which, u
 	return q;
 }
 
-/* After any change of the queue's heap. */
+/* Call after any change of the queue's heap. Of a single queue no tops are kept. */
 static void note_top(struct evict_queue *q, uint32_t which)
 {
 	struct skv_heaps *tops = &q->set->tops;
 	uint32_t place = q->top[which], id;
 	uint64_t key;
-	bool any = skv_heap_top(&q->heaps, which, &key, &id);
+	bool any;
+
+	assert(q->set->n > 0);
+	if (q->set->n == 1)
+		return;
+	any = skv_heap_top(&q->heaps, which, &key, &id);
 
 	if (place && any && skv_heap_key(tops, place) == key)
 		return;
@@ -90,7 +103,8 @@ static void note_top(struct evict_queue *q, uint32_t which)
 		skv_heap_push(tops, which, key, top_id(q, which));
 }
 
-static struct evict_set *set_find(const struct partition *p, const struct group *g, uint32_t volume, uint32_t class_id)
+static struct evict_set *set_find(const struct partition *p, const struct group *g, uint32_t volume,
+				  uint32_t class_id)
 {
 	struct evict_set *set = p->volume[volume].sets;
 
@@ -99,13 +113,16 @@ static struct evict_set *set_find(const struct partition *p, const struct group 
 	return set;
 }
 
-static struct evict_set *set_make(struct partition *p, struct group *g, uint32_t volume, uint32_t class_id)
+static struct evict_set *set_make(struct partition *p, struct group *g, uint32_t volume,
+				  uint32_t class_id)
 {
 	struct evict_set *set = skv_calloc(1, sizeof *set);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!set)
 		return NULL;
-	*set = (struct evict_set){ .group = g, .volume = volume, .class_id = class_id, .next = p->volume[volume].sets };
+	*set = (struct evict_set){ .group = g, .volume = volume, .class_id = class_id,
+				   .next = p->volume[volume].sets };
 	skv_heaps_init(&set->tops, g->n_queues + EVICT_FIRST, place_of_top, set);
 	p->volume[volume].sets = set;
 	return set;
@@ -137,7 +154,7 @@ void evict_free_sets(struct partition *p, uint32_t volume, const struct group *g
 	}
 }
 
-/* Room for one more member, and for those that may come back. */
+/* Makes room for one more member, and for hidden ones that may come back. */
 static int set_reserve(struct evict_set *set)
 {
 	void *v = set->member;
@@ -146,22 +163,26 @@ static int set_reserve(struct evict_set *set)
 	set->member = v;
 	v = set->candidate;
 	if (rc == SKV_OK)
-		rc = skv_grow(&v, &set->cap_candidates, set->n + set->hidden + 1, sizeof *set->candidate);
+		rc = skv_grow(&v, &set->cap_candidates, set->n + set->hidden + 1,
+			      sizeof *set->candidate);
 	set->candidate = v;
 	if (rc == SKV_OK)
 		rc = skv_heaps_widen(&set->tops, set->group->n_queues + EVICT_FIRST);
 	return rc == SKV_OK ? skv_heaps_reserve(&set->tops, set->cap * SKV_HEAPS_MAX) : rc;
 }
 
-/* Room is reserved. */
+/* Room must be reserved. */
 static void join_set(struct evict_queue *q)
 {
 	q->member = q->set->n++;
 	q->set->member[q->member] = q;
+	for (uint32_t w = 0; q->set->n == 2 && w < q->set->member[0]->heaps.n_heaps; w++)
+		note_top(q->set->member[0], w);
 	for (uint32_t w = 0; w < q->heaps.n_heaps; w++) {
 		note_top(q, w);
 		if (w >= EVICT_FIRST)
-			q->set->group->count.queued[w - EVICT_FIRST] += skv_heap_count(&q->heaps, w);
+			q->set->group->count.queued[w - EVICT_FIRST] +=
+				skv_heap_count(&q->heaps, w);
 	}
 }
 
@@ -180,13 +201,15 @@ static void leave_set(struct evict_queue *q)
 	for (uint32_t w = EVICT_FIRST; w < q->heaps.n_heaps; w++)
 		q->set->group->count.queued[w - EVICT_FIRST] -= skv_heap_count(&q->heaps, w);
 	q->set->n--;
-	if (last == q)
-		return;
-	withdraw_tops(last);
-	last->member = q->member;
-	q->set->member[q->member] = last;
-	for (uint32_t w = 0; w < last->heaps.n_heaps; w++)
-		note_top(last, w);
+	if (last != q) {
+		withdraw_tops(last);
+		last->member = q->member;
+		q->set->member[q->member] = last;
+		for (uint32_t w = 0; w < last->heaps.n_heaps; w++)
+			note_top(last, w);
+	}
+	if (q->set->n == 1)
+		withdraw_tops(q->set->member[0]);
 }
 
 void evict_hide(struct instance *inst, bool hidden)
@@ -212,14 +235,16 @@ void evict_hide_for_good(struct instance *inst)
 	}
 }
 
-/* ---- queues ----------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
-static struct evict_queue *queue_make(struct partition *p, struct instance *inst, uint32_t volume, uint32_t class_id)
+static struct evict_queue *queue_make(struct partition *p, struct instance *inst, uint32_t volume,
+				      uint32_t class_id)
 {
 	struct evict_set *set = set_find(p, inst->group, volume, class_id);
 	void *v = inst->queue;
 	struct evict_queue *q;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!set)
 		set = set_make(p, inst->group, volume, class_id);
 	if (!set || set_reserve(set) != SKV_OK ||
@@ -229,7 +254,8 @@ static struct evict_queue *queue_make(struct partition *p, struct instance *inst
 	q = skv_calloc(1, sizeof *q);
 	if (!q)
 		return NULL;
-	*q = (struct evict_queue){ .partition = p, .inst = inst, .set = set, .volume = volume, .class_id = class_id };
+	*q = (struct evict_queue){ .partition = p, .inst = inst, .set = set, .volume = volume,
+				   .class_id = class_id };
 	skv_heaps_init(&q->heaps, inst->group->n_queues + EVICT_FIRST, place_in_queue, q);
 	inst->queue[inst->n_queue++] = q;
 	join_set(q);
@@ -270,19 +296,21 @@ int evict_widen(struct partition *p, const struct group *g, uint32_t n_queues)
 
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < p->n_volume; i++)
-		for (struct evict_set *set = p->volume[i].sets; set && rc == SKV_OK; set = set->next)
+		for (struct evict_set *set = p->volume[i].sets; set && rc == SKV_OK;
+		     set = set->next)
 			if (set->group == g)
 				rc = skv_heaps_widen(&set->tops, n_queues + EVICT_FIRST);
 	for (size_t i = 0; i < p->n_inst && rc == SKV_OK; i++)
 		if (p->inst[i]->group == g)
 			rc = widen_queues(p->inst[i], n_queues);
-	for (const struct instance *retired = p->retired; retired && rc == SKV_OK; retired = retired->next_retired)
+	for (const struct instance *retired = p->retired; retired && rc == SKV_OK;
+	     retired = retired->next_retired)
 		if (retired->group == g && !retired->cleared) /* it may come back */
 			rc = widen_queues(retired, n_queues);
 	return rc;
 }
 
-/* A retired instance's are in no set. */
+/* Those of a retired instance are in no set. */
 static void queue_free(struct evict_queue *q)
 {
 	if (!q->inst->retired)
@@ -296,7 +324,8 @@ void evict_forget_volume(struct instance *inst, uint32_t volume)
 	uint32_t *classes = instance_classes(inst, volume);
 
 	if (classes)
-		row_remove(inst->classes, (1 + inst->spec.n_specs) * sizeof *classes, &inst->n_classes, classes - 1);
+		row_remove(inst->classes, (1 + inst->spec.n_specs) * sizeof *classes,
+			   &inst->n_classes, classes - 1);
 	for (size_t i = inst->n_queue; i-- > 0;) {
 		if (inst->queue[i]->volume != volume)
 			continue;
@@ -314,7 +343,7 @@ void evict_destroy_queues(struct instance *inst)
 	inst->n_queue = inst->cap_queue = 0;
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static uint64_t mixed(uint64_t x)
 {
@@ -323,9 +352,9 @@ static uint64_t mixed(uint64_t x)
 	return x ^ x >> 31;
 }
 
-static uint64_t hash_of(const struct instance *inst, const struct block *b)
+uint64_t evict_hash(const struct instance *inst, struct skv_key key)
 {
-	return mixed(mixed(b->key.hi ^ inst->hash) ^ b->key.lo);
+	return mixed(mixed(key.hi ^ inst->hash) ^ key.lo);
 }
 
 struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b)
@@ -333,7 +362,7 @@ struct skv_policy_block evict_facts(const struct instance *inst, const struct bl
 	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
 
 	return (struct skv_policy_block){
-		.hash = hash_of(inst, b),
+		.hash = evict_hash(inst, b->key),
 		.use = mark_use(mark),
 		.born = block_generation(inst, b),
 		.freq = mark_freq(mark),
@@ -347,7 +376,8 @@ void evict_keep(struct block *b, const struct skv_policy_block *facts)
 
 	b->slot[0].tag = facts->tag;
 	if (mark_freq(mark) != facts->freq)
-		atomic_store_explicit(&b->mark, mark_with_freq(mark, facts->freq), memory_order_relaxed);
+		atomic_store_explicit(&b->mark, mark_with_freq(mark, facts->freq),
+				      memory_order_relaxed);
 }
 
 void evict_expect(const struct block *b)
@@ -356,7 +386,7 @@ void evict_expect(const struct block *b)
 	const struct group *g = inst->group;
 
 	if (g->policy->prefetch && !inst->retired)
-		g->policy->prefetch(g->policy_state, hash_of(inst, b));
+		g->policy->prefetch(g->policy_state, evict_hash(inst, b->key));
 }
 
 void evict_born(struct partition *p, struct block *b, uint32_t how)
@@ -368,7 +398,8 @@ void evict_born(struct partition *p, struct block *b, uint32_t how)
 	if (p->loading || inst->retired)
 		return;
 	facts = evict_facts(inst, b);
-	facts.freq = facts.tag = 0; /* an entry that others hang below keeps those of an earlier life */
+	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
+				     * life */
 	if (g->policy->born)
 		g->policy->born(g->policy_state, &facts, how);
 	evict_keep(b, &facts);
@@ -415,16 +446,19 @@ void evict_forget(struct block *b)
 
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 		if (b->slot[s].queued)
-			take_out(queue_find(inst, b->slot[s].volume, class_of(inst, b->slot[s].volume, s)), &b->slot[s], block_id(b));
+			take_out(queue_find(inst, b->slot[s].volume,
+					    class_of(inst, b->slot[s].volume, s)),
+				 &b->slot[s], block_id(b));
 }
 
-/* An earlier spec of the block has brought it into the same queue. */
+/* An earlier spec of the block has put it into the same queue. */
 static bool queued_before(const struct instance *inst, const struct block *b, uint32_t spec)
 {
 	uint32_t volume = b->slot[spec].volume, class_id = class_of(inst, volume, spec);
 
 	for (uint32_t s = 0; s < spec; s++)
-		if (b->slot[s].queued && b->slot[s].volume == volume && class_of(inst, volume, s) == class_id)
+		if (b->slot[s].queued && b->slot[s].volume == volume &&
+		    class_of(inst, volume, s) == class_id)
 			return true;
 	return false;
 }
@@ -441,10 +475,11 @@ bool evict_inner_as(const struct instance *inst, const struct block *b, uint64_t
 
 uint64_t evict_soft_key(const struct block *b)
 {
-	return (b->live_children ? SKV_POLICY_INNER : 0) | mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
+	return (b->live_children ? SKV_POLICY_INNER : 0) |
+	       mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
 }
 
-/* Where it stands among the candidates. */
+/* Its position among the candidates. */
 static void place(struct instance *inst, struct block *b, uint32_t *which, uint64_t *key)
 {
 	struct group *g = inst->group;
@@ -456,7 +491,7 @@ static void place(struct instance *inst, struct block *b, uint32_t *which, uint6
 	*key = at.key | inner(g->policy, b);
 }
 
-/* The word that keeps its place in one of its queues; 0 = it is in none. */
+/* The field that stores its position in one of its queues; 0 = it is in none. */
 static uint32_t any_place(const struct instance *inst, const struct block *b)
 {
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
@@ -465,10 +500,11 @@ static uint32_t any_place(const struct instance *inst, const struct block *b)
 	return 0;
 }
 
-/* May it stand in a queue at all? */
+/* May it be in a queue at all? */
 static bool may_stand(const struct instance *inst, const struct block *b)
 {
-	return block_has_committed(inst, b) && !block_has_writing(inst, b) && !b->kept && pin_kind(b) != SKV_PIN_HARD;
+	return block_has_committed(inst, b) && !block_has_writing(inst, b) && !b->kept &&
+	       pin_kind(b) != SKV_PIN_HARD;
 }
 
 bool evict_held_back(const struct block *b)
@@ -480,20 +516,22 @@ uint64_t evict_held_key(const struct block *b, uint64_t lease, uint64_t now)
 {
 	const struct instance *inst = block_instance(b);
 
-	if (lease <= now || pin_kind(b) != SKV_PIN_NONE || atomic_load_explicit(&inst->found_until, memory_order_relaxed) > now)
+	if (lease <= now || pin_kind(b) != SKV_PIN_NONE ||
+	    atomic_load_explicit(&inst->found_until, memory_order_relaxed) > now)
 		return 0;
 	return lease << 1 | (inner(inst->group->policy, b) != 0);
 }
 
-/* Of a leased one: until it is looked at again, it is no candidate. */
+/* Key of a leased block: it is no candidate until it is examined again at this time. */
 static uint64_t leased_key(const struct block *b, uint64_t lease, uint64_t now)
 {
-	uint64_t found = atomic_load_explicit(&block_instance(b)->found_until, memory_order_relaxed);
+	uint64_t found =
+		atomic_load_explicit(&block_instance(b)->found_until, memory_order_relaxed);
 
 	return pin_kind(b) == SKV_PIN_NONE && found > now && found < lease ? found : lease;
 }
 
-/* Where it belongs, whatever hangs below it. False: not among the candidates. */
+/* The queue where it belongs, regardless of its children. False: not a candidate. */
 static bool stand(struct block *b, uint64_t lease, uint64_t now)
 {
 	struct instance *inst = block_instance(b);
@@ -517,13 +555,14 @@ static bool stand(struct block *b, uint64_t lease, uint64_t now)
 
 		if (slot->state != SLOT_COMMITTED || queued_before(inst, b, s))
 			continue;
-		slot->queued = 1; /* from here on this slot keeps the place */
-		push(queue_find(inst, slot->volume, class_of(inst, slot->volume, s)), which, key, block_id(b));
+		slot->queued = 1; /* this slot stores the position from here on */
+		push(queue_find(inst, slot->volume, class_of(inst, slot->volume, s)), which, key,
+		     block_id(b));
 	}
 	return which >= EVICT_FIRST;
 }
 
-/* It does not stand for what is held back above it any more: that does itself. */
+/* Blocks kept out because of it are queued themselves. */
 static void expose(struct partition *p, const struct block *b)
 {
 	while (b->parent != NO_BLOCK) {
@@ -565,15 +604,17 @@ bool evict_stands_for(const struct block *child, const struct block *b)
 	const struct instance *inst = block_instance(b);
 	uint32_t place_word = any_place(inst, child);
 
-	return child->parent == block_id(b) && b->live_children == 1 && same_queues(inst, b, child) &&
-	       may_stand(inst, child) && (!place_word || skv_heap_which(place_word) >= EVICT_FIRST);
+	return child->parent == block_id(b) && b->live_children == 1 &&
+	       same_queues(inst, b, child) && may_stand(inst, child) &&
+	       (!place_word || skv_heap_which(place_word) >= EVICT_FIRST);
 }
 
 void evict_consider_above(struct partition *p, struct block *b, const struct block *child)
 {
 	const struct instance *inst = block_instance(b);
 
-	if (p->loading || !child || !evict_stands_for(child, b) || !inst->group->policy->leaf_first || !may_stand(inst, b) ||
+	if (p->loading || !child || !evict_stands_for(child, b) ||
+	    !inst->group->policy->leaf_first || !may_stand(inst, b) ||
 	    pin_kind(b) != SKV_PIN_NONE || block_lease(p, inst, b))
 		evict_consider(p, b);
 	else
@@ -590,7 +631,8 @@ void evict_consider(struct partition *p, struct block *b)
 
 void evict_leaf(struct partition *p, struct block *b)
 {
-	if (block_instance(b)->group->policy->leaf_first || pin_kind(b) != SKV_PIN_NONE || evict_held_back(b))
+	if (block_instance(b)->group->policy->leaf_first || pin_kind(b) != SKV_PIN_NONE ||
+	    evict_held_back(b))
 		evict_consider(p, b);
 }
 
@@ -601,9 +643,9 @@ uint64_t evict_next_lease(const struct partition *p, uint32_t volume)
 
 	ASSERT_SHARED(p);
 	for (const struct evict_set *set = p->volume[volume].sets; set; set = set->next) {
-		if (skv_heap_top(&set->tops, EVICT_LEASED, &key, &id) && key < next)
+		if (evict_set_top(set, EVICT_LEASED, &key, &id) && key < next)
 			next = key;
-		if (skv_heap_top(&set->tops, EVICT_HELD, &key, &id) && evict_held_until(key) < next)
+		if (evict_set_top(set, EVICT_HELD, &key, &id) && evict_held_until(key) < next)
 			next = evict_held_until(key);
 	}
 	return next;

@@ -1,10 +1,10 @@
 /*
- * quota_share.c - what an instance may have of its group's capacity.
+ * quota_share.c - an instance's share of its group's capacity.
  *
- * Owns the sums that parts follow from: of weights, and of capacities of instances' own. Parts are told in bytes
- * and mean something where group->spec.share says so: placement.c holds starts to them, evict.c picks victims by them,
- * reclaim.c brings down what has more than its share for it was larger. All calls under the partition's lock, for
- * writing where something changes.
+ * Owns the sums that shares are computed from: weights, and capacities of instances with their own.
+ * Shares are in bytes and matter only if group->spec.share says so: placement.c limits starts by
+ * them, evict.c picks victims by them, reclaim.c evicts what exceeds a lowered share. Under the
+ * partition's lock, for writing where something changes.
  */
 #include <model/quota_share.h>
 
@@ -21,7 +21,7 @@ uint64_t spec_block_bytes(const struct skv_instance_spec *i)
 	return sum;
 }
 
-/* What it adds to its group's sums. */
+/* Adds its contribution to the group's sums. */
 static void count(struct group *g, const struct skv_instance_spec *i, int sign)
 {
 	uint64_t weight = i->capacity ? 0 : i->weight ? i->weight : 1;
@@ -80,5 +80,6 @@ uint64_t quota_share_of(const struct instance *inst, uint64_t room)
 		return room;
 	if (inst->spec.capacity)
 		return inst->spec.capacity < room ? inst->spec.capacity : room;
-	return (uint64_t)((unsigned __int128)rest * (inst->spec.weight ? inst->spec.weight : 1) / g->weights);
+	return (uint64_t)((unsigned __int128)rest * (inst->spec.weight ? inst->spec.weight : 1) /
+			  g->weights);
 }

@@ -1,12 +1,13 @@
 /*
- * session.c - two-phase writes while they are open, and what is remembered of them afterwards.
+ * session.c - write sessions, from start to finish, and what is remembered of ended ones.
  *
- * Sessions are found by id and by the hash of (tenant, instance, request id). An ended session keeps
- * its id and outcome until deadline + REMEMBER_MS (bounded in number), so that repeated calls get the
- * same answer. All calls under the write lock, finds under the read lock.
+ * Sessions are found by id and by the hash of (tenant, instance, request id). An ended session
+ * keeps its id and outcome until deadline + REMEMBER_MS (bounded in number), so that repeated calls
+ * get the same answer. Under the write lock, finds under the read lock.
  */
 #include <model/session.h>
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/mem.h>
@@ -17,8 +18,12 @@
 #include <model/queue.h>
 #include <model/volume.h>
 #include <model/table.h>
+#include <model/tenant.h>
 
-static size_t bucket(struct skv_key k) { return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1); }
+static size_t bucket(struct skv_key k)
+{
+	return (size_t)(k.lo ^ k.hi >> 17) & (SESSION_BUCKETS - 1);
+}
 
 struct session *session_find(const struct partition *p, struct skv_key id)
 {
@@ -42,12 +47,32 @@ struct session *session_by_request(const struct partition *p, struct skv_key req
 
 struct skv_key tenant_hash(const char *tenant) { return skv_hash128(tenant, strlen(tenant)); }
 
+struct skv_key session_new_id(uint32_t partition)
+{
+	struct skv_key id;
+
+	assert(partition < SKV_MAX_PARTITIONS);
+	skv_random(&id, sizeof id);
+	id.hi = (id.hi & UINT64_MAX >> 8) | (uint64_t)partition << 56;
+	return id;
+}
+
+uint32_t skv_session_partition(const char *id)
+{
+	struct skv_key k;
+
+	return session_id_parse(id, &k) ? (uint32_t)(k.hi >> 56) : UINT32_MAX;
+}
+
 bool session_id_parse(const char *hex, struct skv_key *out)
 {
 	return skv_key_from_hex(hex, strlen(hex), out);
 }
 
-void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]) { skv_key_to_hex(id, out); }
+void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1])
+{
+	skv_key_to_hex(id, out);
+}
 
 struct session *session_make(uint32_t n_keys, uint32_t n_write)
 {
@@ -90,6 +115,7 @@ static int reserve_number(struct partition *p, uint32_t *number)
 	void *v = p->session, *f = p->session_free;
 	int rc;
 
+	ASSERT_EXCLUSIVE(p);
 	rc = skv_grow(&v, &p->cap_session, p->n_session + 1, sizeof *p->session);
 	p->session = v;
 	if (rc == SKV_OK)
@@ -121,11 +147,12 @@ void session_set_due(struct partition *p, struct session *s, uint64_t at)
 	skv_heap_push(&p->deadlines, 0, at, s->number);
 }
 
-/* Whoever names one of its slots finds the session. */
+/* Stores the session's number in its slots, so that a slot leads to its session. */
 static void sign_slots(struct partition *p, const struct session *s)
 {
 	for (uint32_t i = 0; i < s->n_write; i++) {
-		struct slot *slots = s->write[i].specs ? block_get(p, s->write[i].block)->slot : NULL;
+		struct slot *slots =
+			s->write[i].specs ? block_get(p, s->write[i].block)->slot : NULL;
 
 		for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 			if (s->write[i].specs >> spec & 1)
@@ -153,12 +180,14 @@ int session_add(struct partition *p, struct session *s)
 		return SKV_OK;
 	p->open_sessions++;
 	s->inst->open_sessions++;
+	s->inst->tenant->open_sessions++;
 	s->open_next = s->inst->open;
 	if (s->open_next)
 		s->open_next->open_before = s;
 	s->inst->open = s;
 	s->inst->open_bytes += s->bytes;
 	s->inst->group->open_blocks += s->n_left;
+	s->inst->tenant->open_blocks += s->n_left;
 	if (s->anonymous)
 		sign_slots(p, s);
 	session_set_due(p, s, s->deadline_at);
@@ -175,15 +204,18 @@ static void unchain(struct session **head, struct session *s, bool by_id)
 
 static void leave_open(struct partition *p, struct session *s)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (s->due)
 		skv_heap_remove(&p->deadlines, s->number);
 	p->open_sessions--;
 	s->inst->open_sessions--;
+	s->inst->tenant->open_sessions--;
 	*(s->open_before ? &s->open_before->open_next : &s->inst->open) = s->open_next;
 	if (s->open_next)
 		s->open_next->open_before = s->open_before;
 	s->inst->open_bytes -= s->bytes;
 	s->inst->group->open_blocks -= s->n_left;
+	s->inst->tenant->open_blocks -= s->n_left;
 	s->inst = NULL;
 }
 
@@ -200,7 +232,7 @@ void session_destroy(struct partition *p, struct session *s)
 	session_free(s);
 }
 
-bool session_is_named(const struct session *s) { return s->pending || s->settling; }
+bool session_is_named(const struct session *s) { return s->pending || s->ending; }
 
 static void forget_oldest(struct partition *p)
 {
@@ -250,8 +282,10 @@ void session_release(struct partition *p, struct session *s, uint32_t i, uint64_
 	if (!s->write[i].specs)
 		return;
 	b = block_get(p, s->write[i].block);
-	if (p->lossy && s->generation < p->reign_generation && hold_until < block_instance(b)->reign_lease)
-		hold_until = block_instance(b)->reign_lease; /* what committed it may be lost, and a reader know of it */
+	if (p->lossy && s->generation < p->loaded_generation &&
+	    hold_until < block_instance(b)->loaded_lease)
+		/* its commit may have been lost, and a reader may know of it */
+		hold_until = block_instance(b)->loaded_lease;
 	for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 		if (s->write[i].specs >> spec & 1)
 			slot_release(p, b, spec, hold_until);
@@ -272,7 +306,8 @@ uint32_t session_birth(const struct session *s, uint32_t i)
 {
 	bool below = s->has_parent || s->outcome[0] != SKV_START_WRITE;
 
-	return (i + 1 == s->n_write && !s->independent ? SKV_BORN_LAST : 0) | (below ? SKV_BORN_BELOW : 0);
+	return (i + 1 == s->n_write && !s->independent ? SKV_BORN_LAST : 0) |
+	       (below ? SKV_BORN_BELOW : 0);
 }
 
 void session_partial(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use)
@@ -303,6 +338,7 @@ void session_partial(struct partition *p, struct session *s, uint32_t i, bool su
 	}
 	w->specs = 0;
 	s->inst->group->open_blocks--;
+	s->inst->tenant->open_blocks--;
 	if (--s->n_left == 0 && s->anonymous)
 		session_end(p, s, SKV_SESSION_FINISHED);
 }

@@ -1,11 +1,11 @@
 /*
- * table.c - the entries of blocks: chunks of 16 KiB, each belonging to one instance.
+ * table.c - block entries: chunks of 16 KiB, each belonging to one instance.
  *
- * An id is chunk number << 8 | place, so one 32-bit number leads from a slot or a queue to the entry. A chunk is
- * aligned to its size and begins with a header, so a pointer to an entry leads back to id and instance.
- * Chunks are cut from regions of 2 MiB and never move; entries are reused through a free list per instance, chunks
- * of dropped instances by the next ones. All calls under the partition's write lock, reads of entries under
- * the read lock.
+ * An id is chunk number << 8 | position, so one 32-bit number leads from a slot or a queue to the
+ * entry. A chunk is aligned to its size and begins with a header, so a pointer to an entry leads
+ * back to id and instance. Chunks are cut from regions of 2 MiB and never move; entries are reused
+ * through a free list per instance, chunks of dropped instances by other instances. Under the
+ * partition's write lock; reads of entries under the read lock.
  */
 #include <model/table.h>
 
@@ -22,14 +22,16 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
+#include <model/tenant.h>
 
 #define REGION_CHUNKS (SKV_REGION_BYTES / CHUNK_BYTES)
 
 _Static_assert(sizeof(struct chunk) <= CHUNK_HEAD, "a chunk's header");
-_Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64, "a block of one spec fills a cache line");
+_Static_assert(offsetof(struct block, slot) + sizeof(struct slot) == 64,
+	       "a block of one spec fills a cache line");
 _Static_assert((CHUNK_BYTES - CHUNK_HEAD) / 64 <= CHUNK_CAPACITY, "places of a chunk");
 
-/* ---- chunks ---------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 static int region_add(struct partition *p)
 {
@@ -38,7 +40,8 @@ static int region_add(struct partition *p)
 	if (skv_grow(&v, &p->cap_region, p->n_region + 1, sizeof *p->region) != SKV_OK)
 		return SKV_E_NOMEM;
 	p->region = v;
-	p->region[p->n_region] = skv_region_alloc(p->n_region > 0); /* a small one need not have huge pages */
+	/* a small one does not need huge pages */
+	p->region[p->n_region] = skv_region_alloc(p->n_region > 0);
 	if (!p->region[p->n_region])
 		return SKV_E_NOMEM;
 	p->n_region++;
@@ -46,7 +49,7 @@ static int region_add(struct partition *p)
 	return SKV_OK;
 }
 
-/* A chunk with a number of its own; only `number` of it is set. */
+/* A chunk with a number of its own; only `number` is set. */
 static struct chunk *chunk_new(struct partition *p)
 {
 	void *v = p->chunk, *strides = p->chunk_stride;
@@ -56,12 +59,14 @@ static struct chunk *chunk_new(struct partition *p)
 	    skv_grow(&v, &p->cap_chunk, p->n_chunk + 1, sizeof *p->chunk) != SKV_OK)
 		return NULL;
 	p->chunk = v;
-	if (skv_grow(&strides, &p->cap_chunk_stride, p->n_chunk + 1, sizeof *p->chunk_stride) != SKV_OK)
+	if (skv_grow(&strides, &p->cap_chunk_stride, p->n_chunk + 1, sizeof *p->chunk_stride) !=
+	    SKV_OK)
 		return NULL;
 	p->chunk_stride = strides;
 	if (p->region_left == 0 && region_add(p) != SKV_OK)
 		return NULL;
-	c = (struct chunk *)((char *)p->region[p->n_region - 1] + (size_t)(REGION_CHUNKS - p->region_left) * CHUNK_BYTES);
+	c = (struct chunk *)((char *)p->region[p->n_region - 1] +
+			     (size_t)(REGION_CHUNKS - p->region_left) * CHUNK_BYTES);
 	p->region_left--;
 	c->number = (uint32_t)p->n_chunk;
 	p->chunk[p->n_chunk++] = c;
@@ -70,7 +75,9 @@ static struct chunk *chunk_new(struct partition *p)
 
 static int chunk_add(struct partition *p, struct instance *inst)
 {
-	uint32_t stride = (uint32_t)(offsetof(struct block, slot) + inst->spec.n_specs * sizeof(struct slot) + 7) & ~7u;
+	uint32_t stride = (uint32_t)(offsetof(struct block, slot) +
+				     inst->spec.n_specs * sizeof(struct slot) + 7) &
+			  ~7u;
 	uint32_t capacity = (CHUNK_BYTES - CHUNK_HEAD) / stride, number;
 	struct chunk *c = p->spare_chunk;
 	struct name **names = NULL;
@@ -86,8 +93,9 @@ static int chunk_add(struct partition *p, struct instance *inst)
 	}
 	number = c->number;
 	p->chunk_stride[number] = (uint16_t)stride;
-	/* Younger than a running snapshot: nothing in it belongs there. */
-	*c = (struct chunk){ .inst = inst, .next = inst->newest, .snapshot = p->snap.number, .number = number,
+	/* Newer than a running snapshot: it does not belong into it. */
+	*c = (struct chunk){ .inst = inst, .next = inst->newest, .snapshot = p->snap.number,
+			     .number = number,
 			     .stride = stride, .capacity = capacity, .names = names };
 	inst->newest = c;
 	inst->entries_made += capacity;
@@ -126,16 +134,79 @@ void table_destroy(struct partition *p)
 	skv_free(p->chunk_stride);
 }
 
-/* ---- entries --------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
-/* A free entry, not yet taken from where it is. */
+/* A free entry, not removed from its list yet. */
 static struct block *next_free(struct partition *p, struct instance *inst)
 {
 	if (inst->free_block != NO_BLOCK)
 		return block_get(p, inst->free_block);
-	if ((!inst->newest || inst->newest->fresh == inst->newest->capacity) && chunk_add(p, inst) != SKV_OK)
+	if ((!inst->newest || inst->newest->fresh == inst->newest->capacity) &&
+	    chunk_add(p, inst) != SKV_OK)
 		return NULL;
 	return chunk_place(inst->newest, inst->newest->fresh);
+}
+
+/* Its key is indexed. */
+static void begin_life(struct instance *inst, struct block *b)
+{
+	inst->entries++;
+	b->parent = NO_BLOCK;
+	b->children = 0;
+	b->pinned = 0;
+	b->used = 1;
+	b->live_children = 0;
+	b->kept = 0;
+	b->live = 0;
+	atomic_init(&b->mark, 0);
+	memset(b->slot, 0, inst->spec.n_specs * sizeof b->slot[0]);
+}
+
+static void add_free(struct instance *inst, struct block *b)
+{
+	b->used = 0;
+	b->parent = inst->free_block;
+	inst->free_block = block_id(b);
+}
+
+struct chunk *table_restore(struct partition *p, struct instance *inst)
+{
+	struct chunk *c = inst->newest;
+
+	ASSERT_EXCLUSIVE(p);
+	while (c && c->fresh < c->capacity) /* only the newest chunk has fresh places */
+		add_free(inst, chunk_place(c, c->fresh++));
+	if (chunk_add(p, inst) != SKV_OK)
+		return NULL;
+	c = inst->newest;
+	for (; c->fresh < c->capacity; c->fresh++)
+		chunk_place(c, c->fresh)->used = 0;
+	return c;
+}
+
+int block_restore(struct partition *p, struct chunk *c, uint32_t place, struct skv_key key,
+		  struct block **out)
+{
+	struct block *b = chunk_place(c, place);
+
+	ASSERT_EXCLUSIVE(p);
+	assert(place < c->capacity && !b->used);
+	if (index_find(p, c->inst, key))
+		return SKV_E_CONFLICT;
+	b->key = key;
+	if (index_insert(p, c->inst, b) != SKV_OK)
+		return SKV_E_NOMEM;
+	begin_life(c->inst, b);
+	*out = b;
+	return SKV_OK;
+}
+
+void table_restored(struct partition *p, struct chunk *c)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = c->capacity; i-- > 0;)
+		if (!chunk_place(c, i)->used)
+			add_free(c->inst, chunk_place(c, i));
 }
 
 struct block *block_make(struct partition *p, struct instance *inst, struct skv_key key)
@@ -149,7 +220,8 @@ struct block *block_make(struct partition *p, struct instance *inst, struct skv_
 	block_touch(p, b);
 	next = b->parent;
 	if (inst->free_block != NO_BLOCK && next != NO_BLOCK)
-		__builtin_prefetch(block_get(p, next), 1); /* of the next call: free entries lie anywhere */
+		/* for the next call: free entries are scattered */
+		__builtin_prefetch(block_get(p, next), 1);
 	b->key = key;
 	if (index_insert(p, inst, b) != SKV_OK)
 		return NULL;
@@ -157,16 +229,7 @@ struct block *block_make(struct partition *p, struct instance *inst, struct skv_
 		inst->free_block = next;
 	else
 		inst->newest->fresh++;
-	inst->entries++;
-	b->parent = NO_BLOCK;
-	b->children = 0;
-	b->pinned = 0;
-	b->used = 1;
-	b->live_children = 0;
-	b->kept = 0;
-	b->live = 0;
-	atomic_init(&b->mark, 0);
-	memset(b->slot, 0, inst->spec.n_specs * sizeof b->slot[0]);
+	begin_life(inst, b);
 	return b;
 }
 
@@ -207,8 +270,8 @@ uint64_t block_lease(const struct partition *p, const struct instance *inst, con
 {
 	uint64_t until = block_own_lease(p, b);
 
-	if (until < inst->reign_lease && block_generation(inst, b) < p->reign_generation)
-		return inst->reign_lease;
+	if (until < inst->loaded_lease && block_generation(inst, b) < p->loaded_generation)
+		return inst->loaded_lease;
 	return until;
 }
 
@@ -299,6 +362,7 @@ void blocks_count(struct partition *p, struct instance *inst, int64_t by)
 	if (inst->retired)
 		return;
 	inst->group->count.blocks += (uint64_t)by;
+	inst->tenant->blocks += (uint64_t)by;
 	p->blocks += (uint64_t)by;
 }
 

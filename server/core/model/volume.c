@@ -1,8 +1,8 @@
 /*
- * volume.c - slots of a storage as the core uses them: classes, release, locations.
+ * volume.c - slots of a storage: classes, release, locations.
  *
- * Bridges blocks and the allocator (skv/pool.h). All calls under the partition's lock, for writing
- * where something changes. Files are made by the device's thread (device.c), never here.
+ * Connects blocks and the allocator (skv/pool.h). Under the partition's lock, for writing where
+ * something changes. Slab files are created by the device's thread (device.c), never here.
  */
 #include <model/volume.h>
 
@@ -21,10 +21,15 @@
 #include <model/pin.h>
 #include <model/rows.h>
 #include <model/table.h>
+#include <model/tenant.h>
 
-uint64_t stride_align(uint64_t stride, bool numbered) { return geometry_of(stride, numbered, 0, 0).align; }
+uint64_t stride_align(uint64_t stride, bool numbered)
+{
+	return geometry_of(stride, numbered, 0, 0).align;
+}
 
-struct geometry volume_geometry(const struct volume *sp, const struct skv_instance_spec *i, uint32_t spec)
+struct geometry volume_geometry(const struct volume *sp, const struct skv_instance_spec *i,
+				uint32_t spec)
 {
 	return geometry_of(i->specs[spec].size, i->numbered, sp->dev->chunk, sp->dev->unit);
 }
@@ -43,7 +48,7 @@ bool volume_fits(const struct volume *sp, const struct skv_instance_spec *i, uin
 struct group_volume *group_in(const struct group *g, uint32_t volume)
 {
 	if (g->n_in && g->in->volume == volume)
-		return g->in; /* most groups have no other */
+		return g->in; /* the only one of most groups */
 	return row_find(g->in, sizeof *g->in, g->n_in, volume);
 }
 
@@ -56,6 +61,7 @@ void used_add(struct partition *p, struct instance *inst, uint32_t volume, int64
 	p->volume[volume].used_bytes += (uint64_t)bytes;
 	if (in)
 		in->used_bytes += (uint64_t)bytes;
+	tenant_used_add(inst->tenant, volume, bytes);
 }
 
 void removing_add(struct partition *p, struct instance *inst, uint32_t volume, int64_t bytes)
@@ -67,6 +73,7 @@ void removing_add(struct partition *p, struct instance *inst, uint32_t volume, i
 	p->volume[volume].removing_bytes += (uint64_t)bytes;
 	if (in)
 		in->removing_bytes += (uint64_t)bytes;
+	tenant_removing_add(inst->tenant, volume, bytes);
 }
 
 static int group_enters(const struct partition *p, struct group *g, uint32_t volume)
@@ -74,6 +81,7 @@ static int group_enters(const struct partition *p, struct group *g, uint32_t vol
 	void *v = g->in;
 	int rc;
 
+	ASSERT_EXCLUSIVE(p);
 	if (g == &p->detached || group_in(g, volume))
 		return SKV_OK;
 	rc = skv_grow(&v, &g->cap_in, g->n_in + 1, sizeof *g->in);
@@ -92,16 +100,21 @@ static uint32_t *classes_in(struct partition *p, struct instance *inst, uint32_t
 
 	if (classes)
 		return classes;
-	rc = skv_grow(&v, &inst->cap_classes, (size_t)(inst->n_classes + 1) * size, sizeof *inst->classes);
+	rc = skv_grow(&v, &inst->cap_classes, (size_t)(inst->n_classes + 1) * size,
+		      sizeof *inst->classes);
 	inst->classes = v;
-	if (rc != SKV_OK || group_enters(p, inst->group, volume) != SKV_OK)
+	if (rc != SKV_OK || group_enters(p, inst->group, volume) != SKV_OK ||
+	    tenant_enters(inst->tenant, volume) != SKV_OK)
 		return NULL;
-	classes = (uint32_t *)row_insert(inst->classes, size * sizeof *classes, &inst->n_classes, volume) + 1;
+	classes = (uint32_t *)row_insert(inst->classes, size * sizeof *classes, &inst->n_classes,
+					 volume) +
+		  1;
 	memset(classes, 0xff, inst->spec.n_specs * sizeof *classes);
 	return classes;
 }
 
-int volume_class(struct partition *p, struct instance *inst, uint32_t spec, uint32_t volume, uint32_t *class_id)
+int volume_class(struct partition *p, struct instance *inst, uint32_t spec, uint32_t volume,
+		 uint32_t *class_id)
 {
 	uint32_t *at = classes_in(p, inst, volume);
 
@@ -131,6 +144,16 @@ int volume_class(struct partition *p, struct instance *inst, uint32_t spec, uint
 	return SKV_OK;
 }
 
+uint64_t slots_free_by(const struct volume *s, uint64_t now)
+{
+	uint64_t quiet;
+
+	if (!s->dev->ops->forgetful)
+		return now;
+	quiet = atomic_load_explicit(&s->dev->quiet, memory_order_relaxed);
+	return quiet < now ? quiet : now;
+}
+
 void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
 	struct instance *inst = block_instance(b);
@@ -142,7 +165,8 @@ void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t 
 	ASSERT_EXCLUSIVE(p);
 	assert(!s->queued);
 	block_touch(p, b);
-	if (hold_until && hold_until > skv_now_ms(p->core->clock))
+	if (hold_until && hold_until > slots_free_by(&p->volume[s->volume],
+						     skv_now_ms(p->core->clock)))
 		skv_pool_hold(pool, run, hold_until);
 	else
 		skv_pool_free(pool, run);
@@ -155,7 +179,9 @@ void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t 
 
 int volume_of_offsets(const struct partition *p, const struct instance *inst)
 {
-	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1 ? volume_find(p, inst->group->spec.storages[0]) : -1;
+	int at = inst->spec.n_specs == 1 && inst->group->spec.n_storages == 1
+			 ? volume_find(p, inst->group->spec.storages[0])
+			 : -1;
 
 	ASSERT_SHARED(p);
 	return at >= 0 && p->volume[at].dev->ops->counted ? at : -1;
@@ -165,7 +191,7 @@ static int file_table_grow(struct file_table *t)
 {
 	uint32_t cap = t->cap ? t->cap * 2 : 8;
 	struct skv_file_ref *v = skv_arena_alloc(t->arena, cap * sizeof *v);
-	uint32_t *seen = skv_arena_alloc(t->arena, cap * sizeof *seen);
+	uint64_t *seen = skv_arena_alloc(t->arena, cap * sizeof *seen);
 
 	if (!v || !seen)
 		return SKV_E_NOMEM;
@@ -186,11 +212,11 @@ static const char *client_root(const struct device *d, struct skv_arena *a)
 	return skv_arena_strndup(a, root, strlen(root));
 }
 
-/* The file of the slab that t->slab is about. */
+/* Adds the file of t->slab's slab. */
 static int add_file(struct file_table *t, const struct partition *p)
 {
 	const struct volume *volume = &p->volume[t->volume];
-	uint32_t mark = t->volume << 24 | t->slab.place.file;
+	uint64_t mark = (uint64_t)t->volume << 32 | t->slab.place.file;
 	struct skv_file_ref *ref;
 
 	for (t->file = t->files->n; t->file-- > 0;)
@@ -226,12 +252,13 @@ static int look_at_slab(struct file_table *t, const struct partition *p, const s
 	return t->any ? SKV_OK : SKV_E_NOMEM;
 }
 
-int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst, const struct block *b,
-		  uint32_t spec, struct skv_location *out)
+int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst,
+		  const struct block *b, uint32_t spec, struct skv_location *out)
 {
 	const struct slot *s = &b->slot[spec];
 
-	if ((!t->any || t->volume != s->volume || t->handle != s->slab) && look_at_slab(t, p, s) != SKV_OK)
+	if ((!t->any || t->volume != s->volume || t->handle != s->slab) &&
+	    look_at_slab(t, p, s) != SKV_OK)
 		return SKV_E_NOMEM;
 	*out = (struct skv_location){
 		.file = t->file,
@@ -249,6 +276,7 @@ void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
 
+	ASSERT_EXCLUSIVE(p);
 	block_touch(p, b);
 	if (!block_has_committed(inst, b))
 		blocks_count(p, inst, 1);

@@ -1,14 +1,15 @@
 /*
- * delete.c - deletion by request: of blocks by their keys, what is being written of them included; of all blocks of an
- * instance.
+ * delete.c - deletes blocks by key, including those being written, or all blocks of an instance.
  *
- * What is deleted is a miss at once (remove.c, clear.c), and the call is answered when that is durable.
+ * Deleted blocks are misses at once (remove.c, clear.c); the call is answered when that is durable.
  */
 #include <skv/mem.h>
 
+#include <assert.h>
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/index.h>
@@ -35,9 +36,10 @@ static int fill_delete(struct waiter *w, struct partition *p, const struct chang
 	return status;
 }
 
-static int pick_keys(struct partition *p, const struct instance *inst, const struct skv_delete_req *req, struct picks *k,
-		     struct skv_delete_res *res)
+static int pick_keys(struct partition *p, const struct instance *inst,
+		     const struct skv_delete_req *req, struct picks *k, struct skv_delete_res *res)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < req->n_keys; i++) {
 		struct block *b = index_find(p, inst, req->keys[i]);
 
@@ -52,11 +54,13 @@ static int pick_keys(struct partition *p, const struct instance *inst, const str
 	return SKV_OK;
 }
 
-/* Queues both; *last is the one to wait for, NULL = there is nothing to do. */
-static int queue_delete(struct partition *p, struct picks *k, struct settle *revoked, struct change **last)
+/* Queues both; *last is the change to wait for, NULL = nothing to do. */
+static int queue_delete(struct partition *p, struct picks *k, struct partial *revoked,
+			struct change **last)
 {
 	int rc = SKV_OK;
 
+	ASSERT_EXCLUSIVE(p);
 	*last = NULL;
 	if (k->n)
 		rc = remove_queue(p, k, last);
@@ -76,7 +80,7 @@ static int delete_locked(struct partition *p, struct delete_op *op)
 	const struct skv_delete_req *req = op->w.req;
 	struct instance *inst;
 	struct picks k = { 0 };
-	struct settle *revoked = NULL;
+	struct partial *revoked = NULL;
 	struct change *behind = NULL, *last;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
@@ -98,7 +102,7 @@ static int delete_locked(struct partition *p, struct delete_op *op)
 	if (rc == SKV_OK)
 		rc = queue_delete(p, &k, revoked, &last);
 	if (rc != SKV_OK) {
-		settle_drop(p, revoked);
+		partial_drop(p, revoked);
 		return rc;
 	}
 	COUNT(p->core, deleted_blocks, op->done.deleted);
@@ -109,15 +113,16 @@ static int delete_locked(struct partition *p, struct delete_op *op)
 	return SKV_PENDING;
 }
 
-/* What it waited for is durable, and all of the blocks are what they are now. */
+/* The change it waited for is durable: re-evaluates the request's blocks. */
 static int delete_again(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	(void)ch;
 	return status == SKV_OK ? delete_locked(p, (struct delete_op *)w) : status;
 }
 
-int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct skv_delete_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int one_delete(struct skv_core *c, const struct skv_delete_req *req,
+	       struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
+	       const struct skv_done *done)
 {
 	struct delete_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
@@ -127,14 +132,16 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct
 	if (!op)
 		return SKV_E_NOMEM;
 	*res = (struct skv_delete_res){ 0 };
-	op->w = (struct waiter){ .completion.done = *done, .fill = fill_delete, .req = req, .res = res, .arena = a, .err = err };
+	op->w = (struct waiter){ .completion.done = *done, .fill = fill_delete, .req = req,
+				 .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? delete_locked(c->partition, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? delete_locked(c->partition, op)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }
 
-/* ---- all of an instance ------------------------------------------------------------------------------- */
+/* ---- all of an instance ---------------------------------------------------------------------- */
 
 static int fill_clear(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
@@ -153,7 +160,7 @@ static int clear_locked(struct partition *p, const struct skv_clear_req *req, st
 	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
-	ch = inst->clear; /* if it is empty, that is true once this is durable */
+	ch = inst->clear; /* if it is empty, that is durable together with this */
 	if (inst->entries == 0 && !ch)
 		return SKV_OK;
 	if (inst->entries > 0) {
@@ -166,8 +173,8 @@ static int clear_locked(struct partition *p, const struct skv_clear_req *req, st
 	return SKV_PENDING;
 }
 
-int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res, struct skv_arena *a,
-		   struct skv_error *err, const struct skv_done *done)
+int one_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
+	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
@@ -179,7 +186,8 @@ int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct s
 	*res = (struct skv_clear_res){ 0 };
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? clear_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? clear_locked(c->partition, req, w)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

@@ -1,8 +1,9 @@
 /*
- * end.c - sessions that end without a finish: aborted by their clients, or expired.
+ * end.c - sessions that end without a finish: aborted, or expired.
  *
- * Prepare: the session is marked as ending. Apply: everything that it writes is given up; the slots are free after
- * the grace, at once when quiesced. Undo: an expired session is looked at again a little later. All under the write lock.
+ * Prepare: the session is marked as ending. Apply: everything it writes is given up; the slots are
+ * free after the grace, at once if quiesced. Undo: an expired session is retried a little later.
+ * Under the write lock.
  */
 #include <ops/end.h>
 
@@ -15,8 +16,8 @@
 #include <journal/record.h>
 #include <journal/replay.h>
 
-#define RETRY_MS 1000u /* an end that could not be journaled */
-#define NAMED_MS 100u  /* a session whose end has to wait */
+#define RETRY_MS 1000u /* delay before retrying an end that could not be journaled */
+#define NAMED_MS 100u  /* delay of an expiry that has to wait */
 
 struct end {
 	struct change change;
@@ -25,8 +26,9 @@ struct end {
 	uint64_t hold_until; /* of its slots */
 };
 
-/* Everything that it writes is given up. */
-static void abandon(struct partition *p, struct session *s, enum skv_session_state state, uint64_t hold_until)
+/* Gives up everything that it writes. */
+static void abandon(struct partition *p, struct session *s, enum skv_session_state state,
+		    uint64_t hold_until)
 {
 	ASSERT_EXCLUSIVE(p);
 	assert(s->inst && state != SKV_SESSION_OPEN);
@@ -55,7 +57,8 @@ static void end_undo(struct partition *p, struct change *ch)
 
 	assert(s->pending == ch);
 	s->pending = NULL;
-	/* Not if its instance was dropped meanwhile, or it was an abort and the deadline is still to come. */
+	/* Not if its instance was dropped meanwhile, or if this was an abort before the
+	 * deadline. */
 	if (s->state == SKV_SESSION_OPEN && !s->due)
 		session_set_due(p, s, skv_now_ms(p->core->clock) + RETRY_MS);
 }
@@ -84,7 +87,8 @@ const struct change_ops end_ops = {
 	.frees_slots = change_frees_slots,
 };
 
-struct change *session_queue_end(struct partition *p, struct session *s, enum skv_session_state state, bool quiesced)
+struct change *session_queue_end(struct partition *p, struct session *s,
+				 enum skv_session_state state, bool quiesced)
 {
 	struct end *e = (struct end *)change_make(&end_ops);
 
@@ -117,8 +121,10 @@ void session_expire_due(struct partition *p, uint64_t now)
 	while (skv_heap_top(&p->deadlines, 0, &key, &number) && key <= now) {
 		struct session *s = p->session[number];
 
-		/* A finish is on its way, or the end of all of its instance, or no memory: look again a little later. */
-		if (session_is_named(s) || s->inst->retired || !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
+		/* A finish or a clear of its instance is in flight, or memory is short: retry a
+		 * little later. */
+		if (session_is_named(s) || s->inst->retired ||
+		    !session_queue_end(p, s, SKV_SESSION_EXPIRED, false))
 			session_set_due(p, s, now + NAMED_MS);
 		else
 			skv_heap_remove(&p->deadlines, number);

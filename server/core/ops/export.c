@@ -1,14 +1,15 @@
 /*
- * export.c - the committed blocks of an instance, told in portions.
+ * export.c - lists the committed blocks of an instance in portions.
  *
- * A portion goes through the entries from where the last one ended; entries never move, so a block that stays is told
- * once. A cursor is the id of the entry that comes next, under a number that is another one after each load: what an
- * id means then is not known. Runs under the read lock and writes nothing.
+ * Each portion continues where the previous one ended; entries never move, so a block that stays is
+ * listed once. A cursor is the id of the next entry combined with a number that changes with each
+ * load, because ids mean nothing after a reload. Runs under the read lock and writes nothing.
  */
 #include <string.h>
 
 #include <lock/core.h>
 #include <lock/gate.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/mark.h>
@@ -18,8 +19,8 @@
 #include <model/volume.h>
 #include <model/table.h>
 
-#define PORTION_ENTRIES 32768u /* looked at in one portion */
-#define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */
+#define PORTION_ENTRIES 32768u /* visited per portion */
+#define OTHER_CHUNK 8u         /* cost of a chunk of another instance, in entries */
 
 struct export {
 	struct partition *p;
@@ -31,7 +32,7 @@ struct export {
 	uint32_t looked;
 };
 
-/* Below 2^53, as numbers in JSON had better be. */
+/* Below 2^53, which JSON numbers can represent. */
 static uint64_t cursor_at(const struct partition *p, uint32_t id)
 {
 	return (skv_key_mix((struct skv_key){ 0, 0 }, p->mix_seed) & 0x1fffff) << 32 | id;
@@ -57,7 +58,8 @@ static int tell(struct export *x, const struct block *b)
 	res->use[res->n] = mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
 	for (uint32_t s = 0; s < res->n_specs; s++)
 		if (b->slot[s].state == SLOT_COMMITTED &&
-		    location_fill(&x->files, x->p, x->inst, b, s, &res->loc[(size_t)res->n * res->n_specs + s]) != SKV_OK)
+		    location_fill(&x->files, x->p, x->inst, b, s,
+				  &res->loc[(size_t)res->n * res->n_specs + s]) != SKV_OK)
 			return SKV_E_NOMEM;
 	if (res->name && copy_name(x, b) != SKV_OK)
 		return SKV_E_NOMEM;
@@ -65,7 +67,7 @@ static int tell(struct export *x, const struct block *b)
 	return SKV_OK;
 }
 
-/* From this place of the chunk on; *place is where it stopped. */
+/* Lists from this position of the chunk on; *place is where it stopped. */
 static int tell_chunk(struct export *x, const struct chunk *c, uint32_t *place)
 {
 	for (; *place < c->fresh && x->res->n < x->max; ++*place) {
@@ -97,10 +99,11 @@ static int tell_portion(struct export *x, uint32_t id)
 	return SKV_OK;
 }
 
-static int export_locked(struct partition *p, const struct skv_export_req *req, struct skv_export_res *res,
-			 struct skv_arena *a, struct skv_error *err)
+static int export_locked(struct partition *p, const struct skv_export_req *req,
+			 struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
-	struct export x = { .p = p, .res = res, .arena = a, .files = { .arena = a, .files = &res->files }, .max = req->max };
+	struct export x = { .p = p, .res = res, .arena = a,
+			    .files = { .arena = a, .files = &res->files }, .max = req->max };
 	uint32_t id = req->cursor ? (uint32_t)req->cursor : 1u << CHUNK_SHIFT;
 	struct instance *inst;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, err);
@@ -109,7 +112,8 @@ static int export_locked(struct partition *p, const struct skv_export_req *req, 
 	if (rc != SKV_OK)
 		return rc;
 	if (req->cursor && (req->cursor != cursor_at(p, id) || id >> CHUNK_SHIFT == 0))
-		return skv_fail(err, SKV_E_INVALID, "cursor", "not of an export since the last start: begin again");
+		return skv_fail(err, SKV_E_INVALID, "cursor",
+				"not of an export since the last start: begin again");
 	if (x.max > inst->entries)
 		x.max = inst->entries ? (uint32_t)inst->entries : 1;
 	x.inst = inst;
@@ -125,8 +129,8 @@ static int export_locked(struct partition *p, const struct skv_export_req *req, 
 	return tell_portion(&x, id);
 }
 
-int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct skv_export_res *res,
-		    struct skv_arena *a, struct skv_error *err)
+int one_export(struct skv_core *c, const struct skv_export_req *req,
+	       struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
 
@@ -135,7 +139,8 @@ int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct
 	if (req->max == 0 || req->max > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? export_locked(c->partition, req, res, a, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? export_locked(c->partition, req, res, a, err)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -1,9 +1,10 @@
 /*
- * finish.c - ends of sessions by their clients: finish (all or part succeeded) and abort.
+ * finish.c - sessions ended by their clients: finish (all or some blocks succeeded) and abort.
  *
- * Prepare: the session is marked as ending and the record queued. Apply: succeeded blocks
- * become visible, failed slots are given up (free after the grace, at once when quiesced). A call that
- * repeats one on its way waits for the same record; one that repeats an ended session gets its outcome.
+ * Prepare: the session is marked as ending and the record queued. Apply: written blocks become
+ * visible, failed slots are given up (free after the grace, at once if quiesced). A call that
+ * repeats one in flight waits for the same record; one that repeats an ended session gets its
+ * outcome.
  */
 #include <ops/finish.h>
 
@@ -15,7 +16,9 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
+#include <model/device.h>
 #include <model/find.h>
 #include <model/mark.h>
 #include <model/objects.h>
@@ -34,7 +37,7 @@ struct finish {
 	struct session *session;
 	uint8_t *success;    /* bytes, one per written block */
 	uint64_t *sums;      /* [n_write * n_specs], or NULL */
-	uint64_t hold_until; /* of the slots that fail */
+	uint64_t hold_until; /* for the slots that failed */
 };
 
 static uint64_t failed_hold(const struct partition *p, const struct session *s, bool quiesced)
@@ -45,7 +48,8 @@ static uint64_t failed_hold(const struct partition *p, const struct session *s, 
 /* ---- apply ----------------------------------------------------------------------------------- */
 
 /* The checksum of column `spec` in row i, or NULL. Columns are the session's specs. */
-static const uint64_t *sum_of(const struct session *s, const uint64_t *sums, uint32_t i, uint32_t spec)
+static const uint64_t *sum_of(const struct session *s, const uint64_t *sums, uint32_t i,
+			      uint32_t spec)
 {
 	uint32_t columns = (uint32_t)__builtin_popcount(s->specs);
 	uint32_t column = (uint32_t)__builtin_popcount(s->specs & ((1u << spec) - 1));
@@ -53,14 +57,15 @@ static const uint64_t *sum_of(const struct session *s, const uint64_t *sums, uin
 	return sums ? &sums[(size_t)i * columns + column] : NULL;
 }
 
-static void commit_block(struct partition *p, const struct session *s, uint32_t i, const uint8_t *success,
-			 const uint64_t *sums, uint64_t use)
+static void commit_block(struct partition *p, const struct session *s, uint32_t i,
+			 const uint8_t *success, const uint64_t *sums, uint64_t use)
 {
 	const struct session_write *w = &s->write[i];
 	const bool followed = i + 1 < s->n_write && success[i + 1] && s->write[i + 1].specs;
 	struct block *b = block_get(p, w->block);
 	bool born = !block_has_committed(block_instance(b), b);
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t spec = 0; specs_left(w->specs, spec); spec++)
 		if (w->specs >> spec & 1)
 			commit_slot(p, b, spec, sum_of(s, sums, i, spec));
@@ -79,14 +84,14 @@ static uint64_t hash_outcome(const uint8_t *success, uint32_t n)
 	return hash ? hash : 1;
 }
 
-/* What was written becomes visible, or is given up; these slots are free when hold_until has passed. */
-static void finish_session(struct partition *p, struct session *s, const uint8_t *success, const uint64_t *sums,
-			   uint64_t hold_until)
+/* Publishes what was written and gives up the rest, free after hold_until. */
+static void finish_session(struct partition *p, struct session *s, const uint8_t *success,
+			   const uint64_t *sums, uint64_t hold_until)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	ASSERT_EXCLUSIVE(p);
-	assert(s->inst && !s->settling);
+	assert(s->inst && !s->ending);
 	s->finished_as = hash_outcome(success, s->n_write);
 	for (uint32_t i = s->n_write; i-- > 0;) {
 		if (i && s->write[i - 1].specs)
@@ -127,8 +132,8 @@ static bool finish_frees_slots(const struct change *ch)
 {
 	const struct finish *f = (const struct finish *)ch;
 
-	if (f->session->settling)
-		return true; /* behind what was revoked of it */
+	if (f->session->ending)
+		return true; /* ordered after revocations of its writes */
 	for (uint32_t i = 0; i < f->session->n_write; i++)
 		if (!f->success[i])
 			return true;
@@ -187,7 +192,7 @@ const struct change_ops finish_ops = {
 	.frees_slots = finish_frees_slots,
 };
 
-/* ---- answers -------------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static int decode_mask(const struct session *s, const struct skv_finish_req *req, uint8_t *success,
 		       struct skv_error *err)
@@ -195,11 +200,13 @@ static int decode_mask(const struct session *s, const struct skv_finish_req *req
 	uint32_t first;
 
 	if (req->mask_kind == SKV_MASK_COUNT && req->mask_count > s->n_write)
-		return skv_fail(err, SKV_E_INVALID, "success.count", "%u, but the session writes %u blocks",
-				req->mask_count, s->n_write);
+		return skv_fail(err, SKV_E_INVALID, "success.count",
+				"%u, but the session writes %u blocks", req->mask_count,
+				s->n_write);
 	if (req->mask_kind == SKV_MASK_BITS && req->mask_count != s->n_write)
-		return skv_fail(err, SKV_E_INVALID, "success.mask", "%u values, but the session writes %u blocks",
-				req->mask_count, s->n_write);
+		return skv_fail(err, SKV_E_INVALID, "success.mask",
+				"%u values, but the session writes %u blocks", req->mask_count,
+				s->n_write);
 	for (uint32_t i = 0; req->mask_kind == SKV_MASK_BITS && i < s->n_write; i++)
 		success[i] = req->mask[i];
 	if (req->mask_kind == SKV_MASK_BITS)
@@ -210,9 +217,9 @@ static int decode_mask(const struct session *s, const struct skv_finish_req *req
 	return SKV_OK;
 }
 
-/* A finish is repeated by saying the same of each block, in whatever form. */
-static int check_repeated(const struct session *s, const struct skv_finish_req *req, struct skv_arena *a,
-			  struct skv_error *err)
+/* A repeated finish must report the same for each block, in any form. */
+static int check_repeated(const struct session *s, const struct skv_finish_req *req,
+			  struct skv_arena *a, struct skv_error *err)
 {
 	uint8_t *success = skv_arena_alloc(a, s->n_write + 1u);
 	struct skv_error ignored;
@@ -225,10 +232,11 @@ static int check_repeated(const struct session *s, const struct skv_finish_req *
 	for (uint32_t i = 0; same && i < s->n_write; i++)
 		n += success[i];
 	if (same)
-		same = s->finished_as ? s->finished_as == hash_outcome(success, s->n_write) : n == s->committed;
+		same = s->finished_as ? s->finished_as == hash_outcome(success, s->n_write)
+				      : n == s->committed;
 	return same ? SKV_OK
 		    : skv_fail(err, SKV_E_SESSION_ENDED, "session",
-			       "it was finished already, and another outcome was told then");
+			       "it was finished already with another outcome");
 }
 
 /* `w` is a finish's, or (no req) an abort's. */
@@ -238,37 +246,44 @@ static int answer_ended(const struct session *s, struct waiter *w)
 	int rc = SKV_OK;
 
 	if (s->state == SKV_SESSION_EXPIRED)
-		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session",
-				"its deadline has passed; start again (longer deadline_ms, or fewer blocks)");
+		return skv_fail(
+			w->err, SKV_E_SESSION_EXPIRED, "session",
+			"its deadline has passed; start again (longer deadline_ms, or "
+			"fewer blocks)");
 	if (w->req && s->state == SKV_SESSION_FINISHED)
 		rc = check_repeated(s, w->req, w->arena, w->err);
 	if (rc == SKV_OK)
-		*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+		*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed,
+						.failed = s->failed };
 	return rc;
 }
 
-/* The finish that ends it: what it says needs no comparison. */
-static int fill_own_finish(struct waiter *w, struct partition *p, const struct change *ch, int status)
+/* The finish that ended the session: its results need no comparison. */
+static int fill_own_finish(struct waiter *w, struct partition *p, const struct change *ch,
+			   int status)
 {
 	const struct session *s = ((const struct finish *)ch)->session;
 
+	ASSERT_SHARED(p);
 	(void)p;
 	if (status != SKV_OK)
 		return status;
 	if (s->state != SKV_SESSION_FINISHED)
-		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session",
+				"it was aborted, or its instance deleted");
 	*(struct skv_finish_res *)w->res =
-		(struct skv_finish_res){ .state = s->state, .committed = s->committed, .failed = s->failed };
+		(struct skv_finish_res){ .state = s->state, .committed = s->committed,
+					 .failed = s->failed };
 	return SKV_OK;
 }
 
-/* A call that ends a session, or waits behind another's end of it. */
+/* A call that ends a session, or waits for another call that does. */
 struct end_call {
 	struct waiter w; /* req is a finish's, NULL an abort's */
 	const struct session *session;
 };
 
-/* Of one that waits behind another's end. */
+/* For a finish that waits for another call. */
 static int fill_finish(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	const struct session *s = ((const struct end_call *)w)->session;
@@ -277,20 +292,22 @@ static int fill_finish(struct waiter *w, struct partition *p, const struct chang
 	if (status != SKV_OK)
 		return status;
 	if ((ch->ops == &finish_ops || w->req) && s->state == SKV_SESSION_ABORTED)
-		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted, or its instance deleted");
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session",
+				"it was aborted, or its instance deleted");
 	return answer_ended(s, w);
 }
-/* ---- entry ---------------------------------------------------------------------------------------- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
-/* Which session a call means. */
+/* The session that a call refers to. */
 struct ending {
 	const char *tenant;
 	const char *instance; /* NULL = whichever */
 	const char *session;
 };
 
-/* The session, if it is the tenant's (and the instance's) and still known. */
-static int find(const struct partition *p, const struct ending *e, struct session **out, struct skv_error *err)
+/* Finds the session if it belongs to the tenant (and the instance) and is still known. */
+static int find(const struct partition *p, const struct ending *e, struct session **out,
+		struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	struct skv_key id;
@@ -305,26 +322,31 @@ static int find(const struct partition *p, const struct ending *e, struct sessio
 		return rc;
 	s = session_find(p, id);
 	if (!s || s->starting || s->anonymous || !skv_key_equal(s->tenant, tenant_hash(e->tenant)))
-		return skv_fail(err, SKV_E_NOT_FOUND, "session", "no such session (or it ended long ago)");
+		return skv_fail(err, SKV_E_NOT_FOUND, "session",
+				"no such session (or it ended long ago)");
 	if (inst && s->instance && s->instance != inst->id)
-		return skv_fail(err, SKV_E_NOT_FOUND, "session", "not a session of instance '%s'", e->instance);
+		return skv_fail(err, SKV_E_NOT_FOUND, "session", "not a session of instance '%s'",
+				e->instance);
 	*out = s;
 	return SKV_OK;
 }
 
-static int check_sums(const struct session *s, const struct skv_finish_req *req, struct skv_error *err)
+static int check_sums(const struct session *s, const struct skv_finish_req *req,
+		      struct skv_error *err)
 {
 	uint64_t need = (uint64_t)s->n_write * (uint32_t)__builtin_popcount(s->specs);
 
 	if (req->n_checksums && req->n_checksums != need)
-		return skv_fail(err, SKV_E_INVALID, "checksums", "%u values; %llu are needed (or none)",
-				req->n_checksums, (unsigned long long)need);
+		return skv_fail(err, SKV_E_INVALID, "checksums",
+				"%u values; %llu are needed (or none)", req->n_checksums,
+				(unsigned long long)need);
 	return SKV_OK;
 }
 
-/* What is stored with a sum was given one: a zero in the place of one would make good bytes look damaged. */
-static int check_missing(const struct session *s, const struct skv_finish_req *req, const uint8_t *success,
-			 struct skv_error *err)
+/* Specs stored with checksums must be given them: a zero instead would make good bytes look
+ * damaged. */
+static int check_missing(const struct session *s, const struct skv_finish_req *req,
+			 const uint8_t *success, struct skv_error *err)
 {
 	uint32_t at = 0;
 
@@ -333,18 +355,45 @@ static int check_missing(const struct session *s, const struct skv_finish_req *r
 			if (!(s->specs >> spec & 1))
 				continue;
 			if (req->no_checksum[at] && success[i] && s->write[i].specs >> spec & 1)
-				return skv_fail(err, SKV_E_INVALID, "checksums",
-						"value %u is null, but its bytes were written: give all of them, or none", at);
+				return skv_fail(
+					err, SKV_E_INVALID, "checksums",
+					"value %u is null, but its bytes were written: give all of "
+					"them, or none",
+					at);
 			at++;
 		}
 	}
 	return SKV_OK;
 }
 
-static struct finish *make_finish(struct partition *p, struct session *s, const struct skv_finish_req *req)
+/* Nothing but a checksum tells a reader that memory still holds what was written. */
+static int check_memory(const struct partition *p, const struct session *s, const uint8_t *success,
+			struct skv_error *err)
+{
+	for (uint32_t i = 0; i < s->n_write; i++) {
+		const struct block *b;
+
+		if (!success[i] || !s->write[i].specs)
+			continue;
+		b = block_get(p, s->write[i].block);
+		for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++) {
+			const struct volume *v = &p->volume[b->slot[spec].volume];
+
+			if (s->write[i].specs >> spec & 1 && v->dev->ops->forgetful)
+				return skv_fail(err, SKV_E_INVALID, "checksums",
+						"storage '%s' is memory: its blocks need checksums",
+						v->dev->name);
+		}
+	}
+	return SKV_OK;
+}
+
+static struct finish *make_finish(struct partition *p, struct session *s,
+				  const struct skv_finish_req *req)
 {
 	struct finish *f = (struct finish *)change_make(&finish_ops);
 
+	ASSERT_EXCLUSIVE(p);
 	if (!f)
 		return NULL;
 	f->session = s;
@@ -358,11 +407,13 @@ static struct finish *make_finish(struct partition *p, struct session *s, const 
 	return NULL;
 }
 
-static int queue_finish(struct partition *p, struct session *s, const struct skv_finish_req *req, struct waiter *w)
+static int queue_finish(struct partition *p, struct session *s, const struct skv_finish_req *req,
+			struct waiter *w)
 {
 	struct finish *f;
 	int rc = check_sums(s, req, w->err);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
 	f = make_finish(p, s, req);
@@ -371,10 +422,13 @@ static int queue_finish(struct partition *p, struct session *s, const struct skv
 	rc = decode_mask(s, req, f->success, w->err);
 	if (rc == SKV_OK && f->sums)
 		rc = check_missing(s, req, f->success, w->err);
+	else if (rc == SKV_OK)
+		rc = check_memory(p, s, f->success, w->err);
 	if (rc == SKV_OK) {
 		if (f->sums)
 			memcpy(f->sums, req->checksums, req->n_checksums * sizeof *f->sums);
-		record_finish(&f->change.rec, s, f->success, f->sums, f->hold_until, skv_now_ms(p->core->clock));
+		record_finish(&f->change.rec, s, f->success, f->sums, f->hold_until,
+			      skv_now_ms(p->core->clock));
 		rc = f->change.rec.failed ? SKV_E_NOMEM : SKV_OK;
 	}
 	if (rc != SKV_OK) {
@@ -388,9 +442,10 @@ static int queue_finish(struct partition *p, struct session *s, const struct skv
 	return SKV_PENDING;
 }
 
-/* Common to finish and abort: ended already, or something on its way? SKV_OK = go on. */
+/* Shared by finish and abort: has it ended already, or is a change in flight? SKV_OK = continue. */
 static int settle(struct partition *p, struct session *s, struct waiter *w, bool *ended)
 {
+	ASSERT_EXCLUSIVE(p);
 	((struct end_call *)w)->session = s;
 	*ended = true;
 	if (s->state != SKV_SESSION_OPEN)
@@ -400,28 +455,31 @@ static int settle(struct partition *p, struct session *s, struct waiter *w, bool
 		return SKV_PENDING;
 	}
 	if (s->inst->retired)
-		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "its instance is being cleared or deleted");
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session",
+				"its instance is being cleared or deleted");
 	if (s->deadline_at <= skv_now_ms(p->core->clock))
-		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session", "its deadline has just passed");
+		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session",
+				"its deadline has just passed");
 	*ended = false;
 	return SKV_OK;
 }
 
-static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
-				  const struct skv_done *done)
+static struct waiter *make_waiter(struct skv_finish_res *res, struct skv_arena *a,
+				  struct skv_error *err, const struct skv_done *done)
 {
 	struct end_call *call = skv_arena_calloc(a, 1, sizeof *call);
 
 	if (!call)
 		return NULL;
-	call->w = (struct waiter){ .completion.done = *done, .fill = fill_finish, .res = res, .arena = a, .err = err };
+	call->w = (struct waiter){ .completion.done = *done, .fill = fill_finish, .res = res,
+				   .arena = a, .err = err };
 	return &call->w;
 }
 
-/* SKV_OK with the lock held and *s set: an open session that nothing is on its way for. Otherwise the
+/* SKV_OK with the lock held and *s set: an open session without changes in flight. Otherwise the
  * call is answered (or waits), the lock is free, and *s is NULL. */
-static int begin_ending(struct skv_core *c, const struct ending *e, struct waiter *w, struct session **s,
-			struct skv_error *err)
+static int begin_ending(struct skv_core *c, const struct ending *e, struct waiter *w,
+			struct session **s, struct skv_error *err)
 {
 	bool ended = false;
 	int rc = core_gate(c, err);
@@ -432,7 +490,8 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 	if (!w)
 		return SKV_E_NOMEM;
 	core_lock(c);
-	rc = c->partition ? find(c->partition, e, s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? find(c->partition, e, s, err)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	if (rc == SKV_OK)
 		rc = settle(c->partition, *s, w, &ended);
 	if (rc == SKV_OK && !ended)
@@ -442,8 +501,9 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 	return rc;
 }
 
-int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct skv_finish_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int one_finish(struct skv_core *c, const struct skv_finish_req *req,
+	       struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
+	       const struct skv_done *done)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);
@@ -451,7 +511,7 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct
 	int rc;
 
 	if (w)
-		w->req = req; /* tells a finish from an abort */
+		w->req = req; /* distinguishes a finish from an abort */
 	rc = begin_ending(c, &e, w, &s, err);
 	if (s) {
 		rc = queue_finish(c->partition, s, req, w);
@@ -472,8 +532,8 @@ static int queue_abort(struct partition *p, struct session *s, bool quiesced, st
 	return SKV_PENDING;
 }
 
-int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
-		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int one_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
+	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct ending e = { req->tenant, req->instance, req->session };
 	struct waiter *w = make_waiter(res, a, err, done);

@@ -1,17 +1,20 @@
 /*
- * horizon.c - how late leases may end, kept durable so that a manager after a kill -9 knows it.
+ * horizon.c - lease horizons: the latest possible end of leases, durable so that recovery after a
+ * kill -9 knows it.
  *
- * Leases are not journaled one by one. Each instance has a durable *horizon*: no lease on its blocks ends later, and
- * after a recovery all of its blocks count as leased until then. It is as far away as the longest lease that the
- * instance was asked for lately, and a second or two: so what a kill leaves behind ends when the readers do. The ticker
- * extends the horizons of those instances that are in use, all in one record a second; the first lookup after a quiet
- * spell waits for one of its own. A clean stop writes down when leases end instead (record_leases): then none is given
- * any more.
+ * Leases are not journaled one by one. Each instance has a durable *horizon*: no lease on its
+ * blocks ends later, and after a recovery all its blocks count as leased until then. It lies a
+ * second or two beyond the longest lease requested lately, so blocks become evictable soon after
+ * their readers are done. The ticker extends the horizons of all instances in use, in one record
+ * per second; the first lookup after a quiet period waits for its own. A clean stop stores the
+ * leases themselves (record_leases) and grants none afterwards.
  *
- * Horizons never shrink in a reign. All calls under the write lock; lookups read `horizon` under the read lock.
+ * Horizons never shrink while the manager owns the partition. Under the write lock; lookups read
+ * `horizon` under the read lock.
  */
 #include <ops/horizon.h>
 
+#include <assert.h>
 #include <skv/mem.h>
 
 #include <model/objects.h>
@@ -20,10 +23,12 @@
 #include <journal/record.h>
 #include <journal/replay.h>
 
-#define LOOK_MS 100u         /* the ticker looks so often */
-#define LEAST_AHEAD_MS 1000u /* a horizon is extended when so little of it would be left after the longest lease, */
-#define AHEAD_MS 2000u       /* to so much */
-#define SPELL_MS 30000u      /* who asked in this spell or the one before is in use */
+#define LOOK_MS 100u         /* interval of the ticker's checks */
+#define LEAST_AHEAD_MS 1000u /* a horizon is extended when less than this remains beyond the longest
+			      * lease, */
+#define AHEAD_MS 2000u       /* to this much */
+#define SPELL_MS 30000u      /* an instance is in use if it leased in this period or the previous
+			      * one */
 
 struct extension {
 	struct change change;
@@ -64,6 +69,8 @@ static int replay_horizons(struct replay *r, struct skv_rd *in, struct skv_error
 		struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 		uint64_t until = replay_get_end(r, in);
 
+		if (!in->failed && !inst && r->follows)
+			return SKV_E_NOT_FOUND;
 		if (!in->failed && inst && inst->horizon < until)
 			inst->horizon = until;
 	}
@@ -82,6 +89,7 @@ static struct change *horizon_queue(struct partition *p, struct horizon *v, size
 {
 	struct change *ch = change_make(&horizon_ops);
 
+	ASSERT_EXCLUSIVE(p);
 	if (ch)
 		record_horizons(&ch->rec, v, n, now);
 	if (!ch || ch->rec.failed) {
@@ -100,7 +108,8 @@ static struct change *horizon_queue(struct partition *p, struct horizon *v, size
 	return ch;
 }
 
-int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms, bool again, struct change **out)
+int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms,
+		   bool again, struct change **out)
 {
 	struct horizon *v;
 
@@ -119,7 +128,7 @@ int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uin
 	return *out ? SKV_OK : SKV_E_NOMEM;
 }
 
-/* The longest lease that it was asked for lately, ms; 0 = it is not in use. */
+/* The longest lease requested lately, ms; 0 = not in use. */
 static uint32_t lately(struct instance *inst, bool new_spell)
 {
 	uint32_t *longest = inst->lease_lately;

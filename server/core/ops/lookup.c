@@ -1,11 +1,13 @@
 /*
- * lookup.c - lookups: what search.c found, leased, marked as used, and told.
+ * lookup.c - lookups: leases the hits that search.c found, marks them as used, and returns their
+ * locations.
  *
- * Runs under the read lock. A lookup allocates only its answer and writes only the blocks' atomic
- * marks (last use, end of lease), those of the hits alone; one that peeks writes nothing at all, and one that asks
- * where a prefix may end (TRAILING) writes leases alone.
+ * Runs under the read lock. A lookup allocates only its answer and writes only the atomic marks of
+ * its hits (last use, end of lease); a peek writes nothing, and a TRAILING lookup writes leases but
+ * no uses.
  *
- * A lease that would end after the instance's durable horizon (horizon.c) waits for a longer one to be journaled.
+ * A lease that would end after the instance's durable horizon (horizon.c) waits for a longer
+ * horizon.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +15,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/birth.h>
 #include <model/find.h>
@@ -27,20 +30,25 @@
 #include <ops/horizon.h>
 #include "search.h"
 
-/* ---- leases ----------------------------------------------------------------------------------------- */
+/* ---- leases ---------------------------------------------------------------------------------- */
 
-/* A share of what leases take room from: what the instance may have, or (`slots_only`) the storages. */
+/* Limit of leased bytes: a percentage of the instance's capacity, or (`slots_only`) of the
+ * storages'. */
 static uint64_t lease_cap(const struct partition *p, const struct instance *inst, bool slots_only)
 {
-	uint64_t sum = slots_only ? group_storages_room(p, inst->group) : group_room(p, inst->group);
+	uint64_t sum =
+		slots_only ? group_storages_room(p, inst->group) : group_room(p, inst->group);
 
 	if (inst->group->spec.share == SKV_SHARE_FIXED && !slots_only)
 		sum = quota_share_of(inst, sum);
-	return sum / 100 * p->core->o.leased_percent + (sum % 100 * p->core->o.leased_percent + 99) / 100;
+	return sum / 100 * p->core->o.leased_percent +
+	       (sum % 100 * p->core->o.leased_percent + 99) / 100;
 }
 
-/* Readers race for the mark: none takes a lease or a later use away from another. `use` 0: it is leased, not used. */
-static void mark(const struct partition *p, const struct search *s, struct block *b, uint64_t use, struct lease_tally *t)
+/* Readers race for the mark: none removes another's lease or later use. `use` 0: leased, not
+ * used. */
+static void mark(const struct partition *p, const struct search *s, struct block *b, uint64_t use,
+		 struct lease_tally *t)
 {
 	const uint64_t end = s->lease_until ? s->lease_until + p->use_base : 0;
 	const uint64_t least = use ? use : mark_least_use(end);
@@ -48,15 +56,16 @@ static void mark(const struct partition *p, const struct search *s, struct block
 
 	do {
 		before = mark_lease_end(old);
-		next = mark_make(mark_use(old) > least ? mark_use(old) : least, mark_freq(old) + (use != 0),
-				 before > end ? before : end);
+		next = mark_make(mark_use(old) > least ? mark_use(old) : least,
+				 mark_freq(old) + (use != 0), before > end ? before : end);
 	} while (!atomic_compare_exchange_weak_explicit(&b->mark, &old, next, memory_order_relaxed,
 							memory_order_relaxed));
 	lease_note(p, s->inst, t, before, mark_lease_end(next));
 }
 
-/* The hits, as used and leased. */
-static void mark_hits(struct partition *p, const struct skv_lookup_req *req, const struct search *s, uint64_t now)
+/* Marks the hits as used and leased. */
+static void mark_hits(struct partition *p, const struct skv_lookup_req *req, const struct search *s,
+		      uint64_t now)
 {
 	const uint64_t use = req->mode == SKV_LOOKUP_TRAILING ? 0 : use_now(p, now);
 	struct lease_tally t = lease_tally_begin(p, s->inst, now);
@@ -71,8 +80,9 @@ static void raise(_Atomic uint64_t *latest, uint64_t until)
 {
 	uint64_t seen = atomic_load_explicit(latest, memory_order_relaxed);
 
-	while (seen < until && !atomic_compare_exchange_weak_explicit(latest, &seen, until, memory_order_relaxed,
-								      memory_order_relaxed))
+	while (seen < until &&
+	       !atomic_compare_exchange_weak_explicit(latest, &seen, until, memory_order_relaxed,
+						      memory_order_relaxed))
 		;
 }
 
@@ -83,7 +93,7 @@ static void note_lease(struct instance *inst, uint64_t until, bool slots_only)
 		raise(&inst->found_until, until);
 }
 
-/* ---- lookup ------------------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static uint32_t lease_ms_of(const struct partition *p, const struct skv_lookup_req *req)
 {
@@ -93,10 +103,13 @@ static uint32_t lease_ms_of(const struct partition *p, const struct skv_lookup_r
 	return req->peek ? 0 : ms > o->lease_max_ms ? o->lease_max_ms : ms;
 }
 
-/* Bytes that the lease of hit i adds to what is leased. */
-static uint64_t lease_adds(const struct partition *p, const struct search *s, uint32_t i, uint64_t now)
+/* Bytes that leasing hit i adds to the leased bytes. */
+static uint64_t lease_adds(const struct partition *p, const struct search *s, uint32_t i,
+			   uint64_t now)
 {
-	uint64_t end = s->hit[i] ? mark_lease_end(atomic_load_explicit(&s->hit[i]->mark, memory_order_relaxed)) : 0;
+	uint64_t end = s->hit[i] ? mark_lease_end(atomic_load_explicit(&s->hit[i]->mark,
+								       memory_order_relaxed))
+				 : 0;
 
 	return s->hit[i] && !lease_counts(p, end, now) ? s->inst->block_bytes : 0;
 }
@@ -107,12 +120,14 @@ static void forget_hits(struct search *s)
 	s->lease_until = 0;
 }
 
-/* Makes misses of the hits that the cap leaves no room for: of a prefix all from the first such one on, of a window
- * or a hybrid all, of what is read from its end the first ones. */
-static void keep_leasable(const struct partition *p, enum skv_lookup_mode mode, struct search *s, uint64_t left, uint64_t now)
+/* Turns hits that exceed the lease limit into misses: of a prefix everything from the first such
+ * hit on; of a window or hybrid everything; of keys read from their end the first ones. */
+static void keep_leasable(const struct partition *p, enum skv_lookup_mode mode, struct search *s,
+			  uint64_t left, uint64_t now)
 {
 	const bool trailing = mode == SKV_LOOKUP_TRAILING;
 
+	ASSERT_SHARED(p);
 	for (uint32_t turn = 0; turn < s->n_seen; turn++) {
 		const uint32_t i = trailing ? s->n_seen - 1 - turn : turn;
 		uint64_t adds = lease_adds(p, s, i, now);
@@ -132,12 +147,14 @@ static void keep_leasable(const struct partition *p, enum skv_lookup_mode mode, 
 		s->lease_until = 0;
 }
 
-static void decide_lease(struct partition *p, const struct skv_lookup_req *req, struct search *s, uint64_t now)
+static void decide_lease(struct partition *p, const struct skv_lookup_req *req, struct search *s,
+			 uint64_t now)
 {
 	uint32_t ms = lease_ms_of(p, req);
 	uint64_t bytes = 0, cap, have;
 	uint32_t found = s->matched;
 
+	ASSERT_SHARED(p);
 	s->denied = false;
 	if (ms == 0 || found == 0)
 		return;
@@ -147,7 +164,7 @@ static void decide_lease(struct partition *p, const struct skv_lookup_req *req, 
 	cap = lease_cap(p, s->inst, req->slots_only);
 	have = leased_bytes(p, s->inst, now);
 	if (have + found * s->inst->block_bytes <= cap)
-		return; /* whether they are leased already or not */
+		return; /* whether already leased or not */
 	for (uint32_t i = 0; i < s->n_seen; i++)
 		bytes += lease_adds(p, s, i, now);
 	if (bytes == 0 || have + bytes <= cap)
@@ -167,7 +184,8 @@ static void note_asked(struct instance *inst, uint32_t ms)
 		atomic_store_explicit(&inst->lease_asked, ms, memory_order_relaxed);
 }
 
-static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file_table *files, struct search *s, uint32_t i)
+static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file_table *files,
+		    struct search *s, uint32_t i)
 {
 	struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 	const struct block *b = s->hit[i];
@@ -187,8 +205,8 @@ static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file
 	return SKV_OK;
 }
 
-static int fill_lookup(struct partition *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
-		       struct skv_arena *a, struct search *s)
+static int fill_lookup(struct partition *p, const struct skv_lookup_req *req,
+		       struct skv_lookup_res *res, struct skv_arena *a, struct search *s)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
 
@@ -203,8 +221,8 @@ static int fill_lookup(struct partition *p, const struct skv_lookup_req *req, st
 	return SKV_OK;
 }
 
-static int prepare(const struct skv_lookup_req *req, struct skv_lookup_res *res, struct skv_arena *a,
-		   const struct search *s)
+static int prepare(const struct skv_lookup_req *req, struct skv_lookup_res *res,
+		   struct skv_arena *a, const struct search *s)
 {
 	memset(res, 0, sizeof *res);
 	res->n_keys = req->n_keys;
@@ -214,17 +232,20 @@ static int prepare(const struct skv_lookup_req *req, struct skv_lookup_res *res,
 	res->loc = skv_arena_alloc(a, (size_t)req->n_keys * res->n_specs * sizeof *res->loc);
 	if (req->want_created)
 		res->created_ms = skv_arena_calloc(a, req->n_keys, sizeof *res->created_ms);
-	return res->hit && res->loc && (res->created_ms || !req->want_created) ? SKV_OK : SKV_E_NOMEM;
+	return res->hit && res->loc && (res->created_ms || !req->want_created) ? SKV_OK
+									       : SKV_E_NOMEM;
 }
 
 /* Under the read lock (or the write lock). SKV_PENDING: the horizon must be extended first, and the
  * caller may wait; otherwise the lease is cut at the horizon. */
-static int lookup_locked(struct partition *p, const struct skv_lookup_req *req, struct skv_lookup_res *res,
-			 struct skv_arena *a, struct skv_error *err, bool may_wait)
+static int lookup_locked(struct partition *p, const struct skv_lookup_req *req,
+			 struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
+			 bool may_wait)
 {
 	struct search s;
 	uint64_t now = skv_now_ms(p->core->clock);
-	int rc = core_gate(p->core, err); /* a clean stop has looked for the last lease, if it has begun */
+	int rc = core_gate(p->core, err); /* a clean stop that has begun has already looked for the
+					   * last lease */
 
 	ASSERT_SHARED(p);
 	if (rc == SKV_OK)
@@ -233,6 +254,8 @@ static int lookup_locked(struct partition *p, const struct skv_lookup_req *req, 
 		rc = prepare(req, res, a, &s);
 	if (rc != SKV_OK)
 		return rc;
+	if (!req->peek)
+		instance_use(s.inst);
 	decide_lease(p, req, &s, now);
 	if (s.lease_until)
 		note_asked(s.inst, (uint32_t)(s.lease_until - now));
@@ -259,16 +282,17 @@ static int wait_for_horizon(struct partition *p, struct waiter *w, bool again);
 static int fill_applied(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	(void)ch;
-	(void)status; /* failed: the store is in trouble; answer with what lease there is */
+	(void)status; /* failed: the store is in trouble; answer with the lease that is possible */
 	return lookup_locked(p, w->req, w->res, w->arena, w->err, false);
 }
 
-static int fill_after_horizon(struct waiter *w, struct partition *p, const struct change *ch, int status)
+static int fill_after_horizon(struct waiter *w, struct partition *p, const struct change *ch,
+			      int status)
 {
 	return status == SKV_OK ? wait_for_horizon(p, w, true) : fill_applied(w, p, ch, status);
 }
 
-/* `again`: for the last time, with a horizon that a slow store does not overtake. */
+/* `again`: the last attempt, with a horizon long enough for a slow store. */
 static int wait_for_horizon(struct partition *p, struct waiter *w, bool again)
 {
 	const struct skv_lookup_req *req = w->req;
@@ -278,16 +302,18 @@ static int wait_for_horizon(struct partition *p, struct waiter *w, bool again)
 	int rc = lookup_locked(p, req, w->res, w->arena, w->err, true);
 
 	if (rc != SKV_PENDING)
-		return rc; /* it is long enough now */
-	if (p->store_full_until > now || horizon_extend(p, inst, now, lease_ms_of(p, req), again, &ch) != SKV_OK)
+		return rc; /* long enough by now */
+	if (p->store_full_until > now ||
+	    horizon_extend(p, inst, now, lease_ms_of(p, req), again, &ch) != SKV_OK)
 		return lookup_locked(p, req, w->res, w->arena, w->err, false);
 	w->fill = again ? fill_applied : fill_after_horizon;
 	change_wait(ch, w);
 	return SKV_PENDING;
 }
 
-int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct skv_lookup_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int one_lookup(struct skv_core *c, const struct skv_lookup_req *req,
+	       struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
+	       const struct skv_done *done)
 {
 	struct waiter *w;
 	int rc = core_gate(c, err);
@@ -305,9 +331,11 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct
 	w = skv_arena_calloc(a, 1, sizeof *w);
 	if (!w)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .completion.done = *done, .fill = fill_after_horizon, .req = req, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .fill = fill_after_horizon, .req = req,
+			      .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? wait_for_horizon(c->partition, w, false) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? wait_for_horizon(c->partition, w, false)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

@@ -1,13 +1,13 @@
 /*
- * partial.c - ends of single writes, named by key and place: for protocols whose clients know no sessions.
+ * partial.c - ends single writes, named by key and slot: for protocols without sessions.
  *
- * The calls are about writes of anonymous sessions only: such a session has no other end but its deadline, so what one
- * call finds open stays so until its own record is durable. Writes of others that are revoked (revoke.c) end in the same
- * way.
+ * Calls refer only to writes of anonymous sessions, which otherwise end only by their deadline:
+ * what a call finds open stays open until its own record is durable. Revoked writes of other
+ * sessions (revoke.c) end in the same way.
  *
- * Prepare: the writes that the call names are marked, so that each is in one record only, and its session does not
- * expire meanwhile. Apply: they are committed or given up. Undo: the marks go. A call that repeats one on its way
- * waits behind that, with a record that names nothing. All under the write lock.
+ * Prepare: the named writes are marked, so that each is in one record only and its session does not
+ * expire meanwhile. Apply: they are committed or given up. Undo: clears the marks. A repeated call
+ * waits for the first one with an empty record. Under the write lock.
  */
 #include <ops/partial.h>
 
@@ -18,6 +18,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/mark.h>
@@ -31,13 +32,13 @@
 #include <journal/replay.h>
 #include "revoke.h"
 
-#define AHEAD 16u /* entries that are fetched ahead of use */
+#define AHEAD 16u /* entries prefetched */
 
 /* ---- apply ----------------------------------------------------------------------------------- */
 
 static void partial_apply(struct partition *p, struct change *ch)
 {
-	struct settle *t = (struct settle *)ch;
+	struct partial *t = (struct partial *)ch;
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
 
 	ASSERT_EXCLUSIVE(p);
@@ -45,8 +46,8 @@ static void partial_apply(struct partition *p, struct change *ch)
 		const struct ended *e = &t->v[i];
 		struct session *s = e->session;
 
-		assert(s->settling > 0);
-		s->settling--;
+		assert(s->ending > 0);
+		s->ending--;
 		if (!s->inst)
 			continue; /* its instance was dropped first */
 		t->committed += e->success;
@@ -59,24 +60,24 @@ static void partial_apply(struct partition *p, struct change *ch)
 
 static void partial_undo(struct partition *p, struct change *ch)
 {
-	const struct settle *t = (struct settle *)ch;
+	const struct partial *t = (struct partial *)ch;
 
 	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < t->n; i++) {
 		struct session *s = t->v[i].session;
 
-		assert(s->settling > 0);
-		s->settling--;
+		assert(s->ending > 0);
+		s->ending--;
 		if (s->inst)
 			revoke_unmark(p, &s->write[t->v[i].write]);
 	}
 }
 
-static void settle_destroy(struct change *ch) { skv_free(((struct settle *)ch)->v); }
+static void partial_destroy(struct change *ch) { skv_free(((struct partial *)ch)->v); }
 
-static bool settle_frees_slots(const struct change *ch)
+static bool partial_frees_slots(const struct change *ch)
 {
-	const struct settle *t = (const struct settle *)ch;
+	const struct partial *t = (const struct partial *)ch;
 
 	for (uint32_t i = 0; i < t->n; i++)
 		if (!t->v[i].success)
@@ -84,15 +85,15 @@ static bool settle_frees_slots(const struct change *ch)
 	return t->n == 0; /* it waits for one that may */
 }
 
-/* Settles a run of a session's writes; *s is NULL once it has ended. */
-static int partial_run(struct replay *r, struct session **s, uint64_t first, uint64_t n, bool success, uint64_t use,
-		      struct skv_error *err)
+/* Ends a run of a session's writes; *s is NULL once the session has ended. */
+static int partial_run(struct replay *r, struct session **s, uint64_t first, uint64_t n,
+		       bool success, uint64_t use, struct skv_error *err)
 {
 	for (uint64_t i = first; i < first + n; i++) {
 		bool last;
 
 		if (!*s || i >= (*s)->n_write || !(*s)->write[i].specs)
-			return corrupt(err, "settle: no such write");
+			return corrupt(err, "partial: no such write");
 		last = (*s)->n_left == 1 && (*s)->anonymous;
 		session_partial(r->p, *s, (uint32_t)i, success, use);
 		*s = last ? NULL : *s;
@@ -113,37 +114,39 @@ static int replay_partial(struct replay *r, struct skv_rd *in, struct skv_error 
 
 		if (!same)
 			rc = replay_session(r, get_key(in), &s, err);
-		if (rc == SKV_OK && (in->failed || n == 0 || n > SKV_MAX_KEYS || what >> 2 > SKV_MAX_KEYS))
-			rc = corrupt(err, "settle: malformed");
+		if (rc == SKV_OK &&
+		    (in->failed || n == 0 || n > SKV_MAX_KEYS || what >> 2 > SKV_MAX_KEYS))
+			rc = corrupt(err, "partial: malformed");
 		if (rc != SKV_OK)
 			return rc;
-		skip = same ? skip : !s; /* of an instance that is not known */
-		if (s && !s->anonymous && what & 1) /* others end write by write only where these are given up */
-			return corrupt(err, "settle: not such a session");
+		skip = same ? skip : !s; /* of an unknown instance */
+		/* other sessions end single writes only by giving them up */
+		if (s && !s->anonymous && what & 1)
+			return corrupt(err, "partial: not such a session");
 		rc = skip ? SKV_OK : partial_run(r, &s, what >> 2, n, what & 1, use, err);
 	}
 	return rc;
 }
 
 const struct change_ops partial_ops = {
-	.record = { "settle", replay_partial },
-	.size = sizeof(struct settle),
+	.record = { "partial", replay_partial },
+	.size = sizeof(struct partial),
 	.apply = partial_apply,
 	.undo = partial_undo,
-	.destroy = settle_destroy,
-	.frees_slots = settle_frees_slots,
+	.destroy = partial_destroy,
+	.frees_slots = partial_frees_slots,
 };
 
-struct settle *settle_make(void) { return (struct settle *)change_make(&partial_ops); }
+struct partial *partial_make(void) { return (struct partial *)change_make(&partial_ops); }
 
-int settle_record(struct settle *t)
+int partial_record(struct partial *t)
 {
 	t->change.urgent = true;
 	record_partial(&t->change.rec, t->v, t->n);
 	return t->change.rec.failed ? SKV_E_NOMEM : SKV_OK;
 }
 
-void settle_drop(struct partition *p, struct settle *t)
+void partial_drop(struct partition *p, struct partial *t)
 {
 	if (!t)
 		return;
@@ -153,7 +156,7 @@ void settle_drop(struct partition *p, struct settle *t)
 
 static int fill_partial(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
-	const struct settle *t = (const struct settle *)ch;
+	const struct partial *t = (const struct partial *)ch;
 	struct skv_partial_res *res = w->res;
 	const struct skv_partial_req *req = w->req;
 
@@ -166,17 +169,17 @@ static int fill_partial(struct waiter *w, struct partition *p, const struct chan
 	return SKV_OK;
 }
 
-/* ---- prepare ---------------------------------------------------------------------------------- */
+/* ---- prepare --------------------------------------------------------------------------------- */
 
 struct search_for {
 	struct partition *p;
 	struct instance *inst;
 	uint32_t volume;
-	struct settle *t;
-	bool on_its_way; /* something that is named is SETTLING already */
+	struct partial *t;
+	bool on_its_way; /* a named write is ENDING already */
 };
 
-/* Whose slot is at this offset? NULL: nobody's of the instance. */
+/* The block with the slot at this offset. NULL: none of the instance's. */
 static struct block *block_at(const struct search_for *f, uint64_t offset)
 {
 	const struct skv_pool *pool = f->p->volume[f->volume].pool;
@@ -195,22 +198,24 @@ static void choose(struct search_for *f, struct block *b, const struct skv_key *
 	struct slot *slot = b ? &b->slot[0] : NULL;
 	struct session *s;
 
-	if (!b || block_instance(b) != f->inst || (key && !skv_key_equal(b->key, *key)) || slot->state != SLOT_WRITING ||
-	    !slot->checksum)
+	if (!b || block_instance(b) != f->inst || (key && !skv_key_equal(b->key, *key)) ||
+	    slot->state != SLOT_WRITING || !slot->checksum)
 		return;
-	if (slot->checksum & SETTLING) {
+	if (slot->checksum & ENDING) {
 		f->on_its_way = true;
 		return;
 	}
 	s = f->p->session[slot->checksum - 1];
-	if (s->pending) /* its start, or it expires */
+	if (s->pending) /* it is starting or expiring */
 		return;
-	slot->checksum |= SETTLING;
-	s->settling++;
-	f->t->v[f->t->n++] = (struct ended){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
+	slot->checksum |= ENDING;
+	s->ending++;
+	f->t->v[f->t->n++] =
+		(struct ended){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
 }
 
-static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets, uint32_t n)
+static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets,
+		       uint32_t n)
 {
 	struct block *b[AHEAD];
 
@@ -222,13 +227,15 @@ static void choose_all(struct search_for *f, const struct skv_key *keys, const u
 	}
 }
 
-static int queue(struct partition *p, struct settle *t, struct waiter *w)
+static int queue(struct partition *p, struct partial *t, struct waiter *w)
 {
-	if (settle_record(t) != SKV_OK) {
-		settle_drop(p, t);
+	ASSERT_EXCLUSIVE(p);
+	if (partial_record(t) != SKV_OK) {
+		partial_drop(p, t);
 		return SKV_E_NOMEM;
 	}
-	t->change.relaxed = ((const struct skv_partial_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
+	t->change.relaxed =
+		((const struct skv_partial_req *)w->req)->relaxed && p->core->o.relaxed_ms > 0;
 	change_wait(&t->change, w);
 	change_queue(p, &t->change);
 	return SKV_PENDING;
@@ -237,7 +244,7 @@ static int queue(struct partition *p, struct settle *t, struct waiter *w)
 static int partial_locked(struct partition *p, const struct skv_partial_req *req, struct waiter *w)
 {
 	struct search_for f = { .p = p };
-	struct settle none = { 0 };
+	struct partial none = { 0 };
 	int at, rc = instance_need(p, req->tenant, req->instance, "instance", &f.inst, w->err);
 
 	ASSERT_EXCLUSIVE(p);
@@ -245,10 +252,11 @@ static int partial_locked(struct partition *p, const struct skv_partial_req *req
 		return rc;
 	at = volume_of_offsets(p, f.inst);
 	if (at < 0)
-		return skv_fail(w->err, SKV_E_UNSUPPORTED, "instance", "instance '%s' does not lie on one external storage",
+		return skv_fail(w->err, SKV_E_UNSUPPORTED, "instance",
+				"instance '%s' does not lie on one external storage",
 				req->instance);
 	f.volume = (uint32_t)at;
-	f.t = settle_make();
+	f.t = partial_make();
 	if (!f.t)
 		return SKV_E_NOMEM;
 	f.t->v = skv_malloc((req->n_commit + req->n_give_up + 1) * sizeof *f.t->v);
@@ -264,8 +272,9 @@ static int partial_locked(struct partition *p, const struct skv_partial_req *req
 	return fill_partial(w, p, &none.change, SKV_OK);
 }
 
-int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req, struct skv_partial_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int one_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
+		       struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
+		       const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
@@ -278,9 +287,11 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
 		return skv_fail(err, SKV_E_TOO_LARGE, "give_up", "at most %u", SKV_MAX_KEYS);
 	if (!w)
 		return SKV_E_NOMEM;
-	*w = (struct waiter){ .completion.done = *done, .fill = fill_partial, .req = req, .res = res, .arena = a, .err = err };
+	*w = (struct waiter){ .completion.done = *done, .fill = fill_partial, .req = req,
+			      .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? partial_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? partial_locked(c->partition, req, w)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

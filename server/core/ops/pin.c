@@ -1,17 +1,20 @@
 /*
- * pin.c - blocks are pinned, unpinned and listed by request, and unpinned in time. model/pin.c keeps them.
+ * pin.c - pins blocks, unpins them, lists pins, and expires them. model/pin.c stores them.
  *
- * The prepare step of a pin or an unpin does all of it, the apply step nothing; undo sets what was before. Pins that end
- * by themselves are found by the ticker, which goes through the tables in portions, and are unpinned by a record, too:
- * a manager that restarts often would keep them for ever otherwise. All calls under the write lock, but the list (read).
+ * The prepare step of a pin or unpin does everything, the apply step nothing; undo restores the
+ * previous pins. The ticker scans the tables in portions for expired pins and unpins those by a
+ * record, too: a manager that restarts often would keep them for ever otherwise. Under the write
+ * lock; listing under the read lock.
  */
 #include <ops/pin.h>
 
+#include <assert.h>
 #include <skv/mem.h>
 
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/index.h>
@@ -19,16 +22,20 @@
 #include <model/partition.h>
 #include <model/pin.h>
 #include <model/quota_share.h>
+#include <model/rules.h>
 #include <model/table.h>
+#include <model/tenant.h>
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/replay.h>
+#include <journal/snapshot.h>
 
-#define PORTION_PINS 1024u  /* ended in one call, and looked at if there are so many: others wait for the lock */
-#define TURNS 64u           /* in so many ticks all of a table is looked at */
-#define DEFAULT_PERCENT 50u /* of its room that a group may pin hard */
+#define PORTION_PINS 1024u  /* expired per call; also bounds those visited, to keep the lock
+			     * short */
+#define TURNS 64u           /* ticks in which a whole table is visited */
+#define DEFAULT_PERCENT 50u /* of its capacity that a group may pin hard */
 
-/* ---- the change ----------------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 struct repins {
 	struct change change;
@@ -37,7 +44,7 @@ struct repins {
 	uint32_t n;
 };
 
-/* By their keys: a block whose removal was queued before may be gone by now. */
+/* Finds blocks by key: one whose removal was queued before may be gone by now. */
 static void repins_undo(struct partition *p, struct change *ch)
 {
 	const struct repins *t = (struct repins *)ch;
@@ -58,6 +65,8 @@ static int replay_pins(struct replay *r, struct skv_rd *in, struct skv_error *er
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 	int rc = SKV_OK;
 
+	if (!inst && r->follows)
+		return SKV_E_NOT_FOUND;
 	while (inst && rc == SKV_OK && skv_rd_left(in)) {
 		struct block *b = index_find(r->p, inst, get_key(in));
 		uint8_t kind = skv_get_u8(in);
@@ -69,7 +78,8 @@ static int replay_pins(struct replay *r, struct skv_rd *in, struct skv_error *er
 			continue;
 		rc = pins_reserve(&inst->pins, 1);
 		if (rc == SKV_OK)
-			pin_set(r->p, b, (struct pin){ .kind = kind, .until = left ? r->now + left : 0 });
+			pin_set(r->p, b,
+				(struct pin){ .kind = kind, .until = left ? r->now + left : 0 });
 	}
 	return in->failed ? corrupt(err, "pin: too short") : rc;
 }
@@ -101,11 +111,12 @@ static void add(struct repins *t, const struct block *b, struct pin to)
 	t->v[t->n++] = (struct repin){ .key = b->key, .from = pin_get(b), .to = to };
 }
 
-/* Sets what it says and queues its record. SKV_E_NOMEM changes nothing. Takes t. */
+/* Applies t and queues its record. SKV_E_NOMEM changes nothing. Takes ownership of t. */
 static int queue(struct partition *p, struct instance *inst, struct repins *t)
 {
 	int rc = pins_reserve(&inst->pins, t->n);
 
+	ASSERT_EXCLUSIVE(p);
 	t->inst = inst;
 	if (rc == SKV_OK)
 		record_pin(&t->change.rec, inst, t->v, t->n, skv_now_ms(p->core->clock));
@@ -119,20 +130,21 @@ static int queue(struct partition *p, struct instance *inst, struct repins *t)
 	return SKV_OK;
 }
 
-/* ---- time ----------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static bool expired(const struct pin *pin, uint64_t now)
 {
 	return pin->block != NO_BLOCK && pin->until && pin->until <= now;
 }
 
-/* A portion of one table. True when more of it is due than a portion. */
+/* Expires one portion of a table. True if more is due. */
 static bool expire(struct partition *p, struct instance *inst, uint64_t now)
 {
 	struct pins *pins = &inst->pins;
 	uint32_t n = pins->cells < PORTION_PINS ? pins->cells : PORTION_PINS, due = 0;
 	struct repins *t = NULL;
 
+	ASSERT_EXCLUSIVE(p);
 	if (pins->cells / TURNS > n)
 		n = pins->cells / TURNS;
 	for (; n > 0 && due < PORTION_PINS; n--) {
@@ -146,7 +158,7 @@ static bool expire(struct partition *p, struct instance *inst, uint64_t now)
 	if (!t)
 		return false;
 	t->change.urgent = true;
-	queue(p, inst, t); /* out of memory: they are found again */
+	queue(p, inst, t); /* out of memory: they will be found again */
 	return n > 0;
 }
 
@@ -162,9 +174,9 @@ bool pins_expire(struct partition *p, struct portion instances)
 	return more;
 }
 
-/* ---- by request ----------------------------------------------------------------------------------------- */
+/* ---- by request ------------------------------------------------------------------------------ */
 
-/* Of what the block has and what is asked the harder one, of equal ones the one that ends later. */
+/* The stronger of the current and the requested pin: hard over soft, then the later expiry. */
 static struct pin stronger(struct pin have, struct pin want)
 {
 	if (have.kind != want.kind)
@@ -172,43 +184,69 @@ static struct pin stronger(struct pin have, struct pin want)
 	return have.until == 0 || (want.until && have.until > want.until) ? have : want;
 }
 
-/* May so many more blocks of the instance be pinned hard? */
-static int check_room(const struct partition *p, const struct instance *inst, uint64_t blocks, struct skv_error *err)
+/* Is there room for these hard pins within the limit? */
+static int check_room(const struct partition *p, const struct instance *inst, uint64_t blocks,
+		      struct skv_error *err)
 {
 	const struct group *g = inst->group;
 	uint32_t percent = g->spec.pin_percent ? g->spec.pin_percent : DEFAULT_PERCENT;
 	uint64_t room = group_room(p, g), more = blocks * inst->block_bytes, all = more;
 
+	ASSERT_SHARED(p);
 	if (blocks == 0)
 		return SKV_OK;
 	for (size_t i = 0; i < p->n_inst; i++)
 		all += p->inst[i]->group == g ? pinned_bytes(p->inst[i], true) : 0;
 	if (all > percent_of(room, percent))
-		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
-				"group '%s' would have %llu bytes pinned hard; it may %llu: unpin some, or raise its pin_percent (%u)",
-				g->spec.name, (unsigned long long)all, (unsigned long long)percent_of(room, percent), percent);
+		return skv_fail(
+			err, SKV_E_QUOTA, "pinned_bytes",
+			"group '%s' would have %llu bytes pinned hard; its limit is %llu: unpin "
+			"some, or raise its pin_percent (%u)",
+			g->spec.name, (unsigned long long)all,
+			(unsigned long long)percent_of(room, percent), percent);
 	room = percent_of(quota_share_of(inst, room), percent);
 	more += pinned_bytes(inst, true);
 	if (more > room)
-		return skv_fail(err, SKV_E_QUOTA, "pinned_bytes",
-				"instance '%s' would have %llu bytes pinned hard; of its share it may %llu: unpin some, or raise its "
-				"capacity or weight, or the group's pin_percent (%u)",
-				inst->spec.id, (unsigned long long)more, (unsigned long long)room, percent);
+		return skv_fail(
+			err, SKV_E_QUOTA, "pinned_bytes",
+			"instance '%s' would have %llu bytes pinned hard; the limit "
+			"of its share is %llu: unpin some, or raise its capacity or weight, or the "
+			"group's pin_percent (%u)",
+			inst->spec.id, (unsigned long long)more, (unsigned long long)room, percent);
 	return SKV_OK;
+}
+
+/* `blocks`: that were not pinned before. */
+static int check_tenant(const struct partition *p, const struct tenant *t, uint64_t blocks,
+			struct skv_error *err)
+{
+	const uint64_t most = rule_most(t->rule, TENANT_PINS);
+	uint64_t have;
+
+	if (blocks == 0 || most == UINT64_MAX)
+		return SKV_OK;
+	have = tenant_pins(p, t);
+	if (have + blocks <= most)
+		return SKV_OK;
+	COUNT(p->core, tenant_over_pins, 1);
+	return skv_fail(err, SKV_E_QUOTA, "max_pins",
+			"tenant '%s' has %llu of %llu blocks pinned: unpin some", t->name,
+			(unsigned long long)have, (unsigned long long)most);
 }
 
 static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct waiter *w)
 {
 	struct skv_pin_res *res = w->res;
-	struct pin want = { .kind = req->kind };
+	struct pin want = { .kind = req->hard ? SKV_PIN_HARD : SKV_PIN_SOFT };
 	struct instance *inst;
 	struct repins *t = make(req->n_keys);
-	uint64_t hard = 0;
+	uint64_t hard = 0, more = 0;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, w->err);
 
 	ASSERT_EXCLUSIVE(p);
-	if (rc == SKV_OK && p->journal_bytes >= p->core->o.journal_limit)
-		rc = skv_fail(w->err, SKV_E_JOURNAL_FULL, NULL, "the journal is at its bound; a checkpoint must finish first");
+	if (rc == SKV_OK && p->journal_bytes >= journal_bound(p))
+		rc = skv_fail(w->err, SKV_E_JOURNAL_FULL, NULL,
+			      "the journal is full: retry when the checkpoint is written");
 	if (rc == SKV_OK && !t)
 		rc = SKV_E_NOMEM;
 	want.until = req->ttl_ms ? skv_now_ms(p->core->clock) + req->ttl_ms : 0;
@@ -219,10 +257,13 @@ static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct
 		if (res->missing[i])
 			continue;
 		add(t, b, stronger(pin_get(b), want));
+		more += !b->pinned;
 		hard += want.kind == SKV_PIN_HARD && pin_kind(b) != SKV_PIN_HARD;
 	}
 	if (rc == SKV_OK)
 		rc = check_room(p, inst, hard, w->err);
+	if (rc == SKV_OK)
+		rc = check_tenant(p, inst->tenant, more, w->err);
 	if (rc != SKV_OK) {
 		drop(t);
 		return rc;
@@ -231,7 +272,7 @@ static int pin_locked(struct partition *p, const struct skv_pin_req *req, struct
 	res->pinned = t->n;
 	COUNT(p->core, pinned_blocks, t->n);
 	change_wait(&t->change, w);
-	rc = queue(p, inst, t); /* also of nothing: then an earlier call is durable with it */
+	rc = queue(p, inst, t); /* even if empty: it makes earlier calls durable */
 	return rc == SKV_OK ? SKV_PENDING : rc;
 }
 
@@ -246,7 +287,7 @@ static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, st
 	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
-	t = make(req->n_keys ? req->n_keys : inst->pins.n);
+	t = make(req->all ? inst->pins.n : req->n_keys);
 	if (!t)
 		return SKV_E_NOMEM;
 	t->change.urgent = true;
@@ -256,7 +297,7 @@ static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, st
 		if (b && b->pinned)
 			add(t, b, none);
 	}
-	for (uint32_t i = 0; req->n_keys == 0 && i < inst->pins.cells; i++)
+	for (uint32_t i = 0; req->all && i < inst->pins.cells; i++)
 		if (inst->pins.cell[i].block != NO_BLOCK)
 			add(t, block_get(p, inst->pins.cell[i].block), none);
 	res->unpinned = t->n;
@@ -268,18 +309,18 @@ static int unpin_locked(struct partition *p, const struct skv_unpin_req *req, st
 static int check_pin(const struct skv_pin_req *req, struct skv_error *err)
 {
 	if (req->n_keys == 0 || req->n_keys > SKV_MAX_KEYS)
-		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS, req->n_keys);
-	if (req->kind != SKV_PIN_SOFT && req->kind != SKV_PIN_HARD)
-		return skv_fail(err, SKV_E_INVALID, "kind", "soft or hard");
-	if (req->kind == SKV_PIN_SOFT && req->ttl_ms == 0)
-		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "a soft pin ends by itself: 1..%llu", SKV_MAX_PIN_MS);
+		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS,
+				req->n_keys);
+	if (!req->hard && req->ttl_ms == 0)
+		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "a soft pin ends by itself: 1..%llu",
+				SKV_MAX_PIN_MS);
 	if (req->ttl_ms > SKV_MAX_PIN_MS)
 		return skv_fail(err, SKV_E_INVALID, "ttl_ms", "%llu at most", SKV_MAX_PIN_MS);
 	return SKV_OK;
 }
 
-int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res, struct skv_arena *a,
-		 struct skv_error *err, const struct skv_done *done)
+int one_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
+	    struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
@@ -288,19 +329,22 @@ int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_p
 		rc = check_pin(req, err);
 	if (rc != SKV_OK)
 		return rc;
-	*res = (struct skv_pin_res){ .missing = skv_arena_calloc(a, req->n_keys, sizeof *res->missing) };
+	*res =
+		(struct skv_pin_res){ .missing = skv_arena_calloc(a, req->n_keys,
+					  sizeof *res->missing) };
 	if (!w || !res->missing)
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? pin_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? pin_locked(c->partition, req, w)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	core_unlock(c);
 	return rc;
 }
 
-int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res, struct skv_arena *a,
-		   struct skv_error *err, const struct skv_done *done)
+int one_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
+	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct waiter *w = skv_arena_calloc(a, 1, sizeof *w);
 	int rc = core_gate(c, err);
@@ -313,13 +357,14 @@ int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct s
 		return SKV_E_NOMEM;
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? unpin_locked(c->partition, req, w) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? unpin_locked(c->partition, req, w)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }
 
-static void list(const struct partition *p, const struct instance *inst, const struct skv_pins_req *req,
-		 struct skv_pins_res *res)
+static void list(const struct partition *p, const struct instance *inst,
+		 const struct skv_pins_req *req, struct skv_pins_res *res)
 {
 	uint64_t now = skv_now_ms(p->core->clock), i = req->cursor;
 
@@ -335,8 +380,8 @@ static void list(const struct partition *p, const struct instance *inst, const s
 	res->next = i < inst->pins.cells ? i : 0;
 }
 
-int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res, struct skv_arena *a,
-		  struct skv_error *err)
+int one_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
+	     struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst;
 	int rc = core_gate(c, err);
@@ -347,14 +392,16 @@ int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv
 		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
 	*res = (struct skv_pins_res){ .key = skv_arena_alloc(a, req->max * sizeof *res->key),
 				      .kind = skv_arena_alloc(a, req->max),
-				      .ttl_ms = skv_arena_alloc(a, req->max * sizeof *res->ttl_ms) };
+				      .ttl_ms =
+					      skv_arena_alloc(a, req->max * sizeof *res->ttl_ms) };
 	if (!res->key || !res->kind || !res->ttl_ms)
 		return SKV_E_NOMEM;
 	skv_rwlock_read(&c->lock);
 	if (!c->partition)
 		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	else
-		rc = instance_need(c->partition, req->tenant, req->instance, "instance", &inst, err);
+		rc = instance_need(c->partition, req->tenant, req->instance, "instance", &inst,
+				   err);
 	if (rc == SKV_OK)
 		list(c->partition, inst, req, res);
 	skv_rwlock_read_unlock(&c->lock);

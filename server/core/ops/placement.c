@@ -1,9 +1,10 @@
 /*
- * placement.c - finds slots for a start: takes free ones, lets a storage grow, evicts, empties other slabs.
+ * placement.c - finds slots for a start: free ones, by growing a storage, by evicting, by emptying
+ * other classes' slabs.
  *
- * In this order: of each storage of the group, in order of preference, slots that are free, then a new slab file; when
- * none has either, eviction of blocks of the same size class, whole slabs of other classes. Nothing here waits: what is on
- * its way is reported as TRY_WAIT. All calls under the write lock.
+ * First, for each storage of the group in order of preference: free slots, then a new slab file. If
+ * none has either: eviction of blocks of the same size class, then of whole slabs of other classes.
+ * Nothing here waits: what is under way is reported as TRY_WAIT. Under the write lock.
  */
 #include "placement.h"
 
@@ -25,11 +26,15 @@
 #include <evict/reclaim.h>
 #include <evict/rebalance.h>
 #include "plan.h"
+#include "tenant_quota.h"
 #include <ops/start.h>
 
-#define MAX_SWEEP 16384u       /* blocks that one try sweeps */
-#define GROW_PATIENCE_MS 1000u   /* a storage that fails to grow for so long evicts instead */
-#define MAKING_PATIENCE_MS 5000u /* and so does one that is at it for so long */
+#include <assert.h>
+#define MAX_SWEEP 16384u       /* blocks swept per attempt */
+#define GROW_PATIENCE_MS 1000u   /* a storage that has failed to grow for this long evicts
+				  * instead, */
+#define MAKING_PATIENCE_MS 5000u /* as does one whose new file has been in the making for this
+				  * long */
 
 void grants_free(struct partition *p, struct grants *g)
 {
@@ -41,12 +46,12 @@ void grants_free(struct partition *p, struct grants *g)
 	memset(g, 0, sizeof *g);
 }
 
-/* How far a try goes: what is free; what eviction can free; also of what is pinned soft. */
+/* How far an attempt goes: free slots only; eviction; eviction of soft-pinned blocks too. */
 enum effort { FREE, EVICT, EVICT_SOFT_PINS };
 
-/* What was cleared and has not been swept yet comes before any eviction. */
-static int alloc_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint32_t n, struct skv_run *runs,
-		       uint32_t *n_runs)
+/* Sweeps cleared instances before evicting anything. */
+static int alloc_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint32_t n,
+		       struct skv_run *runs, uint32_t *n_runs)
 {
 	struct skv_pool *pool = p->volume[volume].pool;
 	int rc = skv_pool_alloc(pool, class_id, n, runs, n_runs);
@@ -60,13 +65,15 @@ static int alloc_slots(struct partition *p, uint32_t volume, uint32_t class_id, 
 	return rc;
 }
 
-static int take_spec(struct partition *p, struct plan *plan, uint32_t volume, uint32_t spec, struct skv_arena *a)
+static int take_spec(struct partition *p, struct plan *plan, uint32_t volume, uint32_t spec,
+		     struct skv_arena *a)
 {
 	uint32_t n = plan->need[spec], n_runs = 0, at = 0, class_id;
 	struct skv_run *runs = skv_arena_alloc(a, n * sizeof *runs);
 	struct grant *g = skv_arena_alloc(a, n * sizeof *g);
 	int rc = volume_class(p, plan->inst, spec, volume, &class_id);
 
+	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_OK)
 		rc = evict_reserve(p, plan->inst, volume, class_id);
 	if (rc != SKV_OK)
@@ -86,45 +93,62 @@ static int take_spec(struct partition *p, struct plan *plan, uint32_t volume, ui
 	return SKV_OK;
 }
 
-/* Will it have no more than its share with the plan, so that others give it room of theirs first, whatever their class? */
+/* Will it still be within its share with this plan, so that others must make room for it, whatever
+ * their class? */
 static bool below_quota_share(const struct partition *p, const struct plan *plan)
 {
 	const struct instance *inst = plan->inst;
 
 	return inst->group->spec.share != SKV_SHARE_GROUP &&
-	       inst->used_bytes - inst->removing_bytes + plan->bytes <= quota_share_of(inst, group_room(p, inst->group));
+	       inst->used_bytes - inst->removing_bytes + plan->bytes <=
+		       quota_share_of(inst, group_room(p, inst->group));
 }
 
-/* Queues what makes room for `spec`: removal of blocks of its class, or of whole slabs of others.
- * True when something is on its way. Called with the slots of earlier specs taken. */
-static bool make_room(struct partition *p, const struct plan *plan, uint32_t volume, uint32_t spec, bool soft)
+static struct newcomers *newcomers_of(struct plan *plan)
 {
-	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft }, over = { .over = true };
+	return plan->newcomers.n ? &plan->newcomers : NULL;
+}
+
+/* Queues removals that make room for `spec`: blocks of its class, or whole slabs of others. True if
+ * some are under way. Called with the slots of earlier specs taken. */
+static bool make_room(struct partition *p, struct plan *plan, uint32_t volume, uint32_t spec,
+		      bool soft)
+{
+	const struct evict_for w = { .in = newcomers_of(plan), .whose = plan->inst,
+				     .bytes = plan->bytes, .soft = soft },
+	over = { .over = true, .whose = plan->inst };
 	struct volume *s = &p->volume[volume];
 	uint32_t class_id, need = plan->need[spec];
 	uint64_t coming, have, got;
 
+	ASSERT_EXCLUSIVE(p);
 	if (volume_class(p, plan->inst, spec, volume, &class_id) != SKV_OK)
 		return false;
 	have = skv_pool_available(s->pool, class_id);
 	coming = s->class[class_id].removing;
 	if (have + coming >= need && coming > 0)
 		return true;
-	/* `have` may be shared with other classes: if it did not serve, do not count on it. */
-	need = have + coming >= need ? need : (uint32_t)(need - have - coming);
-	if (below_quota_share(p, plan) && evict_rebalance(p, volume, class_id, &over))
+	/* `have` may be shared with other classes: if it did not suffice, do not count on it. */
+	plan->newcomers.at = have + coming >= need ? 0 : (uint32_t)(have + coming);
+	need -= plan->newcomers.at;
+	if ((below_quota_share(p, plan) || evict_below_tenant_share(p, volume, &w)) &&
+	    evict_rebalance(p, volume, class_id, &over))
 		return true;
 	got = evict_slots(p, volume, class_id, need, &w);
 	if (got >= need)
 		return true;
-	return evict_rebalance(p, volume, class_id, &w) || got > 0 || coming > 0 || evict_rebalance_leased(p, volume, class_id, &w);
+	if (plan->newcomers.refused)
+		return got > 0 || coming > 0;
+	return evict_rebalance(p, volume, class_id, &w) || got > 0 || coming > 0 ||
+	       evict_rebalance_leased(p, volume, class_id, &w);
 }
 
 /* Takes the plan's slots in one volume. On failure nothing is taken; *coming tells whether waiting
  * helps. */
-static int take_in_volume(struct partition *p, struct plan *plan, uint32_t volume, struct skv_arena *a, enum effort effort,
-			 bool *coming)
+static int take_in_volume(struct partition *p, struct plan *plan, uint32_t volume,
+			  struct skv_arena *a, enum effort effort, bool *coming)
 {
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t s = 0; s < plan->inst->spec.n_specs; s++) {
 		int rc = plan->need[s] ? take_spec(p, plan, volume, s, a) : SKV_OK;
 
@@ -140,11 +164,12 @@ static int take_in_volume(struct partition *p, struct plan *plan, uint32_t volum
 	return SKV_OK;
 }
 
-/* A growth that failed is tried again soon. A full file system is an answer; any other trouble (the registry,
- * say) passes. */
+/* A failed growth is retried soon. A full file system is a definite answer; other trouble (e.g. the
+ * registry) passes. */
 static bool may_grow_later(const struct volume *s) { return volume_has_room(s) && !s->grow_full; }
 
-/* True when a new slab file of it is on its way, or its last failure is so young, that nothing else is done yet. */
+/* True if a new slab file is being made, or its last failure is so recent that it should be retried
+ * first. */
 static bool grows(struct partition *p, struct volume *s)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -153,7 +178,8 @@ static bool grows(struct partition *p, struct volume *s)
 		volume_ask_growth(p, s);
 	if (s->growing && now - s->growing_since < MAKING_PATIENCE_MS)
 		return true;
-	return s->grow_failing_since && may_grow_later(s) && now - s->grow_failing_since < GROW_PATIENCE_MS;
+	return s->grow_failing_since && may_grow_later(s) &&
+	       now - s->grow_failing_since < GROW_PATIENCE_MS;
 }
 
 /* Some of a group's volumes. */
@@ -170,19 +196,32 @@ static bool grows_later(const struct partition *p, const struct some_volumes *vo
 	return false;
 }
 
-/* A lease or a hold in one of these volumes ends by then. */
+/* Does a lease or a hold in one of these volumes end by then? */
 static bool frees_soon(const struct partition *p, const struct some_volumes *volumes, uint64_t by)
 {
 	for (uint32_t i = 0; i < volumes->n; i++)
-		if (skv_pool_next_due(p->volume[volumes->at[i]].pool) <= by || evict_next_lease(p, volumes->at[i]) <= by)
+		if (skv_pool_next_due(p->volume[volumes->at[i]].pool) <= by ||
+		    evict_next_lease(p, volumes->at[i]) <= by)
 			return true;
 	return false;
 }
 
-/* May the plan's bytes go to storages of this type? If not, room is made: *coming tells that some is on its way. */
-static bool type_has_room(struct partition *p, const struct plan *plan, const char *type, enum effort effort, bool *coming)
+/* How many of the plan's blocks fit below the capacity. */
+static uint32_t room_for(const struct plan *plan, uint64_t capacity, uint64_t staying)
 {
-	const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = effort == EVICT_SOFT_PINS };
+	uint64_t n = staying < capacity ? (capacity - staying) / plan->inst->block_bytes : 0;
+
+	return n < plan->n_write ? (uint32_t)n : plan->n_write;
+}
+
+/* May the plan's bytes go to storages of this type? If not, makes room: *coming tells whether some
+ * is under way. */
+static bool type_has_room(struct partition *p, struct plan *plan, const char *type,
+			  enum effort effort, bool *coming)
+{
+	const struct evict_for w = { .in = newcomers_of(plan), .whose = plan->inst,
+				     .bytes = plan->bytes,
+				     .soft = effort == EVICT_SOFT_PINS };
 	struct group *g = plan->inst->group;
 	bool evict = effort != FREE;
 
@@ -199,39 +238,45 @@ static bool type_has_room(struct partition *p, const struct plan *plan, const ch
 			*coming = true;
 			return false;
 		}
+		plan->newcomers.at = room_for(plan, capacity, staying);
 		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
-			*coming |= evict_group_bytes(p, g, type, staying + plan->bytes - capacity, &w) > 0;
+			*coming |= evict_group_bytes(p, g, type, staying + plan->bytes - capacity,
+						     &w) > 0;
 		*coming |= evict && removing > 0 && plan->bytes <= capacity;
 		return false;
 	}
 	return true;
 }
 
-/* Files of a storage may be too small for some specs: others of the group are not, then. */
+/* Slab files of a storage may be too small for some specs while others of the group are not. */
 static bool volume_fits_plan(const struct volume *s, const struct plan *plan)
 {
+	if (plan->unsummed && s->dev->ops->forgetful)
+		return false;
 	for (uint32_t i = 0; i < plan->inst->spec.n_specs; i++)
 		if (plan->need[i] && !volume_fits(s, &plan->inst->spec, i))
 			return false;
 	return true;
 }
 
-/* How well the plan's slots lie on the chunks of a volume: of the spec that fits it worst. */
+/* How well the plan's slots fit the chunks of a volume: the worst of its specs. */
 static enum fit plan_fit(const struct volume *s, const struct plan *plan)
 {
 	enum fit worst = FIT_WHOLE;
 
 	for (uint32_t i = 0; s->dev->chunk && i < plan->inst->spec.n_specs; i++) {
-		enum fit fit = plan->need[i] ? volume_geometry(s, &plan->inst->spec, i).fit : FIT_WHOLE;
+		enum fit fit =
+			plan->need[i] ? volume_geometry(s, &plan->inst->spec, i).fit : FIT_WHOLE;
 
 		worst = fit > worst ? fit : worst;
 	}
 	return worst;
 }
 
-/* The group's storages that exist, in order of preference: those whose chunks fit the plan better come first, then as the
- * group names them. */
-static void preferred_volumes(const struct partition *p, const struct plan *plan, struct some_volumes *out)
+/* The group's existing storages by preference: better fit to chunks first, then the group's
+ * order. */
+static void preferred_volumes(const struct partition *p, const struct plan *plan,
+			      struct some_volumes *out)
 {
 	const struct skv_group_spec *g = &plan->inst->group->spec;
 	enum fit fit[MAX_GROUP_STORAGES];
@@ -254,15 +299,16 @@ static void preferred_volumes(const struct partition *p, const struct plan *plan
 	}
 }
 
-/* One round over the group's storages in order of preference: of each its free slots, then, with FREE, a new
- * slab file, else eviction. SKV_E_NO_SPACE: not there; *within tells the volumes that are usable, have files large
- * enough, and are within the quota of their type. */
-static int take_somewhere(struct partition *p, struct plan *plan, struct skv_arena *a, enum effort effort,
-			  struct some_volumes *within)
+/* One round over the group's storages by preference: for each, free slots, then (FREE) a new slab
+ * file, else eviction. SKV_E_NO_SPACE: none; *within returns the volumes that are usable, have
+ * large enough files, and are within the quota of their type. */
+static int take_somewhere(struct partition *p, struct plan *plan, struct skv_arena *a,
+			  enum effort effort, struct some_volumes *within)
 {
 	struct some_volumes order;
 	bool coming = false;
 
+	ASSERT_EXCLUSIVE(p);
 	preferred_volumes(p, plan, &order);
 	within->n = 0;
 	for (uint32_t i = 0; i < order.n; i++) {
@@ -286,7 +332,7 @@ static int take_somewhere(struct partition *p, struct plan *plan, struct skv_are
 	return SKV_E_NO_SPACE;
 }
 
-/* Why no storage was within reach. */
+/* The reason why no storage qualified. */
 static int none_within(const struct partition *p, const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
@@ -301,19 +347,23 @@ static int none_within(const struct partition *p, const struct plan *plan, struc
 		fits |= volume_fits_plan(&p->volume[at], plan);
 	}
 	if (!usable)
-		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage of group '%s' is healthy, enabled and not draining", g->spec.name);
-	if (!fits)
-		return skv_fail(err, SKV_E_NO_SPACE, NULL,
-				"no storage of group '%s' that is healthy and enabled has slab files that are large enough",
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+				"no storage of group '%s' is healthy, enabled and not draining",
 				g->spec.name);
-	return skv_fail(err, SKV_E_QUOTA, "quotas",
-			"group '%s' is at the capacity of its quota on each type of storage that it has, and nothing more may "
-			"be evicted there",
+	if (!fits)
+		return skv_fail(
+			err, SKV_E_NO_SPACE, NULL,
+			"no storage of group '%s' that is healthy and enabled has slab files that "
+			"are large enough",
 			g->spec.name);
+	return skv_fail(
+		err, SKV_E_QUOTA, "quotas",
+		"group '%s' is at the capacity of its quota on each type of storage that it has, "
+		"and nothing more may be evicted there",
+		g->spec.name);
 }
 
-/* Takes what the plan has found out of eviction's sight, or (`hidden` false) puts it back. */
-static void hide_existing(struct partition *p, const struct plan *plan, bool hidden)
+void placement_hide(struct partition *p, const struct plan *plan, bool hidden)
 {
 	for (uint32_t i = 0; plan->keeps && i < plan->n_keys; i++) {
 		if (plan->outcome[i] != SKV_START_EXISTS)
@@ -323,7 +373,8 @@ static void hide_existing(struct partition *p, const struct plan *plan, bool hid
 	}
 }
 
-int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err)
+int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
+		   struct skv_error *err)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
 	struct some_volumes within;
@@ -331,24 +382,45 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, 
 
 	ASSERT_EXCLUSIVE(p);
 	if (rc == SKV_E_NO_SPACE) {
-		hide_existing(p, plan, true);
-		for (enum effort effort = EVICT; rc == SKV_E_NO_SPACE && effort <= EVICT_SOFT_PINS; effort++)
+		placement_hide(p, plan, true);
+		for (enum effort effort = EVICT; rc == SKV_E_NO_SPACE &&
+						 effort <= EVICT_SOFT_PINS &&
+						 !plan->newcomers.refused;
+		     effort++)
 			rc = take_somewhere(p, plan, a, effort, &within);
-		hide_existing(p, plan, false);
+		placement_hide(p, plan, false);
 	}
 	if (rc != SKV_E_NO_SPACE)
 		return rc;
+	if (plan->newcomers.refused)
+		return skv_fail(err, SKV_E_NO_SPACE, NULL, "what is stored is worth more");
 	if (!within.n)
 		return none_within(p, plan, err);
-	if (grows_later(p, &within) || (!plan->no_wait && now - plan->since < SOON_MS && frees_soon(p, &within, now + SOON_MS)))
+	if (grows_later(p, &within) || (!plan->no_wait && now - plan->since < SOON_MS &&
+					frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
-	return skv_fail(err, SKV_E_NO_SPACE, NULL,
-			"no room for %u blocks: what is there is pinned, leased, being written, or in its grace time",
-			plan->n_write);
+	return skv_fail(
+		err, SKV_E_NO_SPACE, NULL,
+		"no room for %u blocks: everything is pinned, leased, being written, "
+		"or in its grace time",
+		plan->n_write);
 }
 
-int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
-		     struct skv_error *err)
+void placement_taken(struct partition *p, const struct plan *plan)
+{
+	const struct instance *inst = plan->inst;
+
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		uint32_t volume = plan->grants.n[s] ? plan->grants.v[s][0].volume : 0;
+
+		if (plan->grants.n[s])
+			evict_behind(p, volume, class_of(inst, volume, s), plan->grants.n[s]);
+	}
+}
+
+int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan,
+			   struct skv_arena *a, struct skv_error *err)
 {
 	int at = volume_of_offsets(p, plan->inst);
 	struct volume *s = &p->volume[at];
@@ -358,7 +430,8 @@ int placement_take_offsets(struct partition *p, const struct skv_start_req *req,
 
 	ASSERT_EXCLUSIVE(p);
 	if (!volume_usable(s))
-		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not enabled", s->dev->name);
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not enabled",
+				s->dev->name);
 	retired_sweep(p, NULL, (uint32_t)at, MAX_SWEEP);
 	if (retired_left(p, NULL, (uint32_t)at))
 		return TRY_WAIT;
@@ -386,7 +459,8 @@ int placement_take_offsets(struct partition *p, const struct skv_start_req *req,
 	return rc;
 }
 
-/* What is written counts: else a group would pass its bound by as many as are written at a time. */
+/* Blocks being written count: else a group would exceed its limit by as many as are written at a
+ * time. */
 static int check_blocks(const struct plan *plan, struct skv_error *err)
 {
 	const struct group *g = plan->inst->group;
@@ -394,11 +468,13 @@ static int check_blocks(const struct plan *plan, struct skv_error *err)
 
 	if (!g->spec.max_blocks || have + plan->n_write <= g->spec.max_blocks)
 		return SKV_OK;
-	return skv_fail(err, SKV_E_QUOTA, "max_blocks", "group '%s' has %llu of %llu blocks: delete some, or let them be evicted",
-			g->spec.name, (unsigned long long)have, (unsigned long long)g->spec.max_blocks);
+	return skv_fail(err, SKV_E_QUOTA, "max_blocks",
+			"group '%s' has %llu of %llu blocks: delete some, or let them be evicted",
+			g->spec.name, (unsigned long long)have,
+			(unsigned long long)g->spec.max_blocks);
 }
 
-/* Bytes that the group's open sessions may hold. */
+/* Limit of bytes in the group's open sessions. */
 static uint64_t may_open(const struct partition *p, const struct group *g)
 {
 	uint64_t room = group_room(p, g), percent = p->core->o.open_percent;
@@ -409,7 +485,7 @@ static uint64_t may_open(const struct partition *p, const struct group *g)
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-/* Blocks that a fixed share leaves, `all` of it or what the instance does not have yet. */
+/* Blocks left in a fixed share: of `all` of it, or of what the instance does not use yet. */
 static uint64_t quota_share_rest(const struct partition *p, const struct instance *inst, bool all)
 {
 	uint64_t share = quota_share_of(inst, group_room(p, inst->group));
@@ -426,10 +502,13 @@ uint64_t placement_bound(const struct partition *p, const struct plan *plan)
 
 	ASSERT_SHARED(p);
 	n = least(n, quota_share_rest(p, plan->inst, true));
-	return g->spec.max_blocks ? least(n, less(g->spec.max_blocks, g->count.blocks + g->open_blocks)) : n;
+	n = least(n, tenant_bound(plan->inst));
+	return g->spec.max_blocks
+		       ? least(n, less(g->spec.max_blocks, g->count.blocks + g->open_blocks))
+		       : n;
 }
 
-/* Bytes that the group's quota on this type of storage leaves. */
+/* Bytes left in the group's quota for this type of storage. */
 static uint64_t type_left(const struct partition *p, const struct group *g, const char *type)
 {
 	uint64_t left = UINT64_MAX, removing, staying;
@@ -454,13 +533,16 @@ uint64_t placement_now(struct partition *p, const struct plan *plan)
 		int at = volume_find(p, g->spec.storages[i]);
 		uint64_t n;
 
-		if (at < 0 || !volume_takes(&p->volume[at]) || !volume_fits_plan(&p->volume[at], plan) ||
+		if (at < 0 || !volume_takes(&p->volume[at]) ||
+		    !volume_fits_plan(&p->volume[at], plan) ||
 		    volume_class(p, plan->inst, 0, (uint32_t)at, &class_id) != SKV_OK)
 			continue;
-		n = least(skv_pool_available(p->volume[at].pool, class_id), type_left(p, g, p->volume[at].dev->type) / size);
+		n = least(skv_pool_available(p->volume[at].pool, class_id),
+			  type_left(p, g, p->volume[at].dev->type) / size);
 		most = n > most ? n : most;
 	}
 	most = least(most, quota_share_rest(p, plan->inst, false));
+	most = least(most, tenant_now(plan->inst));
 	most = least(most, less(MAX_ENTRIES, plan->inst->entries));
 	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
 }
@@ -479,34 +561,45 @@ int placement_limits(const struct partition *p, const struct plan *plan, struct 
 	uint64_t most = may_open(p, plan->inst->group);
 
 	ASSERT_SHARED(p);
+	if (rc == SKV_OK)
+		rc = tenant_check_sessions(p, plan->inst->tenant, err);
 	if (rc != SKV_OK)
 		return rc;
 	if (!any_volume(p, plan->inst->group))
-		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage that group '%s' names exists", plan->inst->group->spec.name);
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+				"no storage that group '%s' names exists",
+				plan->inst->group->spec.name);
 	if (plan->bytes > most)
-		return skv_fail(err, SKV_E_TOO_LARGE, "keys",
-				"%llu bytes in one session; this group allows %llu at a time: write fewer blocks",
-				(unsigned long long)plan->bytes, (unsigned long long)most);
+		return skv_fail(
+			err, SKV_E_TOO_LARGE, "keys",
+			"%llu bytes in one session; this group allows %llu at a time: "
+			"write fewer blocks",
+			(unsigned long long)plan->bytes, (unsigned long long)most);
 	if (plan->inst->open_bytes + plan->bytes > most)
-		return skv_fail(err, SKV_E_TOO_MANY, NULL,
-				"open sessions of this instance hold %llu of %llu bytes: finish some first",
-				(unsigned long long)plan->inst->open_bytes, (unsigned long long)most);
+		return skv_fail(
+			err, SKV_E_TOO_MANY, NULL,
+			"open sessions of this instance hold %llu of %llu bytes: finish some first",
+			(unsigned long long)plan->inst->open_bytes, (unsigned long long)most);
 	return SKV_OK;
 }
 
-/* Evicts from the group, or of one instance of it alone; what is pinned soft when there is nothing else. */
-static uint64_t evict_for_quota(struct partition *p, const struct plan *plan, bool own, uint64_t bytes)
+/* Evicts from the group, or from one instance of it; soft-pinned blocks when there is nothing
+ * else. */
+static uint64_t evict_for_quota(struct partition *p, struct plan *plan, bool own, uint64_t bytes)
 {
 	uint64_t got = 0;
 
-	hide_existing(p, plan, true);
-	for (int soft = 0; got == 0 && soft < 2; soft++) {
-		const struct evict_for w = { .whose = plan->inst, .bytes = plan->bytes, .soft = soft };
+	ASSERT_EXCLUSIVE(p);
+	placement_hide(p, plan, true);
+	for (int soft = 0; got == 0 && soft < 2 && !plan->newcomers.refused; soft++) {
+		const struct evict_for w = { .in = newcomers_of(plan), .whose = plan->inst,
+					     .bytes = plan->bytes,
+					     .soft = soft };
 
 		got = own ? evict_instance_bytes(p, plan->inst, bytes, soft)
 			  : evict_group_bytes(p, plan->inst->group, NULL, bytes, &w);
 	}
-	hide_existing(p, plan, false);
+	placement_hide(p, plan, false);
 	return got;
 }
 
@@ -514,14 +607,17 @@ static int no_quota_share(const struct plan *plan, uint64_t share, struct skv_er
 {
 	const struct skv_instance_spec *s = &plan->inst->spec;
 
-	return skv_fail(err, SKV_E_QUOTA, s->capacity ? "capacity" : "weight",
-			"instance '%s' has %llu bytes of the %llu that are its part of group '%s', and nothing more of its own may "
-			"be evicted: it is pinned, leased or being written, or the share is too small",
-			s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)share, s->group);
+	return skv_fail(
+		err, SKV_E_QUOTA, s->capacity ? "capacity" : "weight",
+		"instance '%s' has %llu bytes of the %llu that are its share of group '%s', and "
+		"nothing more of its own may be evicted: it is pinned, leased or being written, or "
+		"the share is too small",
+		s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)share,
+		s->group);
 }
 
-/* A fixed share is a bound; what the instance has makes room itself. */
-static int quota_share_left(struct partition *p, const struct plan *plan, struct skv_error *err)
+/* A fixed share is a limit; the instance evicts its own blocks to stay within it. */
+static int quota_share_left(struct partition *p, struct plan *plan, struct skv_error *err)
 {
 	struct instance *inst = plan->inst;
 	uint64_t share, staying;
@@ -532,13 +628,15 @@ static int quota_share_left(struct partition *p, const struct plan *plan, struct
 	if (inst->used_bytes + plan->bytes <= share)
 		return SKV_OK;
 	staying = inst->used_bytes - inst->removing_bytes;
-	if (staying + plan->bytes > share && (plan->bytes > share || evict_for_quota(p, plan, true, staying + plan->bytes - share) == 0) &&
+	if (staying + plan->bytes > share &&
+	    (plan->bytes > share ||
+	     evict_for_quota(p, plan, true, staying + plan->bytes - share) == 0) &&
 	    inst->removing_bytes == 0)
 		return no_quota_share(plan, share, err);
 	return TRY_WAIT_QUOTA;
 }
 
-static int group_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
+static int group_quota(struct partition *p, struct plan *plan, struct skv_error *err)
 {
 	struct group *g = plan->inst->group;
 	uint64_t staying;
@@ -552,36 +650,44 @@ static int group_quota(struct partition *p, const struct plan *plan, struct skv_
 	if (retired_left(p, g, ANY_VOLUME))
 		return TRY_WAIT_QUOTA;
 	staying = g->used_bytes - g->removing_bytes;
+	plan->newcomers.at = room_for(plan, g->spec.capacity, staying);
 	if (staying + plan->bytes > g->spec.capacity &&
-	    evict_for_quota(p, plan, false, staying + plan->bytes - g->spec.capacity) == 0 && g->removing_bytes == 0)
-		return skv_fail(err, SKV_E_QUOTA, NULL,
-				"group '%s' is at its capacity of %llu bytes and nothing more may be evicted: it is pinned, leased or "
-				"being written",
-				g->spec.name, (unsigned long long)g->spec.capacity);
+	    evict_for_quota(p, plan, false, staying + plan->bytes - g->spec.capacity) == 0 &&
+	    g->removing_bytes == 0)
+		return skv_fail(
+			err, SKV_E_QUOTA, NULL,
+			"group '%s' is at its capacity of %llu bytes and nothing more may be "
+			"evicted: it is pinned, leased or being written",
+			g->spec.name, (unsigned long long)g->spec.capacity);
 	return TRY_WAIT_QUOTA;
 }
 
-/* More blocks than its eviction queues hold are in no instance: it makes room itself. */
-static int blocks_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
+/* An instance cannot have more blocks than its eviction queues hold; it evicts its own blocks. */
+static int blocks_quota(struct partition *p, struct plan *plan, struct skv_error *err)
 {
 	struct instance *inst = plan->inst;
 	uint64_t over = less(inst->entries + plan->n_write, MAX_ENTRIES);
 
 	if (over == 0)
 		return SKV_OK;
-	if (inst->removing_bytes == 0 && evict_for_quota(p, plan, true, over * inst->block_bytes) == 0)
-		return skv_fail(err, SKV_E_QUOTA, "instance",
-				"instance '%s' has %llu blocks, %u is the most, and nothing of its own may be evicted: it is pinned, leased "
-				"or being written; use another instance beside it",
-				inst->spec.id, (unsigned long long)inst->entries, MAX_ENTRIES);
+	if (inst->removing_bytes == 0 &&
+	    evict_for_quota(p, plan, true, over * inst->block_bytes) == 0)
+		return skv_fail(
+			err, SKV_E_QUOTA, "instance",
+			"instance '%s' has %llu blocks, %u is the most, and nothing of its own may "
+			"be evicted: it is pinned, leased or being written; use another "
+			"instance beside it",
+			inst->spec.id, (unsigned long long)inst->entries, MAX_ENTRIES);
 	return TRY_WAIT_QUOTA;
 }
 
-int placement_quota(struct partition *p, const struct plan *plan, struct skv_error *err)
+int placement_quota(struct partition *p, struct plan *plan, struct skv_error *err)
 {
 	int rc = blocks_quota(p, plan, err);
 
 	ASSERT_EXCLUSIVE(p);
+	if (rc == SKV_OK)
+		rc = tenant_quota(p, plan, err);
 	if (rc == SKV_OK)
 		rc = quota_share_left(p, plan, err);
 	return rc == SKV_OK ? group_quota(p, plan, err) : rc;

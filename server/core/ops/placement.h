@@ -1,9 +1,11 @@
 /*
- * placement.h - finds slots for a start: takes free ones, lets a storage grow, evicts, empties other slabs.
+ * placement.h - finds slots for a start: free ones, by growing a storage, by evicting, by emptying
+ * other classes' slabs.
  */
 #ifndef SKV_CORE_OPS_PLACEMENT_H
 #define SKV_CORE_OPS_PLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct grants;
@@ -13,23 +15,30 @@ struct skv_arena;
 struct skv_error;
 struct skv_start_req;
 
-void grants_free(struct partition *p, struct grants *g); /* the slots, not the arrays */
+void grants_free(struct partition *p, struct grants *g); /* frees the slots, not the arrays */
 
-enum { TRY_WAIT = 2, TRY_WAIT_QUOTA }; /* not now: slots are on their way, or room in the group's quota */
-/* What open sessions may hold: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
+/* Not now: slots, room in the group's quota, or in the limit of the tenant, are on their way. */
+enum { TRY_WAIT = 2, TRY_WAIT_QUOTA, TRY_WAIT_TENANT };
+/* Hides the blocks that the plan found from eviction, or (`hidden` false) shows them again. */
+void placement_hide(struct partition *p, const struct plan *plan, bool hidden);
+/* Checks the limits of open sessions: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
 int placement_limits(const struct partition *p, const struct plan *plan, struct skv_error *err);
-/* The group's quota, the instance's part of it, and how many blocks one instance holds: SKV_OK, TRY_WAIT_QUOTA (eviction within
- * the group is on its way), SKV_E_QUOTA. */
-int placement_quota(struct partition *p, const struct plan *plan, struct skv_error *err);
+/* Checks the tenant's limits (tenant_quota.h), the group's quota, the instance's share of it, and
+ * blocks per instance: SKV_OK, TRY_WAIT_QUOTA (eviction within the group is under way),
+ * TRY_WAIT_TENANT (within the tenant), SKV_E_QUOTA. */
+int placement_quota(struct partition *p, struct plan *plan, struct skv_error *err);
 /* Takes the plan's slots, all in one storage. SKV_OK, TRY_WAIT, SKV_E_NO_SPACE, SKV_E_UNAVAILABLE,
  * SKV_E_NOMEM. */
-int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a, struct skv_error *err);
-/* The slots that the request names, of those that are free; the other keys have no room. As placement_take. */
-int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan, struct skv_arena *a,
-		     struct skv_error *err);
-/* For plans of one spec. How many of its blocks the bounds of open sessions and blocks allow: */
+int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
+		   struct skv_error *err);
+/* Takes the slots that the request names, if free; the other keys get none. As placement_take. */
+int placement_take_offsets(struct partition *p, const struct skv_start_req *req, struct plan *plan,
+			   struct skv_arena *a, struct skv_error *err);
+/* A start has taken the plan's slots for good: others are freed in their place. */
+void placement_taken(struct partition *p, const struct plan *plan);
+/* For plans of one spec: how many of its blocks the limits of open sessions and blocks allow; */
 uint64_t placement_bound(const struct partition *p, const struct plan *plan);
-/* how many could be taken at once, without any eviction. */
+/* how many could be taken at once, without eviction. */
 uint64_t placement_now(struct partition *p, const struct plan *plan);
 
 #endif

@@ -1,16 +1,17 @@
 /*
- * revoke.c - writes of open sessions that are given up because their blocks are removed.
+ * revoke.c - gives up writes of open sessions whose blocks are removed.
  *
- * A delete that means every copy of a block means what is being written, too. Its slots are held until the session's
- * deadline and grace, for the writer goes on: nobody tells it. The session stays open for its other blocks; its finish
- * counts the revoked ones as failed, whatever it says of them. The record is a PARTIAL (partial.c), whose prepare step, late
- * half and undo are these writes' as well. All under the write lock.
+ * A delete of every copy of a block includes copies being written. Their slots are held until the
+ * session's deadline and grace, because the writer is not told and goes on. The session stays open
+ * for its other blocks; its finish counts the revoked ones as failed, whatever it reports. The
+ * record is a PARTIAL (partial.c), with the same prepare, apply and undo. Under the write lock.
  */
 #include "revoke.h"
 
 #include <skv/key_set.h>
 #include <skv/mem.h>
 
+#include <assert.h>
 #include <model/block.h>
 #include <model/index.h>
 #include <model/objects.h>
@@ -37,7 +38,8 @@ static bool is_written(const struct instance *inst, const struct block *b)
 	return false;
 }
 
-static int find_wanted(struct partition *p, const struct instance *inst, const struct skv_key *keys, uint32_t n, struct wanted *out)
+static int find_wanted(struct partition *p, const struct instance *inst, const struct skv_key *keys,
+		       uint32_t n, struct wanted *out)
 {
 	*out = (struct wanted){ .keys = keys };
 	for (uint32_t i = 0; i < n && inst->open; i++) {
@@ -55,46 +57,49 @@ static int find_wanted(struct partition *p, const struct instance *inst, const s
 	return SKV_OK;
 }
 
-/* The slot that tells whether the write is SETTLING. */
+/* The slot that says whether the write is ENDING. */
 static struct slot *marked_slot(struct partition *p, const struct session_write *w)
 {
 	return &block_get(p, w->block)->slot[__builtin_ctz(w->specs)];
 }
 
-/* Of a write that is not settled: is a record on its way that settles it? */
-static bool is_settling(struct partition *p, const struct session_write *w)
+/* Is a record in flight that ends this write? */
+static bool is_ending(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);
-	return marked_slot(p, w)->checksum & SETTLING;
+	return marked_slot(p, w)->checksum & ENDING;
 }
 
 void revoke_unmark(struct partition *p, const struct session_write *w)
 {
 	ASSERT_EXCLUSIVE(p);
-	marked_slot(p, w)->checksum &= ~SETTLING;
+	marked_slot(p, w)->checksum &= ~ENDING;
 }
 
-static int take_write(struct partition *p, struct session *s, uint32_t write, struct settle *t, size_t *cap)
+static int take_write(struct partition *p, struct session *s, uint32_t write, struct partial *t,
+		      size_t *cap)
 {
 	void *v = t->v;
 
+	ASSERT_EXCLUSIVE(p);
 	if (skv_grow(&v, cap, t->n + 1u, sizeof *t->v) != SKV_OK)
 		return SKV_E_NOMEM;
 	t->v = v;
 	t->v[t->n++] = (struct ended){ s, write, false };
-	marked_slot(p, &s->write[write])->checksum |= SETTLING;
-	s->settling++;
+	marked_slot(p, &s->write[write])->checksum |= ENDING;
+	s->ending++;
 	return SKV_OK;
 }
 
-/* What of the session is wanted. SKV_PENDING with *behind: a transaction of the session is on its way, which decides what
- * there is to revoke. */
-static int take_session(struct partition *p, struct session *s, const struct wanted *q, struct settle *t, size_t *cap,
-			struct change **behind)
+/* Collects the session's writes that are wanted. SKV_PENDING with *behind: a change of the session
+ * is in flight that decides what there is to revoke. */
+static int take_session(struct partition *p, struct session *s, const struct wanted *q,
+			struct partial *t, size_t *cap, struct change **behind)
 {
 	uint32_t write = 0;
 	int rc = SKV_OK;
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; rc == SKV_OK && i < s->n_keys; i++) {
 		uint32_t at = write;
 
@@ -102,7 +107,7 @@ static int take_session(struct partition *p, struct session *s, const struct wan
 			continue;
 		write++;
 		if (!s->write[at].specs || !*skv_key_set_find(&q->set, q->keys, s->keys[i]) ||
-		    is_settling(p, &s->write[at]))
+		    is_ending(p, &s->write[at]))
 			continue;
 		if (s->pending) {
 			*behind = s->pending;
@@ -113,11 +118,11 @@ static int take_session(struct partition *p, struct session *s, const struct wan
 	return rc;
 }
 
-int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n, struct settle **out,
-		struct change **behind)
+int revoke_make(struct partition *p, struct instance *inst, const struct skv_key *keys, uint32_t n,
+		struct partial **out, struct change **behind)
 {
 	struct wanted q;
-	struct settle *t = NULL;
+	struct partial *t = NULL;
 	size_t cap = 0;
 	int rc = find_wanted(p, inst, keys, n, &q);
 
@@ -126,18 +131,18 @@ int revoke_make(struct partition *p, struct instance *inst, const struct skv_key
 	*behind = NULL;
 	if (rc != SKV_OK || q.n == 0)
 		return rc;
-	t = settle_make();
+	t = partial_make();
 	rc = t ? SKV_OK : SKV_E_NOMEM;
 	for (struct session *s = inst->open; s && rc == SKV_OK; s = s->open_next)
 		if (!s->anonymous)
 			rc = take_session(p, s, &q, t, &cap, behind);
 	skv_free(q.cells);
 	if (rc == SKV_OK && t->n)
-		rc = settle_record(t);
+		rc = partial_record(t);
 	if (rc == SKV_OK && t->n) {
 		*out = t;
 		return SKV_OK;
 	}
-	settle_drop(p, t);
+	partial_drop(p, t);
 	return rc == SKV_PENDING ? SKV_OK : rc;
 }

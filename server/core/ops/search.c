@@ -1,8 +1,8 @@
 /*
- * search.c - which keys of a request are hits: prefixes, batches, windows, hybrids; lengths without locations.
+ * search.c - finds the hits of a lookup: prefix, batch, window, hybrid; or only their number.
  *
- * Runs under the read lock and writes nothing to blocks: leases and uses are lookup.c's. Index cells and entries are
- * fetched some keys ahead, in the order in which the mode looks at the keys.
+ * Runs under the read lock and does not write to blocks: leases and uses are lookup.c's. Index
+ * cells and entries are prefetched some keys ahead, in the order in which the mode visits the keys.
  */
 #include "search.h"
 
@@ -11,6 +11,7 @@
 
 #include <lock/core.h>
 #include <lock/gate.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/files.h>
 #include <model/find.h>
@@ -45,10 +46,10 @@ static bool volume_gone(const struct unread *u, uint32_t volume)
 	return false;
 }
 
-/* A spec on a storage that is down is not there: an honest miss. One answer for the whole search; of the volumes that the
- * instance has slots in, there are queues. */
-static int volumes_gone(const struct partition *p, const struct instance *inst, bool skip_disabled, struct skv_arena *a,
-		       struct unread *gone)
+/* Specs on a storage that is down are misses. Decided once for the whole search; the instance has
+ * queues for just those volumes where it has had slots. */
+static int volumes_gone(const struct partition *p, const struct instance *inst, bool skip_disabled,
+			struct skv_arena *a, struct unread *gone)
 {
 	*gone = (struct unread){ .p = p };
 	for (size_t i = 0; i < inst->n_queue; i++) {
@@ -56,9 +57,11 @@ static int volumes_gone(const struct partition *p, const struct instance *inst, 
 		const struct volume *s = &p->volume[at];
 
 		gone->any |= s->n_bad != 0;
-		if ((device_readable(s->dev) && !(skip_disabled && !s->enabled)) || volume_gone(gone, at))
+		if ((device_readable(s->dev) && !(skip_disabled && !s->enabled)) ||
+		    volume_gone(gone, at))
 			continue;
-		if (!gone->gone && !(gone->gone = skv_arena_alloc(a, inst->n_queue * sizeof *gone->gone)))
+		if (!gone->gone &&
+		    !(gone->gone = skv_arena_alloc(a, inst->n_queue * sizeof *gone->gone)))
 			return SKV_E_NOMEM;
 		gone->any = true;
 		gone->gone[gone->n_gone++] = at;
@@ -71,9 +74,10 @@ bool slot_unread(const struct unread *u, const struct slot *s)
 	return volume_gone(u, s->volume) || !slot_readable(u->p, s);
 }
 
-/* ---- modes -------------------------------------------------------------------------------------------- */
+/* ---- modes ----------------------------------------------------------------------------------- */
 
-static inline bool is_hit(const struct skv_lookup_req *req, const struct search *s, const struct block *b)
+static inline bool is_hit(const struct skv_lookup_req *req, const struct search *s,
+			  const struct block *b)
 {
 	return b && (req->partial ? has_any(b, s->mask, &s->gone) : has_all(b, s->mask, &s->gone));
 }
@@ -99,7 +103,7 @@ static void find_each(struct probe *pr, const struct skv_lookup_req *req, struct
 	s->matched = matched;
 }
 
-/* Over the keys in reverse: the first run that is long enough. */
+/* Backwards over the keys: the first run that is long enough. */
 static void find_window(struct probe *pr, const struct skv_lookup_req *req, struct search *s)
 {
 	uint32_t run = 0, n = req->n_keys;
@@ -119,7 +123,7 @@ static void find_window(struct probe *pr, const struct skv_lookup_req *req, stru
 	if (run == req->window)
 		s->matched = run;
 	else
-		memset(s->hit, 0, run * sizeof *s->hit); /* a shorter run at the begin */
+		memset(s->hit, 0, run * sizeof *s->hit); /* a shorter run at the start */
 }
 
 static void find_hybrid(struct probe *pr, const struct skv_lookup_req *req, struct search *s)
@@ -146,24 +150,25 @@ static struct skv_key *reversed(const struct skv_key *keys, uint32_t n, struct s
 	return out;
 }
 
-static int check_mode(const struct skv_lookup_req *req, const struct instance *inst, struct skv_error *err)
+static int check_mode(const struct skv_lookup_req *req, const struct instance *inst,
+		      struct skv_error *err)
 {
 	if (req->mode == SKV_LOOKUP_WINDOW && (req->window == 0 || req->window > req->n_keys))
-		return skv_fail(err, SKV_E_INVALID, "window", "1 to the number of keys (%u), not %u", req->n_keys,
-				req->window);
+		return skv_fail(err, SKV_E_INVALID, "window",
+				"1 to the number of keys (%u), not %u", req->n_keys, req->window);
 	if (req->mode != SKV_LOOKUP_HYBRID)
 		return SKV_OK;
 	if (req->full_specs == 0 || (uint64_t)req->full_specs >> inst->spec.n_specs)
-		return skv_fail(err, SKV_E_INVALID, "full_specs", "one or more of the instance's %u specs",
-				inst->spec.n_specs);
+		return skv_fail(err, SKV_E_INVALID, "full_specs",
+				"one or more of the instance's %u specs", inst->spec.n_specs);
 	if (req->state_specs == 0 || (uint64_t)req->state_specs >> inst->spec.n_specs)
-		return skv_fail(err, SKV_E_INVALID, "state_specs", "one or more of the instance's %u specs",
-				inst->spec.n_specs);
+		return skv_fail(err, SKV_E_INVALID, "state_specs",
+				"one or more of the instance's %u specs", inst->spec.n_specs);
 	return SKV_OK;
 }
 
-int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
-	       struct skv_error *err)
+int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a,
+	       struct search *s, struct skv_error *err)
 {
 	const struct skv_key *keys = req->keys;
 	struct probe pr;
@@ -196,10 +201,10 @@ int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv
 	return SKV_OK;
 }
 
-/* ---- lengths ------------------------------------------------------------------------------------------ */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
-int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
-			   struct skv_arena *a, struct skv_error *err)
+int one_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
+		      struct skv_arena *a, struct skv_error *err)
 {
 	struct search s;
 	int rc = core_gate(c, err);
@@ -209,7 +214,8 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
 	if (req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? search_run(c->partition, req, a, &s, err) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? search_run(c->partition, req, a, &s, err)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	skv_rwlock_read_unlock(&c->lock);
 	if (rc != SKV_OK)
 		return rc;
@@ -218,8 +224,8 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
 	return SKV_OK;
 }
 
-int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
-		   struct skv_arena *a, struct skv_error *err)
+int one_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
+	      struct skv_arena *a, struct skv_error *err)
 {
 	uint32_t *matched = skv_arena_calloc(a, req->n_instances, sizeof *matched);
 	int rc = core_gate(c, err);
@@ -246,7 +252,8 @@ int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct s
 			struct probe pr;
 
 			probe_begin(&pr, c->partition, inst, req->keys, req->n_keys);
-			while (matched[i] < req->n_keys && (b = probe_block(&pr, matched[i])) && has_all(b, mask, &gone))
+			while (matched[i] < req->n_keys && (b = probe_block(&pr, matched[i])) &&
+			       has_all(b, mask, &gone))
 				matched[i]++;
 		}
 	}

@@ -1,6 +1,4 @@
-/*
- * search.h - which keys of a request are hits: prefixes, batches, windows, hybrids; lengths without locations.
- */
+/* search.h - finds the hits of a lookup: prefix, batch, window, hybrid; or only their number. */
 #ifndef SKV_CORE_OPS_SEARCH_H
 #define SKV_CORE_OPS_SEARCH_H
 
@@ -16,36 +14,36 @@ struct skv_arena;
 struct skv_error;
 struct skv_lookup_req;
 
-/* What cannot be read now: volumes as a whole, and files of others. */
+/* What cannot be read now: whole volumes, and files of other volumes. */
 struct unread {
 	const struct partition *p;
-	uint32_t *gone; /* [n_gone] volumes; in the arena of the call */
+	uint32_t *gone; /* [n_gone] volumes; in the call's arena */
 	uint32_t n_gone;
-	bool any; /* else all can be: no slot needs a look */
+	bool any; /* false: everything is readable, no slot needs a check */
 };
 bool slot_unread(const struct unread *u, const struct slot *s);
 
-/* Is the spec committed, and where it can be read? */
+/* Is the spec committed and readable? */
 static inline bool spec_there(const struct block *b, uint32_t spec, const struct unread *u)
 {
 	return b->slot[spec].state == SLOT_COMMITTED && !(u->any && slot_unread(u, &b->slot[spec]));
 }
 
-/* What one lookup found. */
+/* Result of one lookup. */
 struct search {
 	struct instance *inst;
-	uint32_t mask;      /* specs asked for */
-	struct unread gone; /* what cannot be read, or shall not be */
+	uint32_t mask;      /* requested specs */
+	struct unread gone; /* what cannot or must not be read */
 	struct block **hit; /* of the first n_seen keys; NULL = miss */
 	uint32_t n_seen;
 	uint32_t matched;
 	uint64_t lease_until; /* lookup.c */
-	bool denied;          /* by the cap on leases; */
-	uint32_t hidden;      /* so many hits became misses for that */
-	size_t birth;           /* of the hit before (birth_next) */
+	bool denied;          /* by the limit on leased bytes; */
+	uint32_t hidden;      /* hits that became misses because of it */
+	size_t birth;           /* of the previous hit (birth_next) */
 };
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
-int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a, struct search *s,
-	       struct skv_error *err);
+int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a,
+	       struct search *s, struct skv_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * start.c - hands out slots for blocks that are about to be written.
+ * start.c - opens write sessions: hands out slots for blocks about to be written.
  *
- * A start classifies its keys, takes slots, makes the blocks' entries and queues its journal record;
- * slots are named to the client when the record is durable. When there is no room, it queues the
- * removal of enough blocks (or the making of a slab file) and waits in its group's line until slots come
- * free: first come, first served, also between groups that share a storage; groups that do not share one
- * do not wait for each other. All work under the write lock; no I/O here.
+ * A start classifies its keys, takes slots, creates the blocks' entries and queues its journal
+ * record; the client gets its slots when the record is durable. If there is no room, it queues the
+ * removal of enough blocks (or the creation of a slab file) and waits in its group's queue until
+ * slots come free: first come, first served, even between groups that share a storage; groups that
+ * share none do not wait for each other. Under the write lock; no I/O here.
  */
 #include <ops/start.h>
 
@@ -19,6 +19,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/birth.h>
@@ -32,14 +33,16 @@
 #include <model/session.h>
 #include <model/volume.h>
 #include <model/table.h>
+#include <model/tenant.h>
 #include <journal/change.h>
 #include <journal/record.h>
+#include <journal/snapshot.h>
 #include "plan.h"
 #include "placement.h"
 #include "start_answer.h"
 #include "start_replay.h"
 
-#define MAX_WAIT_MS 15000u  /* before a start that waits for room gives up */
+#define MAX_WAIT_MS 15000u  /* longest wait of a start for room */
 
 struct start_op {
 	struct waiter w; /* req, res, arena, err, done */
@@ -47,9 +50,10 @@ struct start_op {
 	struct skv_key request;
 	struct skv_key body;
 	uint64_t since;
+	bool own; /* waits for its tenant's own blocks to go: others need not wait behind it */
 };
 
-/* A session whose start is on its way to the journal. */
+/* A session whose start is in flight to the journal. */
 struct opening {
 	struct change change;
 	struct session *session;
@@ -57,132 +61,22 @@ struct opening {
 
 static const struct skv_start_req *req_of(const struct start_op *op) { return op->w.req; }
 
-/* ---- linking ---------------------------------------------------------------------------------- */
-
-static void give_slot(struct partition *p, struct session *s, struct block *b, uint32_t spec, const struct grant *g)
-{
-	struct instance *inst = s->inst;
-	struct slot *slot = &b->slot[spec];
-
-	slot->volume = g->volume;
-	slot->slab = g->slab;
-	slot->index = g->index;
-	slot_set_state(slot, SLOT_WRITING);
-	skv_pool_set_owner(p->volume[g->volume].pool, g->slab, g->index, block_id(b));
-	used_add(p, inst, slot->volume, (int64_t)inst->spec.specs[spec].size);
-}
-
-/* The entry of key i. `have` may tell it, but for one that was made as the parent. */
-static struct block *entry_of(const struct partition *p, const struct session *s, uint32_t i, struct block *const *have)
-{
-	if (have && !(s->has_parent && skv_key_equal(s->parent, s->keys[i])))
-		return have[i];
-	return index_find(p, s->inst, s->keys[i]);
-}
-
-/* Makes it, and hangs it below its predecessor, if it is new. */
-static struct block *entry_for(struct partition *p, struct session *s, uint32_t i, struct block *b, struct block *before)
-{
-	if (!b)
-		b = block_make(p, s->inst, s->keys[i]);
-	if (!b)
-		return NULL;
-	/* An entry with children may be an ancestor of `before`: never close a circle. */
-	if (before && b != before && b->parent == NO_BLOCK && b->children == 0)
-		block_set_parent(p, b, before);
-	return b;
-}
-
-static struct block *parent_entry(struct partition *p, const struct session *s)
-{
-	struct block *b = index_find(p, s->inst, s->parent);
-
-	return b ? b : block_make(p, s->inst, s->parent);
-}
-
-/* The reverse of start_link, for a start that never became durable: slots are free at once. */
-static void unlink_session(struct partition *p, struct session *s)
-{
-	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = s->n_write; i-- > 0;)
-		session_release(p, s, i, 0);
-	if (s->has_parent) {
-		struct block *b = index_find(p, s->inst, s->parent);
-
-		if (b)
-			block_maybe_free(p, b);
-	}
-}
-
-int start_link(struct partition *p, struct session *s, struct grants *g, const struct skv_bytes *names,
-	       struct block *const *have)
-{
-	uint32_t used[SKV_MAX_SPECS] = { 0 };
-	uint32_t done = 0, n_write = s->n_write;
-	struct block *before = NULL;
-
-	ASSERT_EXCLUSIVE(p);
-	if (s->has_parent && !(before = parent_entry(p, s)))
-		n_write = UINT32_MAX; /* nothing is linked, everything given back */
-	for (uint32_t i = 0; i < s->n_keys && n_write != UINT32_MAX; i++) {
-		struct block *b = entry_of(p, s, i, have);
-		struct session_write *w = &s->write[done];
-
-		if (s->outcome[i] != SKV_START_WRITE || !w->specs) {
-			before = b ? b : before;
-			done += s->outcome[i] == SKV_START_WRITE; /* settled: by replay of a checkpoint */
-			continue;
-		}
-		b = entry_for(p, s, i, b, s->independent ? NULL : before);
-		if (!b)
-			break;
-		block_touch(p, b);
-		if (names && block_generation(s->inst, b) == 0 && block_set_name(b, names[i]) != SKV_OK) {
-			block_maybe_free(p, b);
-			break;
-		}
-		w->block = block_id(b);
-		for (uint32_t spec = 0; specs_left(w->specs, spec); spec++) {
-			if (!(w->specs >> spec & 1))
-				continue;
-			give_slot(p, s, b, spec, &g->v[spec][used[spec]++]);
-			b->slot[spec].generation = s->generation + done;
-		}
-		evict_withhold(p, b); /* not while it is written */
-		block_update_live(p, b);
-		before = b;
-		done++;
-	}
-	if (done == n_write) {
-		if (s->has_parent)
-			block_maybe_free(p, index_find(p, s->inst, s->parent));
-		return SKV_OK;
-	}
-	for (uint32_t spec = 0; spec < SKV_MAX_SPECS; spec++) {
-		if (g->n[spec])
-			g->v[spec] += used[spec];
-		g->n[spec] -= used[spec];
-	}
-	grants_free(p, g);
-	s->n_write = done;
-	unlink_session(p, s);
-	return SKV_E_NOMEM;
-}
-
-/* ---- its session ------------------------------------------------------------------------------- */
+/* ---- its session ----------------------------------------------------------------------------- */
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static struct session *session_of_plan(struct partition *p, const struct start_op *op, const struct plan *plan)
+static struct session *session_of_plan(struct partition *p, const struct start_op *op,
+				       const struct plan *plan)
 {
 	const struct skv_start_req *req = req_of(op);
 	const struct skv_core_options *o = &p->core->o;
 	struct session *s = session_make(req->n_keys, plan->n_write);
 	uint32_t write = 0;
 
+	ASSERT_EXCLUSIVE(p);
 	if (!s)
 		return NULL;
-	skv_random(&s->id, sizeof s->id);
+	s->id = session_new_id(o->partition);
 	s->tenant = tenant_hash(req->tenant);
 	s->request = op->request;
 	s->body = op->body;
@@ -212,24 +106,29 @@ static struct session *session_of_plan(struct partition *p, const struct start_o
 	return s;
 }
 
-/* Writes to what was granted may land so long after the deadline, whatever the manager's own grace is. */
+/* The shortest allowed grace: writes to the granted slots may arrive this long after the
+ * deadline. */
 static uint32_t least_grace(const struct partition *p, const struct grants *g)
 {
 	uint32_t most = 0;
 
 	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
-		if (g->n[s] && p->volume[g->v[s][0].volume].dev->ops->least_grace_ms > most) /* all of a plan lie in one storage */
+		/* a plan's slots are all in one storage */
+		if (g->n[s] && p->volume[g->v[s][0].volume].dev->ops->least_grace_ms > most)
 			most = p->volume[g->v[s][0].volume].dev->ops->least_grace_ms;
 	return most;
 }
 
-/* Nobody may write to its slots for longer than free slots rest after a power loss that took the start along. */
-static bool may_be_relaxed(const struct partition *p, const struct skv_start_req *req, const struct session *s)
+/* A relaxed writer must be done before slots, free again after a power loss that lost its start,
+ * may be reused. */
+static bool may_be_relaxed(const struct partition *p, const struct skv_start_req *req,
+			   const struct session *s)
 {
-	return req->relaxed && s->anonymous && session_grace_end(p, s) - s->deadline_at + s->deadline_ms <= p->core->o.relaxed_ms;
+	return req->relaxed && s->anonymous &&
+	       session_grace_end(p, s) - s->deadline_at + s->deadline_ms <= p->core->o.relaxed_ms;
 }
 
-/* ---- the change ---------------------------------------------------------------------------------- */
+/* ---- the change ------------------------------------------------------------------------------ */
 
 static void start_apply(struct partition *p, struct change *ch)
 {
@@ -248,7 +147,7 @@ static void start_undo(struct partition *p, struct change *ch)
 
 	ASSERT_EXCLUSIVE(p);
 	assert(s->starting && s->pending == ch);
-	unlink_session(p, s);
+	start_unlink(p, s);
 	session_destroy(p, s);
 }
 
@@ -266,17 +165,19 @@ static int fill_applied(struct waiter *w, struct partition *p, const struct chan
 	assert(ch->ops == &start_ops);
 	if (status != SKV_OK)
 		return status;
-	/* Out of memory now leaves the session open; the same request id asks again. */
+	/* If memory is short the session stays open; a retry with the same request id gets the
+	 * answer. */
 	return start_fill(w, p, ((const struct opening *)ch)->session);
 }
 
-/* Slots are taken: session, entries, record. Undoes everything on failure. */
+/* Slots are taken: creates session, entries, record. Undoes everything on failure. */
 static int open_session(struct partition *p, struct start_op *op, struct plan *plan)
 {
 	struct session *s = session_of_plan(p, op, plan);
 	struct change *ch = change_make(&start_ops);
 	uint32_t grace = least_grace(p, &plan->grants);
 
+	ASSERT_EXCLUSIVE(p);
 	if (s && s->grace_ms < grace)
 		s->grace_ms = grace;
 	if (!s || !ch)
@@ -289,7 +190,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 	s->relaxed = ch->relaxed = may_be_relaxed(p, req_of(op), s);
 	record_start(&ch->rec, p, s);
 	if (ch->rec.failed || session_add(p, s) != SKV_OK) {
-		unlink_session(p, s);
+		start_unlink(p, s);
 		session_free(s);
 		change_destroy(ch);
 		return SKV_E_NOMEM;
@@ -301,14 +202,21 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 	op->w.fill = fill_applied;
 	change_wait(ch, &op->w);
 	change_queue(p, ch);
+	placement_taken(p, plan);
 	return SKV_PENDING;
 }
 
-/* ---- one try ----------------------------------------------------------------------------------- */
+/* ---- one attempt
+ * --------------------------------------------------------------------------------- */
 
 static bool too_late(const struct partition *p, const struct start_op *op)
 {
 	return skv_now_ms(p->core->clock) - op->since > MAX_WAIT_MS;
+}
+
+static bool is_wait(int rc)
+{
+	return rc == TRY_WAIT || rc == TRY_WAIT_QUOTA || rc == TRY_WAIT_TENANT;
 }
 
 static int give_up(struct start_op *op)
@@ -316,7 +224,8 @@ static int give_up(struct start_op *op)
 	return skv_fail(op->w.err, SKV_E_NO_SPACE, NULL, "eviction did not free room in time");
 }
 
-static int find_placement(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
+static int find_placement(struct partition *p, struct start_op *op, struct plan *plan,
+			  bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
 	int rc = plan->n_write ? placement_limits(p, plan, op->w.err) : SKV_OK;
@@ -332,23 +241,58 @@ static int find_placement(struct partition *p, struct start_op *op, struct plan 
 			   : placement_take(p, plan, op->w.arena, op->w.err);
 }
 
-/* The same for as many blocks as there is room for, be it none. */
-static int find_some_placement(struct partition *p, struct start_op *op, struct plan *plan, bool may_take)
+/* Tells the policy which ones it refused: all behind those that the plan still writes. */
+static void refuse(struct partition *p, const struct plan *plan)
+{
+	const struct group *g = plan->inst->group;
+	uint64_t use = plan->newcomers.refused ? use_now(p, skv_now_ms(p->core->clock)) : 0;
+
+	for (uint32_t i = plan->n_write; plan->newcomers.refused && i < plan->newcomers.n; i++) {
+		struct skv_policy_block b = { .hash = plan->newcomers.hash[i],
+					      .use = use };
+
+		g->policy->refused(g->policy_state, &b,
+				   newcomer_birth(&plan->newcomers, i));
+		COUNT(p->core, start_not_admitted, 1);
+	}
+}
+
+/* The same, without the blocks that the policy does not admit. */
+static int find_admitted_placement(struct partition *p, struct start_op *op, struct plan *plan,
+				   bool may_take)
+{
+	int rc = find_placement(p, op, plan, may_take);
+
+	if (!plan->newcomers.refused ||
+	    (rc != SKV_E_NO_SPACE && rc != SKV_E_QUOTA &&
+	     !(is_wait(rc) && too_late(p, op))))
+		return rc;
+	skv_error_clear(op->w.err);
+	plan_cut(plan, placement_now(p, plan), false);
+	refuse(p, plan);
+	return find_placement(p, op, plan, true);
+}
+
+/* The same for as many blocks as there is room for, possibly none. */
+static int find_some_placement(struct partition *p, struct start_op *op, struct plan *plan,
+			       bool may_take)
 {
 	int rc;
 
 	plan->no_wait = true;
 	plan_cut(plan, placement_bound(p, plan), req_of(op)->whole);
 	rc = find_placement(p, op, plan, may_take);
-	if (rc == SKV_E_NO_SPACE || rc == SKV_E_QUOTA || ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))) {
+	if (rc == SKV_E_NO_SPACE || rc == SKV_E_QUOTA ||
+	    (is_wait(rc) && too_late(p, op))) {
 		skv_error_clear(op->w.err);
 		plan_cut(plan, placement_now(p, plan), req_of(op)->whole);
+		refuse(p, plan);
 		rc = find_placement(p, op, plan, true);
 	}
 	return rc;
 }
 
-/* What exists is used by this, and stays while room is made for the others. */
+/* Existing blocks count as used, and stay while room is made for the others. */
 static void use_existing(struct partition *p, struct plan *plan)
 {
 	uint64_t use = use_now(p, skv_now_ms(p->core->clock));
@@ -359,11 +303,11 @@ static void use_existing(struct partition *p, struct plan *plan)
 			block_use(plan->have[i], use);
 }
 
-/* TRY_WAIT, TRY_WAIT_QUOTA: not now. SKV_PENDING: the record is queued. */
+/* TRY_WAIT...: not now. SKV_PENDING: the record is queued. */
 static int start_try(struct partition *p, struct start_op *op, bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
-	struct plan plan = { .since = op->since };
+	struct plan plan = { .since = op->since, .unsummed = req->unsummed };
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
 
 	if (rc == SKV_OK)
@@ -372,21 +316,23 @@ static int start_try(struct partition *p, struct start_op *op, bool may_take)
 		return rc;
 	if (req->want_existing)
 		use_existing(p, &plan);
-	rc = req->fit ? find_some_placement(p, op, &plan, may_take) : find_placement(p, op, &plan, may_take);
+	rc = req->fit ? find_some_placement(p, op, &plan, may_take)
+		      : find_admitted_placement(p, op, &plan, may_take);
 	if (rc == SKV_OK && plan.n_write == 0)
 		return start_fill_none(p, &op->w, &plan);
 	if (rc == SKV_OK)
 		rc = open_session(p, op, &plan);
-	if ((rc == TRY_WAIT || rc == TRY_WAIT_QUOTA) && too_late(p, op))
+	if (is_wait(rc) && too_late(p, op))
 		return give_up(op);
 	assert(rc != SKV_OK); /* open_session answers later */
 	return rc;
 }
 
-/* ---- waiting ----------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void wait_in_line(struct partition *p, struct group *g, struct start_op *op)
 {
+	ASSERT_EXCLUSIVE(p);
 	op->next = NULL;
 	if (g->wait_tail)
 		g->wait_tail->next = op;
@@ -397,22 +343,26 @@ static void wait_in_line(struct partition *p, struct group *g, struct start_op *
 	COUNT(p->core, start_waits, 1);
 }
 
-static struct start_op *leave_line(struct partition *p, struct group *g)
+/* Takes the start behind `before` out, NULL: the first. */
+static struct start_op *leave_line(struct partition *p, struct group *g, struct start_op *before)
 {
-	struct start_op *op = g->wait_head;
+	struct start_op **at = before ? &before->next : &g->wait_head, *op = *at;
 
-	g->wait_head = op->next;
-	if (!g->wait_head)
-		g->wait_tail = NULL;
+	assert(op && p->n_waiting > 0);
+	*at = op->next;
+	if (g->wait_tail == op)
+		g->wait_tail = before;
 	p->n_waiting--;
 	return op;
 }
 
-/* A request id seen before: the same answer, or what became of it. */
+/* A request id seen before: the same answer, or the session's outcome. */
 static int repeat(struct partition *p, struct start_op *op, struct session *s)
 {
+	ASSERT_EXCLUSIVE(p);
 	if (!skv_key_equal(s->body, op->body))
-		return skv_fail(op->w.err, SKV_E_CONFLICT, "request_id", "used before with another body");
+		return skv_fail(op->w.err, SKV_E_CONFLICT, "request_id",
+				"used before with another body");
 	if (s->starting) {
 		op->w.fill = fill_applied;
 		change_wait(s->pending, &op->w);
@@ -426,17 +376,40 @@ static struct session *seen_before(const struct partition *p, const struct start
 	return op->request.hi || op->request.lo ? session_by_request(p, op->request) : NULL;
 }
 
-/* Serves a line until its first one must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or SKV_OK. */
+/* Was a start of its tenant seen in this round that waits for the tenant's own limit? */
+static bool waits_for_own(const struct partition *p, const struct start_op *op)
+{
+	for (size_t i = 0; i < p->n_tenant; i++)
+		if (strcmp(p->tenant[i]->name, req_of(op)->tenant) == 0)
+			return p->tenant[i]->turn == p->wait_turn;
+	return false;
+}
+
+static int serve(struct partition *p, struct start_op *op)
+{
+	struct session *s = seen_before(p, op); /* by an earlier one in the queue */
+
+	return s ? repeat(p, op, s) : start_try(p, op, true);
+}
+
+/* Serves a queue until a start must go on waiting: TRY_WAIT (for slots), TRY_WAIT_QUOTA, or
+ * SKV_OK. Starts of tenants at their own limits let those of others pass. */
 static int serve_line(struct partition *p, struct group *g)
 {
-	while (g->wait_head) {
-		struct start_op *op = g->wait_head;
-		struct session *s = seen_before(p, op); /* by one that stood before it in line */
-		int rc = s ? repeat(p, op, s) : start_try(p, op, true);
+	struct start_op *before = NULL, *op;
 
+	ASSERT_EXCLUSIVE(p);
+	while ((op = before ? before->next : g->wait_head) != NULL) {
+		int rc = before && waits_for_own(p, op) ? TRY_WAIT_TENANT : serve(p, op);
+
+		op->own = rc == TRY_WAIT_TENANT;
 		if (rc == TRY_WAIT || rc == TRY_WAIT_QUOTA)
 			return rc;
-		leave_line(p, g);
+		if (op->own) {
+			before = op;
+			continue;
+		}
+		leave_line(p, g, before);
 		if (rc != SKV_PENDING)
 			core_complete(p->core, &op->w.completion, rc);
 		COUNT(p->core, quota_refused, rc == SKV_E_QUOTA);
@@ -444,7 +417,17 @@ static int serve_line(struct partition *p, struct group *g)
 	return SKV_OK;
 }
 
-/* The line whose first one came first, of those not looked at in this round. */
+/* Is there a start in the queue that others wait behind? */
+static bool has_line(const struct group *g)
+{
+	const struct start_op *op = g->wait_head;
+
+	while (op && op->own)
+		op = op->next;
+	return op != NULL;
+}
+
+/* The queue with the oldest head, of those not visited in this round. */
 static struct group *next_line(const struct partition *p)
 {
 	struct group *best = NULL;
@@ -452,7 +435,8 @@ static struct group *next_line(const struct partition *p)
 	for (size_t i = 0; i < p->n_group; i++) {
 		struct group *g = p->group[i];
 
-		if (g->wait_head && g->turn != p->wait_turn && (!best || g->wait_head->since < best->wait_head->since))
+		if (g->wait_head && g->turn != p->wait_turn &&
+		    (!best || g->wait_head->since < best->wait_head->since))
 			best = g;
 	}
 	return best;
@@ -461,13 +445,13 @@ static struct group *next_line(const struct partition *p)
 static void expire_line(struct partition *p, struct group *g)
 {
 	while (g->wait_head && too_late(p, g->wait_head)) {
-		struct start_op *op = leave_line(p, g);
+		struct start_op *op = leave_line(p, g, NULL);
 
 		core_complete(p->core, &op->w.completion, give_up(op));
 	}
 }
 
-/* The first of an older line waits for slots in one of the group's volumes. */
+/* Does the head of an older queue wait for slots in one of the group's volumes? */
 static bool is_behind(const struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; p->n_waiting && i < g->spec.n_storages; i++) {
@@ -479,7 +463,7 @@ static bool is_behind(const struct partition *p, const struct group *g)
 	return false;
 }
 
-/* The first of the group's line waits for slots in its volumes: those of younger lines wait behind it. */
+/* The queue's head waits for slots in its volumes: younger queues wait behind it there. */
 static void goes_before(struct partition *p, const struct group *g)
 {
 	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
@@ -509,9 +493,10 @@ void start_fail_line(struct partition *p, struct group *g, int status, const cha
 {
 	ASSERT_EXCLUSIVE(p);
 	while (g->wait_head) {
-		struct start_op *op = leave_line(p, g);
+		struct start_op *op = leave_line(p, g, NULL);
 
-		core_complete(p->core, &op->w.completion, skv_fail(op->w.err, status, NULL, "%s", text));
+		core_complete(p->core, &op->w.completion,
+			      skv_fail(op->w.err, status, NULL, "%s", text));
 	}
 }
 
@@ -522,7 +507,7 @@ void start_fail_waiters(struct partition *p, int status, const char *text)
 		start_fail_line(p, p->group[i], status, text);
 }
 
-/* ---- entry ---------------------------------------------------------------------------------------- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
 int keys_duplicate(const struct skv_key *keys, uint32_t n, uint32_t *at, uint32_t *first)
 {
@@ -567,7 +552,8 @@ static int refuse_long_name(const struct skv_start_req *req, struct skv_error *e
 		if (req->names[i].n <= SKV_MAX_BLOCK_NAME)
 			continue;
 		snprintf(field, sizeof field, "names[%u]", i);
-		return skv_fail(err, SKV_E_INVALID, field, "%zu bytes, %u at most", req->names[i].n, SKV_MAX_BLOCK_NAME);
+		return skv_fail(err, SKV_E_INVALID, field, "%zu bytes, %u at most", req->names[i].n,
+				SKV_MAX_BLOCK_NAME);
 	}
 	return SKV_OK;
 }
@@ -590,11 +576,14 @@ static void hash_request(struct start_op *op)
 	for (uint32_t i = 0; i < req->n_specs; i++)
 		skv_put_string(&b, req->specs[i], strlen(req->specs[i]));
 	skv_put_bytes(&b, req->keys, req->n_keys * sizeof *req->keys);
-	if (req->key_specs) /* else as it was before there were any: hashes outlive an update */
+	if (req->key_specs) /* the hash from before they existed, so that it stays valid across
+			     * updates */
 		skv_put_bytes(&b, req->key_specs, req->n_keys * sizeof *req->key_specs);
-	if (req->grace_ms || req->fit || req->want_existing || req->independent) {
+	if (req->grace_ms || req->fit || req->want_existing || req->independent ||
+	    req->selective) {
 		skv_put_varint(&b, req->grace_ms);
-		skv_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 | req->independent << 3));
+		skv_put_u8(&b, (uint8_t)(req->fit | req->want_existing << 1 | req->whole << 2 |
+					 req->independent << 3 | req->selective << 4));
 	}
 	if (req->offsets)
 		skv_put_bytes(&b, req->offsets, req->n_keys * sizeof *req->offsets);
@@ -616,33 +605,39 @@ static int admit(struct partition *p, struct start_op *op)
 	struct group *g;
 	int rc;
 
+	ASSERT_EXCLUSIVE(p);
 	if (s)
 		return repeat(p, op, s);
 	if (p->open_sessions >= o->max_sessions)
-		return skv_fail(op->w.err, SKV_E_TOO_MANY, NULL, "%u sessions are open, the most there may be",
-				o->max_sessions);
-	if (p->journal_bytes >= o->journal_limit)
+		return skv_fail(op->w.err, SKV_E_TOO_MANY, NULL,
+				"%u sessions are open, the most there may be", o->max_sessions);
+	if (p->journal_bytes >= journal_bound(p))
 		return skv_fail(op->w.err, SKV_E_JOURNAL_FULL, NULL,
-				"the journal is at its bound; a checkpoint must finish first");
+				"the journal is full: retry when the checkpoint is written");
 	if (p->store_full_until > skv_now_ms(p->core->clock))
-		return skv_fail(op->w.err, SKV_E_STORE_FULL, NULL,
-				"the disk of the metadata store is full; lookups and deletes go on");
+		return skv_fail(
+			op->w.err, SKV_E_STORE_FULL, NULL,
+			"the metadata store is full; lookups and deletes go on");
 	rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 	if (rc != SKV_OK)
 		return rc;
+	instance_use(inst);
 	if (req->names && !inst->spec.named)
-		return skv_fail(op->w.err, SKV_E_INVALID, "names", "instance '%s' keeps none", req->instance);
+		return skv_fail(op->w.err, SKV_E_INVALID, "names", "instance '%s' keeps none",
+				req->instance);
 	g = inst->group;
-	rc = start_try(p, op, !g->wait_head && !is_behind(p, g));
-	if (rc != TRY_WAIT && rc != TRY_WAIT_QUOTA)
+	rc = start_try(p, op, !has_line(g) && !is_behind(p, g));
+	if (!is_wait(rc))
 		return rc;
+	op->own = rc == TRY_WAIT_TENANT;
 	if (rc == TRY_WAIT)
 		goes_before(p, g);
 	wait_in_line(p, g, op);
 	return SKV_PENDING;
 }
 
-static void count_outcome(struct skv_core *c, const struct skv_start_req *req, const struct skv_start_res *res)
+static void count_outcome(struct skv_core *c, const struct skv_start_req *req,
+			  const struct skv_start_res *res)
 {
 	COUNT(c, start_keys, req->n_keys);
 	for (uint32_t i = 0; i < res->n_keys; i++) {
@@ -653,8 +648,8 @@ static void count_outcome(struct skv_core *c, const struct skv_start_req *req, c
 	}
 }
 
-int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
-		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
+int one_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
+	      struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct start_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
@@ -664,7 +659,8 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 	if (!op)
 		return SKV_E_NOMEM;
 	if (req->n_keys == 0 || req->n_keys > SKV_MAX_KEYS)
-		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS, req->n_keys);
+		return skv_fail(err, SKV_E_INVALID, "keys", "1..%u keys, not %u", SKV_MAX_KEYS,
+				req->n_keys);
 	if (req->independent && req->has_parent)
 		return skv_fail(err, SKV_E_INVALID, "parent", "independent blocks have none");
 	rc = refuse_duplicate(req, err);
@@ -672,11 +668,13 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 		rc = refuse_long_name(req, err);
 	if (rc != SKV_OK)
 		return rc;
-	op->w = (struct waiter){ .completion.done = *done, .req = req, .res = res, .arena = a, .err = err };
+	op->w = (struct waiter){ .completion.done = *done, .req = req, .res = res, .arena = a,
+				 .err = err };
 	op->since = skv_now_ms(c->clock);
 	hash_request(op);
 	core_lock(c);
-	rc = c->partition ? admit(c->partition, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? admit(c->partition, op)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	if (rc == SKV_OK)
 		count_outcome(c, req, res);

@@ -1,7 +1,8 @@
 /*
- * start_answer.c - what a start is answered: outcomes, and where its blocks lie.
+ * start_answer.c - fills the answer of a start: outcomes and locations.
  *
- * No state. Under the write lock: some of it when the start's record is durable, what has nothing to write at once.
+ * Stateless. Under the write lock, when the start's record is durable, or at once if there is
+ * nothing to write.
  */
 #include "start_answer.h"
 
@@ -19,8 +20,8 @@
 #include "plan.h"
 
 /* The locations of `fill`, in the columns of `specs`. */
-static int fill_row(struct file_table *files, const struct partition *p, const struct block *b, uint32_t specs, uint32_t fill,
-		    struct skv_location *loc)
+static int fill_row(struct file_table *files, const struct partition *p, const struct block *b,
+		    uint32_t specs, uint32_t fill, struct skv_location *loc)
 {
 	const struct instance *inst = block_instance(b);
 	int rc = SKV_OK;
@@ -44,7 +45,8 @@ static uint32_t committed_of(const struct block *b, uint32_t specs)
 	return mask;
 }
 
-static int fill_locations(struct waiter *w, struct partition *p, const struct session *s, struct skv_start_res *res)
+static int fill_locations(struct waiter *w, struct partition *p, const struct session *s,
+			  struct skv_start_res *res)
 {
 	bool existing = ((const struct skv_start_req *)w->req)->want_existing;
 	struct file_table files = { .arena = w->arena, .files = &res->files };
@@ -59,7 +61,8 @@ static int fill_locations(struct waiter *w, struct partition *p, const struct se
 			const struct session_write *sw = &s->write[write++];
 
 			if (sw->specs)
-				rc = fill_row(&files, p, block_get(p, sw->block), s->specs, sw->specs, loc);
+				rc = fill_row(&files, p, block_get(p, sw->block), s->specs,
+					      sw->specs, loc);
 		} else if (s->outcome[i] == SKV_START_EXISTS && existing) {
 			const struct block *b = index_find(p, s->inst, s->keys[i]);
 			uint32_t there = committed_of(b, s->specs);
@@ -67,7 +70,8 @@ static int fill_locations(struct waiter *w, struct partition *p, const struct se
 			if (there)
 				rc = fill_row(&files, p, b, s->specs, there, loc);
 			else
-				res->outcome[i] = SKV_START_BUSY; /* it was evicted while the record was on its way */
+				/* evicted while the record was in flight */
+				res->outcome[i] = SKV_START_BUSY;
 		}
 	}
 	return rc;
@@ -112,12 +116,14 @@ int start_fill_none(const struct partition *p, struct waiter *w, const struct pl
 	rc = specs_names(plan->inst, plan->specs, w->arena, &res->specs, &res->n_specs);
 	if (rc != SKV_OK)
 		return rc;
-	res->loc = skv_arena_calloc(w->arena, existing ? (size_t)res->n_keys * res->n_specs : 1, sizeof *res->loc);
+	res->loc = skv_arena_calloc(w->arena, existing ? (size_t)res->n_keys * res->n_specs : 1,
+				    sizeof *res->loc);
 	if (!res->loc)
 		return SKV_E_NOMEM;
 	for (uint32_t i = 0; rc == SKV_OK && existing && i < res->n_keys; i++)
 		if (plan->outcome[i] == SKV_START_EXISTS)
-			rc = fill_row(&files, p, plan->have[i], plan->specs, committed_of(plan->have[i], plan->specs),
+			rc = fill_row(&files, p, plan->have[i], plan->specs,
+				      committed_of(plan->have[i], plan->specs),
 				      &res->loc[(size_t)i * res->n_specs]);
 	return rc;
 }

@@ -1,6 +1,4 @@
-/*
- * start_replay.c - the record of a start, decoded and applied. See replay.h.
- */
+/* start_replay.c - decodes and applies the record of a start. See replay.h. */
 #include "start_replay.h"
 
 #include <skv/mem.h>
@@ -15,8 +13,8 @@
 #include <journal/replay.h>
 #include <ops/start.h>
 
-static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint32_t spec, struct grants *g,
-		    struct skv_error *err)
+static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint32_t spec,
+		    struct grants *g, struct skv_error *err)
 {
 	uint32_t need = 0;
 
@@ -41,12 +39,14 @@ static int get_runs(struct replay *r, struct skv_rd *in, struct session *s, uint
 		if (rc != SKV_OK)
 			return rc;
 		for (uint32_t i = 0; i < run.count; i++)
-			g->v[spec][g->n[spec]++] = (struct grant){ pl.volume, run.slab, run.first + i };
+			g->v[spec][g->n[spec]++] =
+				(struct grant){ pl.volume, run.slab, run.first + i };
 	}
 	return SKV_OK;
 }
 
-static int get_lists(struct skv_rd *in, struct session *s, struct skv_error *err)
+static int get_lists(const struct partition *p, struct skv_rd *in, struct session *s,
+		     struct skv_error *err)
 {
 	const uint8_t *four;
 	uint32_t write = 0;
@@ -54,6 +54,7 @@ static int get_lists(struct skv_rd *in, struct session *s, struct skv_error *err
 
 	for (uint32_t i = 0; i < s->n_keys; i++)
 		s->keys[i] = get_key(in);
+	index_expect(p, s->inst, s->keys, s->n_keys);
 	four = skv_get_bytes(in, (s->n_keys + 3) / 4);
 	uniform = skv_get_u8(in) != 0;
 	for (uint32_t i = 0; four && i < s->n_keys; i++) {
@@ -74,9 +75,11 @@ static int get_lists(struct skv_rd *in, struct session *s, struct skv_error *err
 	return in->failed ? corrupt(err, "start: too short") : SKV_OK;
 }
 
-static int get_session_head(struct replay *r, struct skv_rd *in, struct session **out, struct skv_error *err)
+static int get_session_head(struct replay *r, struct skv_rd *in, struct session **out,
+			    struct skv_error *err)
 {
-	struct skv_key id = get_key(in), tenant = get_key(in), request = get_key(in), body = get_key(in);
+	struct skv_key id = get_key(in), tenant = get_key(in), request = get_key(in),
+		       body = get_key(in);
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 	uint32_t specs = skv_get_u32(in), deadline_ms = skv_get_u32(in);
 	uint64_t created = skv_get_u64(in), generation = skv_get_u64(in);
@@ -88,10 +91,8 @@ static int get_session_head(struct replay *r, struct skv_rd *in, struct session 
 	*out = NULL;
 	if (in->failed || n_keys == 0 || n_keys > SKV_MAX_KEYS || n_write == 0 || n_write > n_keys)
 		return corrupt(err, "start: malformed");
-	if (!inst) {
-		r->orphans = true;
-		return SKV_OK;
-	}
+	if (!inst)
+		return replay_orphan(r);
 	if (session_find(r->p, id))
 		return SKV_OK;
 	if (specs == 0 || (uint64_t)specs >> inst->spec.n_specs || !given(r, generation, n_write))
@@ -117,8 +118,9 @@ static int get_session_head(struct replay *r, struct skv_rd *in, struct session 
 	return SKV_OK;
 }
 
-/* What follows the runs, where there is anything: *names is [n_keys] then, or NULL. */
-static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes **names, struct skv_error *err)
+/* The optional members after the runs: *names is [n_keys], or NULL. */
+static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes **names,
+			  struct skv_error *err)
 {
 	uint8_t flags = skv_rd_left(in) ? skv_get_u8(in) : 0;
 	uint64_t grace = flags & START_GRACE ? skv_get_varint(in) : 0;
@@ -130,7 +132,7 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 	s->anonymous = flags & START_ANONYMOUS;
 	s->independent = flags & START_INDEPENDENT;
 	s->grace_ms = (uint32_t)grace;
-	if (s->n_left == 0 && s->anonymous) /* it went with its last write */
+	if (s->n_left == 0 && s->anonymous) /* it ended with its last write */
 		return corrupt(err, "start: specs");
 	if (!(flags & START_NAMES))
 		return SKV_OK;
@@ -161,6 +163,17 @@ static int keys_are_free(const struct partition *p, const struct session *s)
 	return 1;
 }
 
+/* A later place is not known yet: the record comes again. */
+static void give_back(struct replay *r, struct grants *g)
+{
+	for (uint32_t spec = 0; spec < SKV_MAX_SPECS; spec++)
+		for (uint32_t i = 0; i < g->n[spec]; i++)
+			skv_pool_free(r->p->volume[g->v[spec][i].volume].pool,
+				      (struct skv_run){ .slab = g->v[spec][i].slab,
+							.first = g->v[spec][i].index,
+							.count = 1 });
+}
+
 int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	struct session *s = NULL;
@@ -171,7 +184,7 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 
 	if (rc != SKV_OK || !s)
 		return rc;
-	rc = get_lists(in, s, err);
+	rc = get_lists(r->p, in, s, err);
 	if (rc == SKV_OK)
 		rc = keys_duplicate(s->keys, s->n_keys, &at, &first);
 	if (rc == SKV_E_CONFLICT || (rc == SKV_OK && !keys_are_free(r->p, s)))
@@ -180,6 +193,8 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 		if (s->specs >> spec & 1)
 			rc = get_runs(r, in, s, spec, &g, err);
 	arrays = g;
+	if (rc == SKV_E_NOT_FOUND)
+		give_back(r, &g);
 	if (rc == SKV_OK)
 		rc = get_start_tail(in, s, &names, err);
 	if (rc == SKV_OK)
@@ -191,7 +206,7 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 		rc = session_add(r->p, s);
 	if (rc != SKV_OK) {
 		session_free(s);
-		return rc; /* the whole part is thrown away */
+		return rc; /* the whole partition is discarded */
 	}
 	return SKV_OK;
 }

@@ -1,6 +1,4 @@
-/*
- * start_replay.h - the record of a start, decoded and applied.
- */
+/* start_replay.h - decodes and applies the record of a start. */
 #ifndef SKV_CORE_OPS_START_REPLAY_H
 #define SKV_CORE_OPS_START_REPLAY_H
 

@@ -1,13 +1,15 @@
 /*
- * states.c - what the core knows of blocks, for people and for APIs that show it: one block, or the states of many.
+ * states.c - views of blocks, for display and for APIs: one block, or the states of many.
  *
- * Runs under the read lock and changes nothing: no lease, no use. Whatever has a slot is told with its place, also what
- * is still being written or on its way out; nobody may read those.
+ * Runs under the read lock; takes no lease and does not count as use. Everything with a slot is
+ * listed with its location, even if it is still being written or is being removed; those must not
+ * be read.
  */
 #include <string.h>
 
 #include <lock/core.h>
 #include <lock/gate.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/birth.h>
 #include <model/find.h>
@@ -18,7 +20,9 @@
 #include <model/volume.h>
 #include <model/table.h>
 
-/* ---- one block, for a person --------------------------------------------------------------------------- */
+#include <assert.h>
+/* ---- one block
+ * ---------------------------------------------------------------------------------------------- */
 
 static int view_block(struct partition *p, const struct instance *inst, const struct block *b,
 		      struct skv_block_view *out, struct skv_arena *a)
@@ -30,6 +34,7 @@ static int view_block(struct partition *p, const struct instance *inst, const st
 	uint64_t use_now = now + p->use_base;
 	int rc = specs_names(inst, UINT32_MAX, a, &out->specs, &out->n_specs);
 
+	ASSERT_SHARED(p);
 	out->state = skv_arena_calloc(a, inst->spec.n_specs, sizeof *out->state);
 	out->loc = skv_arena_calloc(a, inst->spec.n_specs, sizeof *out->loc);
 	if (rc != SKV_OK || !out->state || !out->loc)
@@ -50,8 +55,8 @@ static int view_block(struct partition *p, const struct instance *inst, const st
 	return SKV_OK;
 }
 
-int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
-		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
+int one_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
+	      struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	const struct block *b = NULL;
@@ -66,21 +71,24 @@ int skv_core_block(struct skv_core *c, const char *tenant, const char *instance,
 	if (rc == SKV_OK)
 		b = index_find(c->partition, inst, key);
 	if (rc == SKV_OK && (!b || !b->live))
-		rc = skv_fail(err, SKV_E_NOT_FOUND, "key", "no such block in instance '%s'", instance);
+		rc = skv_fail(err, SKV_E_NOT_FOUND, "key", "no such block in instance '%s'",
+			      instance);
 	if (rc == SKV_OK)
 		rc = view_block(c->partition, inst, b, out, a);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }
 
-/* ---- the states of many ----------------------------------------------------------------------------------- */
+/* ---- the states of many ---------------------------------------------------------------------- */
 
 _Static_assert(SKV_SLOT_ABSENT == (int)SLOT_ABSENT && SKV_SLOT_WRITING == (int)SLOT_WRITING &&
-		       SKV_SLOT_COMMITTED == (int)SLOT_COMMITTED && SKV_SLOT_REMOVING == (int)SLOT_REMOVING,
+		       SKV_SLOT_COMMITTED == (int)SLOT_COMMITTED &&
+		       SKV_SLOT_REMOVING == (int)SLOT_REMOVING,
 	       "states are told as they are");
 
-static int fill_parents(struct partition *p, const struct instance *inst, const struct skv_states_req *req,
-			struct skv_states_res *res, struct skv_arena *a)
+static int fill_parents(struct partition *p, const struct instance *inst,
+			const struct skv_states_req *req, struct skv_states_res *res,
+			struct skv_arena *a)
 {
 	res->parent = skv_arena_calloc(a, req->n_keys + 1u, sizeof *res->parent);
 	for (uint32_t i = 0; res->parent && i < req->n_keys; i++) {
@@ -98,12 +106,14 @@ static int fill_parents(struct partition *p, const struct instance *inst, const 
 	return res->parent ? SKV_OK : SKV_E_NOMEM;
 }
 
-static int fill_states(struct partition *p, const struct instance *inst, const struct skv_states_req *req,
-		       struct skv_states_res *res, struct skv_arena *a)
+static int fill_states(struct partition *p, const struct instance *inst,
+		       const struct skv_states_req *req, struct skv_states_res *res,
+		       struct skv_arena *a)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
 	size_t n = (size_t)req->n_keys * inst->spec.n_specs;
 
+	ASSERT_SHARED(p);
 	*res = (struct skv_states_res){ .n_keys = req->n_keys };
 	res->state = skv_arena_calloc(a, n, sizeof *res->state);
 	res->loc = skv_arena_calloc(a, n, sizeof *res->loc);
@@ -126,8 +136,8 @@ static int fill_states(struct partition *p, const struct instance *inst, const s
 	return req->want_parents ? fill_parents(p, inst, req, res, a) : SKV_OK;
 }
 
-int skv_core_states(struct skv_core *c, const struct skv_states_req *req, struct skv_states_res *res,
-		    struct skv_arena *a, struct skv_error *err)
+int one_states(struct skv_core *c, const struct skv_states_req *req,
+	       struct skv_states_res *res, struct skv_arena *a, struct skv_error *err)
 {
 	struct instance *inst = NULL;
 	int rc = core_gate(c, err);
@@ -137,8 +147,9 @@ int skv_core_states(struct skv_core *c, const struct skv_states_req *req, struct
 	if (req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? instance_need(c->partition, req->tenant, req->instance, "instance", &inst, err)
-		     : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? instance_need(c->partition, req->tenant, req->instance, "instance",
+					  &inst, err)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	if (rc == SKV_OK)
 		rc = fill_states(c->partition, inst, req, res, a);
 	skv_rwlock_read_unlock(&c->lock);

@@ -1,18 +1,21 @@
 /*
- * trim.c - deletion of an instance's blocks by the time when they were made.
+ * trim.c - deletes an instance's blocks by creation time.
  *
- * A trim goes through the instance's entries chunk by chunk, a portion at a time under the write lock. A portion that
- * found blocks waits for its record; one that did not goes on with the ticker's next turn. While it waits for a record
- * the trim is known to that record alone, so whatever becomes of the record ends it or lets it go on; else it is in
- * partition->trims. What was started after the call is not looked at, so it ends.
+ * A trim visits the instance's entries chunk by chunk, a portion at a time under the write lock. A
+ * portion that found blocks waits for its record; one that found none continues at the next tick.
+ * While it waits for a record only that record knows the trim, so the record's end continues or
+ * ends it; otherwise it is in partition->trims. Blocks started after the call are not visited, so
+ * it terminates.
  */
 #include <ops/trim.h>
 
+#include <assert.h>
 #include <skv/mem.h>
 
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <model/block.h>
 #include <model/birth.h>
 #include <model/find.h>
@@ -22,10 +25,11 @@
 #include <journal/change.h>
 #include <evict/remove.h>
 
-#define PORTION_ENTRIES 32768u /* looked at in one portion: well below a millisecond */
-#define OTHER_CHUNK 8u         /* what a chunk of another instance costs, in entries */
-#define PORTION_BLOCKS 1024u   /* picked in one: others wait for the lock */
-#define HURRY_MS 100u          /* the ticker looks often while the last portion is so young */
+#define PORTION_ENTRIES 32768u /* visited per portion: well below a millisecond */
+#define OTHER_CHUNK 8u         /* cost of a chunk of another instance, in entries */
+#define PORTION_BLOCKS 1024u   /* picked per portion: bounds the time under the lock */
+#define HURRY_MS 100u          /* the ticker runs more often while the last portion is this
+				* recent */
 
 struct trim_op {
 	struct waiter w; /* req, res, arena, err, done */
@@ -33,7 +37,7 @@ struct trim_op {
 	uint32_t inst;       /* durable number */
 	uint32_t chunk;      /* the next one */
 	uint32_t end_chunk;
-	uint64_t generation; /* blocks from here on are younger than the call */
+	uint64_t generation; /* blocks from here on are newer than the call */
 	uint64_t deleted;
 };
 
@@ -45,7 +49,8 @@ static void join_list(struct partition *p, struct trim_op *op)
 	p->trims = op;
 }
 
-static bool matches(const struct partition *p, const struct instance *inst, const struct trim_op *op, const struct block *b)
+static bool matches(const struct partition *p, const struct instance *inst,
+		    const struct trim_op *op, const struct block *b)
 {
 	uint64_t generation = block_generation(inst, b), created;
 
@@ -55,10 +60,12 @@ static bool matches(const struct partition *p, const struct instance *inst, cons
 	return created >= req_of(op)->from_ms && created <= req_of(op)->to_ms;
 }
 
-static int pick_chunk(struct partition *p, const struct instance *inst, const struct trim_op *op, struct picks *k)
+static int pick_chunk(struct partition *p, const struct instance *inst, const struct trim_op *op,
+		      struct picks *k)
 {
 	const struct chunk *c = p->chunk[op->chunk];
 
+	ASSERT_EXCLUSIVE(p);
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		struct block *b = chunk_place(c, i);
 
@@ -68,12 +75,14 @@ static int pick_chunk(struct partition *p, const struct instance *inst, const st
 	return SKV_OK;
 }
 
-static int pick(struct partition *p, const struct instance *inst, struct trim_op *op, struct picks *k)
+static int pick(struct partition *p, const struct instance *inst, struct trim_op *op,
+		struct picks *k)
 {
 	uint32_t looked = 0;
 	int rc = SKV_OK;
 
-	for (; op->chunk < op->end_chunk && looked < PORTION_ENTRIES && k->n < PORTION_BLOCKS; op->chunk++) {
+	for (; op->chunk < op->end_chunk && looked < PORTION_ENTRIES && k->n < PORTION_BLOCKS;
+	     op->chunk++) {
 		bool ours = p->chunk[op->chunk]->inst == inst;
 
 		looked += ours ? p->chunk[op->chunk]->fresh : OTHER_CHUNK;
@@ -92,7 +101,7 @@ static int end(const struct trim_op *op)
 	return SKV_OK;
 }
 
-/* One portion. SKV_PENDING: it waits for its record, or (in the list again) for the next turn. */
+/* One portion. SKV_PENDING: it waits for its record, or (in the list again) for the next tick. */
 static int portion(struct partition *p, struct trim_op *op)
 {
 	const struct skv_trim_req *req = req_of(op);
@@ -102,7 +111,9 @@ static int portion(struct partition *p, struct trim_op *op)
 	size_t n;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
-	if (rc == SKV_OK && inst->id != op->inst) /* another one of that name: nothing of ours is left */
+	ASSERT_EXCLUSIVE(p);
+	/* another instance of that name: nothing of the old one is left */
+	if (rc == SKV_OK && inst->id != op->inst)
 		return end(op);
 	if (rc == SKV_OK)
 		rc = pick(p, inst, op, &k);
@@ -125,7 +136,8 @@ static int portion(struct partition *p, struct trim_op *op)
 	return SKV_PENDING;
 }
 
-/* A portion's record is durable. The next one comes with the ticker: this is the committer's time. */
+/* A portion's record is durable. The next portion waits for the ticker, because this is the
+ * committer's thread. */
 static int go_on_later(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	struct trim_op *op = (struct trim_op *)w;
@@ -170,7 +182,8 @@ void trim_fail_all(struct partition *p, int status, const char *text)
 	while (op) {
 		struct trim_op *next = op->next;
 
-		core_complete(p->core, &op->w.completion, skv_fail(op->w.err, status, NULL, "%s", text));
+		core_complete(p->core, &op->w.completion,
+			      skv_fail(op->w.err, status, NULL, "%s", text));
 		op = next;
 	}
 }
@@ -192,8 +205,8 @@ static int begin(struct partition *p, struct trim_op *op)
 	return portion(p, op);
 }
 
-int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res, struct skv_arena *a,
-		  struct skv_error *err, const struct skv_done *done)
+int one_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
+	     struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
 	struct trim_op *op = skv_arena_calloc(a, 1, sizeof *op);
 	int rc = core_gate(c, err);
@@ -204,9 +217,11 @@ int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv
 		return SKV_E_NOMEM;
 	if (req->from_ms > req->to_ms)
 		return skv_fail(err, SKV_E_INVALID, "from_ms", "it lies after to_ms");
-	op->w = (struct waiter){ .completion.done = *done, .fill = go_on_later, .req = req, .res = res, .arena = a, .err = err };
+	op->w = (struct waiter){ .completion.done = *done, .fill = go_on_later, .req = req,
+				 .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? begin(c->partition, op) : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+	rc = c->partition ? begin(c->partition, op)
+			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 	core_unlock(c);
 	return rc;
 }

@@ -1,8 +1,10 @@
 /*
- * checkpoint.c - the compact state that the journal is replayed over, taken while everything goes on.
+ * checkpoint.c - checkpoints: a compact copy of the state, written while calls go on; recovery
+ * replays the journal over it.
  *
- * A snapshot (journal/snapshot.c) is cut into slices, which are written outside the lock. The checkpoint counts only when
- * all that was queued when the snapshot began is durable (barrier); if an append fails meanwhile, it is given up.
+ * A snapshot (journal/snapshot.c) is cut into slices, which are written without the lock. The
+ * checkpoint counts only when everything queued when the snapshot began is durable (barrier); if an
+ * append fails meanwhile, it is abandoned.
  */
 #include <recovery/checkpoint.h>
 
@@ -25,15 +27,20 @@
 
 struct writer {
 	struct skv_core *c;
-	struct partition *p;  /* while it is the core's, see ours() */
-	uint64_t fence;  /* its own, which no other part has */
+	struct partition *p;  /* valid while it is the core's, see ours() */
+	uint64_t fence;  /* its own, which identifies it */
 	uint64_t number; /* of the snapshot */
 	uint64_t id;     /* of the checkpoint in the store */
 	uint32_t slices;
+	uint64_t bytes; /* in them */
 };
 
-/* Under the write lock: is the partition still there? Not by its address, which one that is loaded later may have. */
-static bool ours(const struct writer *w) { return w->c->partition && w->c->partition->fence == w->fence; }
+/* Under the write lock: is the partition still the same? Compared by fence, because a reloaded one
+ * may have the same address. */
+static bool ours(const struct writer *w)
+{
+	return w->c->partition && w->c->partition->fence == w->fence;
+}
 
 /* Is it still our snapshot of it? */
 static bool current(const struct writer *w)
@@ -43,10 +50,13 @@ static bool current(const struct writer *w)
 
 static int put_slice(struct writer *w, const void *bytes, size_t n, struct skv_error *err)
 {
-	return skv_store_checkpoint_slice(w->c->store, 0, w->fence, w->id, w->slices++, bytes, n, err);
+	w->bytes += n;
+	COUNT(w->c, checkpoint_bytes, n);
+	return skv_store_checkpoint_slice(w->c->store, 0, w->fence, w->id, w->slices++, bytes, n,
+					  err);
 }
 
-/* Cuts at record boundaries, so that no slice is larger than it must be. */
+/* Cuts at record boundaries, so that slices stay small. */
 static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_error *err)
 {
 	size_t at = 0;
@@ -55,7 +65,8 @@ static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_erro
 	while (rc == SKV_OK && at < b->len) {
 		size_t n = 0, next;
 
-		while (at + n < b->len && (next = record_length(b->data + at + n, b->len - at - n)) != 0 &&
+		while (at + n < b->len &&
+		       (next = record_length(b->data + at + n, b->len - at - n)) != 0 &&
 		       (n == 0 || n + next <= SLICE_BYTES))
 			n += next;
 		assert(n > 0);
@@ -65,7 +76,7 @@ static int put_slices(struct writer *w, const struct skv_buf *b, struct skv_erro
 	return rc;
 }
 
-/* Copies some chunks and moves out what is ready. SKV_PENDING = more to come. */
+/* Copies some chunks and takes out what is ready. SKV_PENDING = more to come. */
 static int collect(struct writer *w, struct skv_buf *out)
 {
 	struct partition *p = w->p;
@@ -75,7 +86,8 @@ static int collect(struct writer *w, struct skv_buf *out)
 	if (!current(w)) {
 		rc = SKV_E_UNAVAILABLE;
 	} else {
-		for (uint32_t i = 0; i < CHUNKS_AT_A_TIME && p->snap.next_chunk < p->snap.end_chunk; i++)
+		for (uint32_t i = 0; i < CHUNKS_AT_A_TIME && p->snap.next_chunk < p->snap.end_chunk;
+		     i++)
 			snapshot_touch_chunk(p, p->snap.next_chunk++);
 		if (p->snap.next_chunk >= p->snap.end_chunk) {
 			p->snap.next_chunk = p->snap.end_chunk;
@@ -106,36 +118,49 @@ static int write_blocks(struct writer *w, struct skv_error *err)
 		if (put != SKV_OK)
 			return put;
 	} while (rc == SKV_PENDING);
-	return rc == SKV_OK ? SKV_OK : skv_fail(err, rc, NULL, "given up: the state changed or memory is short");
+	return rc == SKV_OK
+		       ? SKV_OK
+		       : skv_fail(err, rc, NULL, "given up: the state changed or memory is short");
+}
+
+static void take(struct skv_buf *to, struct skv_buf *from)
+{
+	*to = *from;
+	skv_buf_init(from);
 }
 
 static int write_tail(struct writer *w, bool clean, struct skv_error *err)
 {
-	struct skv_buf tail = { 0 };
+	struct skv_buf leases = { 0 }, tail = { 0 };
 	int rc = SKV_OK;
 
 	core_lock(w->c);
 	if (current(w)) {
-		tail = w->p->snap.tail;
-		skv_buf_init(&w->p->snap.tail);
+		take(&leases, &w->p->snap.leases);
+		take(&tail, &w->p->snap.tail);
 		if (clean)
 			record_horizon(&tail, w->p, true);
 	}
 	core_unlock(w->c);
 	if (tail.failed || !tail.data)
-		rc = skv_fail(err, SKV_E_NOMEM, NULL, "given up: the state changed or memory is short");
+		rc = skv_fail(err, SKV_E_NOMEM, NULL,
+			      "given up: the state changed or memory is short");
+	if (rc == SKV_OK)
+		rc = put_slices(w, &leases, err);
 	if (rc == SKV_OK)
 		rc = put_slices(w, &tail, err);
+	skv_buf_destroy(&leases);
 	skv_buf_destroy(&tail);
 	return rc;
 }
 
-/* Everything that was queued when the snapshot began must be durable. */
+/* Everything queued when the snapshot began must be durable. */
 static int wait_barrier(struct writer *w, uint64_t barrier, struct skv_error *err)
 {
 	return commit_wait_appended(w->c, barrier)
 		       ? SKV_OK
-		       : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the changes in the snapshot did not become durable");
+		       : skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+				  "the changes in the snapshot did not become durable");
 }
 
 static int write_all(struct writer *w, bool clean, struct skv_error *err)
@@ -156,7 +181,8 @@ static int write_all(struct writer *w, bool clean, struct skv_error *err)
 	}
 	core_unlock(w->c);
 	if (!ok)
-		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+				"given up: an append failed meanwhile");
 	rc = wait_barrier(w, barrier, err);
 	core_lock(w->c);
 	ok = current(w);
@@ -164,11 +190,12 @@ static int write_all(struct writer *w, bool clean, struct skv_error *err)
 	if (rc == SKV_OK && !ok)
 		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "given up: an append failed meanwhile");
 	if (rc == SKV_OK)
-		rc = skv_store_checkpoint_commit(w->c->store, 0, w->fence, w->id, w->slices, seq, err);
+		rc = skv_store_checkpoint_commit(w->c->store, 0, w->fence, w->id, w->slices, seq,
+						 err);
 	return rc;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------------ */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 /* One at a time: the checkpointer, an administrator's call, shutdown. */
 static int take_turn(struct skv_core *c, struct skv_error *err)
@@ -199,7 +226,8 @@ static struct partition *begin(struct writer *w)
 
 	core_lock(c);
 	if (c->partition && c->partition->snap.active)
-		snapshot_end(c->partition); /* nobody writes it: whoever asked for it could not wait */
+		snapshot_end(c->partition); /* nobody writes it: whoever asked for it has stopped
+					     * waiting */
 	core_unlock(c);
 	commit_ask_snapshot(c);
 	core_lock(c);
@@ -259,6 +287,8 @@ static int write_one(struct writer *w, bool clean, struct skv_error *err)
 	if (ours(w)) {
 		if (rc == SKV_OK) {
 			w->p->journal_bytes -= w->p->snap.journal_bytes;
+			w->p->checkpoint_bytes = w->bytes;
+			w->p->checkpoint_blocks = w->p->snap.blocks;
 			w->p->checkpointed = w->number;
 		}
 		snapshot_end(w->p);

@@ -1,6 +1,4 @@
-/*
- * load.c - documents of the registry, made into the objects of a partition.
- */
+/* load.c - turns documents of the registry into objects of a partition. */
 #include <recovery/load.h>
 
 #include <stdio.h>
@@ -26,7 +24,7 @@ struct loader {
 	struct skv_error *err;
 };
 
-/* The device outlives reloads: made on the first one, found again on later ones. */
+/* The device outlives reloads: created by the first load, reused by later ones. */
 static int use_device(struct partition *p, const struct storage_doc *d, struct device **out)
 {
 	struct skv_core *c = p->core;
@@ -51,7 +49,7 @@ static int use_device(struct partition *p, const struct storage_doc *d, struct d
 	return rc;
 }
 
-/* Into masters[], which holds SKV_MAX_FS_MASTERS. */
+/* Into masters[], of SKV_MAX_FS_MASTERS elements. */
 static void get_master(struct skv_rd *in, char **masters, struct skv_storage_spec *s)
 {
 	in->failed |= s->n_fs_master == SKV_MAX_FS_MASTERS;
@@ -59,7 +57,8 @@ static void get_master(struct skv_rd *in, char **masters, struct skv_storage_spe
 		masters[s->n_fs_master++] = doc_get_text(in, SKV_MAX_URL);
 }
 
-static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_storage_spec *s, char **masters)
+static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_storage_spec *s,
+			       char **masters)
 {
 	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
 		switch (tag) {
@@ -105,7 +104,8 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	s->fs_master = (const char *const *)masters;
 	if (in.failed)
 		rc = doc_bad(l->err, key);
-	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount || !s->extra)
+	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount ||
+		 !s->extra)
 		rc = SKV_E_NOMEM;
 	for (uint32_t i = 0; i < s->n_fs_master && rc == SKV_OK; i++)
 		rc = masters[i] ? SKV_OK : SKV_E_NOMEM;
@@ -124,7 +124,7 @@ static int load_storage(void *ctx, const char *key, const void *bytes, size_t n,
 	return rc;
 }
 
-/* What version 2 added. False: out of memory, unless in->failed. */
+/* Members added in version 2. False: out of memory, unless in->failed. */
 static bool get_group_limits(struct skv_rd *in, struct skv_group_spec *g)
 {
 	struct skv_type_quota *quotas;
@@ -233,7 +233,8 @@ static void get_instance_fields(struct skv_rd *in, unsigned format, struct skv_i
 	}
 }
 
-static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n, uint64_t version, bool dropped)
+static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n,
+			     uint64_t version, bool dropped)
 {
 	struct skv_rd in = skv_rd_make(bytes, n);
 	struct skv_spec specs[SKV_MAX_SPECS] = { { 0 } };
@@ -275,7 +276,7 @@ static int instance_document(struct loader *l, const char *key, const void *byte
 			l->p->inst[l->p->n_inst - 1]->registered = true;
 	}
 	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
-		version = instance_by_id(l->p, id)->version; /* its registration has not gone yet */
+		version = instance_by_id(l->p, id)->version; /* still registered */
 	else if (rc == SKV_OK && dropped)
 		rc = partition_add_instance_to(l->p, &i, id, &l->p->detached);
 	if (rc == SKV_OK)
@@ -303,8 +304,9 @@ static int load_dropped(void *ctx, const char *key, const void *bytes, size_t n,
 	return instance_document(ctx, key, bytes, n, version, true);
 }
 
-/* Files come in order of their numbers. The last one of a storage may have been claimed by a manager that died
- * before making it: it counts once something in the journal names it, or growth has made it; or if more was done to it. */
+/* Files come in order of their numbers. The last one of a storage may have been claimed by a
+ * manager that died before creating it: it counts once the journal refers to it, growth has created
+ * it, or its document was changed since. */
 static int load_file(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
@@ -313,7 +315,9 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	struct volume *s;
 	int rc;
 
-	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 || !registry_get_file(bytes, n, &f))
+	if (sscanf(key, "file/%8x/%8x", &storage, &f.number) != 2 ||
+	    !registry_get_file(bytes, n, &f) ||
+	    !file_is_of(f.number, l->p->core->o.partition))
 		return doc_bad(l->err, key);
 	s = volume_by_id(l->p, storage);
 	if (!s)
@@ -326,20 +330,150 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 	return rc == SKV_E_INVALID ? doc_bad(l->err, key) : rc;
 }
 
+/* ---- all of it, and what is new -------------------------------------------------------------- */
+
+/* In the order in which documents refer to others. */
+static const struct kind {
+	const char *prefix;
+	skv_registry_fn load;
+} kinds[] = {
+	{ "storage/", load_storage }, { "group/", load_group }, { "instance/", load_instance },
+	{ "dropped/", load_dropped }, { "file/", load_file },
+};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+
+static int note_seen(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct registry_view *view = ctx;
+	void *v = view->v;
+	struct registry_seen *seen;
+
+	(void)bytes;
+	(void)n;
+	if (skv_grow(&v, &view->cap, view->n + 1, sizeof *view->v) != SKV_OK)
+		return SKV_E_NOMEM;
+	view->v = v;
+	seen = &view->v[view->n++];
+	*seen = (struct registry_seen){ .key = skv_hash128(key, strlen(key)), .version = version };
+	seen->is_file = sscanf(key, "file/%8x/%8x", &seen->storage, &seen->file) == 2;
+	return SKV_OK;
+}
+
+static int look(struct partition *p, struct registry_view *out, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (size_t i = 0; rc == SKV_OK && i < KINDS; i++)
+		rc = skv_store_list(p->core->store, kinds[i].prefix, note_seen, out, err);
+	return rc;
+}
+
+struct selector {
+	struct loader l;
+	skv_registry_fn load;
+	struct registry_view *view;
+	size_t at; /* of the view: documents come in its order */
+};
+
+static int load_seen(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct selector *s = ctx;
+	const struct skv_key hash = skv_hash128(key, strlen(key));
+
+	for (size_t i = s->at; i < s->view->n; i++) {
+		struct registry_seen *seen = &s->view->v[i];
+
+		if (!seen->is_new || !skv_key_equal(seen->key, hash) || seen->version != version)
+			continue;
+		seen->is_new = false;
+		s->at = i + 1;
+		return s->load(&s->l, key, bytes, n, version);
+	}
+	return SKV_OK; /* it has come, or changed, since: the next look finds it */
+}
+
+/* Documents that are marked as new. One that is gone again is found by the next look. */
+static int load_marked(struct partition *p, struct registry_view *view, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (size_t i = 0; rc == SKV_OK && i < KINDS; i++) {
+		struct selector s = { .l = { p, err }, .load = kinds[i].load, .view = view };
+
+		rc = skv_store_list(p->core->store, kinds[i].prefix, load_seen, &s, err);
+	}
+	return rc;
+}
+
+/* A file that could not be made: its claim was taken back. */
+static bool claim_went(struct partition *p, const struct registry_seen *seen)
+{
+	struct volume *v = seen->is_file ? volume_by_id(p, seen->storage) : NULL;
+
+	if (!v || !v->claim.length || v->claim.number != seen->file)
+		return false;
+	v->claim = (struct volume_file){ 0 };
+	return true;
+}
+
+/* Marks those of `now` that `old` has not. False: something changed, or went. */
+static bool compare(struct partition *p, const struct registry_view *old, struct registry_view *now,
+		    size_t *n_new)
+{
+	size_t at = 0;
+
+	*n_new = 0;
+	for (size_t i = 0; i < now->n; i++) {
+		while (at < old->n && !skv_key_equal(old->v[at].key, now->v[i].key) &&
+		       claim_went(p, &old->v[at]))
+			at++;
+		if (at < old->n && skv_key_equal(old->v[at].key, now->v[i].key)) {
+			if (old->v[at++].version != now->v[i].version)
+				return false;
+			continue;
+		}
+		now->v[i].is_new = true;
+		++*n_new;
+	}
+	while (at < old->n && claim_went(p, &old->v[at]))
+		at++;
+	return at == old->n;
+}
+
+int registry_load_more(struct partition *p, struct registry_view *view, struct skv_error *err)
+{
+	struct registry_view now = { 0 };
+	size_t n_new = 0;
+	int rc = look(p, &now, err);
+
+	ASSERT_EXCLUSIVE(p);
+	if (rc == SKV_OK && !compare(p, view, &now, &n_new))
+		rc = skv_fail(err, SKV_E_CONFLICT, NULL,
+			      "storages, groups or instances were changed");
+	if (rc == SKV_OK && n_new)
+		rc = load_marked(p, &now, err);
+	if (rc != SKV_OK) {
+		registry_view_free(&now);
+		return rc;
+	}
+	registry_view_free(view);
+	*view = now;
+	return SKV_OK;
+}
+
+void registry_view_free(struct registry_view *view)
+{
+	skv_free(view->v);
+	*view = (struct registry_view){ 0 };
+}
+
 int registry_load(struct partition *p, struct skv_error *err)
 {
 	struct loader l = { p, err };
-	struct skv_store *s = p->core->store;
-	int rc = skv_store_list(s, "storage/", load_storage, &l, err);
+	int rc = SKV_OK;
 
 	ASSERT_EXCLUSIVE(p);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "group/", load_group, &l, err);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "instance/", load_instance, &l, err);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "dropped/", load_dropped, &l, err);
-	if (rc == SKV_OK)
-		rc = skv_store_list(s, "file/", load_file, &l, err);
+	for (size_t i = 0; rc == SKV_OK && i < KINDS; i++)
+		rc = skv_store_list(p->core->store, kinds[i].prefix, kinds[i].load, &l, err);
 	return rc;
 }

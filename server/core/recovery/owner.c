@@ -1,11 +1,11 @@
 /*
- * owner.c - who may answer: the ownership lease of the partition, loading it, giving it up.
+ * owner.c - ownership of the partition: acquiring and renewing the lease, loading, giving up.
  *
- * The owner thread acquires and renews; the ticker loads (that can take long, and the lease must be
- * renewed meanwhile). A manager answers and appends only while `owned_until`, counted from before the
- * call that obtained it, lies ahead. After losing the lease it forgets the partition and is a standby.
- * Before the partition is loaded again it is acquired again: no two loads have the same fence, so nothing that was decided
- * on the partition before can reach the store.
+ * The owner thread acquires and renews; the ticker loads (which can take long, and the lease must
+ * be renewed meanwhile). A manager answers and appends only before `owned_until`, which is counted
+ * from before the call that obtained the lease. After losing the lease it discards the partition
+ * and is a standby. Before the partition is reloaded it is acquired again: no two loads have the
+ * same fence, so decisions made on the old partition cannot reach the store.
  */
 #include <recovery/owner.h>
 
@@ -18,6 +18,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/one.h>
 #include <lock/turn.h>
 #include <model/device.h>
 #include <model/partition.h>
@@ -30,13 +31,18 @@
 #include <storage/device.h>
 #include <evict/remove.h>
 #include <recovery/recover.h>
+#include <recovery/standby.h>
 
 #define PROBE_WAIT_MS 2000u
+#define LOOK_MS 50u          /* a standby looks so often whether the partition can be had */
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
-#define GIVE_WAY_LOADS 10    /* failed ones, before another manager may try */
+#define GIVE_WAY_LOADS 10    /* failed loads before another manager may try */
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define DEMOTE_WAIT_MS 10000u
+#define LATE_MS 150u   /* a renewal that much later than it should come may never come */
+#define SETTLE_MS 400u /* how long a call waits to see one */
+#define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */
 
 static void set_owned(struct skv_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
@@ -69,28 +75,40 @@ static void set_holder(struct skv_core *c, const char *holder)
 	skv_mutex_unlock(&c->turn_lock);
 }
 
-/* It is ours by a new fence, since `now`; the partition is to be loaded. */
+/* It is ours with a new fence, since `now`; load the partition. */
 static void begin_with(struct skv_core *c, uint64_t fence, uint64_t now)
 {
 	atomic_store(&c->fence, fence);
 	atomic_store(&c->fenced, false);
 	set_owned(c, now + c->o.owner_lease_ms);
 	atomic_store(&c->state, SKV_CORE_RECOVERING);
-	atomic_store(&c->reload_asked, false); /* whoever asked has written before this fence, or not at all */
+	/* earlier requests were written before this fence, or not at all */
+	atomic_store(&c->reload_asked, false);
 }
 
-/* Who stays out still looks who has it. */
+/* One manager has all partitions: those of the lead. */
+static bool lead_is_out(const struct skv_core *c)
+{
+	int state = c->o.lead ? atomic_load(&c->o.lead->state) : SKV_CORE_READY;
+
+	return state == SKV_CORE_STANDBY || state == SKV_CORE_STOPPED;
+}
+
+/* A manager that stays out still looks who the owner is. */
 static uint32_t try_acquire(struct skv_core *c)
 {
 	uint64_t now = skv_now_ms(c->clock), fence = 0;
-	uint32_t ttl = now < c->out_until ? 0 : c->o.owner_lease_ms;
+	uint32_t ttl = now < c->out_until || atomic_load(&c->draining) || lead_is_out(c)
+			       ? 0
+			       : c->o.owner_lease_ms;
 	char holder[192] = "";
 	struct skv_error err = { 0 };
 	int rc = skv_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
 
 	set_holder(c, holder);
+	atomic_store(&c->has_rival, rc == SKV_E_NOT_OWNER);
 	if (rc == SKV_OK && ttl == 0)
-		return 200;
+		return LOOK_MS;
 	if (rc == SKV_OK) {
 		c->gave_up = false;
 		begin_with(c, fence, now);
@@ -99,13 +117,13 @@ static uint32_t try_acquire(struct skv_core *c)
 	}
 	if (rc != SKV_E_NOT_OWNER)
 		skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition: %s", err.message);
-	else if (!c->standby_told)
+	else if (!c->standby_logged)
 		skv_log(SKV_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
-	c->standby_told = true;
-	return 200;
+	c->standby_logged = true;
+	return LOOK_MS;
 }
 
-/* The partition is loaded again, with a fence of its own. */
+/* Reloads the partition, with a new fence. */
 static uint32_t begin_anew(struct skv_core *c)
 {
 	uint64_t now = skv_now_ms(c->clock), fence = 0;
@@ -114,7 +132,8 @@ static uint32_t begin_anew(struct skv_core *c)
 	int rc;
 
 	owner_drop(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING);
-	rc = skv_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder, sizeof holder, &err);
+	rc = skv_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder,
+			       sizeof holder, &err);
 	if (rc == SKV_OK) {
 		begin_with(c, fence, now);
 		COUNT(c, reloads, 1);
@@ -146,7 +165,7 @@ static uint32_t renew(struct skv_core *c)
 	return 200;
 }
 
-/* What we own cannot be loaded, or is not ours to go on from: perhaps another manager can. */
+/* Our partition cannot be loaded, or may not be continued here: perhaps another manager can. */
 static uint32_t give_way(struct skv_core *c, const char *why)
 {
 	skv_log(SKV_LOG_ERROR, "core", "%s: giving up the ownership", why);
@@ -155,7 +174,7 @@ static uint32_t give_way(struct skv_core *c, const char *why)
 	skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	atomic_store(&c->failed_loads, 0);
 	c->gave_up = atomic_exchange(&c->turned_away, false);
-	c->standby_told = false;
+	c->standby_logged = false;
 	if (c->o.hopeless) {
 		c->o.hopeless(c->o.hopeless_ctx);
 		c->o.hopeless = NULL;
@@ -163,8 +182,8 @@ static uint32_t give_way(struct skv_core *c, const char *why)
 	return 2 * c->o.owner_lease_ms;
 }
 
-/* Somebody asked for it. Answers end first, the lease last: an append that is under way is still inside it. What is
- * not durable yet fails; whoever takes over finds the rest. */
+/* A requested demotion. Answers stop first, the lease ends last, so that an append in progress is
+ * still within it. What is not durable yet fails; the next owner finds the rest. */
 static uint32_t step_down(struct skv_core *c)
 {
 	uint64_t ms = atomic_load(&c->demote_ms);
@@ -176,7 +195,7 @@ static uint32_t step_down(struct skv_core *c)
 		set_owned(c, 0);
 		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 		c->out_until = skv_now_ms(c->clock) + ms;
-		c->standby_told = false;
+		c->standby_logged = false;
 	}
 	skv_mutex_lock(&c->turn_lock);
 	atomic_store(&c->demote_ms, DEMOTE_NONE);
@@ -195,19 +214,24 @@ uint32_t owner_step(struct skv_core *c)
 		set_owned(c, 0);
 		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 		atomic_store(&c->fenced, false);
-		c->standby_told = false;
+		c->standby_logged = false;
 		return 200;
 	}
 	if (atomic_load(&c->demote_ms) != DEMOTE_NONE)
 		return step_down(c);
 	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
 		return try_acquire(c);
+	if (lead_is_out(c) || atomic_load(&c->draining)) {
+		atomic_store(&c->demote_ms, 0);
+		return step_down(c);
+	}
 	if (atomic_load(&c->reload_asked))
 		return begin_anew(c);
 	if (atomic_load(&c->turned_away))
 		return give_way(c, "another copy of this store goes on in its slab directories");
 	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
-		return give_way(c, "the partition could not be loaded " TEXT(GIVE_WAY_LOADS) " times");
+		return give_way(c,
+				"the partition could not be loaded " TEXT(GIVE_WAY_LOADS) " times");
 	return renew(c);
 }
 
@@ -216,7 +240,8 @@ static int append(struct skv_core *c, struct partition *p, struct skv_buf *b, st
 	int rc = SKV_E_NOMEM;
 
 	if (!b->failed)
-		rc = skv_store_append(c->store, 0, p->fence, p->seq + 1, b->data, b->len, SKV_APPEND_URGENT, err);
+		rc = skv_store_append(c->store, 0, p->fence, p->seq + 1, b->data, b->len,
+				      SKV_APPEND_URGENT, err);
 	if (rc == SKV_OK) {
 		p->seq++;
 		p->journal_bytes += b->len;
@@ -225,8 +250,8 @@ static int append(struct skv_core *c, struct partition *p, struct skv_buf *b, st
 	return rc;
 }
 
-/* Blocks whose bytes a power loss may have taken. Until the reign's own record every load finds them
- * again, so they are gone before it, and before anything is answered. */
+/* Removes blocks whose bytes a power loss may have destroyed. Every load finds them again until the
+ * ownership's first record, so they are removed before that, and before anything is answered. */
 static int remove_lost(struct skv_core *c, struct partition *p, struct skv_error *err)
 {
 	const struct picks *lost = &p->lost;
@@ -248,9 +273,9 @@ static int remove_lost(struct skv_core *c, struct partition *p, struct skv_error
 	return rc;
 }
 
-/* The first record of a reign: the boot that horizons are told by from here on, and the mark that the last stop is not
- * clean any more. Durable before anything is answered, in NORMAL too. */
-static int begin_reign(struct skv_core *c, struct partition *p, struct skv_error *err)
+/* The first record of an ownership: the boot whose clock horizons use from here on, and a mark that
+ * the last stop is not clean any more. Durable before anything is answered, in NORMAL too. */
+static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = remove_lost(c, p, err);
@@ -269,19 +294,20 @@ static int begin_reign(struct skv_core *c, struct partition *p, struct skv_error
 	return rc;
 }
 
-/* Of the partition's storages; those of others are nobody's. */
+/* Only storages of this partition. */
 static bool all_probed(struct skv_core *c)
 {
 	bool all = true;
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
-		all &= !device_volume(c->partition, c->device[i]) || atomic_load(&c->device[i]->probed);
+		all &= !device_volume(c->partition, c->device[i]) ||
+		       atomic_load(&c->device[i]->probed);
 	core_unlock(c);
 	return all;
 }
 
-/* Lets each storage's thread look at it once; one that hangs is not waited for long. */
+/* Lets each storage's thread probe once; does not wait long for one that hangs. */
 static void first_probes(struct skv_core *c)
 {
 	uint64_t until = skv_now_us() + PROBE_WAIT_MS * 1000u;
@@ -295,25 +321,89 @@ static void first_probes(struct skv_core *c)
 			return;
 }
 
-/* Under the write lock: the reign that p was loaded for goes on. The owner thread changes these without it, but
- * takes the lock to drop the partition afterwards. */
+/* Under the write lock: is the ownership that p was loaded for still current? The owner thread
+ * changes these without the lock, but takes it afterwards to drop the partition. */
 static bool still_ours(const struct skv_core *c, const struct partition *p)
 {
 	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
 	       !atomic_load(&c->reload_asked) && atomic_load(&c->fence) == p->fence;
 }
 
+/* A store that lost what was acknowledged (all processes of an engine ended, and an older file of
+ * theirs came back, or none) must not be taken for the truth: readers would miss, and its free
+ * slots are others' blocks. Whoever knows better waits until the store does. */
+static int check_known(struct skv_core *c, struct skv_error *err)
+{
+	const uint64_t known = atomic_load(&c->known_seq);
+	struct skv_store_stats st = { 0 };
+	int rc = known ? skv_store_stats_get(c->store, 0, &st, err) : SKV_OK;
+
+	if (rc != SKV_OK || st.last_seq >= known)
+		return rc;
+	return skv_fail(err, SKV_E_CONFLICT, "store",
+			"the store went back in time: record %llu was durable, and its newest is "
+			"%llu: bring its data back, or end all managers and start one with --adopt",
+			(unsigned long long)known, (unsigned long long)st.last_seq);
+}
+
+static int check_finished(struct skv_core *c, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(c->store, SKV_STORE_UNFINISHED, &b, NULL, err);
+
+	skv_buf_destroy(&b);
+	if (rc == SKV_OK)
+		return skv_fail(err, SKV_E_CORRUPT, "store",
+				"the store was copied to in part only: throw it away and run "
+				"slabkvd migrate again");
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	return rc;
+}
+
+/* A backup is of some time ago: it is loaded as such, or not at all. *version: of its document, to
+ * be deleted once it is; SKV_VERSION_NONE: it is none. */
+static int check_backup(struct skv_core *c, uint64_t *version, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(c->store, SKV_STORE_BACKUP, &b, version, err);
+
+	skv_buf_destroy(&b);
+	if (rc == SKV_OK && !claims_roll_back(c))
+		return skv_fail(err, SKV_E_CONFLICT, "store",
+				"the store is a backup, or was restored from one: make sure that "
+				"no manager goes on with the original, then start this one once "
+				"with --adopt");
+	if (rc == SKV_E_NOT_FOUND) {
+		*version = SKV_VERSION_NONE;
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	return rc;
+}
+
 static int load(struct skv_core *c, struct partition **out, struct skv_error *err)
 {
-	uint64_t fence = atomic_load(&c->fence);
-	int rc = registry_secret(c, fence, err);
+	uint64_t fence = atomic_load(&c->fence), backup = SKV_VERSION_NONE;
+	int rc = check_known(c, err);
 
+	c->went_back = rc == SKV_E_CONFLICT;
+	if (rc == SKV_OK)
+		rc = check_finished(c, err);
+	if (rc == SKV_OK)
+		rc = check_backup(c, &backup, err);
+	if (rc == SKV_OK)
+		rc = registry_secret(c, fence, err);
 	if (rc == SKV_OK)
 		rc = claims_begin(c, err);
-	if (rc == SKV_OK)
+	if (rc == SKV_OK && !standby_take(c, fence, out))
 		rc = partition_load(c, fence, out, err);
 	if (rc == SKV_OK)
-		rc = begin_reign(c, *out, err);
+		rc = begin_ownership(c, *out, err);
+	if (rc == SKV_OK && backup != SKV_VERSION_NONE)
+		rc = registry_del(c, fence, SKV_STORE_BACKUP, backup, err);
 	if (rc == SKV_E_FENCED)
 		owner_lost(c, fence);
 	if (rc == SKV_OK) {
@@ -321,12 +411,14 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 		return rc;
 	}
 	partition_destroy(*out);
-	skv_log(SKV_LOG_ERROR, "core", "cannot load the partition: %s",
+	/* Whoever loses the race for a partition is a standby again: nothing to mend. */
+	skv_log(rc == SKV_E_FENCED || rc == SKV_E_NOT_OWNER ? SKV_LOG_WARN : SKV_LOG_ERROR, "core",
+		"cannot load the partition: %s",
 		err->message[0] ? err->message : skv_status_text(rc));
 	return rc;
 }
 
-/* READY, unless the ownership was lost meanwhile. */
+/* Goes READY, unless the ownership was lost meanwhile. */
 static void open_up(struct skv_core *c, struct partition *p)
 {
 	bool ours;
@@ -341,7 +433,7 @@ static void open_up(struct skv_core *c, struct partition *p)
 		return;
 	}
 	devices_sweep(c);
-	first_probes(c); /* until then every block of theirs would be a miss */
+	first_probes(c); /* until then every block there would be a miss */
 	if (claims_refused(c)) {
 		atomic_store(&c->turned_away, true);
 		return;
@@ -361,11 +453,13 @@ bool owner_load(struct skv_core *c)
 	struct skv_error err = { 0 };
 	uint64_t t0 = skv_now_ms(c->clock);
 
-	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) || atomic_load(&c->reload_asked) ||
-	    atomic_load(&c->turned_away))
-		return true; /* nothing to load, or the owner thread's turn comes first */
+	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) ||
+	    atomic_load(&c->reload_asked) || atomic_load(&c->turned_away))
+		return true; /* nothing to load, or the owner thread must act first */
 	if (load(c, &p, &err) != SKV_OK) {
-		atomic_fetch_add(&c->failed_loads, 1);
+		/* one that ends itself would come back without knowing better */
+		if (!c->went_back || !atomic_load(&c->failed_loads))
+			atomic_fetch_add(&c->failed_loads, 1);
 		return false;
 	}
 	atomic_store(&c->failed_loads, 0);
@@ -376,9 +470,10 @@ bool owner_load(struct skv_core *c)
 	return true;
 }
 
-/* ---- for administrators ---------------------------------------------------------------------------------- */
+/* ---- administration
+ * -------------------------------------------------------------------------------------- */
 
-int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
+int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 {
 	uint64_t until = skv_now_us() + DEMOTE_WAIT_MS * 1000u, none = DEMOTE_NONE;
 	bool done;
@@ -386,7 +481,8 @@ int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *
 	if (atomic_load(&c->state) == SKV_CORE_STOPPED || !owner_valid(c))
 		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner");
 	if (!atomic_compare_exchange_strong(&c->demote_ms, &none, stay_out_ms))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is already giving up the ownership");
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
+				"this manager is already giving up the ownership");
 	if (c->o.manual)
 		owner_step(c);
 	skv_mutex_lock(&c->turn_lock);
@@ -394,10 +490,13 @@ int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *
 		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, 50);
 	done = atomic_load(&c->demote_ms) == DEMOTE_NONE;
 	skv_mutex_unlock(&c->turn_lock);
-	return done ? SKV_OK : skv_fail(err, SKV_E_TIMEOUT, NULL, "the ownership is not given up yet; it will be");
+	return done ? SKV_OK
+		    : skv_fail(err, SKV_E_TIMEOUT, NULL,
+			       "the ownership is not given up yet; it will be");
 }
 
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
+		     uint64_t *remaining_ms)
 {
 	uint64_t now = skv_now_ms(c->clock), until = atomic_load(&c->owned_until);
 
@@ -410,6 +509,24 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 	skv_mutex_lock(&c->turn_lock);
 	memcpy(leader, c->holder, SKV_OWNER_NAME);
 	skv_mutex_unlock(&c->turn_lock);
+}
+
+bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
+{
+	const uint64_t now = skv_now_ms(c->clock), renewed = skv_store_renewed_ms(c->store, 0);
+	char holder[SKV_OWNER_NAME];
+
+	if (atomic_load(&c->state) != SKV_CORE_STANDBY)
+		return false;
+	skv_mutex_lock(&c->turn_lock);
+	memcpy(holder, c->holder, SKV_OWNER_NAME);
+	skv_mutex_unlock(&c->turn_lock);
+	if (!holder[0] || skv_owner_is_dead(holder))
+		return false;
+	if (renewed && now - renewed > c->o.owner_lease_ms / 3 + LATE_MS)
+		return false;
+	return renewed > since_ms ||
+	       now - since_ms > (strstr(holder, c->boot_id) ? EXIT_MS : SETTLE_MS);
 }
 
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c) { return atomic_load(&c->seen_ms); }

@@ -1,19 +1,24 @@
 /*
- * recover.c - a partition's life as a whole: make, load from the store, check for consistency, destroy.
+ * recover.c - a partition's life cycle: create, load from the store, check, destroy.
  *
- * Loading works on a partition that nobody else sees, without locks. What a recovery must assume:
- * - every open session gets its full duration and grace again;
- * - every committed block may be leased until the persisted horizon of its instance; after a clean stop until what that
- *   wrote down for it;
- * - NORMAL durability after a power loss: the journal may end early, so writers may know of slots
- *   that look free; nothing that is free now is handed out before the longest deadline and the grace;
- * - so it may with relaxed starts, which are bounded and of external storages: free slots of those rest for so long. And
- *   readers may know of slots that were committed by what is lost: those rest until the lease horizon at least;
- * - after a power loss a block without checksum may have lost its bytes in a page cache: dropped;
- * - a store that went back in time (--adopt) knows neither what was written since, nor where: as after both of these.
+ * Loading works on a private partition, without locks. What a recovery must assume:
+ *	- every open session gets its full duration and grace again;
+ *	- every committed block may be leased until the durable horizon of its instance; after a
+ *	  clean stop until its stored lease ends;
+ *	- NORMAL durability after a power loss: the end of the journal may be lost, so writers
+ *	  may know slots that look free; slots free now are not handed out before the longest
+ *	  deadline and grace have passed;
+ *	- the same with relaxed starts, which are bounded and only on external storages: free
+ *	  slots of those wait that long. Readers may know slots whose commit was lost: those wait
+ *	  at least until the lease horizon;
+ *	- after a power loss a block without checksum may have lost its bytes in a page cache:
+ *	  dropped;
+ *	- a store that was rolled back (--adopt) does not know what was written since, nor where:
+ *	  both of the above.
  */
 #include <recovery/recover.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,12 +36,12 @@
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/tenant.h>
 #include <model/queue.h>
 #include <model/session.h>
 #include <model/volume.h>
 #include <model/table.h>
 #include <journal/registry_write.h>
-#include <journal/replay.h>
 #include <storage/claim.h>
 #include <evict/clear.h>
 #include <evict/remove.h>
@@ -49,7 +54,7 @@ struct partition *partition_make(struct skv_core *c)
 	if (!p)
 		return NULL;
 	p->core = c;
-	p->n_chunk = 1; /* so that id 0 is none */
+	p->n_chunk = 1; /* so that id 0 means none */
 	p->loading = true;
 	p->next_generation = 1;
 	p->wait_turn = 1;
@@ -78,6 +83,7 @@ void partition_destroy(struct partition *p)
 	skv_free(p->inst);
 	skv_free(p->inst_name);
 	retired_free(p->retired);
+	tenants_free(p);
 	for (uint32_t i = 0; i < p->n_volume; i++) {
 		evict_free_sets(p, i, NULL);
 		skv_pool_destroy(p->volume[i].pool);
@@ -91,30 +97,38 @@ void partition_destroy(struct partition *p)
 	skv_free(p->group);
 	skv_free(p->group_name);
 	skv_buf_destroy(&p->snap.out);
+	skv_buf_destroy(&p->snap.leases);
 	skv_buf_destroy(&p->snap.tail);
 	skv_free(p->lost.v);
 	skv_free(p->lease);
 	skv_free(p);
 }
 
-struct load {
-	struct replay r;
-	struct skv_error *err;
-};
-
 static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 {
-	struct load *l = ctx;
+	struct loading *l = ctx;
+	int rc;
 
 	(void)number;
-	return replay_records(&l->r, bytes, n, l->err);
+	l->r.p->checkpoint_bytes += n;
+	rc = replay_records(&l->r, bytes, n, l->err);
+	l->r.p->checkpoint_blocks = l->r.p->blocks;
+	return rc;
 }
 
+/* One that was left in its middle goes on there. */
 static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 {
-	struct load *l = ctx;
-	int rc = replay_records(&l->r, bytes, n, l->err);
+	struct loading *l = ctx;
+	int rc;
 
+	if (l->half_seq != seq)
+		l->half = 0;
+	l->half_seq = seq;
+	rc = replay_records_from(&l->r, bytes, n, &l->half, l->err);
+	if (rc != SKV_OK)
+		return rc;
+	l->half_seq = 0;
 	l->r.p->seq = seq;
 	l->r.p->journal_bytes += n;
 	return rc;
@@ -122,7 +136,7 @@ static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 
 struct finish {
 	struct partition *p;
-	bool drop_unsummed; /* of storages whose bytes lie in a page cache, */
+	bool drop_unsummed; /* blocks of storages whose bytes may be in a page cache */
 	bool drop_all;      /* or of all */
 	int rc;
 };
@@ -136,7 +150,10 @@ static bool lost_bytes(const struct finish *f, const struct instance *inst, cons
 	return false;
 }
 
-static uint64_t younger(uint64_t use, uint64_t ms) { return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0; }
+static uint64_t younger(uint64_t use, uint64_t ms)
+{
+	return use_ms(use) > ms ? use_make(use_ms(use) - ms, use) : 0;
+}
 
 static void make_younger(void *ctx, struct partition *p, struct block *b)
 {
@@ -152,17 +169,22 @@ static void finish_block(void *ctx, struct partition *p, struct block *b)
 	struct finish *f = ctx;
 	const struct instance *inst = block_instance(b);
 
-	if (!block_has_committed(inst, b))
+	if (!block_has_committed(inst, b)) {
+		block_maybe_free(p, b); /* of a checkpoint's: its children never became durable */
 		return;
+	}
 	evict_adopt(b, true);
 	evict_consider(p, b);
 	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != SKV_OK)
 		f->rc = SKV_E_NOMEM;
 }
 
-static bool is_normal(const struct partition *p) { return skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL; }
+static bool is_normal(const struct partition *p)
+{
+	return skv_store_durability(p->core->store) == SKV_DURABILITY_NORMAL;
+}
 
-/* Not only of what was relaxed. */
+/* Not only for relaxed changes. */
 static bool is_lossy_everywhere(const struct partition *p)
 {
 	return p->rolled_back || (p->unclean && (p->behind_all || is_normal(p)));
@@ -180,7 +202,7 @@ static void restore_time(struct partition *p, const struct replay *r, uint64_t n
 	p->lossy = p->rolled_back || (p->unclean && (p->behind_ms || is_normal(p)));
 }
 
-/* A lease that a clean stop wrote down. */
+/* Restores a lease that a clean stop stored. */
 static void restore_lease(struct partition *p, const struct lease *l, uint64_t now)
 {
 	struct instance *inst = instance_by_id(p, l->inst);
@@ -206,14 +228,15 @@ static void restore_lease(struct partition *p, const struct lease *l, uint64_t n
 
 static void restore_leases(struct partition *p, uint64_t now)
 {
-	p->reign_generation = p->next_generation;
+	p->loaded_generation = p->next_generation;
 	for (size_t i = 0; i < p->n_inst; i++) {
 		struct instance *inst = p->inst[i];
 
 		inst->horizon = inst->horizon > p->old_horizon ? inst->horizon : p->old_horizon;
-		inst->reign_lease = inst->horizon;
-		atomic_store(&inst->leased_until, inst->reign_lease);
-		atomic_store(&inst->found_until, inst->reign_lease); /* nobody knows what they kept */
+		inst->loaded_lease = inst->horizon;
+		atomic_store(&inst->leased_until, inst->loaded_lease);
+		/* it is unknown which of them were slots_only */
+		atomic_store(&inst->found_until, inst->loaded_lease);
 	}
 	for (size_t i = 0; i < p->n_lease; i++)
 		if (p->lease[i].until > now)
@@ -223,8 +246,9 @@ static void restore_leases(struct partition *p, uint64_t now)
 	p->n_lease = p->cap_lease = 0;
 }
 
-/* Nothing that is free now is handed out before then; on external storages before `counted` (0 = at once). A claimed
- * file may have been made and used by sessions that nobody knows any more, so growth leaves it alone as long. */
+/* Slots free now are not handed out before `until`; on external storages before `counted` (0 = at
+ * once). A claimed file may have been created and used by lost sessions, so growth leaves it alone
+ * that long. */
 static void freeze(struct partition *p, uint64_t until, uint64_t counted)
 {
 	p->freeze_until = until > counted ? until : counted;
@@ -240,7 +264,7 @@ static void freeze(struct partition *p, uint64_t until, uint64_t counted)
 	}
 }
 
-/* Nobody writes any more so long after a deadline. */
+/* How long after a deadline writes may still arrive. */
 static uint64_t longest_grace(const struct partition *p)
 {
 	const struct skv_core_options *o = &p->core->o;
@@ -265,7 +289,7 @@ static void freeze_for_old_writers(struct partition *p, const struct replay *r)
 	if (p->lossy)
 		counted = r->now + p->behind_ms;
 	for (size_t i = 0; p->lossy && i < p->n_inst; i++)
-		counted = later_of(counted, p->inst[i]->reign_lease);
+		counted = later_of(counted, p->inst[i]->loaded_lease);
 	freeze(p, all ? r->now + all : 0, counted);
 }
 
@@ -273,7 +297,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 {
 	struct finish f = { .p = p };
 	uint64_t newest = use_ms(atomic_load(&p->last_use));
-	/* To be taken from all uses, so that they never run out of bits. */
+	/* To be subtracted from all uses, so that they never run out of bits. */
 	uint64_t older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
 
 	atomic_store(&p->last_use, younger(atomic_load(&p->last_use), older_by));
@@ -281,7 +305,8 @@ static int finish_load(struct partition *p, const struct replay *r)
 		block_each(p, NULL, make_younger, &older_by);
 	restore_time(p, r, newest - older_by);
 	if (is_lossy_everywhere(p) && p->old_horizon < r->now + p->core->o.lease_max_ms)
-		p->old_horizon = r->now + p->core->o.lease_max_ms; /* the newest horizons may be lost, or another copy's */
+		/* the newest horizons may be lost, or another copy's */
+		p->old_horizon = r->now + p->core->o.lease_max_ms;
 	restore_leases(p, r->now);
 	birth_begin(p);
 	f.drop_unsummed = p->unclean;
@@ -292,16 +317,20 @@ static int finish_load(struct partition *p, const struct replay *r)
 		return f.rc;
 	freeze_for_old_writers(p, r);
 	if (p->unclean)
-		skv_log(SKV_LOG_WARN, "core", "the machine went down without a clean stop: %zu blocks without "
-			"checksum are dropped%s", p->lost.n,
-			p->freeze_until ? ", free slots wait for old writers" : "");
+		skv_log(SKV_LOG_WARN, "core",
+			"the machine went down without a clean stop: %zu blocks without "
+			"checksum are dropped%s",
+			p->lost.n, p->freeze_until ? ", free slots wait for old writers" : "");
 	if (p->rolled_back)
-		skv_log(SKV_LOG_WARN, "core", "adopting the slab directories: %zu blocks without checksum are dropped, free slots "
-			"wait for %llu ms", p->lost.n, (unsigned long long)(p->freeze_until - r->now));
+		skv_log(SKV_LOG_WARN, "core",
+			"adopting the slab directories: %zu blocks without checksum are dropped, "
+			"free slots wait for %llu ms",
+			p->lost.n, (unsigned long long)(p->freeze_until - r->now));
 	return SKV_OK;
 }
 
-/* ---- what a power loss may take along ------------------------------------------------------------------- */
+/* ---- what a power loss may lose
+ * ----------------------------------------------------------------------------- */
 
 static int load_behind(struct partition *p, struct skv_error *err)
 {
@@ -315,8 +344,11 @@ static int load_behind(struct partition *p, struct skv_error *err)
 		p->behind_ms = skv_get_u32(&in);
 		p->behind_all = skv_get_u8(&in) != 0;
 		if (format != 1 || in.failed)
-			rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'behind' is malformed or from a newer version");
-	} else if (rc == SKV_E_NOT_FOUND) { /* nothing is synced later, or nobody has said so yet */
+			rc = skv_fail(
+				err, SKV_E_CORRUPT, NULL,
+				"registry document 'behind' is malformed, or of a newer "
+				"slabkvd: use that one");
+	} else if (rc == SKV_E_NOT_FOUND) { /* no syncs are deferred, or it was never recorded */
 		skv_error_clear(err);
 		p->behind_version = SKV_VERSION_NONE;
 		rc = SKV_OK;
@@ -338,7 +370,8 @@ int partition_put_behind(struct partition *p, struct skv_error *err)
 		skv_put_u8(&b, 1);
 		skv_put_u32(&b, ms);
 		skv_put_u8(&b, all);
-		rc = registry_put(p->core, p->fence, "behind", p->behind_version, &b, &p->behind_version, err);
+		rc = registry_put(p->core, p->fence, "behind", p->behind_version, &b,
+				  &p->behind_version, err);
 	}
 	p->behind_ms = ms;
 	p->behind_all = all;
@@ -346,31 +379,53 @@ int partition_put_behind(struct partition *p, struct skv_error *err)
 	return rc;
 }
 
-int partition_load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
+struct skv_load_sink loading_sink(struct loading *l, struct skv_error *err)
+{
+	l->err = err;
+	return (struct skv_load_sink){ on_slice, on_record, l };
+}
+
+int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
+		     struct skv_error *err)
+{
+	struct partition *p = l->r.p;
+	int rc;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(p->loading && fence);
+	p->fence = fence;
+	p->rolled_back = claims_roll_back(p->core);
+	l->r.now = skv_now_ms(p->core->clock);
+	rc = load_behind(p, err);
+	if (rc == SKV_OK)
+		rc = finish_load(p, &l->r);
+	if (rc == SKV_OK) {
+		*out = p;
+		l->r.p = NULL;
+	}
+	return rc;
+}
+
+int partition_load(struct skv_core *c, uint64_t fence, struct partition **out,
+		   struct skv_error *err)
 {
 	struct partition *p = partition_make(c);
-	struct load l = { .err = err };
-	struct skv_load_sink sink = { on_slice, on_record, &l };
+	struct loading l = { .r = { .p = p, .now = skv_now_ms(c->clock) } };
+	struct skv_load_sink sink = loading_sink(&l, err);
 	uint64_t base = 0;
 	int rc;
 
 	if (!p)
 		return SKV_E_NOMEM;
-	p->fence = fence;
 	p->rolled_back = claims_roll_back(c);
-	l.r = (struct replay){ .p = p, .now = skv_now_ms(c->clock) };
 	rc = registry_load(p, err);
 	if (rc == SKV_OK)
-		rc = load_behind(p, err);
-	if (rc == SKV_OK)
 		rc = skv_store_load(c->store, 0, &base, &sink, err);
+	rc = replay_close(&l.r, rc, err);
 	if (p->seq < base)
 		p->seq = base;
 	if (rc == SKV_OK)
-		rc = finish_load(p, &l.r);
-	if (rc != SKV_OK)
-		partition_destroy(p);
-	else
-		*out = p;
+		rc = partition_finish(&l, fence, out, err);
+	partition_destroy(l.r.p);
 	return rc;
 }

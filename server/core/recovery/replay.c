@@ -1,5 +1,6 @@
 /*
- * replay.c - records that only a checkpoint has, and those of a reign, decoded and applied. Those of a change are with its kind.
+ * replay.c - decodes and applies records found only in checkpoints, and those of a change of
+ * ownership. Records of a change are replayed by its kind.
  */
 #include <recovery/replay.h>
 
@@ -32,7 +33,7 @@ static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *e
 	s->committed = skv_get_u32(in);
 	s->failed = skv_get_u32(in);
 	left = skv_get_varint(in);
-	s->instance = skv_rd_left(in) ? skv_get_u32(in) : 0; /* older versions did not tell */
+	s->instance = skv_rd_left(in) ? skv_get_u32(in) : 0; /* not in older versions */
 	s->finished_as = skv_rd_left(in) ? skv_get_u64(in) : 0;
 	if (left > SKV_MAX_SESSION_MS + REMEMBER_MS)
 		left = SKV_MAX_SESSION_MS + REMEMBER_MS;
@@ -50,10 +51,12 @@ static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *e
 	return SKV_OK;
 }
 
-/* The class of the slots of a hold, by its stride and what the record ends with. */
-static int hold_class(struct skv_pool *pool, uint64_t stride, struct skv_rd *in, uint32_t *class_id, struct skv_error *err)
+/* The class of a hold's slots, from its stride and the end of the record. */
+static int hold_class(struct skv_pool *pool, uint64_t stride, struct skv_rd *in, uint32_t *class_id,
+		      struct skv_error *err)
 {
-	uint64_t size = stride & ~(HOLD_NUMBERED | HOLD_GEOMETRY), align = stride_align(size, stride & HOLD_NUMBERED);
+	uint64_t size = stride & ~(HOLD_NUMBERED | HOLD_GEOMETRY),
+		 align = stride_align(size, stride & HOLD_NUMBERED);
 	bool segmented = false;
 
 	if (stride & HOLD_GEOMETRY) {
@@ -62,7 +65,8 @@ static int hold_class(struct skv_pool *pool, uint64_t stride, struct skv_rd *in,
 	}
 	if (in->failed || size == 0)
 		return corrupt(err, "hold: malformed");
-	return segmented ? skv_pool_class_segmented(pool, size, align, class_id) : skv_pool_class(pool, size, align, class_id);
+	return segmented ? skv_pool_class_segmented(pool, size, align, class_id)
+			 : skv_pool_class(pool, size, align, class_id);
 }
 
 static int replay_hold(struct replay *r, struct skv_rd *in, struct skv_error *err)
@@ -76,7 +80,7 @@ static int replay_hold(struct replay *r, struct skv_rd *in, struct skv_error *er
 	struct skv_pool *pool;
 
 	if (rc == SKV_E_NOT_FOUND)
-		return SKV_OK; /* the storage was deleted, and the files with it */
+		return SKV_OK; /* the storage was deleted, with its files */
 	if (rc == SKV_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX))
 		rc = corrupt(err, "hold: malformed");
 	if (rc != SKV_OK)
@@ -111,16 +115,18 @@ static int replay_horizon(struct replay *r, struct skv_rd *in, struct skv_error 
 	return SKV_OK;
 }
 
-/* Marks have them once the time is known by which they are written there. */
+/* They go into the marks once the clock of uses is known. */
 static int replay_leases(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	uint32_t inst = skv_get_u32(in);
 
 	while (skv_rd_left(in)) {
-		struct lease l = { .inst = inst, .key = get_key(in), .until = replay_get_end(r, in) };
+		struct lease l = { .inst = inst, .key = get_key(in),
+				   .until = replay_get_end(r, in) };
 		void *v = r->p->lease;
 
-		if (skv_grow(&v, &r->p->cap_lease, r->p->n_lease + 1, sizeof *r->p->lease) != SKV_OK)
+		if (skv_grow(&v, &r->p->cap_lease, r->p->n_lease + 1, sizeof *r->p->lease) !=
+		    SKV_OK)
 			return SKV_E_NOMEM;
 		r->p->lease = v;
 		r->p->lease[r->p->n_lease++] = l;
@@ -152,7 +158,7 @@ static int replay_births(struct replay *r, struct skv_rd *in, struct skv_error *
 
 const struct record_ops ended_record = { "ended", replay_ended };
 const struct record_ops hold_record = { "hold", replay_hold };
-const struct record_ops reign_record = { "horizon", replay_horizon };
+const struct record_ops horizon_record = { "horizon", replay_horizon };
 const struct record_ops leases_record = { "leases", replay_leases };
 const struct record_ops counters_record = { "counters", replay_counters };
 const struct record_ops eras_record = { "eras", replay_births };

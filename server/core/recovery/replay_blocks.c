@@ -1,6 +1,4 @@
-/*
- * replay_blocks.c - blocks of a checkpoint, decoded and applied.
- */
+/* replay_blocks.c - decodes and applies a checkpoint's blocks. */
 #include <recovery/replay_blocks.h>
 
 #include <string.h>
@@ -16,7 +14,8 @@
 #include <journal/change.h>
 #include <journal/replay.h>
 
-static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uint32_t spec, struct skv_error *err)
+static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uint32_t spec,
+		       struct skv_error *err)
 {
 	struct instance *inst = block_instance(b);
 	struct slot *s = &b->slot[spec];
@@ -27,7 +26,8 @@ static int replay_slot(struct replay *r, struct skv_rd *in, struct block *b, uin
 	bool has_sum = skv_get_u8(in) != 0;
 	uint64_t sum = has_sum ? skv_get_u64(in) : 0;
 
-	if (rc == SKV_OK && (in->failed || index > UINT32_MAX || s->state != SLOT_ABSENT || !given(r, generation, 1)))
+	if (rc == SKV_OK && (in->failed || index > UINT32_MAX || s->state != SLOT_ABSENT ||
+			     !given(r, generation, 1)))
 		rc = corrupt(err, "block: malformed slot");
 	if (rc != SKV_OK)
 		return rc;
@@ -51,7 +51,8 @@ static struct block *find_or_make(struct partition *p, struct instance *inst, st
 	return b ? b : block_make(p, inst, key);
 }
 
-static int replay_block(struct replay *r, struct skv_rd *in, struct instance *inst, bool named, struct skv_error *err)
+static int replay_block(struct replay *r, struct skv_rd *in, struct instance *inst, bool named,
+			struct skv_error *err)
 {
 	struct skv_key key = get_key(in);
 	bool has_parent = skv_get_u8(in) != 0;
@@ -60,8 +61,8 @@ static int replay_block(struct replay *r, struct skv_rd *in, struct instance *in
 	struct block *b, *parent = NULL;
 	struct skv_bytes name;
 
-	if (in->failed || mask == 0 || mask >> inst->spec.n_specs || stored_tag(stored) >= SKV_POLICY_TAGS ||
-	    (has_parent && skv_key_equal(key, parent_key)))
+	if (in->failed || mask == 0 || mask >> inst->spec.n_specs ||
+	    stored_tag(stored) >= SKV_POLICY_TAGS || (has_parent && skv_key_equal(key, parent_key)))
 		return corrupt(err, "block: malformed");
 	b = find_or_make(r->p, inst, key);
 	if (b && has_parent)
@@ -93,10 +94,8 @@ static int blocks(struct replay *r, struct skv_rd *in, bool named, struct skv_er
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
 	uint32_t n = skv_get_u32(in);
 
-	if (!inst) {
-		r->orphans = true;
-		return SKV_OK;
-	}
+	if (!inst)
+		return replay_orphan(r);
 	for (uint32_t i = 0; i < n; i++) {
 		int rc = replay_block(r, in, inst, named, err);
 
@@ -106,9 +105,15 @@ static int blocks(struct replay *r, struct skv_rd *in, bool named, struct skv_er
 	return SKV_OK;
 }
 
-static int replay_blocks(struct replay *r, struct skv_rd *in, struct skv_error *err) { return blocks(r, in, false, err); }
+static int replay_blocks(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	return blocks(r, in, false, err);
+}
 
-static int replay_named_blocks(struct replay *r, struct skv_rd *in, struct skv_error *err) { return blocks(r, in, true, err); }
+static int replay_named_blocks(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	return blocks(r, in, true, err);
+}
 
 const struct record_ops blocks_record = { "blocks", replay_blocks };
 const struct record_ops named_blocks_record = { "named blocks", replay_named_blocks };

@@ -1,16 +1,18 @@
 /*
- * bad_files.c - slab files that are lost or damaged: each costs its own blocks, and nothing else.
+ * bad_files.c - lost or damaged slab files: each costs only its own blocks.
  *
- * Each step of a device looks at one file in turn and at one of the bad ones, once the marker is well; the first step at all.
- * From the first look on that finds a file missing, cut, unreadable, or not ours, its blocks are misses and nothing is
- * placed in it; when it is well again, so are they. What the file's other superblock can mend is mended first.
+ * Once the storage's marker is found good, each step of a device checks one file in turn and one of
+ * the bad ones; the first step checks all. From the first check that finds a file missing,
+ * truncated, unreadable or foreign, its blocks are misses and nothing is placed in it; when it is
+ * good again, so are they. Damage that the file's other superblock can repair is repaired first.
  *
- * It is given up for good when a look a minute later finds the same for certain - there is no such file, or neither of
- * its superblocks is good - while the marker and another file are whole, and the storage was well all the time: a mount
- * that comes and goes retires nothing. An administrator may give it up at once. Then its blocks are removed, and it goes as
- * a drained file does (drain.c).
+ * Memory that a node does not have is gone: such a file is given up at once. Any other is given up
+ * for good when a check a minute later finds the same for certain - there is no such
+ * file, or neither superblock is good - while the marker and another file are good and the storage
+ * was healthy all the time: an unmount never retires files. An administrator may give it up at
+ * once. Then its blocks are removed, and the file like a drained one (drain.c).
  *
- * By the device's thread; takes core->lock for short looks, never across a call into the file system.
+ * On the device's thread; takes core->lock briefly, never across a call into the file system.
  */
 #include <storage/bad_files.h>
 
@@ -30,7 +32,7 @@
 
 #define GIVE_UP_MS 60000u
 
-/* What one look says of a file. */
+/* Result of one check of a file. */
 struct verdict {
 	int rc;          /* about the storage as a whole; SKV_OK: about the file only */
 	const char *bad; /* NULL: it is whole */
@@ -48,7 +50,7 @@ static int check_one(struct device *d, const struct volume_file *f, struct skv_e
 	return rc;
 }
 
-/* SKV_OK: one superblock was good, and both are now. */
+/* SKV_OK: one superblock was good, and now both are. */
 static int mend(struct device *d, const struct volume_file *f)
 {
 	struct skv_error err = { 0 };
@@ -58,8 +60,9 @@ static int mend(struct device *d, const struct volume_file *f)
 	rc = skv_storage_mend_file(d->storage, f->number, f->length, &err);
 	device_leave(d);
 	if (rc == SKV_OK)
-		skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u had a damaged superblock: mended from its copy", d->name,
-			f->number);
+		skv_log(SKV_LOG_WARN, "storage",
+			"'%s': slab file %u had a damaged superblock: mended from its copy",
+			d->name, f->number);
 	return rc;
 }
 
@@ -103,17 +106,19 @@ static struct verdict look_at(struct device *d, const struct volume_file *f)
 		v.rc = rc;
 		return v;
 	}
-	if (v.bad && !still_well(d)) { /* not the file's fault, as far as anybody knows */
+	if (v.bad && !still_well(d)) { /* the file may not be at fault */
 		v.rc = SKV_E_UNAVAILABLE;
 		v.bad = NULL;
 	}
 	return v;
 }
 
-/* ---- the partition ------------------------------------------------------------------------------------------ */
+/* ---- the partition --------------------------------------------------------------------------- */
 
-/* The first one of this number or above that is bad, or is not, or (`which` < 0) whichever. */
-static bool next_file(struct device *d, uint32_t from, int which, struct volume_file *out, uint64_t *fence)
+/* The first file of this number or above that is (`which` 1) or is not (0) bad; any if `which`
+ * < 0. */
+static bool next_file(struct device *d, uint32_t from, int which, struct volume_file *out,
+		      uint64_t *fence)
 {
 	const struct volume_file *f = NULL;
 	const struct volume *s;
@@ -131,7 +136,8 @@ static bool next_file(struct device *d, uint32_t from, int which, struct volume_
 	return f != NULL;
 }
 
-static void tell(struct device *d, const struct volume_file *f, const struct verdict *v, uint64_t fence)
+static void tell(struct device *d, const struct volume_file *f, const struct verdict *v,
+		 uint64_t fence)
 {
 	struct skv_core *c = d->core;
 	struct volume *s;
@@ -149,13 +155,15 @@ static void tell(struct device *d, const struct volume_file *f, const struct ver
 	}
 	core_unlock(c);
 	if (news && v->bad)
-		skv_log(SKV_LOG_ERROR, "storage", "'%s': slab file %u is bad, its blocks are misses: %s", d->name, f->number,
+		skv_log(SKV_LOG_ERROR, "storage",
+			"'%s': slab file %u is bad, its blocks are misses: %s", d->name, f->number,
 			v->why.message);
 	else if (news)
-		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is whole again", d->name, f->number);
+		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is whole again", d->name,
+			f->number);
 }
 
-/* Another one is whole, as of now. */
+/* Is another file good, as of now? */
 static bool has_witness(struct device *d)
 {
 	struct volume_file other;
@@ -168,7 +176,7 @@ static bool has_witness(struct device *d)
 	return false;
 }
 
-static void give_up(struct device *d, const struct volume_file *f, uint64_t fence)
+static void give_up(struct device *d, const struct volume_file *f, const char *why, uint64_t fence)
 {
 	struct skv_core *c = d->core;
 	struct volume_file lost = *f, *have;
@@ -184,7 +192,8 @@ static void give_up(struct device *d, const struct volume_file *f, uint64_t fenc
 	rc = registry_put(c, fence, key, f->version, &doc, &lost.version, &err);
 	skv_buf_destroy(&doc);
 	if (rc != SKV_OK) {
-		skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u cannot be given up now: %s", d->name, f->number, err.message);
+		skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u cannot be given up now: %s",
+			d->name, f->number, err.message);
 		return;
 	}
 	core_lock(c);
@@ -195,8 +204,8 @@ static void give_up(struct device *d, const struct volume_file *f, uint64_t fenc
 		file_lose(s, have);
 	}
 	core_unlock(c);
-	skv_log(SKV_LOG_ERROR, "storage", "'%s': slab file %u is given up, and its blocks: found %s twice, a minute apart", d->name,
-		f->number, f->bad);
+	skv_log(SKV_LOG_ERROR, "storage",
+		"'%s': slab file %u is given up, and its blocks: %s", d->name, f->number, why);
 }
 
 static int look_once(struct device *d, const struct volume_file *f, uint64_t fence)
@@ -207,13 +216,16 @@ static int look_once(struct device *d, const struct volume_file *f, uint64_t fen
 	if (v.rc != SKV_OK)
 		return v.rc;
 	tell(d, f, &v, fence);
-	if (v.bad && v.certain && f->bad && f->bad_since && !f->lost && f->state == FILE_IN_USE && now - f->bad_since >= GIVE_UP_MS &&
-	    has_witness(d))
-		give_up(d, f, fence);
+	if (!v.bad || !v.certain || f->lost || f->state != FILE_IN_USE)
+		return SKV_OK;
+	if (d->ops->forgetful)
+		give_up(d, f, "in the node's new epoch there is none", fence);
+	else if (f->bad && f->bad_since && now - f->bad_since >= GIVE_UP_MS && has_witness(d))
+		give_up(d, f, "found bad twice, a minute apart", fence);
 	return SKV_OK;
 }
 
-/* ---- for the device ------------------------------------------------------------------------------------- */
+/* ---- for the device -------------------------------------------------------------------------- */
 
 int device_look_at_files(struct device *d, bool all, struct skv_error *err)
 {
@@ -222,19 +234,23 @@ int device_look_at_files(struct device *d, bool all, struct skv_error *err)
 	int rc = SKV_OK;
 
 	if (all) {
-		for (uint32_t from = 0; rc == SKV_OK && next_file(d, from, -1, &f, &fence); from = f.number + 1)
+		for (uint32_t from = 0; rc == SKV_OK && next_file(d, from, -1, &f, &fence);
+		     from = f.number + 1)
 			rc = look_once(d, &f, fence);
 	} else {
 		if (next_file(d, d->next_check, 0, &f, &fence) || next_file(d, 0, 0, &f, &fence)) {
 			d->next_check = f.number + 1;
 			rc = look_once(d, &f, fence);
 		}
-		if (rc == SKV_OK && (next_file(d, d->next_bad, 1, &f, &fence) || next_file(d, 0, 1, &f, &fence))) {
+		if (rc == SKV_OK &&
+		    (next_file(d, d->next_bad, 1, &f, &fence) || next_file(d, 0, 1, &f, &fence))) {
 			d->next_bad = f.number + 1;
 			rc = look_once(d, &f, fence);
 		}
 	}
-	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "cannot check its slab files: %s", skv_status_text(rc));
+	return rc == SKV_OK ? rc
+			    : skv_fail(err, rc, NULL, "cannot check its slab files: %s",
+				       skv_status_text(rc));
 }
 
 void device_doubt_files(struct device *d)
@@ -253,7 +269,8 @@ int device_check_files(struct device *d, const struct volume *s, struct skv_erro
 	const struct volume_file *f;
 	int rc = SKV_OK;
 
-	for (uint32_t from = 0; rc == SKV_OK && (f = file_next(s, from)) != NULL; from = f->number + 1)
+	for (uint32_t from = 0; rc == SKV_OK && (f = file_next(s, from)) != NULL;
+	     from = f->number + 1)
 		rc = f->lost ? SKV_OK : check_one(d, f, err);
 	return rc;
 }

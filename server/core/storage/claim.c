@@ -1,18 +1,24 @@
 /*
- * claim.c - whose slab directories are: owner files, by which copies of one store know of each other.
+ * claim.c - ownership of slab directories: owner files, by which copies of one store detect each
+ * other.
  *
- * The store's lease keeps managers of one store apart. A store that was copied, or restored from a copy, has a lease of its
- * own, so the directories must know who goes on in them. Whoever begins a reign takes the next incarnation and a nonce, has
- * both in the store durably, and creates `owner.<incarnation>` with both in each slab directory, exclusively. A name with
- * a nonce that the store does not know is another copy's: the storage is refused, and a manager that begins is turned away.
- * A running one looks again every second and before it has a file made; one that could not look for LATE_MS grants nothing.
+ * The store's lease keeps managers of one store apart. A store that was copied, or restored from a
+ * backup, has its own lease, so directories must record who uses them. A new owner takes the next
+ * incarnation and a nonce, stores both durably, and exclusively creates `owner.<incarnation>` with
+ * both in each slab directory. A name with a nonce unknown to the store is another copy's: the
+ * storage is refused, and a starting manager gives up. A running one checks again every second and
+ * before a file is created; one that could not check for LATE_MS grants nothing.
  *
- * Of two that claim a directory at once, with whatever incarnations, at most one grants: each looks at all names after its
- * own is durable, and the later look sees the other's. Names of earlier reigns are swept once ours is there, and what the
- * store remembers of them once that is so in every directory.
+ * Of two that claim a directory at once, with whatever incarnations, at most one grants slots: each
+ * reads all names after its own is durable, and the later read sees the other's. Names of earlier
+ * owners are removed once ours exists, and the store's memory of them once that is so in every
+ * directory.
  *
- * By the thread of the device, or whoever makes one. d->lock guards `claim`, turn_lock what the core knows of its
- * incarnation. No lock is held while store or file system are asked.
+ * Each partition of a store claims the directory for itself: an incarnation names its partition,
+ * and only those of the same one are compared, since no other hands out the slots of its files.
+ *
+ * On the device's thread, or that of its creator. d->lock guards `claim`, turn_lock the core's
+ * incarnation. No lock is held while store or file system are called.
  */
 #include <storage/claim.h>
 
@@ -27,17 +33,40 @@
 #include <model/device.h>
 #include <journal/registry_write.h>
 
-#define LATE_MS 5000u /* a look that is overdue by this ends granting */
+#define LATE_MS 5000u /* a check overdue by this stops granting */
 #define CLAIM_TRIES 8
 #define FORGET_MAX 256u /* documents in one go */
+#define PARTITION_SHIFT 56
 
-/* ---- what the store knows ----------------------------------------------------------------------- */
+static uint64_t least_incarnation(const struct skv_core *c)
+{
+	return (uint64_t)c->o.partition << PARTITION_SHIFT;
+}
 
-static void doc_key(char out[40], uint64_t incarnation) { snprintf(out, 40, "incarnation/%016" PRIx64, incarnation); }
+/* Those of this partition that the directory has. */
+static int list_owners(const struct device *d, struct skv_storage_owner v[SKV_STORAGE_OWNERS],
+		       uint32_t *n, struct skv_error *err)
+{
+	uint32_t all = 0;
+	int rc = skv_storage_owners(d->storage, v, &all, err);
+
+	*n = 0;
+	for (uint32_t i = 0; rc == SKV_OK && i < all; i++)
+		if (v[i].incarnation >> PARTITION_SHIFT == d->core->o.partition)
+			v[(*n)++] = v[i];
+	return rc;
+}
+
+/* ---- what the store knows -------------------------------------------------------------------- */
+
+static void doc_key(char out[40], uint64_t incarnation)
+{
+	snprintf(out, 40, "incarnation/%016" PRIx64, incarnation);
+}
 
 struct seen {
 	uint64_t newest;
-	uint64_t below; /* gather those, FORGET_MAX at most */
+	uint64_t below; /* collect those, FORGET_MAX at most */
 	uint64_t *old;
 	size_t n_old;
 };
@@ -59,13 +88,14 @@ static int see_doc(void *ctx, const char *key, const void *bytes, size_t n, uint
 	return SKV_OK;
 }
 
-/* The store has it durably: greater than all before, and than `above`. */
-static int new_incarnation(struct skv_core *c, uint64_t fence, uint64_t above, struct skv_storage_owner *out, struct skv_error *err)
+/* Stores it durably: greater than all before, and than `above`. */
+static int new_incarnation(struct skv_core *c, uint64_t fence, uint64_t above,
+			   struct skv_storage_owner *out, struct skv_error *err)
 {
 	int rc = SKV_E_CONFLICT;
 
 	while (rc == SKV_E_CONFLICT) {
-		struct seen s = { .newest = above };
+		struct seen s = { .newest = above ? above : least_incarnation(c) };
 		struct skv_buf doc = { 0 };
 		char key[40];
 
@@ -84,7 +114,7 @@ static int new_incarnation(struct skv_core *c, uint64_t fence, uint64_t above, s
 	return rc;
 }
 
-/* SKV_E_NOT_FOUND: the store does not know it. */
+/* SKV_E_NOT_FOUND: unknown to the store. */
 static int find_owner(struct skv_core *c, const struct skv_storage_owner *o, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
@@ -93,15 +123,17 @@ static int find_owner(struct skv_core *c, const struct skv_storage_owner *o, str
 
 	doc_key(key, o->incarnation);
 	rc = skv_store_get(c->store, key, &b, NULL, err);
-	if (rc == SKV_OK && (b.len < 1 + sizeof o->nonce || memcmp((const uint8_t *)b.data + 1, o->nonce, sizeof o->nonce) != 0))
+	if (rc == SKV_OK && (b.len < 1 + sizeof o->nonce ||
+			     memcmp((const uint8_t *)b.data + 1, o->nonce, sizeof o->nonce) != 0))
 		rc = SKV_E_NOT_FOUND;
 	skv_buf_destroy(&b);
 	return rc;
 }
 
-/* ---- the reign ------------------------------------------------------------------------------------ */
+/* ---- this ownership's incarnation
+ * --------------------------------------------------------------------- */
 
-static bool reign_now(struct skv_core *c, struct skv_storage_owner *out)
+static bool incarnation_now(struct skv_core *c, struct skv_storage_owner *out)
 {
 	uint64_t fence = atomic_load(&c->fence);
 	bool known;
@@ -113,7 +145,8 @@ static bool reign_now(struct skv_core *c, struct skv_storage_owner *out)
 	return known;
 }
 
-static int take_incarnation(struct skv_core *c, uint64_t above, struct skv_storage_owner *out, struct skv_error *err)
+static int take_incarnation(struct skv_core *c, uint64_t above, struct skv_storage_owner *out,
+			    struct skv_error *err)
 {
 	uint64_t fence = atomic_load(&c->fence);
 	int rc = new_incarnation(c, fence, above, out, err);
@@ -132,7 +165,7 @@ int claims_begin(struct skv_core *c, struct skv_error *err)
 {
 	struct skv_storage_owner o;
 
-	if (reign_now(c, &o))
+	if (incarnation_now(c, &o))
 		return SKV_OK;
 	skv_rwlock_read(&c->lock);
 	for (uint32_t i = 0; i < c->n_device; i++)
@@ -143,13 +176,15 @@ int claims_begin(struct skv_core *c, struct skv_error *err)
 
 bool claims_roll_back(struct skv_core *c) { return c->o.adopt && !c->rolled_back; }
 
-/* One that is greater than `above`. */
-static int incarnation_above(struct skv_core *c, uint64_t above, struct skv_storage_owner *out, struct skv_error *err)
+/* Takes one greater than `above`. */
+static int incarnation_above(struct skv_core *c, uint64_t above, struct skv_storage_owner *out,
+			     struct skv_error *err)
 {
-	return reign_now(c, out) && out->incarnation > above ? SKV_OK : take_incarnation(c, above, out, err);
+	return incarnation_now(c, out) && out->incarnation > above ? SKV_OK
+							     : take_incarnation(c, above, out, err);
 }
 
-/* ---- one directory --------------------------------------------------------------------------------- */
+/* ---- one directory --------------------------------------------------------------------------- */
 
 static bool same_owner(const struct skv_storage_owner *a, const struct skv_storage_owner *b)
 {
@@ -167,7 +202,8 @@ static bool claim_get(struct device *d, struct skv_storage_owner *out)
 	return claimed;
 }
 
-/* A directory is adopted once, by the first claim of this process: from then on it is ours to watch. */
+/* A directory is adopted once, by the first claim of this process; then it is checked like any
+ * other. */
 static bool claim_adopts(struct device *d)
 {
 	struct skv_storage_owner o;
@@ -188,12 +224,14 @@ static int refuse(struct device *d, const struct skv_storage_owner *o, struct sk
 {
 	atomic_store(&d->refused, true);
 	return skv_fail(err, SKV_E_FOREIGN, "root",
-			"another copy of this store went on in the directory of storage '%s' (owner.%" PRIu64
-			"): use that one; or stop it for good, and start this one once with --adopt",
+			"another copy of this store has run in the directory of storage '%s' "
+			"(owner.%" PRIu64
+			"): use that one; or stop it for good, and start this one "
+			"once with --adopt",
 			d->name, o->incarnation);
 }
 
-/* SKV_E_FOREIGN: of another copy. */
+/* SKV_E_FOREIGN: another copy's. */
 static int judge_owner(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
 {
 	int rc = find_owner(d->core, o, err);
@@ -201,33 +239,36 @@ static int judge_owner(struct device *d, const struct skv_storage_owner *o, stru
 	return rc == SKV_E_NOT_FOUND ? refuse(d, o, err) : rc;
 }
 
-/* All but our own; of an adopted directory, those above ours only. */
-static int judge_all(struct device *d, const struct skv_storage_owner *v, uint32_t n, const struct skv_storage_owner *mine,
-		     bool adopting, struct skv_error *err)
+/* Judges all but our own; of an adopted directory, only those above ours. */
+static int judge_all(struct device *d, const struct skv_storage_owner *v, uint32_t n,
+		     const struct skv_storage_owner *mine, bool adopting, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
-		if (!(mine && same_owner(&v[i], mine)) && !(adopting && (!mine || v[i].incarnation < mine->incarnation)))
+		if (!(mine && same_owner(&v[i], mine)) &&
+		    !(adopting && (!mine || v[i].incarnation < mine->incarnation)))
 			rc = judge_owner(d, &v[i], err);
 	return rc;
 }
 
-/* What cannot be removed now is swept in the next reign. */
-static void sweep(struct device *d, const struct skv_storage_owner *v, uint32_t n, const struct skv_storage_owner *mine)
+/* What cannot be removed now is removed by the next owner. */
+static void sweep(struct device *d, const struct skv_storage_owner *v, uint32_t n,
+		  const struct skv_storage_owner *mine)
 {
 	struct skv_error why;
 
 	for (uint32_t i = 0; i < n; i++)
-		if (v[i].incarnation < mine->incarnation && skv_storage_disown(d->storage, &v[i], &why) != SKV_OK)
-			skv_log(SKV_LOG_WARN, "storage", "'%s': owner.%" PRIu64 " stays behind: %s", d->name, v[i].incarnation,
-				why.message);
+		if (v[i].incarnation < mine->incarnation &&
+		    skv_storage_disown(d->storage, &v[i], &why) != SKV_OK)
+			skv_log(SKV_LOG_WARN, "storage", "'%s': owner.%" PRIu64 " stays behind: %s",
+				d->name, v[i].incarnation, why.message);
 }
 
-/* Our own name among those, or a newer one where somebody took it. A full file system has room for it where an older one
- * was. */
-static int make_claim(struct device *d, const struct skv_storage_owner *v, uint32_t n, bool adopting,
-		      struct skv_storage_owner *mine, struct skv_error *err)
+/* Our own name, or a newer one if it is taken. A full file system has room for it where an older
+ * one was removed. */
+static int make_claim(struct device *d, const struct skv_storage_owner *v, uint32_t n,
+		      bool adopting, struct skv_storage_owner *mine, struct skv_error *err)
 {
 	int rc = incarnation_above(d->core, n ? v[0].incarnation : 0, mine, err);
 
@@ -238,7 +279,8 @@ static int make_claim(struct device *d, const struct skv_storage_owner *v, uint3
 		if (rc == SKV_E_NO_SPACE && i == 0) {
 			sweep(d, v, n, mine);
 			rc = SKV_OK;
-		} else if (rc == SKV_E_IN_USE || (rc == SKV_E_CONFLICT && adopting)) { /* somebody died making it, or left it */
+		/* its creator died meanwhile, or left it */
+		} else if (rc == SKV_E_IN_USE || (rc == SKV_E_CONFLICT && adopting)) {
 			rc = incarnation_above(d->core, mine->incarnation, mine, err);
 		} else if (rc == SKV_E_CONFLICT) {
 			return refuse(d, mine, err);
@@ -253,7 +295,7 @@ static int first_look(struct device *d, struct skv_error *err)
 	struct skv_error why;
 	const bool adopting = claim_adopts(d);
 	uint32_t n;
-	int rc = skv_storage_owners(d->storage, v, &n, err);
+	int rc = list_owners(d, v, &n, err);
 
 	if (rc == SKV_OK)
 		rc = judge_all(d, v, n, NULL, adopting, err);
@@ -261,7 +303,7 @@ static int first_look(struct device *d, struct skv_error *err)
 		rc = make_claim(d, v, n, adopting, &mine, err);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_storage_owners(d->storage, v, &n, err);
+	rc = list_owners(d, v, &n, err);
 	if (rc == SKV_OK)
 		rc = judge_all(d, v, n, &mine, adopting, err);
 	if (rc != SKV_OK) {
@@ -271,7 +313,8 @@ static int first_look(struct device *d, struct skv_error *err)
 	sweep(d, v, n, &mine);
 	claim_set(d, &mine);
 	if (adopting && n > 1)
-		skv_log(SKV_LOG_WARN, "storage", "'%s' is adopted, as asked: owner.%" PRIu64, d->name, mine.incarnation);
+		skv_log(SKV_LOG_WARN, "storage", "'%s' is adopted, as asked: owner.%" PRIu64,
+			d->name, mine.incarnation);
 	return SKV_OK;
 }
 
@@ -280,7 +323,7 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	bool there = false;
 	uint32_t n = 0;
-	int rc = skv_storage_owners(d->storage, v, &n, err);
+	int rc = list_owners(d, v, &n, err);
 
 	for (uint32_t i = 0; rc == SKV_OK && i < n && v[i].incarnation >= mine->incarnation; i++) {
 		there |= same_owner(&v[i], mine);
@@ -288,11 +331,15 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 			continue;
 		rc = judge_owner(d, &v[i], err);
 		if (rc == SKV_OK)
-			rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "a newer manager of this store goes on in the directory of '%s'",
-				      d->name);
+			rc = skv_fail(
+				err, SKV_E_UNAVAILABLE, NULL,
+				"a newer manager of this store runs in the directory of '%s'",
+				d->name);
 	}
 	if (rc == SKV_OK && !there) {
-		skv_log(SKV_LOG_WARN, "storage", "'%s' has lost its owner.%" PRIu64 ": making it again", d->name, mine->incarnation);
+		skv_log(SKV_LOG_WARN, "storage",
+			"'%s' has lost its owner.%" PRIu64 ": making it again", d->name,
+			mine->incarnation);
 		rc = skv_storage_claim(d->storage, mine, err);
 		if (rc == SKV_E_CONFLICT)
 			rc = refuse(d, mine, err);
@@ -300,9 +347,10 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 	return rc;
 }
 
-/* ---- what nobody needs any more ---------------------------------------------------------------------- */
+/* ---- names no longer needed
+ * -------------------------------------------------------------------------- */
 
-/* The least incarnation that a directory may have; 0: one was not looked at yet in this reign. */
+/* The lowest incarnation that a directory may still have; 0: some directory was not checked yet. */
 static uint64_t least_claim(struct skv_core *c)
 {
 	uint64_t least = UINT64_MAX;
@@ -338,7 +386,7 @@ static void forget_old(struct skv_core *c)
 	}
 }
 
-/* ---- for the device ------------------------------------------------------------------------------------ */
+/* ---- for the device -------------------------------------------------------------------------- */
 
 int claim_look(struct device *d, struct skv_error *err)
 {
@@ -363,7 +411,9 @@ int claim_look(struct device *d, struct skv_error *err)
 bool claim_overdue(const struct device *d)
 {
 	return skv_storage_has_owners(d->ops) &&
-	       skv_now_ms(d->core->clock) - atomic_load_explicit(&d->looked_at, memory_order_relaxed) >= LATE_MS;
+	       skv_now_ms(d->core->clock) -
+			       atomic_load_explicit(&d->looked_at, memory_order_relaxed) >=
+		       LATE_MS;
 }
 
 void claim_give_back(struct device *d)
@@ -390,7 +440,8 @@ int claim_check(struct device *d, struct skv_error *err)
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	uint32_t n = 0;
-	int rc = skv_storage_has_owners(d->ops) ? skv_storage_owners(d->storage, v, &n, err) : SKV_OK;
+	int rc = skv_storage_has_owners(d->ops) ? list_owners(d, v, &n, err)
+						: SKV_OK;
 
 	return rc == SKV_OK ? judge_all(d, v, n, NULL, false, err) : rc;
 }

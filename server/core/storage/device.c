@@ -1,10 +1,12 @@
 /*
- * device.c - a storage's own thread: opens its root, watches its health, checks and makes slab files.
+ * device.c - a storage's own thread: opens its root, watches its health, checks and creates slab
+ * files.
  *
- * File systems hang, so nobody else ever waits for one: a call that does not come back only makes this
- * device unhealthy (busy_since). The thread takes core->lock for short looks at the partition, never
- * while it calls the file system. d->lock guards the requests to the thread and `problem`.
- * Slab files are made and removed by a second thread (device_hand.c): that may take long in a file system that is well.
+ * File systems hang, so no other thread waits for one: a call that does not return only makes this
+ * device unhealthy (busy_since). The thread takes core->lock briefly to read the partition, never
+ * while it calls the file system. d->lock guards the requests to the thread and `problem`. A second
+ * thread creates and removes slab files (device_hand.c), which may take long in a healthy file
+ * system.
  */
 #include <storage/device.h>
 
@@ -30,14 +32,16 @@
 #include <storage/bad_files.h>
 #include <storage/claim.h>
 #include "device_hand.h"
+#include "device_node.h"
 #include "remove_files.h"
 
 #define PROBE_MS 1000u
 #define STEADY_MS 60000u
-#define RETRY_MS 20u /* of an open that failed */
+#define RETRY_MS 20u /* after a failed open */
 #define HANG_MS 5000u
-#define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if it takes them at once */
-#define GROW_FULL_MS 5000u /* until a full file system is tried again */
+#define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if creating files allocates their
+				  * space */
+#define GROW_FULL_MS 5000u /* before a full file system is retried */
 #define GROW_RETRY_MS 200u
 
 bool device_hangs(const struct device *d)
@@ -49,14 +53,16 @@ bool device_hangs(const struct device *d)
 
 bool device_healthy(const struct device *d)
 {
-	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d) && !claim_overdue(d);
+	return atomic_load_explicit(&d->healthy, memory_order_relaxed) && !device_hangs(d) &&
+	       !claim_overdue(d);
 }
 
 bool device_readable(const struct device *d)
 {
 	if (!d->n_masters)
 		return device_healthy(d);
-	return atomic_load_explicit(&d->healthy, memory_order_relaxed) || atomic_load_explicit(&d->unheard, memory_order_relaxed);
+	return atomic_load_explicit(&d->healthy, memory_order_relaxed) ||
+	       atomic_load_explicit(&d->unheard, memory_order_relaxed);
 }
 
 struct device *device_find(const struct skv_core *c, uint32_t id)
@@ -78,8 +84,8 @@ int device_add(struct skv_core *c, struct device *d)
 	return rc;
 }
 
-int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id, const uint8_t uuid[16],
-		struct device **out)
+int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t id,
+		const uint8_t uuid[16], struct device **out)
 {
 	struct device *d = skv_calloc(1, sizeof *d);
 
@@ -113,66 +119,9 @@ int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t i
 	return id ? SKV_E_NOMEM : SKV_E_UNSUPPORTED;
 }
 
-static void free_masters(char **v, uint32_t n)
-{
-	for (uint32_t i = 0; v && i < n; i++)
-		skv_free(v[i]);
-	skv_free(v);
-}
+/* ---- calls into the file system -------------------------------------------------------------- */
 
-bool device_same_masters(const struct device *d, const struct skv_storage_spec *s)
-{
-	bool same = d->n_masters == s->n_fs_master;
-
-	for (uint32_t i = 0; same && i < d->n_masters; i++)
-		same = strcmp(d->masters[i], s->fs_master[i]) == 0;
-	return same;
-}
-
-static int take_masters(struct device *d, const struct skv_storage_spec *s)
-{
-	char **v;
-	bool ok;
-
-	if (device_same_masters(d, s))
-		return SKV_OK;
-	v = skv_calloc(s->n_fs_master + 1, sizeof *v);
-	ok = v != NULL;
-	for (uint32_t i = 0; ok && i < s->n_fs_master; i++)
-		ok = (v[i] = skv_strdup(s->fs_master[i])) != NULL;
-	if (!ok) {
-		free_masters(v, s->n_fs_master);
-		return SKV_E_NOMEM;
-	}
-	free_masters(d->masters, d->n_masters);
-	d->masters = v;
-	d->n_masters = s->n_fs_master;
-	atomic_store(&d->reopen, true);
-	return SKV_OK;
-}
-
-int device_describe(struct device *d, const struct skv_storage_spec *s)
-{
-	char *root = skv_strdup(s->client_root), *mount = skv_strdup(s->client_mount), *extra = skv_strdup(s->extra);
-
-	if (!root || !mount || !extra || take_masters(d, s) != SKV_OK) {
-		skv_free(root);
-		skv_free(mount);
-		skv_free(extra);
-		return SKV_E_NOMEM;
-	}
-	skv_free(d->client_root);
-	skv_free(d->client_mount);
-	skv_free(d->extra);
-	d->client_root = root;
-	d->client_mount = mount;
-	d->extra = extra;
-	return SKV_OK;
-}
-
-/* ---- calls into the file system --------------------------------------------------------------------- */
-
-/* The opened storage, kept open until unuse; NULL: it is not. By the second thread. */
+/* The open storage, kept open until unuse; NULL: not open. Second thread only. */
 static struct skv_storage *device_use(struct device *d)
 {
 	struct skv_storage *s;
@@ -191,7 +140,7 @@ static void device_unuse(struct device *d)
 	skv_mutex_unlock(&d->lock);
 }
 
-/* Not while the other thread is in it: then it stays for now, and the next look goes through it. */
+/* Not while the other thread uses it: then it stays open, and the next step closes it. */
 static void close_storage(struct device *d)
 {
 	struct skv_storage *s = NULL;
@@ -226,8 +175,10 @@ static void set_health(struct device *d, bool healthy, const char *problem)
 
 int device_open(struct device *d, bool may_create, struct skv_error *err)
 {
-	struct skv_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit, .may_create = may_create,
-					  .chunk = d->chunk, .read_chunk = d->fresh, .any_mount = d->any_mount,
+	struct skv_storage_config cfg = { .name = d->name, .root = d->root, .unit = d->unit,
+					  .may_create = may_create,
+					  .chunk = d->chunk, .read_chunk = d->fresh,
+					  .any_mount = d->any_mount,
 					  .token_file = d->core->o.fs_master_token_file };
 	const char *masters[SKV_MAX_FS_MASTERS];
 	struct skv_storage *opened = NULL;
@@ -239,7 +190,8 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	skv_rwlock_read(&d->core->lock);
 	atomic_store(&d->reopen, false);
 	for (; rc == SKV_OK && cfg.n_masters < d->n_masters; cfg.n_masters++) {
-		masters[cfg.n_masters] = skv_arena_strndup(&a, d->masters[cfg.n_masters], strlen(d->masters[cfg.n_masters]));
+		masters[cfg.n_masters] = skv_arena_strndup(&a, d->masters[cfg.n_masters],
+							   strlen(d->masters[cfg.n_masters]));
 		rc = masters[cfg.n_masters] ? SKV_OK : SKV_E_NOMEM;
 	}
 	skv_rwlock_read_unlock(&d->core->lock);
@@ -255,15 +207,15 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	return rc;
 }
 
-/* What the partition knows of this storage now. */
+/* The partition's view of this storage. */
 struct look {
 	bool loaded;
 	uint64_t fence; /* of the partition */
-	uint32_t files; /* that were ever made, or claimed */
+	uint32_t files; /* ever created or claimed */
 	uint32_t next;  /* number that growth makes */
 	uint64_t capacity;
 	uint64_t file_bytes;
-	uint64_t unwritten; /* of files that get their space when they are written: bytes in no slab */
+	uint64_t unwritten; /* bytes in no slab, of files whose space is allocated when written */
 	bool growing;
 	bool ending; /* files go */
 };
@@ -287,8 +239,13 @@ static struct look look(struct device *d)
 	skv_rwlock_read(&d->core->lock);
 	s = device_volume(d->core->partition, d);
 	if (s)
-		k = (struct look){ .loaded = true, .fence = d->core->partition->fence, .files = s->next_file, .next = file_next_number(s), .capacity = s->capacity,
-				   .file_bytes = s->file_bytes, .growing = s->growing, .ending = files_to_remove(s) };
+		k = (struct look){ .loaded = true, .fence = d->core->partition->fence,
+				   .files = s->next_file - file_first_number(d->core->o.partition),
+				   .next = file_next_number(s),
+				   .capacity = s->capacity,
+				   .file_bytes = s->file_bytes - s->vanished_bytes,
+				   .growing = s->growing,
+				   .ending = files_to_remove(s) };
 	if (s && s->growing && d->ops->chunked) {
 		skv_pool_stats(s->pool, &st);
 		k.unwritten = st.file_bytes - st.assigned_bytes;
@@ -297,7 +254,7 @@ static struct look look(struct device *d)
 	return k;
 }
 
-/* The document of a file that was claimed by an earlier try. */
+/* The document of a file claimed by an earlier attempt. */
 static int claimed_file(struct device *d, struct volume_file *f, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
@@ -326,19 +283,29 @@ int device_remove_file(struct device *d, uint32_t file, struct skv_error *err)
 	return rc;
 }
 
+/* A root without its marker may be an empty mount point. Where one partition has no files others
+ * may have. */
+static bool may_create(const struct device *d, const struct look *k)
+{
+	return k->files == 0 && d->core->o.partition == 0 && d->core->o.partitions < 2;
+}
+
 static int probe(struct device *d, const struct look *k, struct skv_error *err)
 {
+	const uint64_t asked = skv_now_ms(d->core->clock);
 	struct skv_storage_health h = { 0 };
 	int rc = SKV_OK;
 
 	if (d->storage && atomic_load(&d->reopen))
 		close_storage(d);
 	if (!d->storage)
-		rc = device_open(d, k->files == 0, err);
+		rc = device_open(d, may_create(d, k), err);
 	if (rc != SKV_OK)
 		return rc;
 	device_enter(d);
 	rc = skv_storage_probe(d->storage, &h, err);
+	if (rc == SKV_OK)
+		rc = device_heard(d, asked, &h, err);
 	if (rc == SKV_OK)
 		rc = claim_look(d, err);
 	device_leave(d);
@@ -351,15 +318,17 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 		atomic_store(&d->fs_free, h.free_bytes);
 		return SKV_OK;
 	}
-	close_storage(d); /* opened anew, and its files checked anew, when it comes back */
+	close_storage(d); /* when it comes back it is opened again and its files are checked
+			   * again */
 	d->files_checked = false;
 	device_doubt_files(d);
 	return rc;
 }
 
-/* ---- growth ------------------------------------------------------------------------------------------ */
+/* ---- growth ---------------------------------------------------------------------------------- */
 
-/* Where making a file takes its volume at once, somebody who only wants to look pays little for it. */
+/* Where creating a file allocates its space at once, the first file is small, so that a trial costs
+ * little. */
 static uint64_t wanted_length(const struct device *d, const struct look *k)
 {
 	bool first = k->files == 0 && !d->ops->chunked && !d->ops->steady;
@@ -378,21 +347,22 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 	return n <= fs_free && k->unwritten <= fs_free - n ? n : 0;
 }
 
-/* After a state that went back in time: a file that is there already was the other copy's, and its clients may still write
- * there as long as what is free rests. */
+/* After a rollback: an existing file was the other copy's, and its clients may still write there
+ * while free slots wait. */
 static bool was_there(struct device *d, struct skv_storage *s, const struct volume_file *f)
 {
 	struct skv_error why = { 0 };
 	bool resting;
 
 	skv_rwlock_read(&d->core->lock);
-	resting = d->core->partition && d->core->partition->freeze_until > skv_now_ms(d->core->clock);
+	resting =
+		d->core->partition && d->core->partition->freeze_until > skv_now_ms(d->core->clock);
 	skv_rwlock_read_unlock(&d->core->lock);
 	return resting && skv_storage_has_owners(d->ops) &&
 	       skv_storage_check_file(s, f->number, f->length, &why) != SKV_E_NOT_FOUND;
 }
 
-/* The other thread has just looked whose the directory is, before this one was sent, and does so every second. */
+/* The other thread has just checked the directory's owner, and does so every second. */
 static int create_file(struct device *d, struct volume_file *f, struct skv_error *err)
 {
 	struct skv_storage *s = device_use(d);
@@ -410,7 +380,7 @@ static int create_file(struct device *d, struct volume_file *f, struct skv_error
 	return rc;
 }
 
-/* Claims the number in the registry first, so that no other manager makes the same file. */
+/* Claims the number in the registry first, so that no other manager creates the same file. */
 static int make_file(struct device *d, uint64_t fence, struct volume_file *f, struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
@@ -421,7 +391,7 @@ static int make_file(struct device *d, uint64_t fence, struct volume_file *f, st
 	registry_put_file(&doc, f);
 	rc = registry_put(d->core, fence, key, SKV_VERSION_NONE, &doc, &f->version, err);
 	skv_buf_destroy(&doc);
-	if (rc == SKV_E_CONFLICT) /* claimed by an earlier try that could not make it */
+	if (rc == SKV_E_CONFLICT) /* claimed by an earlier attempt that could not create it */
 		rc = claimed_file(d, f, err);
 	if (rc != SKV_OK)
 		return rc;
@@ -431,9 +401,10 @@ static int make_file(struct device *d, uint64_t fence, struct volume_file *f, st
 	return rc;
 }
 
-/* What was done for a partition that is not there any more counts for nothing: what the registry says of the file meanwhile is
- * not known here. */
-static void grow_over(struct device *d, uint64_t fence, const struct volume_file *f, int rc, const char *why)
+/* Work done for a partition that is gone does not count: the registry's state of the file may have
+ * changed meanwhile. */
+static void grow_over(struct device *d, uint64_t fence, const struct volume_file *f, int rc,
+		      const char *why)
 {
 	struct skv_core *c = d->core;
 	uint64_t now = skv_now_ms(c->clock);
@@ -448,16 +419,19 @@ static void grow_over(struct device *d, uint64_t fence, const struct volume_file
 			skv_pool_freeze_free(s->pool, c->partition->freeze_until);
 		s->growing = false;
 		s->grow_full = rc == SKV_E_NO_SPACE;
-		s->grow_again_at = rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
-		s->grow_failing_since = rc == SKV_OK ? 0 : s->grow_failing_since ? s->grow_failing_since : now;
+		s->grow_again_at =
+			rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
+		s->grow_failing_since = rc == SKV_OK            ? 0
+					: s->grow_failing_since ? s->grow_failing_since
+								: now;
 		c->events->volume_freed(c->partition);
 	}
 	core_unlock(c);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
 	else
-		skv_log(SKV_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes", d->name, f->number,
-			(unsigned long long)f->length);
+		skv_log(SKV_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes",
+			d->name, f->number, (unsigned long long)f->length);
 }
 
 void device_grow(struct device *d)
@@ -470,9 +444,14 @@ void device_grow(struct device *d)
 	if (!k.loaded || !k.growing)
 		return;
 	f.length = next_length(d, &k);
+	if (!file_is_of(f.number, d->core->o.partition)) {
+		grow_over(d, k.fence, &f, SKV_E_NO_SPACE, "its file numbers are used up");
+		return;
+	}
 	if (!device_healthy(d) || f.length == 0) {
 		grow_over(d, k.fence, &f, device_healthy(d) ? SKV_E_NO_SPACE : SKV_E_UNAVAILABLE,
-			  device_healthy(d) ? "the file system is full" : "the storage is not healthy");
+			  device_healthy(d) ? "the file system is full"
+					    : "the storage is not healthy");
 		return;
 	}
 	rc = make_file(d, k.fence, &f, &err);
@@ -486,7 +465,7 @@ void device_step(struct device *d)
 	int rc;
 
 	if (d->ops->counted)
-		return; /* there is nothing to look at */
+		return; /* nothing to check */
 	skv_mutex_lock(&d->lock);
 	d->asked = false;
 	skv_mutex_unlock(&d->lock);
@@ -497,16 +476,20 @@ void device_step(struct device *d)
 	}
 	rc = probe(d, &k, &err);
 	atomic_store(&d->unheard, rc == SKV_E_NETWORK);
-	set_health(d, rc == SKV_OK, rc == SKV_OK ? "" : err.message[0] ? err.message : skv_status_text(rc));
+	set_health(d, rc == SKV_OK,
+		   rc == SKV_OK     ? ""
+		   : err.message[0] ? err.message
+				    : skv_status_text(rc));
 	atomic_store(&d->probed, true);
 	hand_ask(d, k.growing, rc == SKV_OK && k.ending);
 }
 
 bool device_grows(struct device *d) { return look(d).growing; }
 
-/* ---- thread -------------------------------------------------------------------------------------------- */
+/* ---- thread ---------------------------------------------------------------------------------- */
 
-/* Until the next step, unless somebody asks: one that no file system is behind is well, and a standby leaves all alone. */
+/* Time to the next step unless woken: without a file system there is nothing to probe, and a
+ * standby does nothing. */
 static uint32_t idle_ms(const struct device *d)
 {
 	if (!atomic_load(&d->probed))
@@ -535,7 +518,8 @@ static void *device_thread(void *arg)
 int device_start(struct device *d)
 {
 	if (d->core->o.manual || d->ops->counted)
-		return SKV_OK; /* manual: skv_core_tick steps it; counted: device_step has nothing to do */
+		return SKV_OK; /* manual: stepped by skv_core_tick; counted: device_step has nothing
+				* to do */
 	if (pthread_create(&d->thread, NULL, device_thread, d) != 0)
 		return SKV_E_NOMEM;
 	d->running = true;
@@ -569,7 +553,7 @@ static void stop_thread(struct device *d)
 	d->running = false;
 }
 
-/* Slots remember the number of their space, so the gap stays until a new storage takes it. */
+/* Slots store the number of their volume, so the gap stays until a new storage takes it. */
 static void forget_volume(struct partition *p, uint32_t at)
 {
 	for (size_t i = 0; i < p->n_inst; i++)
@@ -594,18 +578,24 @@ void device_remove(struct skv_core *c, struct device *d)
 			c->device[i] = c->device[--c->n_device];
 }
 
-/* After a demotion the names may be those of a storage that the next manager has made. */
-static bool still_ours(const struct skv_core *c, uint64_t fence) { return owner_valid(c) && atomic_load(&c->fence) == fence; }
+/* After a demotion the names may belong to a storage created by the next owner. */
+static bool still_ours(const struct skv_core *c, uint64_t fence)
+{
+	return owner_valid(c) && atomic_load(&c->fence) == fence;
+}
 
-/* So that another storage may be made in it. */
+/* So that another storage may be created in it. */
 static void leave_directory(struct device *d)
 {
 	struct skv_error err = { 0 };
 	int rc = skv_storage_leave(d->storage, &err);
 
+	if (rc == SKV_E_IN_USE && d->core->o.partition)
+		return; /* partitions leave one after the other, number 0 last */
 	if (rc != SKV_OK && rc != SKV_E_UNSUPPORTED)
-		skv_log(SKV_LOG_WARN, "storage", "'%s': the marker of its directory cannot be removed: %s",
-			d->name, err.message);
+		skv_log(SKV_LOG_WARN, "storage",
+			"'%s': the marker of its directory cannot be removed: %s", d->name,
+			err.message);
 }
 
 void device_retire(struct device *d, uint64_t fence, const struct volume_file *files, size_t n)
@@ -618,11 +608,12 @@ void device_retire(struct device *d, uint64_t fence, const struct volume_file *f
 	for (size_t i = 0; d->storage && i < n; i++) {
 		int rc = still_ours(d->core, fence)
 				 ? skv_storage_remove_file(d->storage, files[i].number, &err)
-				 : skv_fail(&err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner any more");
+				 : skv_fail(&err, SKV_E_NOT_OWNER, NULL,
+					    "this manager is not the owner any more");
 
 		if (rc != SKV_OK)
-			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s", d->name, files[i].number,
-				err.message);
+			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind: %s",
+				d->name, files[i].number, err.message);
 		all &= rc == SKV_OK;
 	}
 	if (d->storage && all && still_ours(d->core, fence))
@@ -630,7 +621,7 @@ void device_retire(struct device *d, uint64_t fence, const struct volume_file *f
 	device_destroy(d);
 }
 
-/* Out of the core's list if its thread is out of the file system, else at a later load. */
+/* Removes it from the core's list if its thread has left the file system, else at a later load. */
 static struct device *take_unused(struct skv_core *c)
 {
 	struct device *d = NULL;
@@ -654,7 +645,7 @@ void devices_sweep(struct skv_core *c)
 	struct device *d;
 
 	if (!turn_try(c))
-		return; /* its call may be using their names: the next load sweeps */
+		return; /* its call may be using their names: the next load removes them */
 	while ((d = take_unused(c)) != NULL)
 		device_destroy(d);
 	turn_leave(c);
@@ -663,7 +654,8 @@ void devices_sweep(struct skv_core *c)
 void device_destroy(struct device *d)
 {
 	stop_thread(d);
-	if (d->core->gave_up) /* nothing was granted in this reign: whoever comes next may have it */
+	if (d->core->gave_up) /* nothing was granted under this ownership: the next manager may take
+			       * it */
 		claim_give_back(d);
 	if (d->storage)
 		skv_storage_close(d->storage);
@@ -672,9 +664,6 @@ void device_destroy(struct device *d)
 	skv_free(d->name);
 	skv_free(d->type);
 	skv_free(d->root);
-	skv_free(d->client_root);
-	skv_free(d->client_mount);
-	skv_free(d->extra);
-	free_masters(d->masters, d->n_masters);
+	device_forget_description(d);
 	skv_free(d);
 }

@@ -1,10 +1,11 @@
 /*
- * device_hand.c - a storage's second thread: it makes and removes slab files.
+ * device_hand.c - a storage's second thread, which creates and removes slab files.
  *
- * Where space must be written instead of reserved, making a slab file takes seconds or minutes, and removing a large one may,
- * too. That is no hang: meanwhile the first thread goes on probing, and tells by that whether the file system is well. The second one
- * is there only while there is something to do, and takes no lock while it is in the file system. In manual mode, and where no
- * thread can be had, the first does its work.
+ * Where space must be written instead of reserved, creating a slab file takes seconds or minutes,
+ * and so may removing a large one. That is not a hang: meanwhile the first thread keeps probing,
+ * and judges the file system's health by that. The second thread exists only while there is
+ * something to do, and takes no lock while in the file system. In manual mode, or if no thread can
+ * be created, the first does its work.
  */
 #include "device_hand.h"
 
@@ -28,7 +29,7 @@ static void run(const struct errand *e)
 		remove_files(e->d);
 }
 
-/* Files asked for meanwhile are made at once; what could not be removed waits for the next probe. */
+/* Files requested meanwhile are created at once; failed removals wait for the next probe. */
 static void *hand(void *arg)
 {
 	struct errand e = *(struct errand *)arg;
@@ -61,7 +62,7 @@ static bool start_hand(struct device *d, const struct errand *e)
 	if (!copy)
 		return false;
 	*copy = *e;
-	d->hand_busy = true; /* nobody else looks at it now */
+	d->hand_busy = true; /* no other thread reads it now */
 	d->has_hand = pthread_create(&d->hand, NULL, hand, copy) == 0;
 	if (d->has_hand)
 		return true;

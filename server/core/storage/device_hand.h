@@ -1,6 +1,4 @@
-/*
- * device_hand.h - a storage's second thread: it makes and removes slab files.
- */
+/* device_hand.h - a storage's second thread, which creates and removes slab files. */
 #ifndef SKV_CORE_STORAGE_DEVICE_HAND_H
 #define SKV_CORE_STORAGE_DEVICE_HAND_H
 
@@ -8,9 +6,10 @@
 
 struct device;
 
-/* device_hand.c: has the second thread make a file, and remove those that go, unless it is at work. By the first one. */
+/* device_hand.c: has the second thread create a file and remove drained ones, unless it is busy.
+ * First thread only. */
 void hand_ask(struct device *d, bool grow, bool drain);
-/* Waits until it is out of the file system. */
+/* Waits until it has left the file system. */
 void hand_join(struct device *d);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * growth.c - may a volume be used, and may it grow: what its device and its capacity say.
- */
+/* growth.c - may a volume be used, and may it grow: what its device and its capacity say. */
 #include <storage/growth.h>
 
 #include <model/device.h>
@@ -15,10 +13,11 @@ bool volume_usable(const struct volume *s)
 
 bool volume_takes(const struct volume *s) { return volume_usable(s) && !s->draining; }
 
-/* A rest that header and trailer would fill is no room: no file can be made of it. */
+/* Space that header and trailer would fill is too little: no file can be made of it. */
 bool volume_has_room(const struct volume *s)
 {
-	uint64_t rest = s->capacity > s->file_bytes ? s->capacity - s->file_bytes : 0;
+	uint64_t filled = s->file_bytes - s->vanished_bytes;
+	uint64_t rest = s->capacity > filled ? s->capacity - filled : 0;
 
 	rest -= rest % s->dev->unit;
 	return rest > 2 * s->dev->edge && !s->dev->ops->counted && !s->draining;

@@ -1,9 +1,10 @@
 /*
- * remove_files.c - slab files that are drained: dropped from registry, pool and file system, by the device's second thread.
+ * remove_files.c - removes drained slab files from registry, pool and file system, on the device's
+ * second thread.
  *
- * A file that is GOING (evict/drain.c) comes back no more: its document says that it is gone, the pool forgets it, its name
- * goes. The document stays until a greater number was given, so that none is given twice. Each step may be repeated after
- * a crash.
+ * A file that is GOING (evict/drain.c) does not come back: its document says so, the pool drops it,
+ * its name is removed. The document stays until a greater number was used, so that none is used
+ * twice. Each step may be repeated after a crash.
  */
 #include "remove_files.h"
 
@@ -27,7 +28,8 @@ static const struct volume_file *first_step(const struct volume *s)
 	for (size_t i = 0; s->n_ending && i < s->n_file; i++) {
 		const struct volume_file *f = &s->file[i];
 
-		if (f->state == FILE_GOING || (f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file)))
+		if (f->state == FILE_GOING ||
+		    (f->state == FILE_GONE && (!f->removed || f->number + 1 < s->next_file)))
 			return f;
 	}
 	return NULL;
@@ -35,7 +37,7 @@ static const struct volume_file *first_step(const struct volume *s)
 
 bool files_to_remove(const struct volume *s) { return first_step(s) != NULL; }
 
-/* The next file that has a step to take, and the fence of the partition that says so. */
+/* The next file with a step to take, and the fence of the partition that says so. */
 static bool next_step(struct device *d, struct volume_file *out, uint64_t *fence)
 {
 	const struct volume_file *f;
@@ -52,8 +54,9 @@ static bool next_step(struct device *d, struct volume_file *out, uint64_t *fence
 	return f != NULL;
 }
 
-/* What was done counts if the partition is still there. */
-static void took_step(struct device *d, uint64_t fence, const struct volume_file *was, const struct volume_file *is)
+/* The step counts if the partition is still the same. */
+static void took_step(struct device *d, uint64_t fence, const struct volume_file *was,
+		      const struct volume_file *is)
 {
 	struct skv_core *c = d->core;
 	struct volume *s;
@@ -76,8 +79,8 @@ static void took_step(struct device *d, uint64_t fence, const struct volume_file
 	core_unlock(c);
 }
 
-/* Its document tells that it is gone: nobody who loads the partition from now on knows it. Its use changes no version; but
- * whoever has loaded the partition since has another fence. */
+/* Writes to its document that it is gone, so that later loads do not know it. Uses of the file do
+ * not change the version; but any later load has another fence. */
 static int tell_gone(struct device *d, uint64_t fence, const struct volume_file *f)
 {
 	struct skv_core *c = d->core;
@@ -94,14 +97,16 @@ static int tell_gone(struct device *d, uint64_t fence, const struct volume_file 
 	skv_buf_destroy(&doc);
 	if (rc == SKV_OK) {
 		took_step(d, fence, f, &gone);
-		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained: removing it", d->name, f->number);
+		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained: removing it",
+			d->name, f->number);
 	} else if (rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND || rc == SKV_E_UNKNOWN_OUTCOME) {
-		owner_ask_reload(c); /* somebody else has changed it, or it is not known: the registry is the truth */
+		owner_ask_reload(c); /* changed by another manager, or unknown: reload from the
+				      * registry */
 	}
 	return rc;
 }
 
-/* Its name goes, then its document, but for the greatest number's. */
+/* Removes its name, then its document, except the greatest number's. */
 static int remove_gone(struct device *d, uint64_t fence, const struct volume_file *f)
 {
 	struct skv_error err = { 0 };
@@ -112,9 +117,11 @@ static int remove_gone(struct device *d, uint64_t fence, const struct volume_fil
 	assert(f->state == FILE_GONE);
 	if (!f->removed) {
 		rc = device_remove_file(d, f->number, &err);
-		if (f->lost && (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)) {
+		if (f->lost &&
+		    (rc == SKV_E_FOREIGN || rc == SKV_E_CORRUPT || rc == SKV_E_UNSUPPORTED)) {
 			skv_log(SKV_LOG_WARN, "storage",
-				"'%s': the rest of slab file %u stays, because its owner is unknown: %s",
+				"'%s': the rest of slab file %u stays, because its owner "
+				"is unknown: %s",
 				d->name, f->number, err.message);
 			rc = SKV_OK;
 		}
@@ -123,7 +130,8 @@ static int remove_gone(struct device *d, uint64_t fence, const struct volume_fil
 			took_step(d, fence, f, &is);
 		} else if (d->stuck_file != f->number + 1) {
 			d->stuck_file = f->number + 1;
-			skv_log(SKV_LOG_WARN, "storage", "'%s': slab file %u stays behind for now: %s", d->name, f->number,
+			skv_log(SKV_LOG_WARN, "storage",
+				"'%s': slab file %u stays behind for now: %s", d->name, f->number,
 				err.message[0] ? err.message : skv_status_text(rc));
 		}
 		return rc;

@@ -1,8 +1,8 @@
 /*
  * arena.h - memory of one request: allocated piece by piece, released at once.
  *
- * One thread at a time. Pieces are 16-byte aligned, valid until reset or destroy. When the code is
- * built with AddressSanitizer every piece is a malloc of its own, so that overruns are found.
+ * One thread at a time. Pieces are 16-byte aligned, valid until reset or destroy. Built with
+ * AddressSanitizer every piece is a malloc of its own, so that overruns are found.
  */
 #ifndef SKV_ARENA_H
 #define SKV_ARENA_H
@@ -13,12 +13,13 @@ struct skv_arena {
 	struct skv_arena_chunk *head; /* newest chunk first */
 	size_t used;                  /* bytes handed out from head */
 	size_t total;                 /* bytes held, for limits and statistics */
-	/* Told how many more bytes are held than the first 16 KiB, on the thread that allocates; NULL: nobody. */
+	/* Called on the allocating thread with the number of bytes held beyond the first 16 KiB, as
+	 * it grows; NULL: none. */
 	void (*grown)(struct skv_arena *a, size_t bytes);
 };
 
 void skv_arena_init(struct skv_arena *a);
-/* NULL when out of memory or when `size` overflows. */
+/* NULL if out of memory or if `size` overflows. */
 void *skv_arena_alloc(struct skv_arena *a, size_t size);
 void *skv_arena_calloc(struct skv_arena *a, size_t n, size_t size);
 /* Copies `n` bytes and adds a NUL. */

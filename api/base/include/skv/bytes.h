@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writer. `failed` is sticky: after an allocation failure every put is a no-op and the caller checks
- * once at the end. `max`, if not 0, bounds how far it grows (the memory may be up to twice that): beyond it every put fails
- * as well, and `over` tells. Zero-initialise or skv_buf_init; release with skv_buf_destroy. */
+/* Writer. `failed` is sticky: after an allocation failure every put is a no-op and the caller
+ * checks once at the end. `max`, if not 0, limits its length (the memory may be up to twice that):
+ * beyond it every put fails as well, and `over` is set. Zero-initialise or skv_buf_init; release
+ * with skv_buf_destroy. */
 struct skv_buf {
 	uint8_t *data;
 	size_t len;
@@ -25,9 +26,9 @@ struct skv_buf {
 void skv_buf_init(struct skv_buf *b);
 void skv_buf_destroy(struct skv_buf *b);
 void skv_buf_clear(struct skv_buf *b); /* len = 0, failed = over = false, keeps memory and max */
-/* Gives back what is not used, if it can. */
+/* Frees unused memory, if possible. */
 void skv_buf_trim(struct skv_buf *b);
-/* Makes room for `more` further bytes. False (and sticky `failed`) when out of memory. */
+/* Makes room for `more` additional bytes. False (and sticky `failed`) if out of memory. */
 bool skv_buf_reserve(struct skv_buf *b, size_t more);
 void skv_put_bytes(struct skv_buf *b, const void *p, size_t n);
 void skv_put_u8(struct skv_buf *b, uint8_t v);
@@ -49,7 +50,7 @@ struct skv_rd {
 };
 
 struct skv_rd skv_rd_make(const void *p, size_t n);
-/* Bytes not read yet; none once a read has failed, so that `while (skv_rd_left(r))` ends on any input. */
+/* Unread bytes; 0 once a read has failed, so that `while (skv_rd_left(r))` ends on any input. */
 size_t skv_rd_left(const struct skv_rd *r);
 const uint8_t *skv_get_bytes(struct skv_rd *r, size_t n); /* borrowed */
 uint8_t skv_get_u8(struct skv_rd *r);
@@ -57,7 +58,7 @@ uint16_t skv_get_u16(struct skv_rd *r);
 uint32_t skv_get_u32(struct skv_rd *r);
 uint64_t skv_get_u64(struct skv_rd *r);
 uint64_t skv_get_varint(struct skv_rd *r);
-/* Borrowed, not NUL-terminated; *n gets the length; fails above `max`. */
+/* Borrowed, not NUL-terminated; *n is the length; fails above `max`. */
 const char *skv_get_string(struct skv_rd *r, size_t *n, size_t max);
 
 #endif

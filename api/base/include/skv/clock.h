@@ -1,8 +1,8 @@
 /*
- * clock.h - time. Durations and deadlines run on CLOCK_BOOTTIME (monotonic, counts suspend);
- * wall time is for people only (create_time, logs).
+ * clock.h - time. Durations and deadlines use CLOCK_BOOTTIME (monotonic, counts suspend); wall time
+ * is only for display (create_time, logs).
  *
- * Code that decides on time takes a `const struct skv_clock *`, so that tests turn it by hand.
+ * Code that decides by time takes a `const struct skv_clock *`, so that tests can set it.
  */
 #ifndef SKV_CLOCK_H
 #define SKV_CLOCK_H
@@ -26,10 +26,10 @@ static inline uint64_t skv_wall_ms(const struct skv_clock *c) { return c->wall_m
 uint64_t skv_now_us(void);
 
 /* Identity of this boot of this machine (/proc/sys/kernel/random/boot_id, 36 characters). All zeros
- * if the kernel does not tell. `out` holds 37 bytes. */
+ * if the kernel does not have it. `out` has 37 bytes. */
 void skv_boot_id(char out[37]);
 
-/* A clock turned by hand, for tests. */
+/* A manual clock, for tests. */
 struct skv_fake_clock {
 	_Atomic uint64_t now;
 	struct skv_clock clock;

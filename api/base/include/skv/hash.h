@@ -3,7 +3,7 @@
  *
  * Checksum of block bytes and of durable records: XXH3-64, seed 0 (xxHash 0.8, a frozen format).
  * Keys from strings: SipHash-2-4 with 128-bit output under a secret of the store (libsodium
- * crypto_shorthash_siphashx24), so that nobody outside can construct two strings with one key.
+ * crypto_shorthash_siphashx24), so that no outsider can construct two strings with the same key.
  */
 #ifndef SKV_HASH_H
 #define SKV_HASH_H
@@ -26,8 +26,8 @@ uint64_t skv_checksum(const void *p, size_t n);
 /* For in-memory tables only (not a durable format): mixes a key with a per-process seed. */
 uint64_t skv_key_mix(struct skv_key key, uint64_t seed);
 struct skv_key skv_key_from_string(const struct skv_secret *secret, const char *s, size_t n);
-/* The same for many strings; neighbours of one length cost a third. `*out` is set by a later add, or by the end; until
- * then both it and the string stay where they are. */
+/* The same for many strings; adjacent strings of equal length cost a third. `*out` is set by a
+ * later add, or by the end; until then both it and the string must stay where they are. */
 #define SKV_KEY_LANES 4
 struct skv_key_batch {
 	const struct skv_secret *secret;
@@ -37,7 +37,8 @@ struct skv_key_batch {
 	unsigned held;
 };
 void skv_key_batch_end(struct skv_key_batch *b);
-static inline void skv_key_batch_add(struct skv_key_batch *b, const char *s, size_t n, struct skv_key *out)
+static inline void skv_key_batch_add(struct skv_key_batch *b, const char *s, size_t n,
+				     struct skv_key *out)
 {
 	if (b->held == SKV_KEY_LANES || n != b->n)
 		skv_key_batch_end(b);
@@ -59,9 +60,13 @@ void skv_key_to_hex(struct skv_key key, char out[SKV_KEY_HEX + 1]);
 /* False unless exactly 32 hex digits (either case). */
 bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out);
 
+#define SKV_SHA256 32u /* bytes */
+/* Of a text that nobody may guess: a bearer token. */
+void skv_sha256(const void *p, size_t n, uint8_t out[SKV_SHA256]);
+
 /* Random bytes from the kernel. Aborts only if the kernel has none (libsodium's promise). */
 void skv_random(void *p, size_t n);
-/* Equal contents in constant time. */
+/* Compares in constant time. */
 bool skv_equal_secret(const void *a, const void *b, size_t n);
 
 #endif

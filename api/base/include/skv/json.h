@@ -1,26 +1,28 @@
 /*
- * json.h - reads any JSON text into an index of its values; the writer is skv/json_out.h.
+ * json.h - parses any JSON text into an index of its values; the writer is skv/json_out.h.
  *
- * One pass over the text checks all of it (RFC 8259 grammar, UTF-8, limits, no name twice in an object)
- * and leaves one node of 16 bytes per value and per name, in text order, in the arena. A reader then
- * walks the nodes in whatever order its message wants, without looking at text again:
+ * One pass over the text checks all of it (RFC 8259 grammar, UTF-8, limits, no duplicate name in an
+ * object) and leaves one node of 16 bytes per value and per name, in text order, in the arena. A
+ * reader then walks the nodes in any order, without looking at the text again:
  *
- *	struct skv_json_doc doc;
- *	if (skv_json_parse(&doc, arena, text, n, &(struct skv_json_limits){ .depth = 16, .values = 4096 }))
- *		v = skv_json_get(doc.root, "keys", 4);
- *	if (v && v->type == SKV_JSON_ARRAY)
- *		for (i = 0, e = skv_json_first(v); i < v->n; i++, e = skv_json_next(e))
- *			...
+ *		struct skv_json_limits limits = { .depth = 16, .values = 4096 };
+ *		struct skv_json_doc doc;
+ *		if (skv_json_parse(&doc, arena, text, n, &limits))
+ *			v = skv_json_get(doc.root, "keys", 4);
+ *		if (v && v->type == SKV_JSON_ARRAY)
+ *			for (i = 0, e = skv_json_first(v); i < v->n; i++, e = skv_json_next(e))
+ *				...
  *
- * Nodes of strings point into the text, or into the arena where there were escapes: both must
- * live as long as the nodes. Strings have no NUL at their end, and none inside: \u0000 is refused, but with `nul`.
+ * Nodes of strings point into the text, or into the arena if they had escapes: both must live as
+ * long as the nodes. Strings have no NUL at their end, and none inside: \u0000 is refused, unless
+ * `nul`.
  *
- * What is taken: a document is one object or array with nothing but space round it; no byte order
- * mark, no comments. Integers of -2^63..2^63-1 (with `wide` to 2^64-1) are exact, others are refused, not
- * rounded; -0 is the integer 0. 1.0 and 1e3 are fractions (SKV_JSON_REAL), kept as text; those over the
- * range of double are refused. Escaped surrogates must come in pairs.
+ * Accepted: one object or array, with nothing but white space around it; no byte order mark, no
+ * comments. Integers of -2^63..2^63-1 (with `wide` to 2^64-1) are exact, others are refused, not
+ * rounded; -0 is the integer 0. 1.0 and 1e3 are fractions (SKV_JSON_REAL), kept as text; those
+ * beyond the range of double are refused. Escaped surrogates must come in pairs.
  *
- * No state; any thread, one document each.
+ * Stateless; any thread, one document each.
  */
 #ifndef SKV_JSON_H
 #define SKV_JSON_H
@@ -48,8 +50,9 @@ enum skv_json_type {
 
 struct skv_json_node {
 	uint32_t type : 4;
-	uint32_t span : 28; /* nodes of the value, its own included */
-	uint32_t n;         /* bytes of a string or fraction, elements of an array, fields of an object */
+	uint32_t span : 28; /* nodes of the value, itself included */
+	uint32_t n;         /* bytes of a string or fraction, elements of an
+			       array, fields of an object */
 	union {
 		const char *s;
 		int64_t i;
@@ -70,15 +73,16 @@ enum skv_json_fault {
 	SKV_JSON_UTF8,   /* not UTF-8 */
 	SKV_JSON_NUL,    /* \u0000, without `nul` */
 	SKV_JSON_NUMBER, /* too large a number */
-	SKV_JSON_TWICE,  /* a name given twice */
+	SKV_JSON_TWICE,  /* a duplicate name */
 	SKV_JSON_LIMIT,  /* one of skv_json_limits, or 4 GiB of text */
 	SKV_JSON_NOMEM,
 };
 
 struct skv_json_doc {
 	const struct skv_json_node *root; /* NULL after a failure */
-	enum skv_json_fault fault;        /* the first in the text */
-	size_t at;                        /* byte where it was noticed: mostly the end of the token at fault */
+	enum skv_json_fault fault;        /* the first one in the text */
+	size_t at;                        /* byte where it was noticed: usually the end of the
+					   * offending token */
 	const char *what;                 /* SKV_JSON_SYNTAX: in words. Static. */
 };
 
@@ -94,8 +98,8 @@ static inline const struct skv_json_node *skv_json_first(const struct skv_json_n
 	return v + 1;
 }
 
-/* What stands after a value: the next element or field name, as long as there is one. The value of a
- * field comes right after its name, which is itself a string: skv_json_next(name). */
+/* The next element or field name after a value, if there is one. A field's value follows its name,
+ * which is itself a string: skv_json_next(name). */
 static inline const struct skv_json_node *skv_json_next(const struct skv_json_node *v)
 {
 	return v + v->span;
@@ -106,7 +110,8 @@ static inline bool skv_json_is(const struct skv_json_node *v, const char *s, siz
 	return v->n == n && memcmp(v->s, s, n) == 0;
 }
 
-/* Value of a field; NULL if there is none, or if `object` is none (or NULL). */
-const struct skv_json_node *skv_json_get(const struct skv_json_node *object, const char *name, size_t n);
+/* Value of a field; NULL if there is none, or if `object` is not an object (or NULL). */
+const struct skv_json_node *skv_json_get(const struct skv_json_node *object, const char *name,
+					 size_t n);
 
 #endif

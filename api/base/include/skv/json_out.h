@@ -1,12 +1,12 @@
 /*
- * json_out.h - writing JSON straight into a struct skv_buf; the reader is skv/json.h.
+ * json_out.h - writes JSON into a struct skv_buf; the reader is skv/json.h.
  *
- * Commas take care of themselves: a value or field that does not follow an opening bracket or a colon
- * is preceded by one (the last byte written tells; a string always ends in a quote). Lack of memory
- * sticks to the buffer. Nothing is checked: that brackets match and names are plain is the caller's.
- * What repeats thousands of times is written by the raw part instead: one reserve, then plain stores.
+ * Commas are automatic: a value or field that does not follow an opening bracket or a colon is
+ * preceded by one (decided by the last byte written; a string always ends in a quote). Lack of
+ * memory sticks to the buffer. Nothing is checked: the caller must match brackets and use plain
+ * names. Values repeated thousands of times use the raw part: one reserve, then plain stores.
  *
- * No state; one thread per buffer.
+ * Stateless; one thread per buffer.
  */
 #ifndef SKV_JSON_OUT_H
 #define SKV_JSON_OUT_H
@@ -19,7 +19,8 @@
 #include <skv/bytes.h>
 #include <skv/hash.h>
 
-/* The outermost object, whatever the buffer holds before it. Close with skv_jout_close(b, '}'). */
+/* Opens the outermost object, whatever the buffer holds before it. Close with skv_jout_close(b,
+ * '}'). */
 void skv_jout_begin(struct skv_buf *b);
 void skv_jout_open(struct skv_buf *b, char bracket);  /* '{' or '[' as a value */
 void skv_jout_close(struct skv_buf *b, char bracket); /* '}' or ']' */
@@ -35,12 +36,14 @@ void skv_jout_u64_string(struct skv_buf *b, uint64_t v); /* always a decimal str
 void skv_jout_i64(struct skv_buf *b, int64_t v);
 void skv_jout_i64_string(struct skv_buf *b, int64_t v);  /* a decimal string */
 void skv_jout_hex64(struct skv_buf *b, uint64_t v);      /* string of 16 hex digits */
-void skv_jout_plain(struct skv_buf *b, const char *s, size_t n); /* text that is JSON already, or begins it */
+/* text that is JSON already, or the start of it */
+void skv_jout_plain(struct skv_buf *b, const char *s, size_t n);
 void skv_jout_key(struct skv_buf *b, struct skv_key key);
-/* Byte for byte (escaped): what is not UTF-8 stays so and is refused by the reader. */
+/* Byte for byte (escaped): invalid UTF-8 stays, and the reader refuses it. */
 void skv_jout_string(struct skv_buf *b, const char *s);
-void skv_jout_string_n(struct skv_buf *b, const char *s, size_t n); /* the same; NUL bytes may be in it */
-/* For texts to people: bytes that are not UTF-8 (a message cut in mid-character) become '?'. */
+/* the same; NUL bytes may be in it */
+void skv_jout_string_n(struct skv_buf *b, const char *s, size_t n);
+/* For messages: invalid UTF-8 (e.g. a message cut in mid-character) becomes '?'. */
 void skv_jout_text(struct skv_buf *b, const char *s);
 
 /* A field. */
@@ -50,14 +53,14 @@ void skv_jout_field_string(struct skv_buf *b, const char *name, const char *s);
 void skv_jout_field_text(struct skv_buf *b, const char *name, const char *s);
 void skv_jout_field_strings(struct skv_buf *b, const char *name, const char *const *v, uint32_t n);
 
-/* ---- raw: the caller counts bytes and commas ------------------------------------------------------ */
+/* ---- raw: the caller counts bytes and commas ------------------------------------------------- */
 
-/* Most bytes that these functions write, quotes included. */
+/* Maximum bytes that these functions write, quotes included. */
 #define SKV_JRAW_U64 22
 #define SKV_JRAW_KEY 34
 
-/* Where at least n bytes may be stored; NULL when there is no memory (b->failed). What is stored counts
- * from skv_jraw_end on, which gets the position behind it. */
+/* Where at least n bytes may be stored; NULL if out of memory (b->failed). skv_jraw_end, given the
+ * end position, makes them count. */
 static inline char *skv_jraw_begin(struct skv_buf *b, size_t n)
 {
 	return skv_buf_reserve(b, n) ? (char *)b->data + b->len : NULL;
@@ -68,7 +71,7 @@ static inline void skv_jraw_end(struct skv_buf *b, const char *p)
 	b->len = (size_t)(p - (const char *)b->data);
 }
 
-/* Each returns the position behind what it stored. The text is a literal. */
+/* Each returns the position after what it stored. The text is a literal. */
 #define skv_jraw_text(p, literal) skv_jraw_bytes((p), (literal), sizeof(literal) - 1)
 static inline char *skv_jraw_bytes(char *p, const char *s, size_t n)
 {

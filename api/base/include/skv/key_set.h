@@ -1,8 +1,9 @@
 /*
- * key_set.h - which keys of a list came before: open addressing over positions, at most half full.
+ * key_set.h - finds duplicates in a list of keys: open addressing over positions, at most half
+ * full.
  *
- * Its hash is seeded at random once for the process, so that strangers cannot choose keys that make long chains. The
- * memory is the caller's, in whatever way it is got; a set belongs to one thread at a time.
+ * The hash is seeded at random per process, so that outsiders cannot choose keys that make long
+ * chains. The caller provides the memory; a set belongs to one thread at a time.
  */
 #ifndef SKV_KEY_SET_H
 #define SKV_KEY_SET_H
@@ -17,14 +18,15 @@ struct skv_key_set {
 	uint64_t seed[2];
 };
 
-/* So many cells does a list of n keys need, 0..2^30. */
+/* Cells needed for a list of n keys, 0..2^30. */
 uint32_t skv_key_set_cells(uint32_t n);
 /* `cells`: skv_key_set_cells(n) of them, all 0; borrowed. */
 void skv_key_set_init(struct skv_key_set *s, uint32_t *cells, uint32_t n);
 
-/* The cell of `key` among keys[], of which those that were stored count. 0: it is not there yet; storing its position + 1
- * there adds it. Valid until the next key is added. */
-static inline uint32_t *skv_key_set_find(const struct skv_key_set *s, const struct skv_key *keys, struct skv_key key)
+/* The cell of `key` among the keys[] added so far. Contents 0: not in the set; storing its position
+ * + 1 there adds it. Valid until the next key is added. */
+static inline uint32_t *skv_key_set_find(const struct skv_key_set *s, const struct skv_key *keys,
+					 struct skv_key key)
 {
 	unsigned __int128 m = (unsigned __int128)(key.lo ^ s->seed[0]) * (key.hi ^ s->seed[1]);
 	uint32_t i = (uint32_t)((uint64_t)m ^ (uint64_t)(m >> 64)) & s->mask;

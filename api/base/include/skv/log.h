@@ -1,6 +1,6 @@
 /*
- * log.h - log sink. Libraries say what happened once, at the place that knows; main decides where
- * it goes and in which form (text or JSON lines). Any thread. Hot paths do not log.
+ * log.h - the log. Code that knows the cause logs it once; main decides where lines go and in which
+ * form (text or JSON lines). Any thread. Hot paths do not log.
  */
 #ifndef SKV_LOG_H
 #define SKV_LOG_H
@@ -16,10 +16,10 @@ struct skv_log_field {
 	const char *value;
 };
 
-/* Chooses the sink: `fd` stays the caller's; `json` one JSON object a line instead of text. Call
- * once before threads start. Without it: text to stderr at level info. */
+/* Chooses the destination: `fd` is borrowed; `json`: one JSON object per line instead of text. Call
+ * once before threads start. By default text on stderr at level info. */
 void skv_log_setup(int fd, bool json, enum skv_log_level max);
-/* Another level from now on; the rest of the sink stays. Any thread, at any time. */
+/* Changes the level only. Any thread, at any time. */
 void skv_log_level_set(enum skv_log_level max);
 bool skv_log_enabled(enum skv_log_level level);
 void skv_log(enum skv_log_level level, const char *component, const char *fmt, ...)
@@ -27,10 +27,12 @@ void skv_log(enum skv_log_level level, const char *component, const char *fmt, .
 void skv_log_fields(enum skv_log_level level, const char *component, const char *message,
 		    const struct skv_log_field *fields, size_t n);
 struct skv_buf;
-/* The same line in the sink's form, appended to `out` whatever the level: for what goes elsewhere. */
-void skv_log_line(struct skv_buf *out, enum skv_log_level level, const char *component, const char *message,
-		  const struct skv_log_field *fields, size_t n);
-/* Whether the sink writes JSON lines. */
+/* The same line, appended to `out` whatever the level: for other destinations. */
+void skv_log_line(struct skv_buf *out, enum skv_log_level level, const char *component,
+		  const char *message, const struct skv_log_field *fields, size_t n);
+/* One JSON line of the time and these fields, appended to `out`: for other logs. */
+void skv_log_json(struct skv_buf *out, const struct skv_log_field *fields, size_t n);
+/* Does the log write JSON lines? */
 bool skv_log_is_json(void);
 /* "error" | "warn" | "info" | "debug"; false for anything else. */
 bool skv_log_level_parse(const char *s, enum skv_log_level *out);

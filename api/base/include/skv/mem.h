@@ -1,9 +1,9 @@
 /*
- * mem.h - memory allocation with a fault point.
+ * mem.h - memory allocation with fault injection.
  *
- * Every allocation of our own code goes through these, so that a test can make the n-th one fail
+ * All allocations of our own code go through these, so that a test can make the n-th one fail
  * (skv_mem_fail_at) and prove that nothing is lost. NULL means out of memory; callers return
- * SKV_E_NOMEM. Any thread may call. Memory is released with skv_free.
+ * SKV_E_NOMEM. Any thread may call. Release with skv_free.
  */
 #ifndef SKV_MEM_H
 #define SKV_MEM_H
@@ -11,15 +11,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As in the C library, but NULL means out of memory only: size 0 yields a pointer to nothing. */
+/* As in the C library, but NULL only means out of memory: size 0 yields a valid pointer. */
 void *skv_malloc(size_t size);
 void *skv_calloc(size_t n, size_t size);
 void *skv_realloc(void *p, size_t size);
 char *skv_strdup(const char *s);
 void skv_free(void *p);
 
-/* SKV_REGION_BYTES of zeroed memory, aligned to that size; NULL when there is none. `huge`: in huge pages where
- * the system gives them (a wish: fewer TLB misses in random access). Freed by skv_region_free (NULL allowed). */
+/* SKV_REGION_BYTES of zeroed memory, aligned to that size; NULL if out of memory. `huge`: in
+ * huge pages if possible (fewer TLB misses in random access). Free with skv_region_free (NULL
+ * allowed). */
 #define SKV_REGION_BYTES ((size_t)2 << 20)
 void *skv_region_alloc(bool huge);
 void skv_region_free(void *p);
@@ -30,8 +31,8 @@ int skv_grow(void **array, size_t *cap, size_t need, size_t size);
 
 /* Test hook: the n-th allocation from now on fails (n = 1 is the next), once; 0 switches it off. */
 void skv_mem_fail_at(unsigned long n);
-/* How many allocations have been asked for since the last skv_mem_fail_at(n > 0). To count without a
- * failure, ask for one that never comes: skv_mem_fail_at(ULONG_MAX). */
+/* Allocations requested since the last skv_mem_fail_at(n > 0). To count without a failure:
+ * skv_mem_fail_at(ULONG_MAX). */
 unsigned long skv_mem_count(void);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * pb.h - the one walk over the fields of a protobuf message whose types the caller knows, and writing some.
+ * pb.h - reads and writes protobuf fields of messages whose types the caller knows.
  *
- * api/v1 reads its messages by it; transports find what they need of one, and serve health and reflection. Messages
- * that are known by their descriptor only are api/proto's, which has a walk of its own for groups and unknown fields.
- * No state; any thread.
+ * Used by api/v1 for its messages and by transports for health and reflection. Messages known only
+ * by descriptor use api/proto, which also handles groups and unknown fields. Stateless; any thread.
  */
 #ifndef SKV_PB_H
 #define SKV_PB_H
@@ -20,7 +19,7 @@ struct pb_field {
 	size_t n;
 };
 
-/* LEB128 of at most 64 bits; 0 and r->failed when it is cut or longer. */
+/* LEB128 of at most 64 bits; 0 and r->failed if truncated or longer. */
 static inline uint64_t pb_varint(struct skv_rd *r)
 {
 	const uint8_t *p = r->p;
@@ -41,8 +40,8 @@ static inline uint64_t pb_varint(struct skv_rd *r)
 	return 0;
 }
 
-/* The next field; false at the end, and with r->failed when it is no protobuf: f->number is 0 where it has none, f->wire is
- * one that is not among the above, or else the bytes end inside the field. */
+/* The next field; false at the end, and with r->failed if malformed: f->number is 0 if it has none,
+ * f->wire is an unknown wire type, or the bytes end inside the field. */
 static inline bool pb_next(struct skv_rd *r, struct pb_field *f)
 {
 	uint64_t tag;
@@ -50,7 +49,8 @@ static inline bool pb_next(struct skv_rd *r, struct pb_field *f)
 	if (r->p == r->end || r->failed)
 		return false;
 	tag = pb_varint(r);
-	*f = (struct pb_field){ .number = tag >> 32 ? 0 : (uint32_t)(tag >> 3), .wire = (uint32_t)(tag & 7) };
+	*f = (struct pb_field){ .number = tag >> 32 ? 0 : (uint32_t)(tag >> 3),
+				.wire = (uint32_t)(tag & 7) };
 	if (f->number == 0)
 		r->failed = true;
 	else if (f->wire == PB_VARINT)

@@ -1,9 +1,10 @@
 /*
- * status.h - the one list of results that every layer returns.
+ * status.h - the list of results that every layer returns.
  *
- * A function that can fail returns `int`: SKV_OK (0) or one negative SKV_E_* value. Outputs are set
+ * A function that can fail returns `int`: SKV_OK (0) or a negative SKV_E_* value. Outputs are set
  * only on SKV_OK unless the declaration says otherwise. The function that first knows the cause
- * fills a `struct skv_error` (skv_fail); layers in between pass both on untouched, the edge logs once.
+ * fills a `struct skv_error` (skv_fail); layers in between pass both on unchanged, the edge logs
+ * once.
  *
  * SKV_STATUS_MAP is also the only place that maps an error to an HTTP status and a gRPC code.
  * Columns: NAME, number, wire code (the `code` of an error answer), HTTP, gRPC, default text.
@@ -15,7 +16,8 @@
 	X(OK, 0, "ok", 200, 0, "success")                                                          \
 	X(E_INVALID, -1, "invalid_argument", 400, 3, "a field of the request is not valid")        \
 	X(E_UNAUTHENTICATED, -2, "unauthenticated", 401, 16, "a valid bearer token is required")   \
-	X(E_FORBIDDEN, -3, "forbidden", 403, 7, "the token's role does not allow this call")       \
+	X(E_FORBIDDEN, -3, "forbidden", 403, 7,                                                    \
+	  "the token's role or tenant does not allow this call")                                   \
 	X(E_NOT_FOUND, -4, "not_found", 404, 5, "no such object")                                  \
 	X(E_METHOD, -5, "method_not_allowed", 405, 12, "the path exists, the method does not")     \
 	X(E_CONFLICT, -6, "conflict", 409, 6, "the object exists with other content")              \
@@ -48,16 +50,17 @@ enum skv_status {
 #define SKV_STATUS_ENUM(name, number, code, http, grpc, text) SKV_##name = (number),
 	SKV_STATUS_MAP(SKV_STATUS_ENUM)
 #undef SKV_STATUS_ENUM
-	/* Not an error: the call goes on and its completion function is called later, exactly once. */
+	/* Not an error: the call continues, and its completion function is called later, exactly
+	 * once. */
 	SKV_PENDING = 1,
 };
 
 #define SKV_FIELD_MAX 96
 #define SKV_MESSAGE_MAX 320
 
-/* What went wrong, for a person. `field` names the request field (JSON path such as `keys_hex[3]`)
- * or is empty. `message` never holds a server-side path or other inner detail when it can reach a
- * client. Both are NUL-terminated. */
+/* What went wrong, for a human reader. `field` names the request field (JSON path such as
+ * `keys_hex[3]`) or is empty. `message` must not contain server-side paths or internals if it can
+ * reach a client. Both are NUL-terminated. */
 struct skv_error {
 	int status;
 	char field[SKV_FIELD_MAX];
@@ -72,8 +75,9 @@ int skv_status_grpc(int status);
 /* Wire code back to a status; E_INTERNAL for a code that is not in the list. */
 int skv_status_from_name(const char *name);
 
-/* Sets *err (when not NULL) and returns `status`. `field` may be NULL. Texts are cut to fit, never
- * inside a UTF-8 character. `field` and arguments may point into *err, to add to what it says. */
+/* Sets *err (if not NULL) and returns `status`. `field` may be NULL. Texts are truncated to
+ * fit, never inside a UTF-8 character. `field` and arguments may point into *err, to extend its
+ * message. */
 int skv_fail(struct skv_error *err, int status, const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

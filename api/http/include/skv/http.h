@@ -1,22 +1,25 @@
 /*
- * http.h - HTTP requests over a pool of connections (libcurl): what the client library, the command line and the
- * manager's side of fs-masters call others with. One request, one answer; knows neither messages nor retries.
+ * http.h - HTTP requests over a pool of connections (libcurl), for the client library, the command
+ * line and the manager's calls to fs-masters. One request, one answer; no knowledge of messages or
+ * retries.
  *
- * No proxy is asked, no redirect followed. Any thread.
+ * Ignores proxies and redirects. Any thread.
  */
 #ifndef SKV_HTTP_H
 #define SKV_HTTP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <skv/bytes.h>
 #include <skv/status.h>
 
 struct skv_http;
 
-/* Of the body and of the wanted answer. GRPC is a unary call, HTTP/2 in clear text from the first byte; its frame of
- * five bytes is the caller's. */
+/* Form of the body and of the expected answer. GRPC is a unary call, HTTP/2 in clear text from the
+ * first byte; the caller provides the five-byte frame header. */
 enum skv_http_form { SKV_HTTP_JSON, SKV_HTTP_PROTOBUF, SKV_HTTP_GRPC };
 #define SKV_HTTP_FORMS 3
 
@@ -26,26 +29,62 @@ struct skv_http_request {
 	const void *body; /* or NULL */
 	size_t body_len;
 	enum skv_http_form form;
+	const char *trace;   /* sent as header traceparent; NULL or "": none */
 	uint64_t timeout_ms; /* > 0; connecting included */
-	uint64_t connect_ms; /* for connecting; 0 = no other bound than timeout_ms */
+	uint64_t connect_ms; /* for connecting; 0 = only timeout_ms */
 	size_t answer_max;   /* bytes; 0 = SKV_HTTP_ANSWER_MAX */
-	size_t buffer;       /* bytes that are read at a time; 0 = libcurl's choice */
-	int *grpc_status;    /* of GRPC: what the trailers said, -1 = nothing */
+	size_t buffer;       /* bytes read at a time; 0 = libcurl's choice */
+	int *grpc_status;    /* GRPC: status from the trailers, -1 = none */
+	/* Hedging, not for GRPC: without an answer after hedge_ms the same is sent to hedge_url,
+	 * too; NULL: never. The first answer below 500 counts, and the other request is given up.
+	 * *hedged: it came from there. */
+	const char *hedge_url;
+	uint64_t hedge_ms;
+	bool *hedged;
 };
 
 #define SKV_HTTP_ANSWER_MAX ((size_t)512 << 20)
 
-/* `token` (may be NULL) is copied and sent as bearer token. For https the certificates in $SSL_CERT_FILE are trusted, else those
- * where systems have them. */
-int skv_http_create(const char *token, struct skv_http **out, struct skv_error *err);
-/* Those in `ca_file` (PEM; copied) instead. Before the first request. SKV_E_NOMEM. */
-int skv_http_trust(struct skv_http *h, const char *ca_file, struct skv_error *err);
+/* For https; PEM files, read with each new connection. */
+struct skv_http_tls {
+	const char *ca_file;   /* certificates to trust. NULL or "": $SSL_CERT_FILE, else the
+				* system's usual places */
+	const char *cert_file; /* shown when a server asks for one; NULL or "": none */
+	const char *key_file;  /* its key */
+};
+
+/* What requests are made with where `tls` of skv_http_create is NULL. Borrowed; called by main,
+ * before threads. */
+void skv_http_default_tls(const struct skv_http_tls *tls);
+
+/* Strings are copied. `token` (may be NULL) is sent as bearer token. `tls` NULL: the process's
+ * default. SKV_E_NOMEM. */
+int skv_http_create(const char *token, const struct skv_http_tls *tls, struct skv_http **out,
+		    struct skv_error *err);
 void skv_http_destroy(struct skv_http *h); /* NULL is fine */
+/* Sends "Name: value" with each request. Before the first one. SKV_E_NOMEM. */
+int skv_http_add_line(struct skv_http *h, const char *line);
 
 /* Does one request. SKV_OK with any HTTP status in *http_status and the answer in `body`
- * (appended); SKV_E_NETWORK (not reached, or broken off), SKV_E_TIMEOUT, SKV_E_TOO_LARGE, SKV_E_INVALID (no http URL),
- * SKV_E_NOMEM. */
+ * (appended); SKV_E_NETWORK (not reached, or connection lost), SKV_E_TIMEOUT, SKV_E_TOO_LARGE,
+ * SKV_E_INVALID (not an http URL), SKV_E_NOMEM. */
 int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv_buf *body,
 		long *http_status, struct skv_error *err);
+
+/* ---- TLS without HTTP ------------------------------------------------------------------------ */
+
+/* A TLS connection that carries anything, with the certificates of `h`. One thread at a time. */
+struct skv_http_pipe;
+/* To "https://host:port". The server's certificate is checked. SKV_E_NETWORK, SKV_E_TIMEOUT,
+ * SKV_E_NOMEM. */
+int skv_http_pipe_open(const struct skv_http *h, const char *url, uint64_t connect_ms,
+		       struct skv_http_pipe **out, struct skv_error *err);
+void skv_http_pipe_close(struct skv_http_pipe *p); /* NULL is fine */
+/* To wait for; it is read and written by the pipe only. */
+int skv_http_pipe_fd(const struct skv_http_pipe *p);
+/* Bytes moved, at least 1; 0: wait for the socket, then the same again; -1: it is broken, or the
+ * other end has closed it. */
+ssize_t skv_http_pipe_send(struct skv_http_pipe *p, const void *bytes, size_t n);
+ssize_t skv_http_pipe_receive(struct skv_http_pipe *p, void *bytes, size_t n);
 
 #endif

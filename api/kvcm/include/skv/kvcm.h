@@ -1,12 +1,12 @@
 /*
- * kvcm.h - what an API server of KVCM needs besides its messages: keys, masks, places.
+ * kvcm.h - what a server of KVCM's API needs besides the messages: keys, masks, locations.
  *
- * The messages themselves are generated from meta.proto, admin.proto and debug.proto: <kvcm/meta.pb-c.h> and so
- * on, types KvcmMeta__..., KvcmAdmin__..., KvcmDebug__..., read and written by skv/proto_codec.h. Functions here
- * that take a message take any of the services' own kind of it.
+ * The messages are generated from meta.proto, admin.proto and debug.proto: <kvcm/meta.pb-c.h> and
+ * so on, types KvcmMeta__..., KvcmAdmin__..., KvcmDebug__..., read and written by
+ * skv/proto_codec.h. Functions here that take a message accept any of the services' types of it.
  *
- * A KVCM key is a signed 64-bit number n; the core's key of it is {0, (uint64_t)n}.
- * Constant data, no state; any thread.
+ * A KVCM key is a signed 64-bit number n; its key in the core is {0, (uint64_t)n}. Constant data,
+ * stateless; any thread.
  */
 #ifndef SKV_KVCM_H
 #define SKV_KVCM_H
@@ -21,10 +21,10 @@
 #include <skv/proto_codec.h>
 #include <skv/status.h>
 
-/* ---- keys ----------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Keys of the n / block_size whole blocks of `tokens` into keys[]; what remains at the end has none. Each key
- * stands for all tokens up to its block's end. block_size > 0. */
+/* Keys of the n / block_size whole blocks of `tokens` into keys[]; a partial block at the end has
+ * none. Each key covers all tokens up to its block's end. block_size > 0. */
 void kvcm_token_keys(const int64_t *tokens, size_t n, uint32_t block_size, int64_t *keys);
 
 static inline struct skv_key kvcm_core_key(int64_t key)
@@ -32,7 +32,7 @@ static inline struct skv_key kvcm_core_key(int64_t key)
 	return (struct skv_key){ .hi = 0, .lo = (uint64_t)key };
 }
 
-/* ---- masks ---------------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 enum kvcm_mask_kind { KVCM_MASK_UNSET, KVCM_MASK_OFFSET, KVCM_MASK_BITS };
 
@@ -46,11 +46,12 @@ struct kvcm_mask {
 /* A BlockMask of the meta or admin service; NULL is an unset one. */
 struct kvcm_mask kvcm_mask_of(const ProtobufCMessage *block_mask);
 
-/* Of a query or removal of n keys. A negative offset is refused, and so is, with `exact`, an offset over n or
- * another number of bits than n. Otherwise bits that are missing mask nothing, an offset over n masks all. */
+/* For a query or removal of n keys. A negative offset is refused, and with `exact` also an offset
+ * over n or a number of bits other than n. Otherwise missing bits mask nothing, an offset over n
+ * masks everything. */
 int kvcm_mask_check(const struct kvcm_mask *mask, size_t n, bool exact, struct skv_error *err);
 
-/* Is key i left out? Of a checked mask. */
+/* Is key i masked out? For a checked mask. */
 static inline bool kvcm_mask_skips(const struct kvcm_mask *mask, size_t i)
 {
 	if (mask->kind == KVCM_MASK_BITS)
@@ -58,56 +59,60 @@ static inline bool kvcm_mask_skips(const struct kvcm_mask *mask, size_t i)
 	return mask->kind == KVCM_MASK_OFFSET && i < (size_t)mask->offset;
 }
 
-/* success_blocks of a finish, in the core's terms (mask_kind, mask_count, mask; memory of the arena). Only the
- * core knows how many blocks the session has and checks that they are as many. Unset means no bits. */
+/* success_blocks of a finish, in the core's terms (mask_kind, mask_count, mask; allocated in the
+ * arena). The core checks that the number of blocks matches the session. Unset means no bits. */
 int kvcm_mask_finish(const struct kvcm_mask *mask, struct skv_arena *a, struct skv_finish_req *req,
 		     struct skv_error *err);
 
-/* The mask of a started write: a KvcmMeta__BlockMask of the arena in which all blocks are masked whose
- * outcome[i] is not SKV_START_WRITE. Offset form if what is to be written is the end of the request (0: all
- * of it, n: nothing), else bits. NULL when there is no memory. */
+/* The mask of a started write: a KvcmMeta__BlockMask of the arena that masks all blocks whose
+ * outcome[i] is not SKV_START_WRITE. As an offset if the blocks to write are the end of the request
+ * (0: all, n: none), else as bits. NULL if out of memory. */
 void *kvcm_mask_answer(const uint8_t *outcome, uint32_t n, struct skv_arena *a);
 
-/* ---- storages and places -------------------------------------------------------------------------------- */
+/* ---- storages and locations
+ * ---------------------------------------------------------------------------- */
 
-/* StorageType of a type of the core (ST_UNSPECIFIED if it has none) and its scheme in URIs (never NULL). */
+/* The StorageType of a core type (ST_UNSPECIFIED if none) and its URI scheme (never NULL). */
 int kvcm_storage_type(const char *core_type);
 const char *kvcm_scheme(const char *core_type);
-/* Type of the core of a StorageType; NULL when it has none like it. */
+/* The core type of a StorageType; NULL if there is none. */
 const char *kvcm_core_type(int storage_type);
 
 enum kvcm_status { KVCM_NOT_FOUND, KVCM_NEW, KVCM_WRITING, KVCM_SERVING, KVCM_DELETING };
 const char *kvcm_status_name(enum kvcm_status status); /* "CLS_SERVING" */
 
 #define KVCM_LOCATION_ID 8
-/* The id of a location, of a-z and 0-9, from the generation of its first slot. No NUL is added. */
+/* The id of a location, of a-z and 0-9, from the generation of its first slot. Not
+ * NUL-terminated. */
 void kvcm_location_id(uint64_t generation, char out[KVCM_LOCATION_ID]);
 
-/* A bit for each of specs[] that is named in want[]; all if n_want is 0. Unknown names ask for nothing. */
+/* A bit for each of specs[] that is in want[]; all if n_want is 0. Unknown names are ignored. */
 #define KVCM_ALL_COLUMNS UINT32_MAX
-uint32_t kvcm_columns(const char *const *want, size_t n_want, const char *const *specs, uint32_t n_specs);
+uint32_t kvcm_columns(const char *const *want, size_t n_want, const char *const *specs,
+		      uint32_t n_specs);
 
-/* ---- locations ------------------------------------------------------------------------------------------- */
+/* ---- locations ------------------------------------------------------------------------------- */
 
-/* What a row without a location is written as: names with empty URIs, a CacheLocation with nothing in it. */
+/* How a row without a location is written: names with empty URIs, or an empty CacheLocation. */
 enum kvcm_miss { KVCM_MISS_PLACEHOLDER, KVCM_MISS_EMPTY };
 
 /* CacheLocations of a result of the core, written straight from its arrays. As a splice:
- *	(struct skv_proto_splice){ 2, kvcm_locations_json, kvcm_locations_binary, &locations, NULL }
- * A URI is <scheme>://<storage><root>/<file>?blkid=<offset / length>&size=<length>: offsets are multiples of
- * the length. What a row has with length 0 is not there; a row with nothing there is a miss. */
+ * (struct skv_proto_splice){ 2, kvcm_locations_json, kvcm_locations_binary, &locations, NULL }
+ * A URI is <scheme>://<storage><root>/<file>?blkid=<offset / length>&size=<length>: offsets are
+ * multiples of the length. Elements of length 0 are absent; a row without elements is a miss. */
 struct kvcm_locations {
-	uint32_t field; /* number of the field that they are, for the binary form */
-	bool vectors;   /* each in a CacheLocationVector of its own; that of a miss is empty */
+	uint32_t field; /* number of the field, for the binary form */
+	bool vectors;   /* each in its own CacheLocationVector, empty for a miss */
 	enum kvcm_miss miss;
 
 	const struct skv_files *files;
-	const char *const *roots; /* [files->n]: directory of the file's storage as clients see it; NULL: "" */
+	const char *const *roots; /* [files->n]: directory of the file's storage as
+				     clients see it; NULL: "" */
 
 	uint32_t n_specs;
 	const char *const *specs;
 	const struct skv_location *loc; /* [rows * n_specs] */
-	uint32_t columns;               /* bit for each spec that is told; KVCM_ALL_COLUMNS */
+	uint32_t columns;               /* bit for each spec written; KVCM_ALL_COLUMNS */
 	const uint32_t *row_columns;    /* [rows]: instead of `columns`; NULL */
 
 	uint32_t n;           /* of locations to write */
@@ -120,8 +125,10 @@ struct kvcm_locations {
 	const uint64_t *row_created_ms; /* [rows]; NULL */
 };
 
-/* Appends the URI of a place (length > 0) in file `f` of a storage whose directory clients see as `root`. */
-void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc, struct skv_buf *out);
+/* Appends the URI of a location (length > 0) in file `f` of a storage whose directory is `root` on
+ * clients. */
+void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc,
+	      struct skv_buf *out);
 
 /* `locations`: a struct kvcm_locations. */
 void kvcm_locations_json(const void *locations, struct skv_buf *out);

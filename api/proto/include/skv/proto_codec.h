@@ -1,25 +1,27 @@
 /*
  * proto_codec.h - any protobuf message in either of its two forms, proto3 JSON and binary.
  *
- * A message is a protobuf-c struct and its descriptor; the codecs know nothing else of it, so an API gets
- * both forms from its .proto file. A caller chooses a codec once for a request and reads and writes through it.
- * What is read lives in the arena: never protobuf_c_message_free_unpacked it.
+ * A message is a protobuf-c struct and its descriptor; the codecs know nothing else of it, so an
+ * API gets both forms from its .proto file. A caller chooses a codec once for a request and
+ * reads and writes through it. What is read lives in the arena: never
+ * protobuf_c_message_free_unpacked it.
  *
- * Both readers: strings are UTF-8 without NUL; unknown fields are skipped; unknown enum numbers are kept;
- * nesting deeper than SKV_PROTO_DEPTH is refused; a message that would take SKV_PROTO_EXPAND times its own
- * bytes of memory (and SKV_PROTO_SLACK) is refused with SKV_E_TOO_LARGE. A refusal names the field.
+ * Both readers: strings are UTF-8 without NUL; unknown fields are skipped; unknown enum numbers
+ * are kept; nesting deeper than SKV_PROTO_DEPTH is refused; a message that would take
+ * SKV_PROTO_EXPAND times its own bytes of memory (and SKV_PROTO_SLACK) is refused with
+ * SKV_E_TOO_LARGE. A refusal names the field.
  *
- * JSON, reading: field names in snake_case or lowerCamelCase, a name in both or twice is refused, as are two
- * members of a oneof. Integers as numbers or strings, also 1.0 and 1e3, exact or refused. Enums by name
- * (case-sensitive; an unknown name counts as not there), number, or number in a string. null is a field that is not
- * there. Unknown fields are skipped at any depth, but must be JSON that skv/json.h takes. The wrappers of
- * google.protobuf are bare values, maps are objects, bytes are base64.
- * JSON, writing: snake_case in order of number, 64-bit integers and NaN and infinities as strings, enums by name (a
- * number without one as a number). Fields without presence always; submessages and members of a oneof when they are
- * set, whatever their value.
+ * JSON, reading: field names in snake_case or lowerCamelCase, a name in both or twice is refused,
+ * as are two members of a oneof. Integers as numbers or strings, also 1.0 and 1e3, exact or
+ * refused. Enums by name (case-sensitive; an unknown name counts as not there), number, or number
+ * in a string. null is a field that is not there. Unknown fields are skipped at any depth, but must
+ * be JSON that skv/json.h takes. The wrappers of google.protobuf are bare values, maps are objects,
+ * bytes are base64. JSON, writing: snake_case in order of number, 64-bit integers and NaN and
+ * infinities as strings, enums by name (a number without one as a number). Fields without presence
+ * always; submessages and members of a oneof when they are set, whatever their value.
  *
- * Binary: any order of fields, packed and not, submessages that come in pieces are merged, a field of another
- * wire type than declared is skipped as an unknown one.
+ * Binary: any order of fields, packed and not, submessages that come in pieces are merged, a field
+ * of another wire type than declared is skipped as an unknown one.
  *
  * Messages have 64 fields at most. Constant data, no state; any thread.
  */
@@ -40,51 +42,61 @@
 #define SKV_PROTO_SLACK ((size_t)64 << 10)
 #define SKV_PROTO_FIELDS 64u
 
-/* A repeated message field of the outermost message that the writer takes from elsewhere, because it is long. */
+/* A repeated message field of the outermost message that the writer takes from a callback, because
+ * it is long. */
 struct skv_proto_splice {
 	uint32_t field; /* its number; 0 = none */
-	void (*json)(const void *ctx, struct skv_buf *out);   /* the whole array, brackets included */
-	void (*binary)(const void *ctx, struct skv_buf *out); /* tag, length and bytes of each element */
+	/* the whole array, brackets included */
+	void (*json)(const void *ctx, struct skv_buf *out);
+	/* tag, length and bytes of each element */
+	void (*binary)(const void *ctx, struct skv_buf *out);
 	const void *ctx;
 	const struct skv_proto_splice *next; /* another one, or NULL */
 };
 
 struct skv_proto_codec {
 	const char *content_type;
-	/* Reads a message. SKV_E_INVALID when it is none (an empty text is no JSON, but an empty message in
-	 * binary), SKV_E_TOO_LARGE, SKV_E_NOMEM; *err then says where and why (NULL allowed). The bytes may go
-	 * away afterwards. */
-	int (*read)(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
-		    ProtobufCMessage **out, struct skv_error *err);
-	/* Appends the message. `s` may be NULL; the fields that it names must be empty in the message. Lack of
-	 * memory sticks to `out`. Strings that are no UTF-8 get '?' in JSON; in binary they stay. */
-	void (*write)(const ProtobufCMessage *m, const struct skv_proto_splice *s, struct skv_buf *out);
+	/* Reads a message. SKV_E_INVALID if malformed (an empty text is not JSON, but is an empty
+	 * message in binary), SKV_E_TOO_LARGE, SKV_E_NOMEM; *err says where and why (NULL allowed).
+	 * The bytes may be freed afterwards. */
+	int (*read)(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+		    struct skv_arena *a, ProtobufCMessage **out, struct skv_error *err);
+	/* Appends the message. `s` may be NULL; the fields that it names must be empty in the
+	 * message. Lack of memory sticks to `out`. Invalid UTF-8 becomes '?' in JSON and stays in
+	 * binary. */
+	void (*write)(const ProtobufCMessage *m, const struct skv_proto_splice *s,
+		      struct skv_buf *out);
 };
 
 extern const struct skv_proto_codec skv_proto_json, skv_proto_binary;
 
-/* Another name of a field in JSON: what other versions of an API call it. */
+/* Another JSON name of a field, used by other versions of an API. */
 struct skv_proto_alias {
 	const ProtobufCMessageDescriptor *of;
 	const char *name;
 	const char *field;
 };
 
-/* For who wants to know what of a message was skipped. Texts are cut, and have letters, digits and "._-[]" only. */
+/* Records what was skipped of a message. Texts are truncated, and contain only letters, digits and
+ * "._-[]". */
 struct skv_proto_notes {
-	const struct skv_proto_alias *aliases; /* ended by one of NULL; may be NULL */
-	char fields[200]; /* paths of unknown fields: "a.b, c"; in binary they end in a number, "a.7"; "" */
-	char value[100];  /* path of the first enum whose name nobody knows; "". Not in binary: a number is kept */
+	const struct skv_proto_alias *aliases; /* terminated by a NULL; may be NULL */
+	char fields[200]; /* paths of unknown fields: "a.b, c"; in binary they end in a number,
+			   * "a.7"; "" = none */
+	char value[100];  /* path of the first unknown enum name; "" = none. Not in binary, where
+			   * numbers are kept */
 };
 
-/* skv_proto_json.read with notes, whose texts are filled. */
-int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
-			      struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err);
+/* skv_proto_json.read that also fills the notes. */
+int skv_proto_read_json_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+			      struct skv_arena *a, struct skv_proto_notes *notes,
+			      ProtobufCMessage **out, struct skv_error *err);
 /* The same for skv_proto_binary; aliases do not count. */
-int skv_proto_read_binary_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n, struct skv_arena *a,
-				struct skv_proto_notes *notes, ProtobufCMessage **out, struct skv_error *err);
+int skv_proto_read_binary_noted(const ProtobufCMessageDescriptor *d, const void *bytes, size_t n,
+				struct skv_arena *a, struct skv_proto_notes *notes,
+				ProtobufCMessage **out, struct skv_error *err);
 
-/* An initialised message of the arena; NULL when there is no memory. */
+/* An initialised message in the arena; NULL if out of memory. */
 void *skv_proto_make(const ProtobufCMessageDescriptor *d, struct skv_arena *a);
 
 #endif

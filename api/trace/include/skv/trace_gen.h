@@ -1,10 +1,11 @@
 /*
- * trace_gen.h - generated workloads in the trace format (trace.h). The same options give the same trace.
+ * trace_gen.h - generated workloads in the trace format (trace.h). The same options give the same
+ * trace.
  *
- * One process makes them all: conversations begin one after the other, each with one of a few shared
- * system prompts; a turn's input is everything said before, documents that were looked up, and a new
- * question. A whole 512-token block keeps its id for ever; the last, partly filled block of an input gets a
- * new one each time. The kinds are settings of that process:
+ * All kinds are settings of one process: conversations begin one after another, each with one of a
+ * few shared system prompts; a turn's input is everything said before, retrieved documents, and a
+ * new question. A whole 512-token block keeps its id for ever; the last, partial block of an input
+ * gets a new one each time:
  *
  *	chat    several turns with some seconds between them, short system prompts
  *	agents  long shared prompts, many short turns in quick succession, then never again
@@ -25,7 +26,8 @@ enum skv_gen_kind { SKV_GEN_CHAT, SKV_GEN_AGENTS, SKV_GEN_RAG, SKV_GEN_SCAN, SKV
 
 struct skv_gen_options {
 	enum skv_gen_kind kind;
-	uint32_t conversations; /* 1..10,000,000; of MIX: percent of what each of the four has by itself */
+	uint32_t conversations; /* 1..10,000,000; of MIX: percent of what each of
+				   the four has by itself */
 	/* All but MIX: */
 	uint32_t turns;           /* at most, per conversation; 1.. */
 	uint32_t systems;         /* different system prompts; 1.. */
@@ -34,18 +36,20 @@ struct skv_gen_options {
 	uint32_t output_tokens;   /* of one answer, on average */
 	uint32_t gap_ms;          /* between conversations, on average */
 	uint32_t think_ms;        /* between the turns of one, on average */
-	uint32_t documents;       /* different ones; 0 = none. The n-th is looked up about n^(-2/3) times as often as the first */
+	uint32_t documents;       /* different ones; 0 = none. The n-th is retrieved about n^(-2/3)
+				   * times as often as the first */
 	uint32_t document_tokens; /* of each, on average */
-	uint32_t documents_each;  /* looked up in a turn */
+	uint32_t documents_each;  /* retrieved per turn */
 	uint64_t seed;
 };
 
 /* False when there is no such kind. */
 bool skv_gen_kind_parse(const char *text, enum skv_gen_kind *out);
 const char *skv_gen_kind_name(enum skv_gen_kind kind);
-/* The settings of a kind, of a hundred conversations' worth of time; seed 1. */
+/* Default settings of a kind, for a hundred conversations; seed 1. */
 void skv_gen_options_init(struct skv_gen_options *o, enum skv_gen_kind kind);
-/* Requests in the order of time. 0; -1 out of memory, *out is then empty. Release with skv_trace_free. */
+/* Requests in order of time. 0; -1 out of memory, *out is then empty. Release with
+ * skv_trace_free. */
 int skv_gen_make(const struct skv_gen_options *o, struct skv_trace *out);
 
 #endif

@@ -1,16 +1,18 @@
 /*
- * core.h - the block manager without any wire: index, sessions, leases, eviction, journal, recovery.
+ * core.h - the block manager, without any wire protocol: index, sessions, leases, eviction,
+ * journal, recovery.
  *
- * A `struct skv_core` opens a metadata store, tries to own its partition, recovers, then answers.
- * While another manager owns the partition it is a standby and every block operation returns
- * SKV_E_NOT_OWNER; it takes over when the owner's lease ends.
+ * A `struct skv_core` uses a metadata store, tries to own its partitions, recovers, then answers.
+ * A group is in one partition, with its instances and their blocks, and stays there; callers
+ * need not know. While another manager owns the partitions it is a standby: every block operation
+ * returns SKV_E_NOT_OWNER; it takes over when the owner's lease ends.
  *
- * Calls are made from any thread. Those that must wait for durability take a `struct skv_done`: they
- * return SKV_PENDING and later, exactly once, call done->fn from a thread of the core (which must not
- * block in it); any other result is final and done->fn is not called. Request, result, error and
- * arena must stay valid until then. Results are complete when fn is called with SKV_OK.
+ * Any thread may call. Calls that wait for durability take a `struct skv_done`: they return
+ * SKV_PENDING and later call done->fn exactly once, from a thread of the core (which fn must not
+ * block); any other result is final and done->fn is not called. Request, result, error and arena
+ * must stay valid until then. Results are complete when fn is called with SKV_OK.
  *
- * All results may be one of SKV_E_NOT_READY, SKV_E_NOT_OWNER, SKV_E_NOMEM besides those listed.
+ * Besides the errors listed, every call may return SKV_E_NOT_READY, SKV_E_NOT_OWNER, SKV_E_NOMEM.
  */
 #ifndef SKV_CORE_H
 #define SKV_CORE_H
@@ -25,72 +27,118 @@ struct skv_core;
 struct skv_store; /* skv/store.h */
 
 struct skv_core_options {
-	struct skv_store *store;        /* stays the caller's, must outlive the core */
+	struct skv_store *store;        /* borrowed, must outlive the core */
 	const struct skv_clock *clock;  /* NULL = skv_clock_system */
 	uint32_t owner_lease_ms;        /* 1000..60000, default 5000 */
 	uint32_t lease_default_ms;      /* default 10000 */
 	uint32_t lease_max_ms;          /* default 60000 */
 	uint32_t session_default_ms;    /* default 30000 */
 	uint32_t session_max_ms;        /* default 600000 */
-	uint32_t grace_ms;              /* storage grace after a deadline; default 2000 for local files */
-	uint32_t grace_max_ms;          /* what a start may ask for; default 0: grace_ms, and no more */
-	/* Deadline and grace together of starts that ask to be `relaxed` are at most this; 0, the default: none is. After a
-	 * power loss, which may have taken such starts along, free slots of external storages rest for so long. */
+	uint32_t grace_ms;              /* grace after a session's deadline; default 2000 for local
+					 * files */
+	uint32_t grace_max_ms;          /* the longest grace that a start may ask for; default 0:
+					 * grace_ms */
+	/* Limit of deadline plus grace of `relaxed` starts; 0, the default: no start is relaxed.
+	 * After a power loss, which may have lost such starts, free slots of external storages are
+	 * not reused for this long. */
 	uint32_t relaxed_ms;
-	uint32_t max_sessions;          /* open at a time; default 65536 */
+	uint32_t max_sessions;          /* open sessions; default 65536 */
 	uint32_t max_remembered;        /* ended request ids kept; default 262144 */
-	uint32_t leased_percent;        /* of an instance's share that may be leased; default 90 */
-	uint32_t open_percent;          /* of the storages' bytes that open sessions may hold; default 50 */
-	uint32_t free_percent;          /* evict ahead of need down to this much free; default 2 */
-	uint64_t journal_limit;         /* bytes; default 256 MiB. A quarter of it triggers a checkpoint; up to half with many blocks */
-	bool adopt; /* in the first reign: slab directories where another copy of the store went on, and was stopped for good,
-		       are taken over. The state counts as one that went back in time: free slots rest for session_max_ms
-		       and the grace, blocks without checksum go */
-	/* Called once, on a thread of the core, when what this manager owns could not be loaded ten times in a row, or another
-	 * copy of its store goes on in a slab directory. It has given the ownership back; a new process, with the store
-	 * opened anew, may do better. NULL = try on. */
+	uint32_t leased_percent;        /* limit of leased bytes, of an instance's share;
+					 * default 90 */
+	uint32_t open_percent;          /* limit of open sessions' bytes, of the storages' capacity;
+					 * default 50 */
+	uint32_t free_percent; /* eviction keeps at most this much free, by demand; default 2 */
+	uint64_t journal_limit;         /* bytes; default 256 MiB; a checkpoint's size if that is
+					 * more. A checkpoint begins at a quarter of it, or later:
+					 * when the journal is half as long as the checkpoint */
+	bool adopt; /* on first ownership: take over slab directories that another copy of the
+		     * store, now stopped for good, has used since. The state counts as rolled back:
+		     * free slots are not reused for session_max_ms and the grace, and blocks
+		     * without a checksum are dropped */
+	/* Called once, on a thread of the core, when loading the partition has failed ten times in
+	 * a row, or another copy of the store is using a slab directory. Ownership has been given
+	 * up; a new process that reopens the store may succeed. NULL = keep trying. */
 	void (*hopeless)(void *ctx);
 	void *hopeless_ctx;
-	bool manual;                    /* tests: no threads for time; the test calls skv_core_tick */
-	const char *fs_master_token_file; /* what the manager shows to fs-masters; NULL or "" = nothing */
-	const char *boot_id;            /* tests: 36 characters instead of this boot's id; NULL = its own */
+	uint64_t instance_idle_ms; /* instances that hold nothing are dropped after so long without
+				    * a call that uses them; 0, the default: never */
+	bool standby_cold; /* a standby does not keep the partition loaded */
+	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
+			      * used in it; up to SKV_MAX_PARTITIONS. 0, the default: only the
+			      * first, or `partition` */
+	/* For a single partition, otherwise 0 and NULL: its number, `store` being a view of that
+	 * one (skv_store_partition); and the core that must own its own partition for this one to
+	 * be owned. That core outlives this one. */
+	uint32_t partition;
+	const struct skv_core *lead;
+	bool manual;                    /* tests: no timer threads; the test calls skv_core_tick */
+	const char *storage_roots; /* directories that storages may lie below, separated by commas;
+				    * NULL or "" = any. Borrowed */
+	const char *fs_master_token_file; /* token for fs-masters; NULL or "" = none */
+	const char *boot_id;            /* tests: 36 characters instead of the machine's boot id;
+					 * NULL = the real one */
 };
+
+#define SKV_MAX_PARTITIONS 16u /* of a store; a slab directory has an owner file of each */
+/* The partition that a session's id names, 0..255; UINT32_MAX: it is no id. Ids from before there
+ * were several may name any. */
+uint32_t skv_session_partition(const char *id);
 
 /* Fills *o with the defaults above (store stays NULL). */
 void skv_core_options_init(struct skv_core_options *o);
 
 /* Starts the threads; recovery runs in the background (see skv_core_state). */
 int skv_core_create(const struct skv_core_options *o, struct skv_core **out, struct skv_error *err);
-/* Stops taking requests, completes or fails what is pending, checkpoints, gives the ownership back. */
+/* Takes over, from now on, what may change at run time: lease_default_ms, session_default_ms,
+ * max_sessions, leased_percent, open_percent, free_percent, journal_limit, instance_idle_ms. Any
+ * thread. */
+void skv_core_change(struct skv_core *c, const struct skv_core_options *o);
+/* Stops accepting requests, completes or fails pending ones, writes a checkpoint, gives up
+ * ownership. */
 void skv_core_shutdown(struct skv_core *c);
-/* After shutdown: waits until no thread of the core is inside a file system any more. False: one still is after
- * timeout_ms, and skv_core_destroy would wait for it; the process should end without. */
+/* After shutdown: waits until no thread of the core is inside a file system call. False: one
+ * still is after timeout_ms; skv_core_destroy would wait for it, so the process should exit
+ * without it. */
 bool skv_core_quiet(struct skv_core *c, uint32_t timeout_ms);
-void skv_core_destroy(struct skv_core *c); /* after shutdown, or alone: like a crash of the process */
+void skv_core_destroy(struct skv_core *c); /* after shutdown, or without it: like a crash of the
+					    * process */
 
 enum skv_core_state { SKV_CORE_STANDBY, SKV_CORE_RECOVERING, SKV_CORE_READY, SKV_CORE_STOPPED };
 enum skv_core_state skv_core_state_get(const struct skv_core *c);
-/* SKV_OK when this manager owns its partition, its lease runs, and at least one storage is healthy.
- * Else the reason in *err. */
+/* SKV_OK if this manager owns its partition, its lease is valid, and at least one storage is
+ * healthy. Else the reason in *err. */
 int skv_core_ready(struct skv_core *c, struct skv_error *err);
-/* SKV_OK while this manager is inside its ownership lease. The transport calls it just before an answer
- * leaves, so that a manager that was stopped in between says nothing. */
+/* SKV_OK while this manager's ownership lease is valid. Transports check it just before an answer
+ * leaves, so that a manager that was suspended in between does not answer. */
 int skv_core_may_answer(const struct skv_core *c);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
-/* Gives the ownership back, and does not ask for it again for so long; another manager of the store may have it
- * meanwhile. Sessions, leases and blocks are the next owner's. Waits until it is done. SKV_E_NOT_OWNER. Blocks. */
+/* Gives up ownership and does not claim it again for stay_out_ms; another manager of the store
+ * may take it. Sessions, leases and blocks pass to the next owner. Blocks until done.
+ * SKV_E_NOT_OWNER. */
 int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err);
-/* Owner names (skv_owner_name) of this manager and of the one that owns the partition: "" = nobody, or not known yet; and
- * how long this one's ownership still runs. On a standby too. */
+/* Gives up ownership and claims none (`on`), until it is taken back or the process ends: for a
+ * manager that is about to be upgraded. Blocks until another one may take it. SKV_E_TIMEOUT: it is
+ * not given up yet, and will be. */
+int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err);
+bool skv_core_draining(const struct skv_core *c);
+/* Owner names (skv_owner_name) of this manager and of the partition's owner ("" = none, or not
+ * known yet), and how long this manager's ownership lease still runs. Works on a standby too. */
 void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
 		     uint64_t *remaining_ms);
-/* Wall time, ms, when this manager last looked after the ownership: several times a lease, on a standby too. */
+/* Does another manager answer, for a call that came at `since_ms` (skv_now_ms of the core's clock)?
+ * True if it has renewed its lease since, or a while has passed, and it is not late with that and
+ * its process, if this host's, runs. False: this manager answers, or the ownership may be moving:
+ * wait. */
+bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms);
+/* Wall time, ms, of this manager's last check of the ownership: several times per lease, on a
+ * standby too. */
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c);
-/* It owns the partition, and the last try to load it failed; the next one comes by itself. */
+/* True if it owns the partition but the last attempt to load it failed; it retries by itself. */
 bool skv_core_load_fails(const struct skv_core *c);
 /* Waits until READY or timeout; SKV_E_TIMEOUT. */
 int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms);
-/* manual mode: does whatever time has made due (expiry, holds, eviction, renewal, checkpoints). */
+/* manual mode: does all work that is due (expiry, holds, eviction, lease renewal, checkpoints). */
 void skv_core_tick(struct skv_core *c);
 
 struct skv_done {
@@ -98,115 +146,174 @@ struct skv_done {
 	void *ctx;
 };
 
-/* The store's secret for string keys; all zero until the core has been READY for the first time: ask for the state first.
- * Borrowed, any thread. */
+/* The store's secret for hashing string keys; all zero until the core has been READY once, so check
+ * the state first. Borrowed, any thread. */
 const struct skv_secret *skv_core_secret(const struct skv_core *c);
 
-/* ---- administration: blocking (store and file system I/O), any thread but the core's ---------- */
+/* ---- administration: blocking (store and file system I/O), any thread but the core's --------- */
 
-/* Create or update. Same again is SKV_OK; what may not change: SKV_E_CONFLICT naming the field.
- * *created (may be NULL) tells which. The storage's root is opened before anything is registered. */
+/* May a storage lie in this directory, by storage_roots? SKV_E_FORBIDDEN. Blocks on its file
+ * system. The puts of storages ask it themselves, for those without fs-masters; others do before
+ * they touch directories. */
+int skv_core_root_allowed(const struct skv_core *c, const char *root, struct skv_error *err);
+/* Create or update. An identical put is SKV_OK; a member that may not change: SKV_E_CONFLICT naming
+ * the field. *created (may be NULL) tells which. The storage's root is opened before it is
+ * registered. */
 int skv_core_storage_put(struct skv_core *c, const struct skv_storage_spec *s, bool *created,
 			 struct skv_error *err);
-/* `expect` (may be NULL): only if the group's `version` is that; else SKV_E_CONFLICT, field "version". */
-int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect, bool *created,
-		       struct skv_error *err);
+/* `expect` (may be NULL): only if the group's `version` equals it; else SKV_E_CONFLICT, field
+ * "version". */
+int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect,
+		       bool *created, struct skv_error *err);
 int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i, bool *created,
 			  struct skv_error *err);
-/* The same, but only what does not exist yet: SKV_E_CONFLICT, field "name" (of an instance "id") for what does, which stays
- * as it is. Whoever looks first and then puts may meet another one who does the same. */
-int skv_core_storage_create(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err);
-int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *g, struct skv_error *err);
-int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *i, struct skv_error *err);
-/* The same, but only what exists: SKV_E_NOT_FOUND, field "name". */
-int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s, struct skv_error *err);
-/* Views live in `a`. SKV_E_NOT_FOUND. name NULL = all (n results), else exactly one. */
+/* Create only: SKV_E_CONFLICT, field "name" (for an instance "id"), if it exists; that one stays as
+ * it is. Safe against a concurrent create, unlike a look-up followed by a put. */
+int skv_core_storage_create(struct skv_core *c, const struct skv_storage_spec *s,
+			    struct skv_error *err);
+int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *g,
+			  struct skv_error *err);
+int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *i,
+			     struct skv_error *err);
+/* Update only: SKV_E_NOT_FOUND, field "name". */
+int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s,
+			    struct skv_error *err);
+/* Views are allocated in `a`. name NULL = all (n results), else exactly one. SKV_E_NOT_FOUND. */
 int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err);
 int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 		    struct skv_group_view **out, uint32_t *n, struct skv_error *err);
 int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
 		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err);
-/* SKV_E_IN_USE: a storage with files of live blocks or named by a group; a group with instances. An
- * instance goes with all its blocks. A missing object is SKV_E_NOT_FOUND. */
+/* SKV_E_IN_USE: a storage with live blocks or in a group's list; a group with instances. Deleting
+ * an instance deletes all its blocks. SKV_E_NOT_FOUND. */
 int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err);
 int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error *err);
-int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id, struct skv_error *err);
+int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id,
+			     struct skv_error *err);
+/* The same, if no registration, lookup or start has named it for unused_ms and, unless
+ * with_blocks, it holds no block, pin or session; else SKV_E_IN_USE. */
+int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
+				    uint64_t unused_ms, bool with_blocks, struct skv_error *err);
 
-/* Slab files of a storage, in order of their numbers; none of type `external`. SKV_E_NOT_FOUND ("name"). */
-int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a, struct skv_file_view **out, uint32_t *n,
-		   struct skv_error *err);
-/* Wants the file drained, or (`on` false) not any more: durable, and done in the background (skv_core_files tells how
- * far). Nothing new is placed in it; its blocks are evicted, those under a lease are a miss at once and their slots wait
- * for its end; what is being written waits for its session. Then the file is removed, and the storage may grow by
- * another one, which lies where the file system has room now. Again is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT
- * ("draining": it is empty and being removed). */
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, struct skv_error *err);
-/* Gives up a file that is bad, or whose storage is not well, with all its blocks: durable, and done in the background. Again is
- * SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("forget": it is whole). */
-int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file, struct skv_error *err);
+/* Slab files of a storage, in order of their numbers; none for type `external`. SKV_E_NOT_FOUND
+ * ("name"). */
+int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
+		   struct skv_file_view **out, uint32_t *n, struct skv_error *err);
+/* Starts draining the file, or (`on` false) cancels it: durable, done in the background
+ * (skv_core_files shows progress). Nothing new is placed in it; its blocks are evicted (leased ones
+ * become misses at once and their slots wait for the lease's end); writes in progress wait for
+ * their session. Then the file is removed, and the storage may grow a new one where the file system
+ * has space. Repeating it is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("draining":
+ * already empty and being removed). */
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+			struct skv_error *err);
+/* Gives up a bad file, or a file of an unhealthy storage, with all its blocks: durable, done in the
+ * background. Repeating it is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("forget":
+ * the file is sound). */
+int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
+			 struct skv_error *err);
 
-/* ---- block operations ------------------------------------------------------------------------- */
+/* What each tenant may have, in all partitions of this manager, and no others any more: of each
+ * spec the limits that say so. They count from the next call on; what is over one stays. One
+ * thread at a time. SKV_E_NOMEM: some are set. */
+int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n);
+#define SKV_BLOCKS_PER_S "blocks_per_s"
+/* Seconds until a tenant that is over this rate owes nothing; 0 = it does not. Any thread. */
+unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant);
+/* What one has in the partitions that this manager owns, instances and spaces left out. */
+void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out);
 
-/* SKV_E_NOT_FOUND with field "instances[i]" or "instance" when the instance is unknown (all below). */
+/* ---- block operations ------------------------------------------------------------------------ */
+
+/* SKV_E_NOT_FOUND with field "instances[i]" or "instance": unknown instance (all calls below).
+ * SKV_E_TOO_MANY with field SKV_BLOCKS_PER_S: the tenant is over that rate (match, lookup,
+ * lookup_length, start, pin, states). */
 int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
 		   struct skv_arena *a, struct skv_error *err);
-/* May be SKV_PENDING: the first lookup after a quiet time waits until the lease horizon is durable. SKV_E_INVALID
- * ("specs[i]", "window", "full_specs", "state_specs"). */
-int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req, struct skv_lookup_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
-/* What res->matched of such a lookup would be; no lease, no use, never SKV_PENDING. */
+/* May be SKV_PENDING: the first lookup after a quiet period waits until a new lease horizon is
+ * durable. SKV_E_INVALID ("specs[i]", "window", "full_specs", "state_specs"). */
+int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
+		    struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done);
+/* Only res->matched of such a lookup; takes no lease, does not count as use, never SKV_PENDING. */
 int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
 			   struct skv_arena *a, struct skv_error *err);
-/* SKV_E_INVALID (duplicate key: field "keys[i]"; "key_specs[i]"), SKV_E_CONFLICT (request id with another body),
- * SKV_E_NO_SPACE, SKV_E_QUOTA (of the group; field "max_blocks", "quotas", or none for its capacity; "weight", "capacity":
- * of the instance's fixed share; "instance": it has as many blocks as there may be in one), SKV_E_TOO_MANY (sessions), SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
+/* SKV_E_INVALID (duplicate key: field "keys[i]"; "key_specs[i]"), SKV_E_CONFLICT (request id reused
+ * with another body), SKV_E_NO_SPACE, SKV_E_QUOTA (of the group: field "max_blocks", "quotas", or
+ * none for its capacity; of the instance's fixed share: "weight", "capacity"; "instance": at the
+ * limit of blocks per instance; of the tenant, when none of its own may go: "max_bytes",
+ * "max_blocks"), SKV_E_TOO_MANY (sessions; of the tenant: "max_sessions"),
+ * SKV_E_JOURNAL_FULL, SKV_E_STORE_*, SKV_E_UNAVAILABLE (no healthy storage). */
 int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
-/* SKV_E_NOT_FOUND (unknown session, or another instance's), SKV_E_SESSION_EXPIRED, SKV_E_SESSION_ENDED (aborted,
- * or finished with another outcome), SKV_E_INVALID (mask or checksum count). A finished session finished again as before:
- * SKV_OK, same numbers. */
-int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req, struct skv_finish_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* SKV_E_NOT_FOUND (unknown session, or another instance's), SKV_E_SESSION_EXPIRED,
+ * SKV_E_SESSION_ENDED (aborted, or finished with another outcome), SKV_E_INVALID (mask or checksum
+ * count). Repeating a finish: SKV_OK, same numbers. */
+int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
+		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done);
 int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
-int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req, struct skv_delete_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
-/* Goes through the instance in portions, others' calls in between; SKV_OK once all of it is durable. Blocks that are
- * being written stay (of those that have other specs, these go); slots under a lease are held until it ends. After a
- * failure some are deleted: to be repeated. SKV_E_INVALID ("from_ms"), SKV_E_STORE_*. */
-int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res, struct skv_arena *a,
-		  struct skv_error *err, const struct skv_done *done);
-/* SKV_E_INVALID ("keys", "kind", "ttl_ms"), SKV_E_QUOTA ("pinned_bytes": more would be pinned hard
- * than pin_percent of the group's room, or of the instance's share, allows; then nothing is pinned), SKV_E_JOURNAL_FULL,
- * SKV_E_STORE_*. */
-int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res, struct skv_arena *a,
-		 struct skv_error *err, const struct skv_done *done);
-/* SKV_E_STORE_*: then they are pinned as before. */
-int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res, struct skv_arena *a,
-		   struct skv_error *err, const struct skv_done *done);
-/* No lease, no use. SKV_E_INVALID ("max", "cursor"). */
-int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res, struct skv_arena *a,
-		  struct skv_error *err);
-/* SKV_OK whatever was ignored. SKV_E_TOO_LARGE ("keys", "give_up"), SKV_E_UNSUPPORTED (not an instance of one spec on one
- * `external` storage), SKV_E_STORE_* (then all is as before). */
-int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req, struct skv_partial_res *res,
-		    struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
-/* The cost of the call does not grow with the number of blocks: they are hidden at once, and their slots come free
- * behind it, also when somebody needs them; those under a lease when it ends. Waits for the record. SKV_E_STORE_*. */
-int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res, struct skv_arena *a,
-		   struct skv_error *err, const struct skv_done *done);
-/* No lease, no use. SKV_E_INVALID ("cursor", "max"). */
-int skv_core_export(struct skv_core *c, const struct skv_export_req *req, struct skv_export_res *res,
-		    struct skv_arena *a, struct skv_error *err);
-/* No lease, no use. SKV_E_TOO_LARGE ("keys"). */
-int skv_core_states(struct skv_core *c, const struct skv_states_req *req, struct skv_states_res *res,
-		    struct skv_arena *a, struct skv_error *err);
+int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
+		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done);
+/* Works through the instance in portions, with other calls in between; SKV_OK once everything is
+ * durable. Specs being written stay (their blocks' other specs are deleted); leased slots are held
+ * until the lease ends. After a failure some blocks are deleted: repeat the call. SKV_E_INVALID
+ * ("from_ms"), SKV_E_STORE_*. */
+int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
+		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* SKV_E_INVALID ("keys", "ttl_ms"), SKV_E_QUOTA ("pinned_bytes": hard pins would exceed
+ * pin_percent of the group's capacity or of the instance's share; "max_pins": of the tenant;
+ * nothing was pinned),
+ * SKV_E_JOURNAL_FULL, SKV_E_STORE_*. */
+int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
+		 struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* SKV_E_STORE_*: all pins are unchanged. */
+int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* Takes no lease, does not count as use. SKV_E_INVALID ("max", "cursor"). */
+int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
+		  struct skv_arena *a, struct skv_error *err);
+/* SKV_OK even if entries were ignored. SKV_E_TOO_LARGE ("keys", "give_up"), SKV_E_UNSUPPORTED (not
+ * an instance of one spec on one `external` storage), SKV_E_STORE_* (nothing has changed). */
+int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
+			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
+			    const struct skv_done *done);
+/* Constant cost, whatever the number of blocks: they are hidden at once and their slots are freed
+ * in the background, sooner if a start needs them; leased ones when the lease ends. Waits for the
+ * record. SKV_E_STORE_*. */
+int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
+		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* Takes no lease, does not count as use. SKV_E_INVALID ("cursor", "max"). */
+int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
+		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err);
+/* Takes no lease, does not count as use. SKV_E_TOO_LARGE ("keys"). */
+int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
+		    struct skv_states_res *res, struct skv_arena *a, struct skv_error *err);
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err);
-int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out, struct skv_error *err);
+int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
+		   struct skv_error *err);
 
-/* ---- counters: one table (Prometheus names are slabkv_<name>_total, or without _total for gauges) */
+/* How many partitions, and what one is doing; `number` is below that. Any thread. */
+uint32_t skv_core_partitions(const struct skv_core *c);
+struct skv_partition_view {
+	enum skv_core_state state;
+	uint64_t blocks;
+	uint64_t sessions;
+	uint64_t journal_bytes;
+	uint32_t groups;
+	uint64_t seq;    /* newest record of the journal that is applied here */
+	uint64_t behind; /* of a standby: records that it knows of, and are not */
+	bool loaded;     /* owned, or followed; else the rest says nothing */
+	char owner[SKV_OWNER_NAME]; /* "" = nobody, or not known yet */
+};
+void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out);
+
+/* ---- counters: one table (Prometheus names are slabkv_<name>_total, or
+ * without _total for gauges) */
 #define SKV_CORE_COUNTERS(X)                                                                       \
 	X(match_keys, "keys asked for by match")                                                   \
 	X(lookup_keys, "keys asked for by lookup")                                                 \
@@ -214,6 +321,7 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	X(start_keys, "keys asked for by start")                                                   \
 	X(start_writes, "blocks handed out for writing")                                           \
 	X(start_exists, "keys of start that were there already")                                   \
+	X(start_not_admitted, "keys of start that their policy refused")                          \
 	X(start_busy, "keys of start that another session was writing")                            \
 	X(start_waits, "starts that waited for eviction")                                          \
 	X(committed_blocks, "blocks committed by finish")                                          \
@@ -224,27 +332,38 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	X(steered_windows, "times that a class took a window of slabs that others had left idle")  \
 	X(drained_blocks, "blocks evicted because their slab file drains")                         \
 	X(expired_sessions, "sessions that passed their deadline")                                 \
+	X(idle_instances, "empty instances dropped because nobody used them")                      \
 	X(commits, "journal appends (group commits)")                                              \
 	X(commit_records, "records in them")                                                       \
 	X(commit_failures, "journal appends that failed")                                          \
 	X(reloads, "reloads after an append of unknown outcome")                                   \
+	X(checkpoint_bytes, "bytes written for checkpoints")                                       \
 	X(checkpoints, "checkpoints written")                                                      \
 	X(checkpoint_failures, "checkpoints that failed")                                          \
 	X(takeovers, "times this manager became owner")                                            \
+	X(warm_takeovers, "those of them that went on from what a standby had loaded")             \
+	X(standby_loads, "times a standby has loaded the state, to follow it")                     \
 	X(lease_denied, "lookups whose lease was cut by the cap")                                  \
 	X(lease_hidden, "keys that are stored and were told as missing, for the cap on leases")    \
 	X(pinned_blocks, "blocks pinned by request")                                               \
-	X(quota_refused, "starts and pins that a quota refused")
+	X(quota_refused, "starts and pins that a quota refused")                                   \
+	X(tenant_over_bytes, "starts that their tenant's max_bytes refused")                       \
+	X(tenant_over_blocks, "starts that their tenant's max_blocks refused")                     \
+	X(tenant_over_sessions, "starts that their tenant's max_sessions refused")                 \
+	X(tenant_over_pins, "pins that their tenant's max_pins refused")                           \
+	X(tenant_over_rate, "calls on blocks that their tenant's blocks_per_s refused")            \
+	X(lock_waits, "reads of the state that waited for a change")
 
 struct skv_core_counters {
 #define SKV_CORE_COUNTER_FIELD(name, help) uint64_t name;
 	SKV_CORE_COUNTERS(SKV_CORE_COUNTER_FIELD)
 #undef SKV_CORE_COUNTER_FIELD
+	uint64_t lock_wait_us; /* that lock_waits took; in seconds as a metric */
 };
-/* What was counted since skv_core_create. Any thread. */
+/* Counts since skv_core_create. Any thread. */
 void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out);
 
-/* What the core's metadata store counted since it was opened (skv/store.h). Any thread. */
+/* Counters of the metadata store since it was opened (skv/store.h). Any thread. */
 struct skv_core_store_counters {
 	uint64_t calls;
 	uint64_t errors;
@@ -255,24 +374,27 @@ struct skv_core_store_counters {
 };
 void skv_core_store_counters_get(const struct skv_core *c, struct skv_core_store_counters *out);
 
-/* ---- documents of APIs ------------------------------------------------------------------------------ */
+/* ---- documents of APIs ----------------------------------------------------------------------- */
 
-/* Small texts by name (1..SKV_MAX_DOC_NAME printable ASCII characters), in the store at once, readable on a standby too:
- * for accounts, nodes and the like. They block for the store. Versions begin at 1; `expect` 0 = must not exist,
- * SKV_DOC_ANY = as it is. Put and delete take the ownership, until they are durable: SKV_E_NOT_OWNER. SKV_E_NOT_FOUND,
- * SKV_E_CONFLICT, SKV_E_TOO_LARGE. */
+/* Small texts by name (1..SKV_MAX_DOC_NAME printable ASCII characters), written through to the
+ * store and readable on a standby too: for accounts, nodes and the like. Calls block on the store.
+ * Versions start at 1; `expect` 0 = must not exist, SKV_DOC_ANY = any version. Put and delete need
+ * ownership until they are durable: SKV_E_NOT_OWNER. SKV_E_NOT_FOUND, SKV_E_CONFLICT,
+ * SKV_E_TOO_LARGE. */
 #define SKV_DOC_ANY UINT64_MAX
 int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, struct skv_doc *out,
 		     struct skv_error *err);
-int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text, uint64_t *version,
-		     struct skv_error *err);
+int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
+		     uint64_t *version, struct skv_error *err);
 int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err);
-/* On a standby too, as it is: only for what a manager says of itself, under a name of its own; and its end. */
-int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text, struct skv_error *err);
+/* Put and delete for a standby too: only for what a manager says about itself, under a name of its
+ * own. */
+int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
+			 struct skv_error *err);
 int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err);
-/* Those whose names begin with `prefix`, in order of their names. */
-int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a, struct skv_doc **out, uint32_t *n,
-		      struct skv_error *err);
+/* Documents whose names begin with `prefix`, in order of their names. */
+int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *a,
+		      struct skv_doc **out, uint32_t *n, struct skv_error *err);
 
 /* ---- offline check (slabkvd fsck): the store must have no running owner ---------------------- */
 
@@ -283,12 +405,13 @@ struct skv_fsck_report {
 	uint64_t held_slots;
 	uint64_t problems; /* 0 = clean */
 };
-/* Loads the partition without changing the store and verifies: no slot with two owners, every
- * block's slots used exactly once, links, counts, allocator invariants; `files` also checks slab files, through
- * fs-masters with the token in that file (NULL = none).
- * Each problem goes to say(). SKV_OK even with problems; an error when it could not check. */
+/* Loads the partition without changing the store and verifies that no slot has two owners, every
+ * block's slots are used exactly once, and links, counts and allocator invariants hold; `files`
+ * also checks slab files, through fs-masters with the token in that file (NULL = none). Reports
+ * each problem to say(). SKV_OK even with problems; an error if it could not check. */
 int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_token_file,
-		  void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out, struct skv_error *err);
+		  void (*say)(void *ctx, const char *text), void *ctx, struct skv_fsck_report *out,
+		  struct skv_error *err);
 
 /* Test hook: the same check on the running core (takes the lock). SKV_OK or SKV_E_CORRUPT. */
 int skv_core_check(struct skv_core *c, struct skv_error *err);

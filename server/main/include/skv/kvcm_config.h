@@ -1,10 +1,11 @@
 /*
- * kvcm_config.h - the command line, file and environment of Tair KVCache Manager as parameters of ours.
+ * kvcm_config.h - translates Tair KVCache Manager's command line, file and environment to our
+ * parameters.
  *
- * The program is called kv_cache_manager_bin then. Its keys (kvcm.*) are translated by one table,
- * kvcm_keys.h; `slabkvd.NAME` sets the parameter NAME. Later sources win: defaults, SLABKV_NAME in the
- * environment, -c FILE, -e KEY=VALUE, KEY=VALUE in the environment (dots may be underscores there). One
- * thread, at start.
+ * Used when the program is called kv_cache_manager_bin. Its keys (kvcm.*) are translated by one
+ * table, kvcm_keys.h; `slabkvd.NAME` sets the parameter NAME. Later sources win: defaults,
+ * SLABKV_NAME in the environment, -c FILE, -e KEY=VALUE, KEY=VALUE in the environment (dots may be
+ * underscores there). One thread, at start.
  */
 #ifndef SKV_KVCM_CONFIG_H
 #define SKV_KVCM_CONFIG_H
@@ -15,7 +16,7 @@
 #include <skv/arena.h>
 #include <skv/params.h>
 
-/* Things to tell once the log is open: keys that are unknown, or mean nothing here. */
+/* Warnings to log once the log is open: unknown keys, and keys without effect here. */
 struct kvcm_notes {
 	char **text;
 	size_t n;
@@ -27,18 +28,19 @@ struct kvcm_command {
 	struct kvcm_notes notes;
 };
 
-/* Fills *p as skv_params_load does and *c; release both. SKV_E_INVALID names key and source;
- * SKV_E_UNSUPPORTED for a redis:// URI; SKV_E_IO, SKV_E_NOMEM. Makes the directory of a file:// URI. */
+/* Fills *p, as skv_params_load does, and *c; release both. SKV_E_INVALID names key and source;
+ * SKV_E_UNSUPPORTED for a redis:// URI; SKV_E_IO, SKV_E_NOMEM. Creates the directory of a file://
+ * URI. */
 int kvcm_config_load(struct skv_params *p, struct kvcm_command *c, int argc, char *const *argv,
 		     char *const *envp, struct skv_error *err);
 void kvcm_command_destroy(struct kvcm_command *c);
 /* Usage and the table of keys. */
 void kvcm_config_help(FILE *out);
-/* True for a command line whose program is called kv_cache_manager_bin. */
+/* True if the program is called kv_cache_manager_bin. */
 bool kvcm_config_is_asked(const char *argv0);
 
-/* The peer's start-up file names some fields and values otherwise than its admin service does: here are its objects as
- * JSON of that service. */
+/* Objects of KVCM's start-up file, as JSON of its admin service, which names some fields and values
+ * differently. */
 struct kvcm_start_file {
 	const char *name; /* for messages */
 	struct kvcm_start_storage {
@@ -50,8 +52,9 @@ struct kvcm_start_file {
 	size_t n_groups;
 };
 
-/* Reads `path`; "" = what the peer has built in: storage nfs_01 in /tmp/nfs/ and group default. The result lies in
- * `a`. SKV_E_INVALID names the file. */
-int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out, struct skv_error *err);
+/* Reads `path`; "" = KVCM's built-in objects: storage nfs_01 in /tmp/nfs/ and group default. The
+ * result lives in `a`. SKV_E_INVALID names the file. */
+int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out,
+			 struct skv_error *err);
 
 #endif

@@ -20,7 +20,7 @@
 #define SKV_PARAM_CTYPE_BYTES uint64_t
 #define SKV_PARAM_CTYPE_PORT uint64_t
 
-#define SKV_PORT_OFF 65536u /* value of a PORT that is "off" */
+#define SKV_PORT_OFF 65536u /* value of a PORT set to "off" */
 
 enum skv_param {
 #define SKV_PARAM_ENUM(name, ...) SKV_PARAM_##name,
@@ -31,7 +31,7 @@ enum skv_param {
 
 enum skv_param_source { SKV_FROM_DEFAULT, SKV_FROM_FILE, SKV_FROM_ENVIRONMENT, SKV_FROM_ARGUMENT };
 
-/* What the command line asks for besides values. */
+/* Actions of the command line besides setting values. */
 enum skv_action { SKV_ACTION_RUN, SKV_ACTION_HELP, SKV_ACTION_VERSION, SKV_ACTION_DUMP,
 		 SKV_ACTION_MAN };
 
@@ -40,20 +40,28 @@ struct skv_params {
 	SKV_PARAMS(SKV_PARAM_FIELD)
 #undef SKV_PARAM_FIELD
 	enum skv_param_source source[SKV_PARAM_COUNT]; /* which source set it last */
+	unsigned line[SKV_PARAM_COUNT]; /* of the file, for those that it has set */
 	enum skv_action action;
 };
 
-/* Reads all sources. argv[0] is skipped; `envp` as of main (may be NULL). On failure *p is released
- * and *err names the source (file:line, environment variable, argument), the parameter and its
- * range: SKV_E_INVALID, SKV_E_IO (file unreadable), SKV_E_NOMEM. Release with
+/* Reads all sources. argv[0] is skipped; `envp` as of main (may be NULL). On failure *p is
+ * released and *err names the source (file:line, environment variable, argument), the parameter
+ * and its range: SKV_E_INVALID, SKV_E_IO (unreadable file), SKV_E_NOMEM. Release with
  * skv_params_destroy. */
 int skv_params_load(struct skv_params *p, int argc, char *const *argv, char *const *envp,
 		    struct skv_error *err);
+/* The same, but goes on after each error, which `tell` gets; what is wrong keeps the value of the
+ * source before. SKV_E_INVALID if there was one, *p is to be released in any case. */
+int skv_params_load_telling(struct skv_params *p, int argc, char *const *argv, char *const *envp,
+			    void (*tell)(void *ctx, const struct skv_error *err), void *ctx);
+/* Whether log_format is json by all these, wherever something else is wrong: then what is wrong is
+ * told in that form, too. */
+bool skv_params_want_json(int argc, char *const *argv, char *const *envp);
 void skv_params_destroy(struct skv_params *p);
 
 /* Usage with one paragraph per parameter. */
 void skv_params_help(FILE *out);
-/* A file that gives exactly these values, with comments. */
+/* Writes a configuration file with exactly these values, with comments. */
 void skv_params_dump(const struct skv_params *p, FILE *out);
 /* The manual page slabkvd(8), roff man macros. */
 void skv_params_man(FILE *out);

@@ -5,7 +5,8 @@
  * all come from these rows. Columns:
  *   name     as in the file; SLABKV_<NAME> in the environment; --<name> (or --na-me) on the
  * command line
- *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024), PORT (a number, or "off")
+ *   type     TEXT, CHOICE, FLAG, NUMBER, BYTES (with K, M, G, T as powers of 1024),
+ *            PORT (a number, or "off")
  *   default  as text, read by the same parser as any other source
  *   min, max of the value; of the length for TEXT
  *   unit     of the value; the allowed words, separated by '|', for CHOICE
@@ -18,9 +19,28 @@
 
 #define SKV_PARAMS(X)                                                                              \
 	X(config, TEXT, "", 0, 4095, "", "File with parameters; empty = none.")                    \
-	X(role, CHOICE, "manager", 0, 0, "manager|fs-master",                                      \
-	  "fs-master: only makes, checks and deletes slab files below root, over HTTP, for managers " \
-	  "without the mount; of the other parameters those of HTTP, tokens and log count.")       \
+	X(role, CHOICE, "manager", 0, 0, "manager|fs-master|memory-node",                          \
+	  "fs-master: only makes, checks and deletes slab files below root, over HTTP, "           \
+	  "for managers "                                                                          \
+	  "without the mount; of the other parameters those of HTTP, tokens and log count. "       \
+	  "memory-node: offers memory as slabs; of the other parameters those memory_* and the "   \
+	  "same count.")                                                                           \
+	X(memory, BYTES, "0", 0, 1ull << 50, "bytes", "Of a memory node: how much it offers.")     \
+	X(memory_name, TEXT, "", 0, 63, "",                                                        \
+	  "Name of a memory node, the last part of its URL in a storage; unique in a store. "      \
+	  "Empty = the host's name.")                                                              \
+	X(memory_pages, CHOICE, "auto", 0, 0, "auto|normal|2M|1G",                                 \
+	  "Pages of its slabs. auto: 2M if enough huge pages are reserved, else ordinary ones.")   \
+	X(memory_numa, TEXT, "", 0, 63, "",                                                        \
+	  "Numbers of the NUMA nodes that its slabs are spread over, with commas; empty = any.")   \
+	X(memory_lock, FLAG, "false", 0, 0, "", "Keep its slabs out of swap (mlock).")             \
+	X(memory_rdma, TEXT, "auto", 1, 255, "",                                                   \
+	  "RDMA devices that its slabs are registered on, with commas; auto: all that have a "     \
+	  "link; off: none. Clients without RDMA use TCP.")                                        \
+	X(memory_port, NUMBER, "7336", 0, 65535, "",                                               \
+	  "TCP port of its data, at the address http_listen; 0 = any free one. Clients are told.") \
+	X(memory_connections, NUMBER, "4096", 1, 1000000, "",                                      \
+	  "Connections to its data, TCP and local; each has a thread.")                            \
 	X(root, TEXT, "", 0, SKV_MAX_ROOT, "",                                                     \
 	  "Of an fs-master: the directory whose subdirectories it looks after; an absolute path.") \
 	X(fs_master_token_file, TEXT, "", 0, 4095, "",                                             \
@@ -32,8 +52,10 @@
 	X(http_port, NUMBER, "7333", 0, 65535, "",                                                 \
 	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
 	X(advertise, TEXT, "", 0, 255, "",                                                         \
-	  "URL or host:port of the HTTP port that other managers of the store send clients to (307), " \
-	  "without a path. Empty = the bound address, or this host's first one, and the bound port; " \
+	  "URL or host:port of the HTTP port that other managers of the store send "               \
+	  "clients to (307), "                                                                     \
+	  "without a path. Empty = the bound address, or this host's first one, and "              \
+	  "the bound port; "                                                                       \
 	  "with tokens_file, none: clients drop their token when they are sent elsewhere.")        \
 	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
 	X(port_file, TEXT, "", 0, 4095, "",                                                        \
@@ -41,26 +63,29 @@
 	X(grpc_listen, TEXT, "", 0, 255, "",                                                       \
 	  "Address or host name that the gRPC port is bound to; empty = that of http_listen.")     \
 	X(grpc_port, PORT, "7334", 0, 65535, "",                                                   \
-	  "gRPC port (HTTP/2 without TLS); 0 = any free one, which is then printed and written to "\
+	  "gRPC port; 0 = any free one, which is then printed "               \
+	  "and written to "                                                                        \
 	  "grpc_port_file; off = no gRPC.")                                                        \
 	X(grpc_port_file, TEXT, "", 0, 4095, "",                                                   \
 	  "File that gets the bound gRPC port as a decimal number; empty = none.")                 \
 	X(grpc_threads, NUMBER, "0", 0, 256, "", "Threads that serve gRPC; 0 = one per core.")     \
 	X(grpc_max_streams, NUMBER, "1024", 1, 65535, "",                                          \
 	  "gRPC calls at a time on one connection.")                                               \
-	X(store, TEXT, "./slabkv.db", 1, 4095, "",                                                \
-	  "Metadata store: an SQLite file on a local file system, made if absent; :memory: = none, "\
+	X(store, TEXT, "./slabkv.db", 1, 4095, "",                                                 \
+	  "Metadata store: an SQLite file on a local file system, made if absent; "                \
+	  "redis:// or rediss:// (TLS), see OPERATIONS; :memory: = none, "                         \
 	  "everything is forgotten at the end.")                                                   \
 	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
-	  "full: an answer survives power loss. normal: it survives kill -9, and power loss after "\
+	  "full: an answer survives power loss. normal: it survives kill -9, and "                 \
+	  "power loss after "                                                                      \
 	  "the next sync.")                                                                        \
 	X(store_reserve, BYTES, "16M", 0, 1ull << 40, "bytes",                                     \
 	  "Disk space kept aside so that deletes still work when the store's disk is full.")       \
-	X(adopt, FLAG, "false", 0, 0, "",                                                         \
-	  "Only as an argument, for one start: another copy of the store was used in its slab "     \
+	X(adopt, FLAG, "false", 0, 0, "",                                                          \
+	  "Only as an argument, for one start: another copy of the store was used in its slab "    \
 	  "directories and was stopped for good; take them over. Free slots rest for "             \
 	  "session_max_ms and the grace, blocks without checksum are dropped.")                    \
-	X(storage_root, TEXT, "./slabkv-data", 1, SKV_MAX_ROOT, "",                               \
+	X(storage_root, TEXT, "./slabkv-data", 1, SKV_MAX_ROOT, "",                                \
 	  "Directory of the storage 'default', which is made at the first start.")                 \
 	X(storage_capacity, BYTES, "4G", 4096, 1ull << 60, "bytes",                                \
 	  "Most bytes that the storage 'default' may take. Set it higher later to let it grow.")   \
@@ -68,13 +93,40 @@
 	  "Length of one slab file of the storage 'default'; 0 = 1G, or the capacity if smaller.") \
 	X(storage_unit, BYTES, "64M", 4096, 1ull << 40, "bytes",                                   \
 	  "Smallest region that is given to one block size; a power of two.")                      \
+	X(storage_roots, TEXT, "", 0, 4095, "",                                                    \
+	  "Directories, separated by commas, that storages may lie below, after symbolic links; "  \
+	  "empty = anywhere. Of storages of before, those elsewhere serve on, unchanged.")         \
 	X(default_group, TEXT, "default", 1, SKV_MAX_NAME, "",                                     \
 	  "Name of the group that is made at the first start, on the storage 'default'.")          \
 	X(tokens_file, TEXT, "", 0, 4095, "",                                                      \
 	  "File with one 'role tenant token' a line, role read, write or admin. Empty: every "     \
 	  "caller is admin, and only loopback may be bound. SIGHUP reads it again.")               \
+	X(token_failures, NUMBER, "20", 0, 1000000, "",                                            \
+	  "Wrong tokens that one address may show at once, and one more a second; beyond that "   \
+	  "only tokens that were right from there before are let in. 0 = any number; set it "     \
+	  "behind a proxy.")                                                                       \
+	X(audit_file, TEXT, "", 0, 4095, "",                                                       \
+	  "Audit log: a JSON line for each administrative act and each refused access, appended; " \
+	  "opened again on SIGHUP. Empty = none.")                                                 \
+	X(tls_cert_file, TEXT, "", 0, 4095, "",                                                    \
+	  "PEM file with the certificate of all ports, then those between it and the root: they "  \
+	  "speak TLS 1.2 and 1.3 then, and nothing else. Empty = plain. SIGHUP reads it again; "   \
+	  "open connections go on.")                                                               \
+	X(tls_key_file, TEXT, "", 0, 4095, "", "PEM file with the key of tls_cert_file.")          \
+	X(tls_client_ca_file, TEXT, "", 0, 4095, "",                                               \
+	  "PEM file with the CAs of clients' certificates, whose names tokens_file gives roles; "  \
+	  "who shows none needs a token. Empty = clients are not asked for any.")                  \
+	X(tls_ca_file, TEXT, "", 0, 4095, "",                                                      \
+	  "PEM file with the CAs to trust when this process calls others: fs-masters with https. " \
+	  "Empty = $SSL_CERT_FILE, else the system's. It shows tls_cert_file to who asks.")        \
 	X(owner_lease_ms, NUMBER, "5000", 1000, 60000, "ms",                                       \
 	  "How long this manager owns the store without renewing: a standby takes over after it.") \
+	X(partitions, NUMBER, "1", 1, 16, "",                                                      \
+	  "Partitions of the store, each with its own lock and journal; a store keeps those it "   \
+	  "has. Groups are spread over them.")                                                     \
+	X(warm_standby, FLAG, "true", 0, 0, "",                                                    \
+	  "While another manager owns the store: keep its state loaded here, and follow it. "      \
+	  "Takes the memory of an owner.")                                                         \
 	X(lease_default_ms, NUMBER, "10000", 1, SKV_MAX_LEASE_MS, "ms",                            \
 	  "Lease of a lookup that names none.")                                                    \
 	X(lease_max_ms, NUMBER, "60000", 1, SKV_MAX_LEASE_MS, "ms", "Longest lease of a lookup.")  \
@@ -86,33 +138,45 @@
 	  "How long slots of a failed session rest after its deadline; 60000 on 3FS.")             \
 	X(max_sessions, NUMBER, "65536", 1, 16777216, "", "Sessions open at a time.")              \
 	X(leased_percent, NUMBER, "90", 1, 100, "percent",                                         \
-	  "Part of an instance's share that may be leased; the rest is for writers.")     \
+	  "Part of an instance's share that may be leased; the rest is for writers.")              \
 	X(open_percent, NUMBER, "50", 1, 100, "percent",                                           \
 	  "Part of the storages that open sessions may hold.")                                     \
-	X(free_percent, NUMBER, "2", 0, 50, "percent", "Eviction runs ahead to keep this free.")   \
+	X(instance_idle_days, NUMBER, "0", 0, 36500, "days",                                       \
+	  "Instances that hold no block, pin or session are dropped after so many days in which "  \
+	  "no registration, lookup or start named them; 0 = never.")                               \
+	X(free_percent, NUMBER, "2", 0, 50, "percent",                                             \
+	  "Eviction keeps at most this much free ahead of need.")                                  \
 	X(journal_limit, BYTES, "256M", 1 << 20, 1ull << 36, "bytes",                              \
-	  "Bound of the journal; a quarter of it triggers a checkpoint.")                          \
+	  "Bound of the journal; or a checkpoint's size, if that is more.")                        \
 	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
 	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
-	  "Bytes held by all calls of all ports: bodies, decoded requests, unsent answers.") \
+	  "Bytes held by all calls of all ports: bodies, decoded requests, unsent answers.")       \
 	X(body_reserve_percent, NUMBER, "25", 0, 90, "percent",                                    \
 	  "Part of body_total_max that is left to calls which hold at most 64 KiB each.")          \
 	X(body_tenant_percent, NUMBER, "50", 1, 100, "percent",                                    \
-	  "Part of body_total_max that larger calls of one tenant may hold; 100 = no separate bound.") \
+	  "Part of body_total_max that larger calls of one tenant may hold; 100 = no "             \
+	  "separate bound.")                                                                       \
 	X(body_address_percent, NUMBER, "25", 1, 100, "percent",                                   \
-	  "Part of body_total_max that larger calls from one address may hold; 100 = no separate bound.") \
+	  "Part of body_total_max that larger calls from one address may hold; 100 = no "          \
+	  "separate bound.")                                                                       \
 	X(answer_max, BYTES, "128M", 65536, 1ull << 36, "bytes",                                   \
 	  "Longest answer; what would be longer fails with too_large.")                            \
 	X(min_rate, BYTES, "64K", 0, 1ull << 36, "bytes/s",                                        \
-	  "Lowest rate of sending a body or reading an answer; 0 = no bound.")  \
+	  "Lowest rate of sending a body or reading an answer; 0 = no bound.")                     \
 	X(min_rate_after_s, NUMBER, "5", 1, 3600, "s",                                             \
 	  "Time after which min_rate holds, and over which it is taken.")                          \
-	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.")          \
+	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.") \
 	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
-	  "Connections at a time from one address, of each port; 0 = half of max_connections.") \
+	  "Connections at a time from one address, of each port; 0 = half of max_connections.")    \
 	X(idle_timeout_s, NUMBER, "60", 1, 3600, "s",                                              \
 	  "A connection that is idle, or too slow in sending its request or reading the answer, "  \
 	  "is closed after this.")                                                                 \
+	X(hold_ms, NUMBER, "3000", 0, 60000, "ms",                                                 \
+	  "How long a call waits while the ownership moves to another manager or the store is "    \
+	  "not to be reached, before it fails; 0 = it fails at once.")                             \
+	X(forward, FLAG, "true", 0, 0, "",                                                         \
+	  "While another manager owns the store: send calls on to it, and answer what it "         \
+	  "answers. false: the answer is not_owner.")                                              \
 	X(slow_ms, NUMBER, "200", 0, 3600000, "ms",                                                \
 	  "Requests that take at least this long are logged; 0 = none are.")                       \
 	X(log_level, CHOICE, "info", 0, 0, "error|warn|info|debug", "How much is logged.")         \
@@ -123,36 +187,38 @@
 	  "Log requests answered with 4xx at level info instead of debug.")                        \
 	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")  \
 	X(pages, FLAG, "true", 0, 0, "",                                                           \
-	  "Serve the hf3fs metadata APIs of SGLang and vLLM on the HTTP port.")                     \
+	  "Serve the hf3fs metadata APIs of SGLang and vLLM on the HTTP port.")                    \
 	X(strict_upstream, FLAG, "false", 0, 0, "",                                                \
-	  "These APIs answer like SGLang's own server, 404 and 500 included.")                      \
+	  "These APIs answer like SGLang's own server, 404 and 500 included.")                     \
 	X(pages_partial_get, FLAG, "false", 0, 0, "",                                              \
-	  "get answers null for missing pages only; else for all of its batch if one is missing, "  \
-	  "because SGLang's client fails on a null among pages.")                                   \
+	  "get answers null for missing pages only; else for all of its batch if one is missing, " \
+	  "because SGLang's client fails on a null among pages.")                                  \
 	X(pages_lease_ms, NUMBER, "30000", 0, SKV_MAX_LEASE_MS, "ms",                              \
-	  "Lease of pages that exists and get reported; 0 = none.")       \
+	  "Lease of pages that exists and get reported; 0 = none.")                                \
 	X(pages_reserve_ms, NUMBER, "30000", 1, SKV_MAX_SESSION_MS, "ms",                          \
-	  "Time between reserve and confirm of a page.")                                            \
+	  "Time between reserve and confirm of a page.")                                           \
 	X(pages_grace_ms, NUMBER, "60000", 0, 600000, "ms",                                        \
-	  "How long a page that was not confirmed rests after its deadline: 3FS may retry its " \
-	  "write so long.")                                                                         \
-	X(pages_durability, CHOICE, "normal", 0, 0, "normal|full",                                \
-	  "Of reserve and confirm. normal: they survive kill -9, and power loss after a "\
-	  "tenth of a second; what is lost is a miss. full: as durability says, which costs a "  \
-	  "sync for each call.")                                                                    \
+	  "How long a page that was not confirmed rests after its deadline: 3FS may retry its "    \
+	  "write so long.")                                                                        \
+	X(pages_durability, CHOICE, "normal", 0, 0, "normal|full",                                 \
+	  "Of reserve and confirm. normal: they survive kill -9, and power loss after a "          \
+	  "tenth of a second; what is lost is a miss. full: as durability says, which costs a "    \
+	  "sync for each call.")                                                                   \
 	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
-	  "How long calls of these APIs wait while the manager starts or recovers; "             \
-	  "what it is not ready for by then is answered as if nothing were stored.")                \
+	  "How long calls of these APIs wait while the manager starts or recovers; "               \
+	  "what it is not ready for by then is answered as if nothing were stored.")               \
 	X(pages_file_prefix, TEXT, "", 0, 511, "",                                                 \
-	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} in it stands " \
+	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} "      \
+	  "in it stands "                                                                          \
 	  "for the tenant. A space whose file there is gone, was replaced or was cut loses its "   \
 	  "keys. With pages_fs_master a path below its directory. Empty = files are not watched.") \
 	X(pages_vllm_path, TEXT, "", 0, 511, "",                                                   \
 	  "hf3fs_storage_path of vLLM, in the same way.")                                          \
 	X(pages_fs_master, TEXT, "", 0, 2047, "",                                                  \
-	  "URLs http://host:port/DIR of fs-masters that check these files, separated by commas; " \
+	  "URLs http://host:port/DIR of fs-masters that check these files, separated by commas; "  \
 	  "empty = they lie on a mount here.")                                                     \
-	X(pages_look_ms, NUMBER, "5000", 100, 3600000, "ms", "Time between two checks of these files.") \
+	X(pages_look_ms, NUMBER, "5000", 100, 3600000, "ms",                                       \
+	  "Time between two checks of these files.")                                               \
 	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
 	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
 	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \
@@ -161,6 +227,9 @@
 	X(kvcm_open, FLAG, "false", 0, 0, "",                                                      \
 	  "The kvcm ports may be bound to any address without tokens, as that manager's are: "     \
 	  "whoever reaches them may do everything.")                                               \
+	X(kvcm_tls, FLAG, "true", 0, 0, "",                                                        \
+	  "With tls_cert_file the kvcm ports speak TLS too; false: they stay plain, because many " \
+	  "of its clients know no TLS.")                                                           \
 	X(kvcm_meta_rpc_port, PORT, "6381", 0, 65535, "",                                          \
 	  "gRPC port of the meta service; 0 = any free one, off = none.")                          \
 	X(kvcm_meta_http_port, PORT, "6382", 0, 65535, "",                                         \
@@ -181,7 +250,8 @@
 	X(kvcm_node_id, TEXT, "", 0, 127, "",                                                      \
 	  "Name of this manager in getClusterInfo; empty = host, port and random digits.")         \
 	X(kvcm_advertised_host, TEXT, "", 0, 255, "",                                              \
-	  "Host that clients are told to find this manager at; empty = the address it listens on, "\
+	  "Host that clients are told to find this manager at; empty = the address "               \
+	  "it listens on, "                                                                        \
 	  "or this host's first one.")                                                             \
 	X(kvcm_custom_info, TEXT, "", 0, 1023, "", "Free text in the endpoint of getClusterInfo.") \
 	X(kvcm_admin_tokens, TEXT, "", 0, 4095, "",                                                \
@@ -193,8 +263,8 @@
 	X(kvcm_any_mount, FLAG, "false", 0, 0, "",                                                 \
 	  "Storages of type ST_3FS may lie on mounts that are not 3FS, for tests.")                \
 	X(kvcm_transfer_ms, NUMBER, "10000", 1000, SKV_MAX_LEASE_MS, "ms",                         \
-	  "How long a transfer of a kvcm client may take: no slot that a query named is reused "  \
-	  "so long, nor one of a session after its deadline.")                 \
+	  "How long a transfer of a kvcm client may take: no slot that a query named is reused "   \
+	  "so long, nor one of a session after its deadline.")                                     \
 	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
 	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
 

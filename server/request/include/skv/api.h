@@ -1,8 +1,8 @@
 /*
- * api.h - an API: its operations, how its messages become calls, how its failures look.
+ * api.h - an API: its operations, how messages become calls, how failures look.
  *
- * A transport is given the APIs that it serves and a mask of planes; it knows how bytes travel, an API what they mean.
- * The native API is server/v1, the one for clients of KVCM server/kvcm; both are wired by main.
+ * A transport serves a list of APIs and a mask of planes; it knows how bytes travel, an API what
+ * they mean. The native API is server/v1, KVCM's server/kvcm; main connects them.
  */
 #ifndef SKV_API_H
 #define SKV_API_H
@@ -21,22 +21,26 @@ struct skv_service;
 
 enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
 
-/* READY: needs a core that is ready. OWNED: the answer is given only while it owns its partition. BLOCKS: run on a
- * worker, because it may wait for a disk or a mount. BODY: reads a request body. SCRAPE: open to everybody when
- * the service's metrics are. RAW: parameters are percent-decoded and not empty, the API checks them; without it they
- * are names. */
+/* READY: needs a ready core. OWNED: answered only while it owns its partition. BLOCKS: runs on a
+ * worker, because it may wait for a disk or a mount. BODY: reads a request body. SCRAPE: open to
+ * everyone if the service's metrics are. HELD: waits while ownership or the store moves, and runs
+ * again (skv/pause.h). TENANT: of role ADMIN, and looks itself at what the caller's tenant owns;
+ * without it only administrators of tenant "default" may call (skv/tenants.h). RAW: parameters are
+ * percent-decoded and not empty, the API checks them; otherwise they must be names. */
 enum {
 	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
-	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32,
+	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32, ROUTE_HELD = 64,
+	ROUTE_TENANT = 128,
 };
 
-/* Who a route is for: a port may leave planes out. */
+/* Audience of a route: a port may leave planes out. */
 enum { SKV_PLANE_META = 1, SKV_PLANE_ADMIN = 2, SKV_PLANE_DEBUG = 4, SKV_PLANE_ALL = 7 };
 
 struct skv_route {
 	const char *name;    /* in /metrics and logs */
 	const char *method;  /* of HTTP; NULL: none */
-	const char *pattern; /* segments in braces are parameters, in order skv_request.param[0], [1] */
+	const char *pattern; /* segments in braces are parameters, in order
+				skv_request.param[0], [1] */
 	enum role role;
 	unsigned flags;
 	unsigned planes;
@@ -48,40 +52,46 @@ struct skv_route {
 	void (*write)(struct skv_request *c);
 };
 
-/* What the header of a request says besides where it goes. gRPC has none of it. */
+/* What a request's header says besides the target. gRPC has none of it. */
 struct skv_head {
 	const char *content_type; /* NULL: none; the same for the next */
 	const char *accept;
-	const char *(*argument)(void *ctx, const char *name); /* of the query; until the call ends; NULL: none */
+	/* a parameter of the query; valid until the call ends; NULL: none */
+	const char *(*argument)(void *ctx, const char *name);
 	void *ctx;
 };
 
 struct skv_api {
 	const char *name;   /* label of its metrics: "v1" */
-	const char *prefix; /* paths that begin so and are nobody's are its to refuse */
+	const char *prefix; /* unknown paths with this prefix are refused by this API */
 	const struct skv_route *routes;
 	size_t n_routes;
-	size_t state_size; /* bytes of skv_request.state: zeroed for each call, in its arena */
+	size_t state_size; /* size of skv_request.state: zeroed for each call, in its arena */
 	void *ctx;         /* its own; NULL: none */
-	/* Of a path that nobody has: it is this API's to refuse, whatever the prefixes. NULL: by prefix only. */
+	/* Does an unknown path belong to this API, whatever the prefixes? NULL: by prefix only. */
 	bool (*owns)(const char *path);
-	bool slash_redirect; /* a path of it with '/' behind is answered 307 with the path itself */
+	bool slash_redirect; /* a path followed by '/' is redirected (307) to the path itself */
 
-	/* The header is read. An error is told unless the transport finds one that comes first. */
+	/* Called after the header is read. Its error is reported unless the transport finds an
+	 * earlier one. */
 	int (*head)(struct skv_request *c, const struct skv_head *h);
-	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. It stays valid until the end. */
+	/* Puts the state back to what it was before `run`, for a HELD route that runs again. */
+	void (*again)(struct skv_request *c);
+	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. The message
+	 * stays valid until the end. */
 	int (*message)(struct skv_request *c, const uint8_t *p, size_t n);
-	/* A call that failed with c->status and c->err, which is fit for the client; its route may be NULL. Returns the
-	 * transport's status. HTTP: its status, the body is written to c->out or c->fixed, headers are c->type,
-	 * c->location, c->retry_after and c->close. gRPC: its code; with 0 c->out is an answer like any other, else it
-	 * is not looked at. */
+	/* Answers a call that failed with c->status and c->err, which is safe for clients; its
+	 * route may be NULL. Returns the transport's status. HTTP: its status, with the body in
+	 * c->out or c->fixed and the headers in c->type, c->location, c->retry_after and c->close.
+	 * gRPC: its code; with 0 c->out is a normal answer, else it is ignored. */
 	unsigned (*fail)(struct skv_request *c);
-	/* Adds its own families to /metrics; NULL: none. */
-	void (*expose)(const struct skv_api *api, struct skv_service *s, struct skv_arena *a, struct skv_buf *out);
+	/* Adds its own metric families to /metrics; NULL: none. */
+	void (*expose)(const struct skv_api *api, struct skv_service *s, struct skv_arena *a,
+		       struct skv_buf *out);
 	/* FileDescriptorSet of its gRPC services, for reflection and health; NULL: none. */
 	const uint8_t *(*descriptors)(size_t *n);
 
-	unsigned first_op; /* number of routes[0] in the service's metrics: skv_service_add */
+	unsigned first_op; /* index of routes[0] in the service's metrics: skv_service_add */
 };
 
 #define SKV_APIS_MAX 4
@@ -100,23 +110,30 @@ struct route_param {
 	char value[SKV_MAX_NAME + 1];
 };
 
-/* `path` is as it came over the wire, not decoded. HEAD finds GET's row. *api is set in any case: who answers.
- * SKV_E_NOT_FOUND: no such path; SKV_E_METHOD: it has other methods; SKV_E_INVALID: a parameter is not a name, or
- * cannot be decoded. */
-int skv_route_find(const struct skv_apis *apis, const char *method, const char *path, const struct skv_api **api,
-		   const struct skv_route **out, struct route_param params[ROUTE_PARAMS], struct skv_error *err);
-/* Fills *p; SKV_E_INVALID when value[0..n) is no name. */
+/* `path` is as received, not decoded. HEAD finds GET's row. *api is always set: the API that
+ * answers. SKV_E_NOT_FOUND: no such path; SKV_E_METHOD: it has other methods; SKV_E_INVALID: a
+ * parameter is not a name, or cannot be decoded. */
+int skv_route_find(const struct skv_apis *apis, const char *method, const char *path,
+		   const struct skv_api **api, const struct skv_route **out,
+		   struct route_param params[ROUTE_PARAMS], struct skv_error *err);
+/* The same for the path of a gRPC method: SKV_E_UNSUPPORTED: there is no such one. */
+int skv_route_find_grpc(const struct skv_apis *apis, const char *path, const struct skv_api **api,
+			const struct skv_route **out, struct skv_error *err);
+/* Fills *p; SKV_E_INVALID if value[0..n) is not a name. */
 int skv_route_param(struct route_param *p, const char *name, const char *value, size_t n,
 		    struct skv_error *err);
-/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false when there is no such path. */
+/* "GET, HEAD, PUT, OPTIONS": the methods of `path`; false if there is no such path. */
 bool skv_route_allow(const struct skv_apis *apis, const char *path, char *out, size_t size);
 
-/* Nobody has `path`, but without its trailing '/' it is one of an API that redirects: true, and that path in `out`.
- * It never begins with what clients take for the name of a host. */
+/* Is `path` unknown, but without its trailing '/' a path of an API that redirects? Then true, and
+ * that path in `out`, which never begins with what clients take for a host name. */
 bool skv_route_without_slash(const struct skv_apis *apis, const char *path, char *out, size_t size);
 
 /* Decodes %XX of s[0..n) into out (NUL-terminated). False: a broken escape, a NUL byte, or no
  * room. */
 bool skv_percent_decode(const char *s, size_t n, char *out, size_t size);
+/* A message as a header field can carry it, as gRPC wants it in grpc-message. */
+#define SKV_ENCODED_MAX (3 * SKV_MESSAGE_MAX + 1)
+void skv_percent_encode(const char *s, char out[SKV_ENCODED_MAX]);
 
 #endif

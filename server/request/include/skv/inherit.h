@@ -1,9 +1,9 @@
 /*
- * inherit.h - listening sockets that whoever started the process has bound already.
+ * inherit.h - listening sockets inherited from the process that started this one.
  *
- * The protocol is systemd's, documented in sd_listen_fds(3): LISTEN_FDS sockets from number 3 on for the process
- * LISTEN_PID, named by LISTEN_FDNAMES. Such a socket outlives the process: whoever connects while it is restarted waits
- * for the next one. Called by one thread, before others run.
+ * systemd's protocol, documented in sd_listen_fds(3): LISTEN_FDS sockets from descriptor 3 on for
+ * the process LISTEN_PID, named by LISTEN_FDNAMES. Such a socket outlives the process: clients that
+ * connect during a restart wait for the next one. Called by one thread, before others run.
  */
 #ifndef SKV_INHERIT_H
 #define SKV_INHERIT_H
@@ -25,10 +25,10 @@ struct skv_inherited {
 	size_t n;
 };
 
-/* Reads the environment and takes its variables away. Each socket must be a listening one of IPv4 or IPv6: else
- * SKV_E_INVALID. None at all is fine. */
+/* Reads and removes the environment variables. Each socket must be a listening one of IPv4 or IPv6:
+ * else SKV_E_INVALID. None at all is fine. */
 int skv_inherit(struct skv_inherited *in, struct skv_error *err);
-/* Takes the socket called `name`, or the one that is called nothing we know and bound to `port` (0: no such). -1: there
+/* Takes the socket named `name`, or one with an unknown name bound to `port` (0: none). -1: there
  * is none. */
 int skv_inherit_take(struct skv_inherited *in, const char *name, uint16_t port);
 /* SKV_E_INVALID, naming it, if a socket was not taken. */

@@ -1,5 +1,6 @@
 /*
- * leader.h - where the manager is that owns the partition, when it is another one: for redirects.
+ * leader.h - addresses of the manager that owns the partition, if it is another one: for redirects,
+ * and for calls that are sent on (skv/forward.h).
  */
 #ifndef SKV_LEADER_H
 #define SKV_LEADER_H
@@ -18,19 +19,24 @@ struct skv_service;
 
 struct leader {
 	struct skv_mutex lock; /* of all below; the service makes it */
-	char owner[SKV_OWNER_NAME]; /* whom the rest is about; "" = nobody yet */
-	char url[SKV_URL_MAX];      /* "" = not found yet */
+	char owner[SKV_OWNER_NAME]; /* the owner that the rest describes; "" = none yet */
+	char url[SKV_URL_MAX];      /* for clients; "" = not found yet */
+	char peer[SKV_URL_MAX];     /* for managers; the same */
 	uint64_t since_ms;          /* when it was first seen */
 	uint64_t looked_ms;
 	bool looking;
 	struct job job;
 };
 
-/* URL of the HTTP port ("http://10.0.0.7:7333", no slash behind it) of the manager that owns the partition, if that is
- * another one. SKV_E_NOT_READY: it is being looked up, or its place is this one's, which may be about to change hands: ask again in
- * a moment. SKV_E_NOT_FOUND: nobody else owns it, or the owner tells no address, or none but this one's (one address before
- * all managers): nobody can be sent there. `out` holds SKV_URL_MAX bytes. Any thread; never blocks: a worker reads the store, once
- * for each owner. */
+/* URL of the HTTP port ("http://10.0.0.7:7333", without a trailing slash) of the manager that
+ * owns the partition, if that is another one. SKV_E_NOT_READY: it is being looked up, or the
+ * URL is this manager's own, which may be about to change: retry soon. SKV_E_NOT_FOUND: no
+ * other owner, or it publishes no URL, or just ours (one address for all managers): there is
+ * nowhere to redirect to. `out` has SKV_URL_MAX bytes. Any thread; never blocks: a worker reads
+ * the store, once per owner. */
 int skv_service_leader_url(struct skv_service *s, char *out);
+/* The same for a manager that sends a call on: what it publishes for managers, which it does
+ * whether clients may be redirected or not. `owner` is its name then. */
+int skv_service_peer(struct skv_service *s, char out[SKV_URL_MAX], char owner[SKV_OWNER_NAME]);
 
 #endif

@@ -36,7 +36,7 @@ enum {
 };
 
 #define METRIC_SHARDS 16
-#define METRIC_OP_NONE 0 /* no such route; those of the APIs follow */
+#define METRIC_OP_NONE 0 /* unknown route; those of the APIs follow */
 #define METRIC_CODES 17  /* HTTP status / 100, or the gRPC status */
 
 enum metric_wire { WIRE_HTTP, WIRE_GRPC, WIRE_COUNT };
@@ -70,10 +70,10 @@ struct metric_request {
 	enum metric_wire wire;
 	unsigned op;
 	unsigned code; /* HTTP status or gRPC status */
-	bool failed;   /* whatever the code says */
+	bool failed;   /* regardless of the code */
 	uint64_t us;
 };
-/* One request ended. */
+/* Counts a finished request. */
 void skv_metrics_request(struct metrics *m, const struct metric_request *r);
 struct metric_totals {
 	uint64_t calls, failed, us;
@@ -89,8 +89,9 @@ uint64_t skv_gauge_get(const struct metrics *m, enum gauge which);
 /* "# HELP ...\n# TYPE ...\n" of one metric. */
 void skv_metrics_head(struct skv_buf *out, const char *name, const char *suffix, const char *type,
 		      const char *help);
-/* The counters, gauges and histograms above in Prometheus text format 0.0.4. Operations that nobody has called
- * are left out, but for those of the first API. */
-void skv_metrics_write(const struct metrics *m, const struct skv_api *const *apis, size_t n, struct skv_buf *out);
+/* The counters, gauges and histograms above in Prometheus text format 0.0.4. Operations never
+ * called over a wire are left out. */
+void skv_metrics_write(const struct metrics *m, const struct skv_api *const *apis, size_t n,
+		       struct skv_buf *out);
 
 #endif

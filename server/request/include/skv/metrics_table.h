@@ -1,5 +1,5 @@
 /*
- * metrics_table.h - what /metrics shows besides calls and the core's own counters, one row each.
+ * metrics_table.h - rows of /metrics besides calls and the core's own counters.
  *
  * Prometheus names: counters slabkv_<name>_total, gauges slabkv_<name>. In the gauge tables the
  * last column is the C expression of the value over the struct named in the comment.
@@ -10,16 +10,24 @@
 /* Counted by the transport itself: skv_metrics_add(m, METRIC_<name>, n). */
 #define SKV_HTTPD_COUNTERS(X)                                                                      \
 	X(http_connections, "connections accepted")                                                \
-	X(http_connections_refused, "connections over max_connections, closed at once")             \
-	X(http_connections_dropped, "connections closed because they were idle or too slow")      \
+	X(http_connections_refused, "connections over max_connections, closed at once")            \
+	X(http_connections_dropped, "connections closed because they were idle or too slow")       \
 	X(http_request_bytes, "bytes of request bodies")                                           \
 	X(http_response_bytes, "bytes of response bodies")                                         \
 	X(http_unauthenticated, "requests without a valid token")                                  \
+	X(auth_throttled, "calls refused because their address showed too many wrong tokens")      \
+	X(tenant_refused, "calls refused because their tenant was over its requests_per_s")        \
+	X(audit_failures, "lines of the audit log that could not be written")                      \
 	X(http_aborted, "requests whose connection ended before the answer")                       \
-	X(calls_refused_held, "calls refused because too much is held by bodies and answers, on all ports")         \
-	X(answers_too_large, "answers over answer_max, which failed, on all ports")                 \
+	X(calls_refused_held,                                                                      \
+	  "calls refused because too much is held by bodies and answers, on all ports")            \
+	X(calls_held, "calls that waited while ownership or the store moved, on all ports")        \
+	X(calls_forwarded, "calls that were sent on to the manager that owns the store")           \
+	X(calls_forward_failed, "tries of sending a call on that failed: it waited, and went on")  \
+	X(calls_held_failed, "of them, those that failed after hold_ms")                           \
+	X(answers_too_large, "answers over answer_max, which failed, on all ports")                \
 	X(http_slow, "requests that took at least slow_ms")                                        \
-	X(http_admin_refused, "blocking calls refused or expired because the workers were busy")             \
+	X(http_admin_refused, "blocking calls refused or expired because the workers were busy")   \
 	X(grpc_connections, "gRPC connections accepted")                                           \
 	X(grpc_connections_refused, "gRPC connections over the limit, closed at once")             \
 	X(grpc_connections_dropped, "gRPC connections closed because they were idle or too slow")  \
@@ -32,18 +40,18 @@
 	X(grpc_deadlines, "gRPC calls answered DEADLINE_EXCEEDED")                                 \
 	X(grpc_slow, "gRPC calls that took at least slow_ms")
 
-/* What goes up and down in the transports: skv_gauge_move(m, GAUGE_<name>, +-n). */
+/* The transports' gauges: skv_gauge_move(m, GAUGE_<name>, +-n). */
 #define SKV_HTTPD_GAUGES(X)                                                                        \
 	X(http_open_connections, "connections open")                                               \
 	X(http_in_flight, "requests being served")                                                 \
 	X(http_parked, "requests waiting for the core or a worker")                                \
+	X(calls_waiting, "calls that wait while ownership or the store moves, on all ports")       \
 	X(grpc_open_connections, "gRPC connections open")                                          \
 	X(grpc_in_flight, "gRPC calls being served")                                               \
 	X(grpc_parked, "gRPC calls waiting for the core or a worker")
 
 /* Over `const struct skv_stats *s`. */
 #define SKV_STATS_GAUGES(X)                                                                        \
-	X(uptime_ms, "milliseconds since this manager started", s->uptime_ms)                      \
 	X(blocks, "committed blocks", s->blocks)                                                   \
 	X(sessions, "open sessions", s->sessions)                                                  \
 	X(journal_bytes, "bytes of the journal since the last checkpoint", s->journal_bytes)       \
@@ -59,7 +67,9 @@
 	X(storage_used_bytes, "bytes in slots of blocks, open sessions included", v->used_bytes)   \
 	X(storage_quarantined_bytes, "bytes waiting for a lease or a grace to end",                \
 	  v->quarantined_bytes)                                                                    \
-	X(storage_free_bytes, "bytes not assigned", v->free_bytes)
+	X(storage_free_bytes, "bytes not assigned", v->free_bytes)                                 \
+	X(storage_writing_seconds, "of type memory: age of the oldest write that has not ended",   \
+	  (v->writing_ms + 999) / 1000)
 
 /* Over `const struct skv_group_view *v`, label group. */
 #define SKV_GROUP_GAUGES(X)                                                                        \
@@ -75,20 +85,28 @@
 	X(group_evicted_blocks, "blocks of the group that were evicted", v->evicted_blocks)        \
 	X(group_hits, "keys that lookups found in the group", v->hits)
 
-/* Over `const struct skv_instance_view *v`, labels tenant and instance: those that have a part of their group. */
+/* Over `const struct skv_instance_view *v`, labels tenant and instance: those with a quota
+ * share. */
 #define SKV_INSTANCE_GAUGES(X)                                                                     \
 	X(instance_used_bytes, "bytes of block data of the instance", v->used_bytes)               \
 	X(instance_share_bytes, "its part of its group", v->share_bytes)                           \
 	X(instance_pinned_bytes, "bytes of blocks that are pinned hard", v->pinned_bytes)          \
 	X(instance_leased_bytes, "bytes of blocks that are leased, an estimate", v->leased_bytes)
 
+/* Over `struct skv_partition_view v`, label partition: of a store with several. */
+#define SKV_PARTITION_GAUGES(X)                                                                    \
+	X(partition_ready, "1 if the partition is loaded here", v.state == SKV_CORE_READY)         \
+	X(partition_groups, "groups of the partition", v.groups)                                   \
+	X(partition_blocks, "blocks of the partition", v.blocks)                                   \
+	X(partition_sessions, "open sessions of the partition", v.sessions)                        \
+	X(partition_journal_bytes, "its journal since the last checkpoint", v.journal_bytes)
+
 /* Over `const struct skv_core_store_counters *c`. */
 #define SKV_STORE_COUNTERS(X)                                                                      \
 	X(store_calls, "calls of the metadata store", c->calls)                                    \
 	X(store_errors, "calls of the metadata store that failed", c->errors)                      \
 	X(store_appends, "journal appends to the metadata store", c->appends)                      \
-	X(store_append_bytes, "bytes appended", c->append_bytes)                                   \
-	X(store_append_us, "microseconds spent in appends", c->append_us)
+	X(store_append_bytes, "bytes appended", c->append_bytes)
 
 /* Upper bounds of the latency histogram: microseconds, and the same in seconds as text. */
 #define SKV_LATENCY_BUCKETS(X)                                                                     \

@@ -1,7 +1,7 @@
 /*
- * pace.h - the minimum rate at which a peer sends its request and takes its answer.
+ * pace.h - minimum rate at which a peer must send its request and read its answer.
  *
- * After each `after_ms` there must have come, or gone, so many bytes as the rate asks for that time. One thread each.
+ * Checked every `after_ms`: the rate's worth of bytes must have moved. One thread each.
  */
 #ifndef SKV_PACE_H
 #define SKV_PACE_H
@@ -14,19 +14,21 @@ struct skv_pace_limit {
 	uint32_t after_ms;    /* > 0 */
 };
 
-/* Zeroed: nothing has been looked at yet. */
+/* Zeroed: not started. */
 struct skv_pace {
-	uint64_t since_ms; /* beginning of the time that is looked at */
+	uint64_t since_ms; /* start of the current interval */
 	uint64_t bytes;    /* moved until then */
 	bool begun;
 };
 
-/* When skv_pace_keeps has something to say: UINT64_MAX without a bound, 0 for a pace that has not begun. */
+/* When to call skv_pace_keeps: UINT64_MAX without a limit, 0 if not started. */
 uint64_t skv_pace_due(const struct skv_pace *p, const struct skv_pace_limit *l);
-/* `moved`: bytes that have moved in all. False: too few in the time that is over now. The first call begins. */
-bool skv_pace_keeps(struct skv_pace *p, const struct skv_pace_limit *l, uint64_t now_ms, uint64_t moved);
-/* What the kernel knows of a TCP connection: bytes that have come from the peer, and that it has acknowledged. False: it
- * does not tell. Any thread. */
+/* `moved`: total bytes moved. False: too few in the interval that has ended. The first call
+ * starts. */
+bool skv_pace_keeps(struct skv_pace *p, const struct skv_pace_limit *l, uint64_t now_ms,
+		    uint64_t moved);
+/* The kernel's counters of a TCP connection: bytes received from the peer, and acknowledged by it.
+ * False: unavailable. Any thread. */
 bool skv_pace_socket(int fd, uint64_t *received, uint64_t *taken);
 
 #endif

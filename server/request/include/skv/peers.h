@@ -1,6 +1,4 @@
-/*
- * peers.h - how many connections each address has, with a bound.
- */
+/* peers.h - limits connections per address. */
 #ifndef SKV_PEERS_H
 #define SKV_PEERS_H
 
@@ -21,10 +19,10 @@ struct skv_peers {
 void skv_peers_init(struct skv_peers *p, uint32_t most);
 /* Nobody is connected. */
 void skv_peers_destroy(struct skv_peers *p);
-/* One more connection of an address (as skv_hold_address tells it). False, and nothing counted: it has as many as it may, or
- * there is no memory. Any thread. */
+/* Counts a new connection of an address (by skv_hold_address). False, and nothing counted: at its
+ * limit, or out of memory. Any thread. */
 bool skv_peers_enter(struct skv_peers *p, const uint8_t address[SKV_ADDRESS_BYTES]);
-/* One that has entered is closed. Any thread. */
+/* Uncounts it when closed. Any thread. */
 void skv_peers_leave(struct skv_peers *p, const uint8_t address[SKV_ADDRESS_BYTES]);
 
 #endif

@@ -1,9 +1,11 @@
 /*
- * request.h - one call of an operation, whatever brought it: HTTP and gRPC embed it in their requests.
+ * request.h - one call of an operation, independent of the transport: HTTP and gRPC embed it in
+ * their requests.
  *
- * Life: skv_request_init once; for each call fill route and parameters; skv_request_open; skv_request_authorize; fill the
- * body; skv_request_run; when it is complete skv_request_finish on any one thread; skv_request_reset. While skv_request_run has
- * returned SKV_PENDING nobody but the completion touches it.
+ * Life cycle: skv_request_init once; for each call fill route and parameters; skv_request_open;
+ * skv_request_authorize; fill the body; skv_request_run; when complete skv_request_finish on any
+ * one thread; skv_request_reset. After skv_request_run has returned SKV_PENDING only the completion
+ * may touch it.
  */
 #ifndef SKV_REQUEST_H
 #define SKV_REQUEST_H
@@ -16,8 +18,11 @@
 #include <skv/arena.h>
 #include <skv/bytes.h>
 #include <skv/core.h>
+#include <skv/forward.h>
 #include <skv/hold.h>
+#include <skv/pause.h>
 #include <skv/service.h>
+#include <skv/trace_context.h>
 
 #define REQUEST_ID_MAX 64
 
@@ -27,16 +32,22 @@ struct skv_request {
 	const struct skv_api *api;     /* NULL: not known yet */
 	const struct skv_route *route; /* NULL: none */
 	void *state;                   /* the API's, see skv_api.state_size */
-	const char *path;              /* HTTP: as it came, not decoded, without the query; else NULL */
+	const char *path;              /* HTTP: as received, not decoded, without the query; else
+					* NULL */
 	struct route_param param[ROUTE_PARAMS];
 	struct caller caller;
 	char id[REQUEST_ID_MAX + 1];
+	char trace[SKV_TRACE_SIZE]; /* traceparent of the caller, "" if it gave none */
 	uint64_t begin_us;
 	const char *body; /* n_body bytes, never NULL; borrowed until the call is complete */
 	size_t n_body;
 
 	struct skv_done done; /* called once after SKV_PENDING, from another thread */
 	struct job job;
+	struct skv_wait wait;
+	struct skv_forwarding forwarding; /* its origin is the transport's to set */
+	bool makes;      /* an instance, and has the turn of the tenants for it */
+	bool guarded;    /* its address showed too many wrong tokens */
 	bool dispatched; /* the operation ran or runs */
 	int status;      /* result */
 	struct skv_error err;
@@ -47,44 +58,54 @@ struct skv_request {
 	const char *fixed;  /* static answer instead of out */
 	const char *type;   /* content type */
 	bool created;       /* a put made a new object */
-	bool failed;        /* the answer tells of a failure, though the transport may not */
-	unsigned http;      /* HTTP status that goes before that of `status`, successful or not; 0: none */
-	unsigned answer;    /* status of the transport after skv_request_finish; a successful one 0 */
+	bool failed;        /* the answer reports a failure even if the transport's status does
+			     * not */
+	unsigned http;      /* HTTP status that overrides that of `status`; 0: none */
+	unsigned answer;    /* the transport's status after skv_request_finish; 0 for success */
 	/* Headers of an HTTP answer; the strings live as long as the call. */
 	const char *challenge; /* WWW-Authenticate; NULL: the transport's own */
 	const char *location;  /* Location; NULL: none */
 	unsigned retry_after;  /* seconds; 0: skv_request_retry_after of `status` */
-	bool close;            /* the connection ends with the answer */
+	bool close;            /* close the connection after the answer */
 };
 
 void skv_request_init(struct skv_request *c, struct skv_service *s, enum metric_wire wire);
-/* Everything as after init, but arena and answer buffer keep their memory, and the hold its address. Nothing is held. */
+/* As after init, but arena and answer buffer keep their memory, and the hold its address. Nothing
+ * is held. */
 void skv_request_reset(struct skv_request *c);
 void skv_request_destroy(struct skv_request *c);
 
-/* Counts n more bytes of the request's body. SKV_E_TOO_MANY: too many are held; nothing is counted. */
+/* Counts n more bytes of the request's body. SKV_E_TOO_MANY: over a limit; nothing is counted. */
 int skv_request_hold_body(struct skv_request *c, size_t n);
 
-/* Takes the caller's id (n bytes, may be NULL) if it can stand in a log line and a header, else one of ours. */
+/* Takes the caller's id (n bytes, may be NULL) if it is safe in a log line and a header, else makes
+ * one. */
 void skv_request_take_id(struct skv_request *c, const char *given, size_t n);
-/* Whose call it is, and what the header says about its form. The API's answer is that of its `head`. */
+/* Sets the API and passes it the header. Returns the result of its `head`. */
 int skv_request_open(struct skv_request *c, const struct skv_api *api, const struct skv_head *h);
-/* Fills c->caller from the Authorization header (or NULL) and checks the route's role. */
-int skv_request_authorize(struct skv_request *c, const char *authorization);
-/* SKV_OK when the core is ready for a call; else c->err tells why. What ROUTE_READY asks for, for those that have to
- * look at the message first. */
+/* Fills c->caller from the Authorization header (or NULL), without one from the client's
+ * certificate (or NULL), and checks the route's role. */
+int skv_request_authorize(struct skv_request *c, const char *authorization,
+			  const struct skv_tls_peer *peer);
+/* SKV_OK if the core is ready; else c->err says why. The check of ROUTE_READY, for operations that
+ * must read the message first. */
 int skv_request_check_core(struct skv_request *c);
-/* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is called. Without having run
- * it SKV_E_TOO_MANY, if calls hold too much already. */
+/* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is
+ * called. SKV_E_TOO_MANY without running it if calls hold too much already. */
 int skv_request_run(struct skv_request *c);
-/* After the operation, c->status being its result: encodes a successful one into c->out (or c->fixed). A
- * failure has c->err filled and fit for the client, and is encoded by its API; `cause` gets what the log may
- * know. The answer counts as held from here on. Returns c->status. */
+/* After the operation, with c->status its result: encodes a successful one into c->out (or
+ * c->fixed). A failure is encoded by its API from c->err, made safe for the client; `cause` gets
+ * the details for the log. The answer counts as held from here on. Returns c->status. */
 int skv_request_finish(struct skv_request *c, char cause[SKV_MESSAGE_MAX]);
-/* Counts the call, which has its answer, under its route. `code`: the transport's status; returns how long it took. */
+/* Counts the answered call under its route. `code`: the transport's status; returns the call's
+ * duration. */
 uint64_t skv_request_count(const struct skv_request *c, unsigned code);
-/* Seconds after which the same call may succeed; 0 = repeating does not help. */
+/* Seconds after which a retry may succeed; 0 = retrying does not help. */
 unsigned skv_request_retry_after(int status);
+/* All families of /metrics into c->out, of APIs that nobody has called yet only those of c->api,
+ * through which they are asked for. A tenant's caller gets those without names of others' objects.
+ * expose.c. */
+void skv_request_expose(struct skv_request *c);
 /* Replaces words that look like paths of this host by "(path)". */
 void skv_request_scrub(char *message);
 

@@ -14,8 +14,7 @@
 #define WORKERS 4
 #define WORKERS_QUEUE 64
 
-/* One call, part of the request that it serves. `expired`: it waited too long and must not be
- * made. */
+/* One call, embedded in its request. `expired`: it waited too long and must not run. */
 struct job {
 	void (*run)(struct job *job, bool expired);
 	struct job *next;
@@ -34,9 +33,9 @@ struct workers {
 };
 
 int skv_workers_start(struct workers *w, struct skv_error *err);
-/* False when the queue is full: the job was not taken. Any thread. */
+/* False if the queue is full: the job was not taken. Any thread. */
 bool skv_workers_submit(struct workers *w, struct job *job, uint64_t now_ms);
-/* Ends the jobs that have been in the queue since before `since_ms`. */
+/* Expires jobs queued before `since_ms`. */
 void skv_workers_expire(struct workers *w, uint64_t since_ms);
 /* Ends queued jobs as expired and joins the threads; blocks as long as a running call does. */
 void skv_workers_stop(struct workers *w);

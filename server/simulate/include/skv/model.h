@@ -1,10 +1,11 @@
 /*
- * model.h - bytes that a model's KV cache takes, from its shape. Pure.
+ * model.h - bytes of a model's KV cache, from its shape. Pure.
  *
- * Attention over heads (MHA, GQA): 2 (K, V) * layers * KV heads * head size * bytes of a number for each token, split
- * over min(TP, KV heads) ranks; with more ranks than heads each head is there several times. Latent attention (MLA):
- * layers * (rank + rope) * bytes of a number, the same on every rank, so stored once. `fp8_ds_mla` is vLLM's packed form
- * of it: 656 bytes for each token and layer (512 fp8, 4 fp32 scales, 64 bf16).
+ * Attention over heads (MHA, GQA): 2 (K, V) * layers * KV heads * head size * bytes per number for
+ * each token, split over min(TP, KV heads) ranks; with more ranks than heads each head is stored
+ * several times. Latent attention (MLA): layers * (rank + rope) * bytes per number, the same on
+ * every rank, so stored once. `fp8_ds_mla` is vLLM's packed form of it: 656 bytes per token and
+ * layer (512 fp8, 4 fp32 scales, 64 bf16).
  */
 #ifndef SKV_MODEL_H
 #define SKV_MODEL_H
@@ -23,18 +24,20 @@ struct skv_model {
 };
 
 struct skv_model_bytes {
-	uint64_t rank;  /* one rank, for each token */
-	uint64_t whole; /* all ranks that are stored, for each token */
-	uint32_t ranks; /* that are stored: TP, or 1 of MLA */
+	uint64_t rank;  /* per token, one rank */
+	uint64_t whole; /* per token, all stored ranks */
+	uint32_t ranks; /* stored ranks: TP, or 1 for MLA */
 };
 
-/* Models whose shape is known, a NULL name at the end. Shapes are those of the models' published config.json. */
+/* Models whose shape is known, a NULL name at the end. Shapes are those of the
+ * models' published config.json. */
 extern const struct skv_model skv_models[];
 /* NULL: not in the list. */
 const struct skv_model *skv_model_find(const char *name);
-/* `tp` 1..1024; `dtype`: "bf16", "fp16", "fp32", "fp8" (scales kept elsewhere), "fp8_ds_mla" (MLA of rank 512 and rope 64
- * only). SKV_E_INVALID names the option as a field: layers, kv-heads, head-dim, mla-rank, rope-dim, tp, dtype. */
-int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp, struct skv_model_bytes *out,
-		    struct skv_error *err);
+/* `tp` 1..1024; `dtype`: "bf16", "fp16", "fp32", "fp8" (scales kept elsewhere), "fp8_ds_mla" (MLA
+ * of rank 512 and rope 64 only). SKV_E_INVALID names the option as a field: layers, kv-heads,
+ * head-dim, mla-rank, rope-dim, tp, dtype. */
+int skv_model_bytes(const struct skv_model *m, const char *dtype, uint32_t tp,
+		    struct skv_model_bytes *out, struct skv_error *err);
 
 #endif

@@ -1,12 +1,10 @@
-/*
- * v1_api.h - the native API, v1: every operation of the manager as its own clients call it.
- */
+/* v1_api.h - the native API, v1: every operation of the manager, as its own clients call it. */
 #ifndef SKV_V1_SERVER_API_H
 #define SKV_V1_SERVER_API_H
 
 #include <skv/api.h>
 
-/* Numbered by the service that it is given to; there is one of it in a process. */
+/* Numbered by the service that uses it; one per process. */
 extern struct skv_api skv_v1_api;
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * check.h - verifies that what the partition believes fits together.
- */
+/* check.h - consistency check of a partition's state in memory. */
 #ifndef SKV_CORE_ADMIN_CHECK_H
 #define SKV_CORE_ADMIN_CHECK_H
 
@@ -8,7 +6,7 @@
 
 struct partition;
 
-/* Verifies everything; each problem goes to say(). */
+/* Verifies everything; reports each problem to say() and returns their number. */
 uint64_t partition_check(struct partition *p, void (*say)(void *ctx, const char *text), void *ctx);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * drain.h - slab files that go: which ones, and emptied block by block.
- */
+/* drain.h - draining slab files: chooses them and empties them block by block. */
 #ifndef SKV_CORE_EVICT_DRAIN_H
 #define SKV_CORE_EVICT_DRAIN_H
 
@@ -10,10 +8,11 @@
 
 struct skv_file_info;
 
-/* A portion of what draining files still hold is on its way out, and files are chosen for a capacity that is less than
- * what was made. True when there is more to do at once. */
+/* Evicts a portion of what draining files still hold, and chooses files to drain if the capacity is
+ * less than the files' sizes. True if there is more to do at once. */
 bool drains_go_on(struct partition *p, struct portion volumes);
-/* What a file waits for, for people; "" = nothing. */
-const char *drain_waits_for(const struct volume *s, const struct volume_file *f, const struct skv_file_info *info);
+/* What a file's drain waits for, for display; "" = nothing. */
+const char *drain_waits_for(const struct volume *s, const struct volume_file *f,
+			    const struct skv_file_info *info);
 
 #endif

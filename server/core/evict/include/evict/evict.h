@@ -1,5 +1,6 @@
 /*
- * evict.h - which committed blocks go when room is needed: those that the policy of their group puts first.
+ * evict.h - eviction: makes room by removing the committed blocks that their group's policy ranks
+ * first.
  */
 #ifndef SKV_CORE_EVICT_EVICT_H
 #define SKV_CORE_EVICT_EVICT_H
@@ -9,34 +10,67 @@
 
 #include <model/partition.h>
 
-/* For whom something is evicted. */
-struct evict_for {
-	const struct instance *whose; /* its start asks for it; NULL = nobody's: ahead of need */
-	uint64_t bytes; /* that the start brings: they count for it already */
-	bool soft; /* also what is pinned soft, when nothing else is left */
-	bool over; /* evict_rebalance only: nothing but of instances that have more than their share */
+/* Blocks that would take the room of victims, head first: a policy that admits is asked about each.
+ * An eviction ends at the first that is refused. */
+struct newcomers {
+	const struct group *group; /* theirs; NULL = any, of which nothing is known */
+	const uint64_t *hash;      /* [n]; n 0 = nothing is known of them */
+	uint32_t n;
+	uint32_t at;  /* of these the first that has no room yet */
+	bool below;   /* they continue a chain */
+	bool refused; /* result: this one, and those after it */
 };
-/* Queues the removal of blocks so that `slots` of (space, class) become free; returns how many slots
- * are on their way because of this call (it bounds the blocks of one call: fewer is no end). */
-uint64_t evict_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t slots, const struct evict_for *w);
-/* Same for a group, by bytes; on storages of this type only (NULL = any). */
-uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes, const struct evict_for *w);
-/* Same of one instance; of a storage, whoever's. */
-uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes, bool soft);
-uint64_t evict_volume_bytes(struct partition *p, uint32_t volume, uint64_t bytes);
-/* Same for a group, by blocks. */
-uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks);
-/* At most so many blocks of the group that were not used since then (a time as marks have it), nor any that hang below
- * them. True: there may be more. */
-bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks);
-/* The same for blocks whose generation is below this one, of a policy that goes by birth. */
-bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks);
-/* Keeps a little free in every class that somebody used lately, so that starts rarely wait, and so that a start
- * just after a recovery finds slots that no lease horizon covers. True when there is more to do at once. */
-bool evict_ahead(struct partition *p, struct portion volumes, struct portion groups);
-bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b, uint64_t now);
 
-/* One more that was evicted, of this instance. */
+/* What an eviction is for. */
+struct evict_for {
+	struct newcomers *in; /* NULL = all are admitted */
+	const struct instance *whose; /* the instance whose start needs room; NULL = background */
+	uint64_t bytes; /* bytes of that start; they count as used by its instance already */
+	bool soft; /* may take soft-pinned blocks when nothing else is left */
+	bool over; /* evict_rebalance only: take only from instances over their quota share, or of
+		    * tenants over theirs */
+};
+/* Queues the removal of blocks until `slots` of (volume, class) will become free. Returns how many
+ * slots this call frees; a single call is bounded, so a lower number does not mean that no more can
+ * be freed. */
+uint64_t evict_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t slots,
+		     const struct evict_for *w);
+/* Frees bytes of a group, only on storages of this type (NULL = any). */
+uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes,
+			   const struct evict_for *w);
+/* Frees bytes of one instance. */
+uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes,
+			      bool soft);
+/* Frees bytes, or blocks, of the instance's tenant, in all its groups. */
+uint64_t evict_tenant_bytes(struct partition *p, const struct instance *inst, uint64_t bytes,
+			    bool soft);
+uint64_t evict_tenant_blocks(struct partition *p, const struct instance *inst, uint64_t blocks,
+			     bool soft);
+/* Frees bytes of a storage from any instance. */
+uint64_t evict_volume_bytes(struct partition *p, uint32_t volume, uint64_t bytes);
+/* Frees blocks of a group. */
+uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks);
+/* Evicts at most `blocks` blocks of the group not used since then (a mark's time), except those
+ * with a used descendant. True: there may be more. */
+bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks);
+/* The same for blocks with an older generation; for policies ordered by birth. */
+bool evict_older(struct partition *p, struct group *g, uint64_t generation, uint64_t blocks);
+/* Keeps some slots free in every class used lately, so that starts rarely wait, and so that a start
+ * right after a recovery finds slots not covered by a lease horizon. True if there is more to do at
+ * once. */
+bool evict_ahead(struct partition *p, struct portion volumes, struct portion groups);
+/* The same behind a start that has taken slots of the class: as many go as it took, so that a full
+ * storage keeps its free slots however fast it is written. */
+void evict_behind(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t taken);
+/* Is the tenant of `w->whose` within its share of the volume with its bytes, and others have
+ * blocks there? */
+bool evict_below_tenant_share(struct partition *p, uint32_t volume, const struct evict_for *w);
+bool block_evictable(const struct partition *p, const struct instance *inst, const struct block *b,
+		     uint64_t now);
+
+/* How it would be born: SKV_BORN_*. */
+uint32_t newcomer_birth(const struct newcomers *in, uint32_t i);
+/* Counts an evicted block of the instance. */
 void evict_count(struct partition *p, struct instance *inst);
 
 #endif

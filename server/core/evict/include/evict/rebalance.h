@@ -1,5 +1,5 @@
 /*
- * rebalance.h - eviction that looks at where blocks lie: space moves between size classes, and segments come free as a whole.
+ * rebalance.h - eviction by location: frees whole slabs for another size class, and whole segments.
  */
 #ifndef SKV_CORE_EVICT_REBALANCE_H
 #define SKV_CORE_EVICT_REBALANCE_H
@@ -13,20 +13,26 @@ struct partition;
 struct picks;
 struct skv_pool;
 
-/* Empties slabs of other classes for `class_id`. True when something is on its way. */
-bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w);
-/* The same where leases run in every window: its slots come free when they end. One window at a time: true while that is
- * waited for. */
-bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w);
-/* A block was evicted for slots of the class. */
-void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b);
-/* After evictions for slots of the class: perhaps others should give it space. */
+/* Empties slabs of other classes for `class_id`. True if any are on their way. */
+bool evict_rebalance(struct partition *p, uint32_t volume, uint32_t class_id,
+		     const struct evict_for *w);
+/* The same when leases cover every candidate window: the slots come free when the leases end. One
+ * window at a time; true while waiting for one. */
+bool evict_rebalance_leased(struct partition *p, uint32_t volume, uint32_t class_id,
+			    const struct evict_for *w);
+/* Counts a block evicted for slots of the class. `now`, here and below: of a whole search. */
+void rebalance_note(struct partition *p, uint32_t volume, uint32_t class_id, const struct block *b,
+		    uint64_t now);
+/* Called after evictions for slots of the class: takes slabs from other classes if theirs are
+ * older. */
 void rebalance(struct partition *p, uint32_t volume, uint32_t class_id, const struct evict_for *w);
-/* The block was picked: so are those without which its slots of the class do not come free. Returns how many come free. */
-uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t volume, uint32_t class_id, const struct block *b,
-			const struct evict_for *w);
-uint64_t block_idle_ms(const struct partition *p, const struct block *b);
-/* The mean of some blocks of the slab. */
+/* The block was picked: also picks the blocks that share its segments, without which its slots of
+ * the class do not come free. Returns how many come free. */
+uint64_t rebalance_segments(struct partition *p, struct picks *k, uint32_t volume,
+			    uint32_t class_id, const struct block *b, const struct evict_for *w,
+			    uint64_t now);
+uint64_t block_idle_ms(const struct partition *p, const struct block *b, uint64_t now);
+/* Mean idle time of a sample of the slab's blocks. */
 uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, uint32_t slab);
 
 #endif

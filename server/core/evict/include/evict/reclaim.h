@@ -1,5 +1,6 @@
 /*
- * reclaim.h - eviction that a group asks for, in the background: its lines, steps, and idle blocks.
+ * reclaim.h - background eviction that a group or storage is configured for: watermarks, steps,
+ * idle blocks.
  */
 #ifndef SKV_CORE_EVICT_RECLAIM_H
 #define SKV_CORE_EVICT_RECLAIM_H
@@ -10,11 +11,13 @@
 struct group;
 struct partition;
 
-/* What the background owes the group's lines (reclaim.c). True: there is more to do at once. */
+/* Does what the group's watermarks and limits require. True if there is more to do at once. */
 bool reclaim_group(struct partition *p, struct group *g);
 /* The same for the watermarks of a storage. */
 bool reclaim_volume(struct partition *p, uint32_t volume);
-/* Bytes of the group on storages of a type, those on their way out not counted (*removing gets them; may be NULL). */
-uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type, uint64_t *removing);
+/* Bytes of the group on storages of a type, without those being removed (*removing returns them;
+ * may be NULL). */
+uint64_t group_type_bytes(const struct partition *p, const struct group *g, const char *type,
+			  uint64_t *removing);
 
 #endif

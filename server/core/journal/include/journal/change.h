@@ -1,17 +1,20 @@
 /*
- * change.h - a journaled change: what the journal knows of it, and the operations that its kind brings along.
+ * change.h - a journaled change: its record, its waiters, and the operations of its kind.
  *
- * A change of state has two steps. *Prepare* happens under the lock when the request is accepted and its record is
- * queued (slots taken, blocks marked); *apply* when the record is durable (blocks visible, slots free). If the append
- * fails, the prepare step is undone, newest first. So nothing is visible, answered or reused before it is durable.
+ * A change of state has two steps. *Prepare* happens under the lock when the request is accepted
+ * and its record is queued (slots reserved, blocks marked); *apply* when the record is durable
+ * (blocks visible, slots free). If the append fails, the prepare step is undone, newest first. So
+ * nothing is visible, answered or reused before it is durable.
  *
- * Who changes something in memory makes a change of its kind, does the prepare step, writes its record and queues it. The
- * journal appends the record and calls the kind's operations: it knows no kind by name. A kind is a struct that begins
- * with a struct change, and one constant table, both in the file that owns it.
+ * To change something in memory, make a change of its kind, do the prepare step, write its record
+ * and queue it. The journal appends the record and calls the kind's operations; it knows no kind by
+ * name. A kind is a struct that begins with a struct change, and one constant table, both in the
+ * file that implements it.
  *
- * The operations are called under the partition's write lock. Each change ends in exactly one of three ways: apply, when
- * the record is durable; undo, newest first, when it will never be; neither, when what is in memory is not the truth any
- * more and the partition goes. Then its waiters are answered, and it is destroyed.
+ * The operations are called under the partition's write lock. Each change ends in exactly one of
+ * three ways: apply, when the record is durable; undo, newest first, when it never will be;
+ * neither, when memory no longer matches the store and the partition is discarded. Then its waiters
+ * are answered, and it is destroyed.
  */
 #ifndef SKV_CORE_JOURNAL_CHANGE_H
 #define SKV_CORE_JOURNAL_CHANGE_H
@@ -31,12 +34,12 @@ struct replay;
 struct skv_arena;
 struct skv_error;
 
-/* Someone who waits for a change. Lives in the request's arena. */
+/* A call that waits for a change. Lives in the request's arena. */
 struct waiter {
 	struct completion completion;
-	struct waiter *next; /* of the same change */
-	/* Called under the write lock after the change was applied, or undone, to fill the answer; may be
-	 * NULL. `status` is the change's. Returns the status to report; SKV_PENDING = nothing yet, it goes on. */
+	struct waiter *next; /* waiters of the same change */
+	/* Called under the write lock after apply or undo to fill the answer; may be NULL. `status`
+	 * is the change's. Returns the status to report; SKV_PENDING = not finished yet. */
 	int (*fill)(struct waiter *w, struct partition *p, const struct change *ch, int status);
 	const void *req;
 	void *res;
@@ -44,25 +47,26 @@ struct waiter {
 	struct skv_error *err;
 };
 
-/* What the loader knows of a record type (replay.h). */
+/* How recovery handles a record type (replay.h). */
 struct record_ops {
 	const char *name;
-	/* Decodes the record's payload, and does both halves. */
+	/* Decodes the record's payload, prepares and applies it. */
 	int (*replay)(struct replay *r, struct skv_rd *in, struct skv_error *err);
 };
 
 struct change_ops {
-	struct record_ops record; /* that its kind writes; listed by its type in the core's table of records */
+	struct record_ops record; /* the record that this kind writes; also listed by its type in
+				   * core->records */
 	size_t size; /* of the kind's struct */
-	/* The apply step; NULL: all of it was done early. */
+	/* The apply step; NULL: the prepare step did everything. */
 	void (*apply)(struct partition *p, struct change *ch);
-	/* Takes the prepare step back; NULL: nothing was done early. */
+	/* Undoes the prepare step; NULL: it did nothing. */
 	void (*undo)(struct partition *p, struct change *ch);
-	/* Frees what the kind's struct holds, but not the struct; NULL: nothing. */
+	/* Frees what the kind's struct owns, not the struct itself; NULL: nothing. */
 	void (*destroy)(struct change *ch);
-	/* Does apply make slots free? Then it waits until a sync covers the record. NULL: never. */
+	/* Does apply free slots? Then it waits until a sync covers the record. NULL: never. */
 	bool (*frees_slots)(const struct change *ch);
-	/* It is undone as soon as the store is full; others go on with the store's reserve. */
+	/* Undone as soon as the store is full; other kinds may use the store's reserve. */
 	bool makes_more;
 };
 
@@ -71,10 +75,12 @@ struct change {
 	struct change *next;
 	uint64_t number;
 	bool urgent;  /* may use the store's reserve */
-	bool relaxed; /* need not be synced before its apply step, unless that frees slots */
-	size_t blocks; /* that the apply step goes through: others have the lock in between of many */
+	bool relaxed; /* may be applied before it is synced, unless that frees slots */
+	size_t blocks; /* blocks that apply works through: after many the lock is released for a
+			* moment */
 	struct skv_buf rec;
-	struct waiter *_Atomic waiters; /* under the core's lock; the committer asks without it whether there are any */
+	struct waiter *_Atomic waiters; /* under the core's lock; the committer checks without it
+					 * whether there are any */
 };
 
 /* NULL: out of memory. */
@@ -84,7 +90,7 @@ void change_destroy(struct change *ch); /* NULL is allowed */
 void change_queue(struct partition *p, struct change *ch);
 /* `w` is answered when the change has ended. */
 void change_wait(struct change *ch, struct waiter *w);
-/* For frees_slots: always. */
+/* A frees_slots that always returns true. */
 bool change_frees_slots(const struct change *ch);
 
 #endif

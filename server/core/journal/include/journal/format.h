@@ -1,12 +1,30 @@
-/* format.h - numbers of the durable record format, for those that write and read them. */
+/* format.h - constants of the durable record format, shared by encoders and decoders. */
 #ifndef SKV_CORE_JOURNAL_FORMAT_H
 #define SKV_CORE_JOURNAL_FORMAT_H
 
 #define RECORD_VERSION 1u
-#define HOLD_NUMBERED (1ull << 63) /* in a hold's stride: its slots lie at multiples of it, */
-#define HOLD_GEOMETRY (1ull << 62) /* or its class follows: alignment, and whether it is segmented */
+#define HOLD_NUMBERED (1ull << 63) /* flag in a hold's stride: its slots are at multiples of the
+				    * stride, */
+#define HOLD_GEOMETRY (1ull << 62) /* or its class follows: alignment, and whether it is
+				    * segmented */
 
-enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_INDEPENDENT = 8 }; /* of a START */
+/* of a START record */
+enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_INDEPENDENT = 8 };
+
+/* Of a run of a REMOVE_SLOTS, below its length - 1. */
+enum remove_flags { REMOVE_SAME_SLAB = 1, REMOVE_DOWN = 2 };
+#define REMOVE_COUNT_SHIFT 2u
+
+/* Of an entry of a CHUNK, */
+enum chunk_flags { CHUNK_NEXT_PLACE = 1, CHUNK_PARENT = 2, CHUNK_SLOTS = 4, CHUNK_ALL_SPECS = 8 };
+#define CHUNK_USE_SHIFT 9u /* its use, above its frequency and tag; */
+/* and of one of its slots. */
+enum chunk_slot_flags {
+	CHUNK_SAME_SLAB = 1,
+	CHUNK_NEXT_SLOT = 2,
+	CHUNK_NEXT_GENERATION = 4,
+	CHUNK_CHECKSUM = 8,
+};
 
 enum record_type {
 	/* journal */
@@ -18,8 +36,9 @@ enum record_type {
 	RECORD_DROP = 6,
 	RECORD_PARTIAL = 7,
 	RECORD_CLEAR = 8,
-	RECORD_PIN = 9, /* in checkpoints, too */
-	RECORD_HORIZONS = 10, /* in checkpoints, too */
+	RECORD_PIN = 9, /* also in checkpoints */
+	RECORD_HORIZONS = 10, /* also in checkpoints */
+	RECORD_REMOVE_SLOTS = 11,
 	/* checkpoint only */
 	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,
@@ -28,6 +47,7 @@ enum record_type {
 	RECORD_BIRTHS = 20,
 	RECORD_NAMED_BLOCKS = 21,
 	RECORD_LEASES = 22,
+	RECORD_CHUNK = 23, /* in place of BLOCKS and NAMED_BLOCKS, which older versions wrote */
 	RECORD_TYPES, /* their end */
 };
 

@@ -22,20 +22,20 @@ struct session;
 struct skv_buf;
 struct volume;
 
-/* One write that is committed or given up. */
+/* One write, committed or given up. */
 struct ended {
 	struct session *session;
 	uint32_t write;
 	bool success;
 };
 
-/* An instance, and how late its leases may end. */
+/* An instance's lease horizon: the latest end of its leases. */
 struct horizon {
 	struct instance *inst;
 	uint64_t until; /* boot time ms */
 };
 
-/* A block whose pin is set or, with SKV_PIN_NONE, ended; and what it was before, for the undo. */
+/* A block whose pin is set or (SKV_PIN_NONE) removed, with its previous pin for the undo. */
 struct repin {
 	struct skv_key key;
 	struct pin from, to;
@@ -43,34 +43,40 @@ struct repin {
 
 void record_start(struct skv_buf *out, const struct partition *p, const struct session *s);
 /* `sums`: [n_write * specs of the session], or NULL. */
-void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success, const uint64_t *sums,
-		   uint64_t hold_until, uint64_t now);
-void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state, uint64_t hold_until,
-		uint64_t now);
-/* As many of the n removals as belong to the first one's instance; returns how many. */
-size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r, size_t n,
-		     uint64_t now);
-/* Of the reign; `clean`: an orderly shutdown follows. */
+void record_finish(struct skv_buf *out, const struct session *s, const uint8_t *success,
+		   const uint64_t *sums, uint64_t hold_until, uint64_t now);
+void record_end(struct skv_buf *out, const struct session *s, enum skv_session_state state,
+		uint64_t hold_until, uint64_t now);
+/* Writes the leading removals that belong to one instance, as many as there are of n; returns how
+ * many. */
+size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r,
+		     size_t n, uint64_t now);
+/* Horizon of the current ownership; `clean`: an orderly shutdown follows. */
 void record_horizon(struct skv_buf *out, const struct partition *p, bool clean);
 void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);
 void record_clear(struct skv_buf *out, const struct instance *inst, bool drop, uint64_t now);
 void record_partial(struct skv_buf *out, const struct ended *v, uint32_t n);
-void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n, uint64_t now);
+void record_pin(struct skv_buf *out, const struct instance *inst, const struct repin *v, uint32_t n,
+		uint64_t now);
 /* All pins of the instance, for a checkpoint. */
-void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst, uint64_t now);
+void record_pins(struct skv_buf *out, const struct partition *p, const struct instance *inst,
+		 uint64_t now);
 /* Pieces of a checkpoint. */
 void record_chunk(struct skv_buf *out, const struct partition *p, const struct chunk *c);
-/* Ends of the leases on its blocks. */
-void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
-/* Its slots that are leased, as holds. */
-void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c, uint64_t now);
+/* Lease ends of its blocks. */
+void record_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c,
+		   uint64_t now);
+/* Its leased slots, as holds. */
+void record_chunk_leases(struct skv_buf *out, const struct partition *p, const struct chunk *c,
+			 uint64_t now);
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
-void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run, uint64_t left_ms);
+void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run,
+		 uint64_t left_ms);
 void record_counters(struct skv_buf *out, const struct partition *p);
 void record_births(struct skv_buf *out, const struct partition *p);
-/* Length in bytes of the record at the begin of n bytes, 0 if there is none. */
+/* Length in bytes of the record at the start of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);
 
-#define HORIZON_AHEAD_MS 20000u /* no horizon is farther beyond the longest lease */
+#define HORIZON_AHEAD_MS 20000u /* how far a horizon may lie beyond the longest lease */
 
 #endif

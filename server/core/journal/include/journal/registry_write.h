@@ -1,5 +1,6 @@
 /*
- * registry_write.h - every write of the core to the registry, and what the registry counts and remembers.
+ * registry_write.h - all writes of the core to the registry, and its counters and remembered
+ * secret.
  */
 #ifndef SKV_CORE_JOURNAL_REGISTRY_WRITE_H
 #define SKV_CORE_JOURNAL_REGISTRY_WRITE_H
@@ -13,25 +14,29 @@ struct skv_buf;
 struct skv_core;
 struct skv_error;
 
-/* Readers keep pointers to it: it never changes, and stays as long as the core. */
+/* Readers keep pointers to it: immutable, lives as long as the core. */
 struct known_secret {
 	struct skv_secret secret;
-	struct known_secret *before; /* that the store had before, if somebody took it away */
+	struct known_secret *before; /* the store's previous one, if it was replaced */
 };
-/* registry_write.c. `fence`: of the partition that the write was decided on. SKV_E_NOT_OWNER, SKV_E_NOT_READY: that partition is not
- * the newest any more, and nothing was changed; SKV_E_CONFLICT, SKV_E_NOT_FOUND: another version is there, or none. */
-int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect, const struct skv_buf *doc,
-		 uint64_t *version, struct skv_error *err);
-int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version, struct skv_error *err);
+/* registry_write.c. `fence`: of the partition that the decision was based on. SKV_E_NOT_OWNER,
+ * SKV_E_NOT_READY: that partition is not current any more, nothing was changed; SKV_E_CONFLICT,
+ * SKV_E_NOT_FOUND: the document has another version, or does not exist. */
+int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
+		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
+int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
+		 struct skv_error *err);
 int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
-/* The second half of an instance's deletion, after its record; may be repeated. `doc`: its document, of *version; gets the
- * new one's. */
-int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key, uint32_t id,
-			     const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
-/* The same for all instances of a partition that was just loaded and is nobody else's yet. */
+/* Second half of an instance's deletion, after its record; may be repeated. `doc`: its document, of
+ * *version; *version is set to the new one. */
+int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key,
+			     uint32_t id, const struct skv_buf *doc, uint64_t *version,
+			     struct skv_error *err);
+/* The same for all dropped instances of a partition that was just loaded and is not in use yet. */
 int registry_finish_drops(struct partition *p, struct skv_error *err);
-int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version, struct skv_error *err);
+int registry_forget_dropped(struct skv_core *c, uint64_t fence, uint32_t id, uint64_t version,
+			    struct skv_error *err);
 
 #endif

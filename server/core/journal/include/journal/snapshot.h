@@ -1,6 +1,4 @@
-/*
- * snapshot.h - a copy of the partition as it is between two batches, taken while everything goes on.
- */
+/* snapshot.h - a copy of the partition as of the end of a batch, taken while calls go on. */
 #ifndef SKV_CORE_JOURNAL_SNAPSHOT_H
 #define SKV_CORE_JOURNAL_SNAPSHOT_H
 
@@ -14,7 +12,12 @@ void snapshot_abort(struct partition *p);
 /* Under the write lock, by the committer between two batches. */
 void snapshot_begin(struct partition *p, uint64_t barrier);
 void snapshot_end(struct partition *p);
-/* Records of those that run, for a checkpoint or a reign; `exact`: what this reign has given is told otherwise. */
+/* How long the journal gets until the next checkpoint begins, and at most: bytes. A checkpoint
+ * writes at most twice the journal that it replaces, so both grow with it. */
+uint64_t journal_due(const struct partition *p);
+uint64_t journal_bound(const struct partition *p);
+/* Records of the running horizons, for a checkpoint or a takeover; `exact`: only those of leases
+ * loaded with the partition, because this ownership's are stored one by one. */
 void horizons_put(struct skv_buf *out, struct partition *p, bool exact);
 
 #endif

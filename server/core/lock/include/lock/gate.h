@@ -10,13 +10,13 @@
 struct skv_core;
 struct skv_error;
 
-/* Common gate of all block calls: state and ownership. */
+/* Checks state and ownership, for every block call. */
 int core_gate(const struct skv_core *c, struct skv_error *err);
 bool owner_valid(const struct skv_core *c);
-/* The store says that this fence is not the newest. True: it was ours until now, so another manager has taken over. False:
- * it was of a partition that this manager has given up itself. */
+/* The store rejected this fence. True: it was current, so another manager has taken over. False: it
+ * belonged to a partition that this manager has given up itself. */
 bool owner_lost(struct skv_core *c, uint64_t fence);
-/* Has the partition loaded again: what is in memory is not the truth any more. */
+/* Has the partition reloaded, because memory no longer matches the store. */
 void owner_ask_reload(struct skv_core *c);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * find.h - storages, groups, instances and specs by their names.
- */
+/* find.h - finds storages, groups, instances and specs by name. */
 #ifndef SKV_CORE_MODEL_FIND_H
 #define SKV_CORE_MODEL_FIND_H
 
@@ -19,9 +17,9 @@ int instance_need(const struct partition *p, const char *tenant, const char *id,
 int specs_resolve(const struct instance *inst, const char *const *names, uint32_t n, uint32_t *mask,
 		  struct skv_error *err);
 /* Names of the specs in `mask`, in the instance's order, copied into the arena. */
-int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a, const char *const **names,
-		uint32_t *n);
-/* Tells names apart before their bytes are compared; `more` may be "". */
+int specs_names(const struct instance *inst, uint32_t mask, struct skv_arena *a,
+		const char *const **names, uint32_t *n);
+/* A hash to tell names apart before comparing them; `more` may be "". */
 uint32_t name_hash(const char *name, const char *more);
 struct group *group_find(const struct partition *p, const char *name);
 int volume_find(const struct partition *p, const char *name); /* index or -1 */

@@ -1,8 +1,9 @@
 /*
- * geometry.h - how slots of one size lie in slab files: on chunks where a storage has them, and what it costs.
+ * geometry.h - layout of slots of one size in slab files, chunk-aligned where a storage has chunks,
+ * and its cost.
  *
- * The one place where this is decided. It must give the same answer for ever: journal and checkpoints name slots by their
- * numbers. Pure; no state.
+ * The only place that decides this. It must give the same answer for ever, because journal and
+ * checkpoints refer to slots by number. Pure; no state.
  */
 #ifndef SKV_CORE_MODEL_GEOMETRY_H
 #define SKV_CORE_MODEL_GEOMETRY_H
@@ -21,18 +22,19 @@ enum fit {
 
 struct geometry {
 	enum fit fit;
-	uint64_t stride;  /* bytes from one slot to the next */
-	uint64_t align;   /* slots begin at multiples of it; of a segmented class unused */
+	uint64_t stride;  /* distance between slots, bytes */
+	uint64_t align;   /* slots begin at multiples of this; unused in segmented classes */
 	uint64_t segment; /* bytes of a segment, 0 = the class is not segmented */
-	uint64_t wasted;  /* bytes of each slot that hold nothing, in the mean */
-	uint64_t copied;  /* that a write reads and writes again, in the mean */
+	uint64_t wasted;  /* unused bytes of each slot, on average */
+	uint64_t copied;  /* bytes that a write reads and rewrites, on average */
 };
 
-/* For `size` bytes on chunks of `chunk` (0 = there are none) in slab units of `unit`:
- *  - numbered slots lie at multiples of their size, whatever that costs;
- *  - whole chunks lie on chunks;
- *  - what a slot of whole chunks would waste an eighth of its size for at most is rounded up to one;
- *  - the rest is packed into segments: the shortest that waste a sixteenth at most, else the one that wastes least. */
+/* Layout of slots of `size` bytes on chunks of `chunk` bytes (0 = none) in slab units of `unit`:
+ *	- numbered slots are at multiples of their size, whatever that costs;
+ *	- sizes of whole chunks are aligned to chunks;
+ *	- sizes that waste at most an eighth by it are rounded up to whole chunks;
+ *	- others are packed into segments: the shortest that waste at most a sixteenth, else the
+ *	  least wasteful. */
 struct geometry geometry_of(uint64_t size, bool numbered, uint64_t chunk, uint64_t unit);
 const char *fit_text(enum fit fit);
 

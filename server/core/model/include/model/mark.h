@@ -1,12 +1,14 @@
 /*
- * mark.h - a block's mark: when it was last used, how often, and how long it is leased, in one atomic word.
+ * mark.h - a block's mark: when it was last used, how often, and how long it is
+ * leased, in one atomic word.
  *
  *	63           27 26      21 20       17 16               0
  *	| use: ms (37) | order (6) | freq (4) | lease: 8 ms (17) |
  *
- * The use counts milliseconds of the store's life (partition->use_base is added to the clock), then an order among the
- * uses of one millisecond. freq counts uses since birth, and stays at its maximum. The lease is what was left of it at
- * that use, from one multiple of 8 ms to another, rounded up: the same end again is the same end. Pure; no state.
+ * The use counts milliseconds of the store's life (partition->use_base is added to the clock), then
+ * an order among the uses of one millisecond. freq counts uses since birth, and stays at its
+ * maximum. The lease is what was left of it at that use, from one multiple of 8 ms to another,
+ * rounded up: the same end again is the same end. Pure; no state.
  */
 #ifndef SKV_CORE_MODEL_MARK_H
 #define SKV_CORE_MODEL_MARK_H
@@ -26,8 +28,9 @@ void block_use(struct block *b, uint64_t use);
 #define MARK_FREQ_BITS 4u
 #define MARK_FREQ_MAX ((1u << MARK_FREQ_BITS) - 1)
 #define MARK_ORDER_BITS 6u
-#define MARK_LEASE_MAX ((1ull << MARK_LEASE_BITS) - 1) /* units: 17 minutes; above SKV_MAX_LEASE_MS */
-#define USE_MS_MAX ((1ull << 37) - 1)                  /* four years; recover.c begins anew at a half */
+#define MARK_LEASE_MAX \
+	((1ull << MARK_LEASE_BITS) - 1) /* units: 17 minutes; above SKV_MAX_LEASE_MS */
+#define USE_MS_MAX ((1ull << 37) - 1)   /* four years; recover.c begins anew at a half */
 #define USE_ORDER_MAX ((1u << MARK_ORDER_BITS) - 1)
 
 /* A use, ordered by time: what eviction sorts by and checkpoints store. */
@@ -38,20 +41,29 @@ static inline uint64_t use_make(uint64_t ms, uint64_t order)
 
 static inline uint64_t use_ms(uint64_t use) { return use >> MARK_ORDER_BITS; }
 
-static inline uint64_t mark_use(uint64_t mark) { return mark >> (MARK_LEASE_BITS + MARK_FREQ_BITS); }
+static inline uint64_t mark_use(uint64_t mark)
+{
+	return mark >> (MARK_LEASE_BITS + MARK_FREQ_BITS);
+}
 
 static inline uint32_t mark_freq(uint64_t mark) { return mark >> MARK_LEASE_BITS & MARK_FREQ_MAX; }
 
 /* lease_end: in the milliseconds of uses; not after the use = none. */
 static inline uint64_t mark_make(uint64_t use, uint32_t freq, uint64_t lease_end)
 {
-	uint64_t first = use_ms(use) / MARK_LEASE_UNIT, last = (lease_end + MARK_LEASE_UNIT - 1) / MARK_LEASE_UNIT;
-	uint64_t lease = lease_end <= use_ms(use) ? 0 : last - first < MARK_LEASE_MAX ? last - first : MARK_LEASE_MAX;
+	uint64_t first = use_ms(use) / MARK_LEASE_UNIT,
+		 last = (lease_end + MARK_LEASE_UNIT - 1) / MARK_LEASE_UNIT;
+	uint64_t lease = lease_end <= use_ms(use)        ? 0
+			 : last - first < MARK_LEASE_MAX ? last - first
+							 : MARK_LEASE_MAX;
 
-	return (use << MARK_FREQ_BITS | (freq < MARK_FREQ_MAX ? freq : MARK_FREQ_MAX)) << MARK_LEASE_BITS | lease;
+	return (use << MARK_FREQ_BITS | (freq < MARK_FREQ_MAX ? freq : MARK_FREQ_MAX))
+		       << MARK_LEASE_BITS |
+	       lease;
 }
 
-/* The first use that a lease with this end can be kept beside: more than a quarter of an hour before it there is none. */
+/* The first use that a lease with this end can be kept beside: more than a quarter of an hour
+ * before it there is none. */
 static inline uint64_t mark_least_use(uint64_t lease_end)
 {
 	const uint64_t span = (MARK_LEASE_MAX - 1) * MARK_LEASE_UNIT;
@@ -69,21 +81,25 @@ static inline uint64_t mark_lease_end(uint64_t mark)
 
 static inline uint64_t mark_with_freq(uint64_t mark, uint32_t freq)
 {
-	return (mark & ~((uint64_t)MARK_FREQ_MAX << MARK_LEASE_BITS)) | (uint64_t)freq << MARK_LEASE_BITS;
+	return (mark & ~((uint64_t)MARK_FREQ_MAX << MARK_LEASE_BITS)) | (uint64_t)freq
+										<< MARK_LEASE_BITS;
 }
 
-/* As checkpoints store it, with the policy's tag; leases are not. Older versions stored the use alone, with an order of
- * seven bits. */
+/* As checkpoints store it, with the policy's tag; leases are not. Older versions stored the use
+ * alone, with an order of seven bits. */
 #define STORED_USE_BITS 44u
 #define STORED_TAG_BITS 5u
 
 static inline uint64_t mark_store(uint64_t mark, uint32_t tag)
 {
-	return (uint64_t)tag << (STORED_USE_BITS + MARK_FREQ_BITS) | (uint64_t)mark_freq(mark) << STORED_USE_BITS |
-	       mark_use(mark) << 1;
+	return (uint64_t)tag << (STORED_USE_BITS + MARK_FREQ_BITS) |
+	       (uint64_t)mark_freq(mark) << STORED_USE_BITS | mark_use(mark) << 1;
 }
 
-static inline uint32_t stored_tag(uint64_t stored) { return (uint32_t)(stored >> (STORED_USE_BITS + MARK_FREQ_BITS)); }
+static inline uint32_t stored_tag(uint64_t stored)
+{
+	return (uint32_t)(stored >> (STORED_USE_BITS + MARK_FREQ_BITS));
+}
 
 static inline uint64_t stored_mark(uint64_t stored)
 {

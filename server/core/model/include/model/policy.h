@@ -1,6 +1,4 @@
-/*
- * policy.h - the policy of a group (skv/policy.h): checked, set, changed.
- */
+/* policy.h - the eviction policy of a group (skv/policy.h): checked, set, changed. */
 #ifndef SKV_CORE_MODEL_POLICY_H
 #define SKV_CORE_MODEL_POLICY_H
 
@@ -11,13 +9,13 @@
 struct skv_error;
 struct skv_group_spec;
 
-/* Is there such a policy, and can it do what the group asks of it? SKV_E_INVALID. */
+/* Does the policy exist and support the group's settings? SKV_E_INVALID. */
 int policy_check(const struct skv_group_spec *g, struct skv_error *err);
-/* The policy that the group's spec names; another one than before queues its blocks again, in portions. SKV_E_NOMEM
- * changes nothing. */
+/* Sets the policy that the group's spec names; a changed policy requeues the group's blocks in
+ * portions. SKV_E_NOMEM changes nothing. */
 int policy_set(struct partition *p, struct group *g);
 void policy_unset(struct group *g);
-/* A portion of that. True when there is more to do at once. */
+/* Requeues one portion. True if there is more to do at once. */
 bool policy_go_on(struct partition *p, struct portion groups);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * probe.h - the entries of many keys, one after the other: index cells and entries are fetched some keys ahead.
+ * probe.h - finds the entries of many keys, prefetching index cells and entries some keys ahead.
  *
- * Under the partition's lock, for reading at least. The index stays as it is meanwhile.
+ * Under the partition's lock, at least for reading; the index must not change meanwhile.
  */
 #ifndef SKV_CORE_MODEL_PROBE_H
 #define SKV_CORE_MODEL_PROBE_H
@@ -16,8 +16,8 @@
 struct instance;
 struct partition;
 
-#define AHEAD_CELLS 16u  /* keys whose index cells are fetched ahead of use */
-#define AHEAD_ENTRIES 8u /* and, once the cells are there, their entries */
+#define AHEAD_CELLS 16u  /* keys whose index cells are prefetched */
+#define AHEAD_ENTRIES 8u /* and, once the cells are cached, their entries */
 
 struct probe {
 	const struct partition *p;
@@ -25,7 +25,7 @@ struct probe {
 	const struct skv_key *keys;
 	uint32_t n;
 	uint64_t hash[32]; /* of keys[i] at i % 32 */
-	struct block *near[16]; /* what was fetched for keys[i], at i % 16; NULL: it is nowhere */
+	struct block *near[16]; /* prefetched for keys[i], at i % 16; NULL: not in the index */
 };
 
 static inline void probe_ahead(struct probe *pr, uint32_t i)
@@ -45,8 +45,8 @@ static inline void probe_entry(struct probe *pr, uint32_t i)
 		pr->near[i % 16] = index_fetch_entry(pr->p, pr->inst, pr->hash[i % 32]);
 }
 
-static inline void probe_begin(struct probe *pr, const struct partition *p, const struct instance *inst,
-			       const struct skv_key *keys, uint32_t n)
+static inline void probe_begin(struct probe *pr, const struct partition *p,
+			       const struct instance *inst, const struct skv_key *keys, uint32_t n)
 {
 	pr->p = p;
 	pr->inst = inst;
@@ -58,7 +58,7 @@ static inline void probe_begin(struct probe *pr, const struct partition *p, cons
 		probe_entry(pr, i);
 }
 
-/* The entry of keys[i], or NULL; to be asked for i = 0, 1, 2... */
+/* The entry of keys[i], or NULL; call for i = 0, 1, 2... */
 static inline struct block *probe_block(struct probe *pr, uint32_t i)
 {
 	struct block *b;

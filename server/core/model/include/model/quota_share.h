@@ -1,6 +1,4 @@
-/*
- * quota_share.h - what an instance may have of its group's capacity.
- */
+/* quota_share.h - an instance's share of its group's capacity. */
 #ifndef SKV_CORE_MODEL_QUOTA_SHARE_H
 #define SKV_CORE_MODEL_QUOTA_SHARE_H
 
@@ -18,14 +16,13 @@ static inline uint64_t percent_of(uint64_t bytes, uint32_t percent)
 uint64_t spec_block_bytes(const struct skv_instance_spec *i); /* all specs */
 void group_join(struct group *g, struct instance *inst);
 void group_leave(struct instance *inst);
-/* Takes weight and capacity of `to`. */
+/* Takes over weight and capacity of `to`. */
 void quota_share_change(struct instance *inst, const struct skv_instance_spec *to);
-/* Bytes that the group may have: its capacity, or what its storages have, if that is less. */
+/* Bytes available to the group: its capacity, or its storages' if that is less. */
 uint64_t group_room(const struct partition *p, const struct group *g);
-/* Of all its storages, whatever its own capacity. */
+/* Of all its storages, regardless of its own capacity. */
 uint64_t group_storages_room(const struct partition *p, const struct group *g);
-/* The instance's part of these bytes: of its group's room, or of what is left of it. All of it in a group that has no
- * parts. */
+/* The instance's share of `room` bytes; all of them in a group without shares. */
 uint64_t quota_share_of(const struct instance *inst, uint64_t room);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * rows.h - tables of the volumes that something has to do with: rows in order of volume.
+ * rows.h - sparse tables by volume: rows sorted by volume number.
  *
- * There may be very many volumes, and an instance or a group uses few of them. A row is of any size; its first member is
- * the volume's number, a uint32_t. Pure; no state.
+ * There may be very many volumes, of which an instance or group uses few. Rows may be of any size;
+ * the first member is the volume's number, a uint32_t. Pure; no state.
  */
 #ifndef SKV_CORE_MODEL_ROWS_H
 #define SKV_CORE_MODEL_ROWS_H
@@ -19,7 +19,7 @@ static inline uint32_t row_volume(const void *rows, size_t size, uint32_t at)
 	return volume;
 }
 
-/* Place of the row of this volume, or (there is none) where it would be: at most n. */
+/* Position of this volume's row, or where it would be inserted: at most n. */
 static inline uint32_t row_place(const void *rows, size_t size, uint32_t n, uint32_t volume)
 {
 	uint32_t first = 0;
@@ -44,7 +44,7 @@ static inline void *row_find(void *rows, size_t size, uint32_t n, uint32_t volum
 	return at < n && row_volume(rows, size, at) == volume ? (char *)rows + at * size : NULL;
 }
 
-/* A new row of zeros but for its volume, which has none yet. There is room for one more. */
+/* Inserts a zeroed row for a volume that has none. There must be room for it. */
 static inline void *row_insert(void *rows, size_t size, uint32_t *n, uint32_t volume)
 {
 	uint32_t at = row_place(rows, size, *n, volume);

@@ -1,6 +1,4 @@
-/*
- * session.h - two-phase writes while they are open, and what is remembered of them afterwards.
- */
+/* session.h - write sessions, from start to finish, and what is remembered of ended ones. */
 #ifndef SKV_CORE_MODEL_SESSION_H
 #define SKV_CORE_MODEL_SESSION_H
 
@@ -19,39 +17,39 @@ struct partition;
 
 struct session_write {
 	uint32_t block;
-	uint32_t specs; /* bit per spec that this session writes; 0 = settled */
+	uint32_t specs; /* bit per spec that this session writes; 0 = ended */
 };
 
 struct session {
 	struct skv_key id;
-	struct skv_key tenant;  /* hash of its name: only it may finish or abort */
+	struct skv_key tenant;  /* hash of its name: only this tenant may finish or abort */
 	struct skv_key request; /* hash of tenant, instance, request id; {0,0} = none */
-	struct skv_key body;    /* hash of what was asked */
+	struct skv_key body;    /* hash of the request body */
 	struct session *id_next;      /* chain in partition->session_by_id */
 	struct session *request_next; /* chain in partition->session_by_request */
 	struct session *queue_next;   /* ended ones, oldest first */
 	uint32_t number;              /* index in partition->session */
-	uint32_t due;                 /* place in partition->deadlines, 0 = not in it */
+	uint32_t due;                 /* position in partition->deadlines, 0 = none */
 	struct instance *inst; /* NULL once ended */
 	struct session *open_next, *open_before; /* of the same instance, while open */
-	uint32_t instance;     /* its durable number, kept; 0 = not known: ended, by an older version */
+	uint32_t instance;     /* its durable number; 0 = unknown: ended by an older version */
 	enum skv_session_state state;
-	struct change *pending; /* start, finish, abort or expiry on its way to the journal */
-	uint32_t settling;   /* writes that are SETTLING: no expiry meanwhile */
+	struct change *pending; /* start, finish, abort or expiry in flight to the journal */
+	uint32_t ending;     /* writes that are ENDING: no expiry meanwhile */
 	bool starting;
 	bool anonymous; /* ends write by write (partial.c), or expires; forgotten then */
-	bool relaxed;   /* its start was; not after a reload */
-	bool independent; /* its keys are no chain */
+	bool relaxed;   /* as its start asked; lost by a reload */
+	bool independent; /* its keys are not a chain */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
-	uint32_t grace_ms;    /* after it, if longer than the manager's */
+	uint32_t grace_ms;    /* grace after the deadline, if longer than the manager's */
 	uint64_t created_ms;  /* wall */
-	uint64_t generation;  /* of the first written block; the others follow */
+	uint64_t generation;  /* of the first written block; the others have the following ones */
 	uint64_t forget_at;
-	uint32_t specs; /* asked for */
+	uint32_t specs; /* requested */
 	uint32_t n_keys;
 	uint32_t n_write;
-	uint32_t n_left; /* of them: not settled */
+	uint32_t n_left; /* of them: not ended */
 	uint64_t bytes;  /* of these */
 	uint8_t *outcome;            /* [n_keys] */
 	struct skv_key *keys;        /* [n_keys], until ended */
@@ -60,35 +58,39 @@ struct session {
 	struct session_write *write; /* [n_write] */
 	uint32_t committed;
 	uint32_t failed;
-	uint64_t finished_as; /* hash of what its finish said of each block; 0 = not finished, or by an older version */
+	uint64_t finished_as; /* hash of its finish's results; 0 = not finished, or by an older
+			       * version */
 };
 
 struct session *session_find(const struct partition *p, struct skv_key id);
 struct session *session_by_request(const struct partition *p, struct skv_key request);
 uint32_t *session_due_place(void *ctx, uint32_t number); /* of partition->deadlines */
 int session_add(struct partition *p, struct session *s); /* takes ownership on success */
-void session_destroy(struct partition *p, struct session *s); /* forgets it altogether */
-/* Ends it: releases the lists, keeps id and outcome until forget_at (longer while a change still
- * names it: one that was queued before its instance was dropped). */
+void session_destroy(struct partition *p, struct session *s); /* forgets it completely */
+/* Ends it: frees the arrays, keeps id and outcome until forget_at, or longer while a change queued
+ * before a drop of its instance still refers to it. */
 void session_end(struct partition *p, struct session *s, enum skv_session_state state);
-/* Looks at it again at `at`, an open one. */
+/* Schedules an open session's next check at `at`. */
 void session_set_due(struct partition *p, struct session *s, uint64_t at);
-/* Does a change still name it? */
+/* Does a change still refer to it? */
 bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
-/* How the block of its i-th write is born: SKV_BORN_*. */
+/* How the block of its i-th write is created: SKV_BORN_*. */
 uint32_t session_birth(const struct session *s, uint32_t i);
-/* When the writers of what it does not commit are through. */
+/* When writers of its uncommitted slots must have stopped. */
 uint64_t session_grace_end(const struct partition *p, const struct session *s);
-/* The i-th write is committed or given up, apart from the others; with the last one an anonymous session ends, and is
- * destroyed. */
-void session_partial(struct partition *p, struct session *s, uint32_t i, bool success, uint64_t use);
-/* The i-th written block's slots of this session are given up; free when hold_until has passed. */
+/* Ends the i-th write by itself, committed or given up; an anonymous session ends with its last one
+ * and is destroyed. */
+void session_partial(struct partition *p, struct session *s, uint32_t i, bool success,
+		     uint64_t use);
+/* Gives up the slots of the i-th written block; they are free after hold_until. */
 void session_release(struct partition *p, struct session *s, uint32_t i, uint64_t hold_until);
 struct session *session_make(uint32_t n_keys, uint32_t n_write);
 void session_free(struct session *s);
 void session_id_text(struct skv_key id, char out[SKV_SESSION_ID_HEX + 1]);
 struct skv_key tenant_hash(const char *tenant);
+/* Random, but for its first byte: the partition. */
+struct skv_key session_new_id(uint32_t partition);
 bool session_id_parse(const char *hex, struct skv_key *out);
 
 #endif

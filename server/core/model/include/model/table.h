@@ -19,18 +19,28 @@ static inline struct block *block_get(const struct partition *p, uint32_t id)
 	const uint32_t no = id >> CHUNK_SHIFT;
 
 	assert(no > 0 && no < p->n_chunk);
-	return (struct block *)((char *)p->chunk[no] + CHUNK_HEAD + (size_t)p->chunk_stride[no] * (id & (CHUNK_CAPACITY - 1)));
+	return (struct block *)((char *)p->chunk[no] + CHUNK_HEAD +
+				(size_t)p->chunk_stride[no] * (id & (CHUNK_CAPACITY - 1)));
 }
-/* A fresh, indexed entry without slots, or NULL (out of memory). Room in the eviction queues is
- * reserved, so that queueing it later cannot fail. */
+/* A new, indexed entry without slots, or NULL (out of memory). Reserves room in the eviction
+ * queues, so that queueing it later cannot fail. */
 struct block *block_make(struct partition *p, struct instance *inst, struct skv_key key);
-/* Frees the entry, and upward its parents, where nothing needs them any more. */
+/* While loading: a chunk whose places are nobody's, for block_restore, until table_restored gives
+ * those that are left to block_make. NULL: out of memory. */
+struct chunk *table_restore(struct partition *p, struct instance *inst);
+void table_restored(struct partition *p, struct chunk *c);
+/* As block_make, at that place, which nobody has. SKV_E_CONFLICT: the key is
+ * there already; SKV_E_NOMEM. */
+int block_restore(struct partition *p, struct chunk *c, uint32_t place, struct skv_key key,
+		  struct block **out);
+/* Frees the entry if nothing needs it any more, then its parents likewise. */
 void block_maybe_free(struct partition *p, struct block *b);
 void block_set_parent(struct partition *p, struct block *b, struct block *parent);
 /* After any change of slot states: keeps the parent's count of live children. */
 void block_update_live(struct partition *p, struct block *b);
 void snapshot_touch_chunk(struct partition *p, uint32_t chunk);
-/* Before any change of an entry that a checkpoint stores: copies its chunk out if one is running. */
+/* Before any change of an entry that a checkpoint stores: copies its chunk if a snapshot is
+ * running. */
 static inline void block_touch(struct partition *p, const struct block *b)
 {
 	if (p->snap.active)
@@ -41,16 +51,19 @@ bool block_has_writing(const struct instance *inst, const struct block *b);
 /* Calls fn for each entry in use. */
 void block_each(const struct partition *p, const struct instance *only,
 		void (*fn)(void *ctx, struct partition *p, struct block *b), void *ctx);
-void table_drop(struct partition *p, struct instance *inst); /* all chunks of the instance are spare */
-void table_drop_chunk(struct partition *p, struct instance *inst); /* its newest chunk is spare */
+/* makes all chunks of the instance spare */
+void table_drop(struct partition *p, struct instance *inst);
+/* makes its newest chunk spare */
+void table_drop_chunk(struct partition *p, struct instance *inst);
 void table_destroy(struct partition *p);
-/* End of its lease (boot time ms), 0 or in the past if none runs. */
+/* End of its lease (boot time ms); 0 or in the past if it has none. */
 uint64_t block_lease(const struct partition *p, const struct instance *inst, const struct block *b);
-/* The same, but of what lookups gave to it alone: not what is reckoned with after a recovery. */
+/* The same for leases granted by lookups only, without what a recovery assumes. */
 uint64_t block_own_lease(const struct partition *p, const struct block *b);
-/* The least generation of its slots, 0 if it has none. */
+/* The lowest generation of its slots, 0 if it has none. */
 uint64_t block_generation(const struct instance *inst, const struct block *b);
-/* Blocks with a committed slot; those of a retired instance are nobody else's. */
+/* Adds to the count of blocks with a committed slot; those of a retired instance count for
+ * nobody. */
 void blocks_count(struct partition *p, struct instance *inst, int64_t by);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * finish.h - ends of sessions by their clients: finish (all or part succeeded) and abort.
- */
+/* finish.h - sessions ended by their clients: finish (all or some blocks succeeded) and abort. */
 #ifndef SKV_CORE_OPS_FINISH_H
 #define SKV_CORE_OPS_FINISH_H
 

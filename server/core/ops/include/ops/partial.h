@@ -1,6 +1,4 @@
-/*
- * partial.h - ends of single writes, named by key and place: for protocols whose clients know no sessions.
- */
+/* partial.h - ends single writes, named by key and slot: for protocols without sessions. */
 #ifndef SKV_CORE_OPS_PARTIAL_H
 #define SKV_CORE_OPS_PARTIAL_H
 
@@ -11,20 +9,20 @@
 struct partition;
 struct ended;
 
-/* So many writes, which are marked as SETTLING, are committed or given up. */
-struct settle {
+/* Writes marked ENDING, to be committed or given up together. */
+struct partial {
 	struct change change;
 	struct ended *v;
 	uint32_t n;
-	uint32_t committed; /* once it is applied */
+	uint32_t committed; /* set when applied */
 	uint32_t given_up;
 };
 /* NULL: out of memory. */
-struct settle *settle_make(void);
+struct partial *partial_make(void);
 /* Writes its record. SKV_E_NOMEM. */
-int settle_record(struct settle *s);
-/* It is not queued after all: the marks go, and it is destroyed. NULL is fine. */
-void settle_drop(struct partition *p, struct settle *s);
+int partial_record(struct partial *s);
+/* Drops it unqueued: clears the marks and destroys it. NULL is allowed. */
+void partial_drop(struct partition *p, struct partial *s);
 
 extern const struct change_ops partial_ops;
 

@@ -1,5 +1,6 @@
 /*
- * checkpoint.h - the compact state that the journal is replayed over, taken while everything goes on.
+ * checkpoint.h - checkpoints: a compact copy of the state, written while calls go on; recovery
+ * replays the journal over it.
  */
 #ifndef SKV_CORE_RECOVERY_CHECKPOINT_H
 #define SKV_CORE_RECOVERY_CHECKPOINT_H
@@ -11,7 +12,7 @@ struct skv_core;
 struct skv_error;
 
 #define SLICE_BYTES ((size_t)1 << 20)
-/* Writes one checkpoint of the current partition. `clean`: the last one of an orderly shutdown. */
+/* Writes a checkpoint of the current partition. `clean`: the last one of an orderly shutdown. */
 int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
 
 #endif

@@ -1,20 +1,40 @@
-/*
- * recover.h - a partition's life as a whole: make, load from the store, check for consistency, destroy.
- */
+/* recover.h - a partition's life cycle: create, load from the store, check, destroy. */
 #ifndef SKV_CORE_RECOVERY_RECOVER_H
 #define SKV_CORE_RECOVERY_RECOVER_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+#include <skv/store.h>
+
+#include <journal/replay.h>
 
 struct partition;
 struct skv_core;
 struct skv_error;
 
+/* A load that is under way, and may go on for long: a standby's. Nobody else sees its partition. */
+struct loading {
+	struct replay r;
+	struct skv_error *err;
+	uint64_t half_seq; /* the record that was left in its middle; 0: none was */
+	size_t half;       /* bytes of it that are applied */
+};
+/* Where the store delivers to it; `err` as long as that is used. */
+struct skv_load_sink loading_sink(struct loading *l, struct skv_error *err);
+/* What only the owner may say of what was loaded: which leases, holds and losses to assume. Takes
+ * the partition over to *out; on failure the caller still has it, to destroy it. */
+int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
+		     struct skv_error *err);
+
 struct partition *partition_make(struct skv_core *c);
 void partition_destroy(struct partition *p);
-/* Loads registry, checkpoint and journal into a new partition. No lock: nobody else sees it yet. */
-int partition_load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err);
-/* Durably: so much of what this reign tells may be lost with the power. Before it tells anything. */
+/* Loads registry, checkpoint and journal into a new partition. Needs no lock: the partition is not
+ * shared yet. */
+int partition_load(struct skv_core *c, uint64_t fence, struct partition **out,
+		   struct skv_error *err);
+/* Records durably how long starts of this ownership, lost with the power, may last. Before the
+ * first answer. */
 int partition_put_behind(struct partition *p, struct skv_error *err);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * replay.h - records that only a checkpoint has, and those of a reign, decoded and applied.
+ * replay.h - decodes and applies records found only in checkpoints, and those of a change of
+ * ownership.
  */
 #ifndef SKV_CORE_RECOVERY_REPLAY_H
 #define SKV_CORE_RECOVERY_REPLAY_H
@@ -7,6 +8,7 @@
 #include <model/partition.h>
 #include <journal/change.h>
 
-extern const struct record_ops ended_record, hold_record, reign_record, leases_record, counters_record, eras_record;
+extern const struct record_ops ended_record, hold_record, horizon_record, leases_record,
+	counters_record, eras_record;
 
 #endif

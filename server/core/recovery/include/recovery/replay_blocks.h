@@ -1,6 +1,4 @@
-/*
- * replay_blocks.h - blocks of a checkpoint, decoded and applied.
- */
+/* replay_blocks.h - decodes and applies a checkpoint's blocks. */
 #ifndef SKV_CORE_RECOVERY_REPLAY_BLOCKS_H
 #define SKV_CORE_RECOVERY_REPLAY_BLOCKS_H
 

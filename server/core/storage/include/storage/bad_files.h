@@ -1,6 +1,4 @@
-/*
- * bad_files.h - slab files that are lost or damaged: each costs its own blocks, and nothing else.
- */
+/* bad_files.h - lost or damaged slab files: each costs only its own blocks. */
 #ifndef SKV_CORE_STORAGE_BAD_FILES_H
 #define SKV_CORE_STORAGE_BAD_FILES_H
 
@@ -10,12 +8,13 @@ struct device;
 struct skv_error;
 struct volume;
 
-/* Looks whether the files of the volume are there and ours (fsck). */
+/* Checks that the volume's files exist and are ours (fsck). */
 int device_check_files(struct device *d, const struct volume *s, struct skv_error *err);
-/* bad_files.c: by its thread, the marker being well: one file in turn and one of the bad ones, or (`all`) all of them. A file
- * that is not well is told to the partition; what is returned is about the storage as a whole. */
+/* bad_files.c: checks, on the storage's thread and after its marker, the next file and the next bad
+ * one, or (`all`) every file. Bad files are reported to the partition; the result is about the
+ * storage as a whole. */
 int device_look_at_files(struct device *d, bool all, struct skv_error *err);
-/* Its files were not looked at, or in vain. */
+/* Its files were not checked, or the check failed. */
 void device_doubt_files(struct device *d);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * claim.h - whose slab directories are: owner files, by which copies of one store know of each other.
+ * claim.h - ownership of slab directories: owner files, by which copies of one store detect each
+ * other.
  */
 #ifndef SKV_CORE_STORAGE_CLAIM_H
 #define SKV_CORE_STORAGE_CLAIM_H
@@ -10,20 +11,20 @@ struct device;
 struct skv_core;
 struct skv_error;
 
-/* The reign has an incarnation; before its share is loaded. */
+/* Gives this ownership an incarnation; before the partition is loaded. */
 int claims_begin(struct skv_core *c, struct skv_error *err);
-/* Is the state to be taken for one that went back in time? */
+/* Must the state be treated as rolled back? */
 bool claims_roll_back(struct skv_core *c);
-/* Has a look at some directory found that another copy of the store goes on there? */
+/* Has any directory been found in use by another copy of the store? */
 bool claims_refused(struct skv_core *c);
-/* Claims the directory in this reign, or looks again. SKV_E_FOREIGN: another copy goes on there. By the device's thread, or
- * whoever makes one. */
+/* Claims the directory for this ownership, or checks the claim. SKV_E_FOREIGN: another copy uses
+ * it. Called by the device's thread, or when the storage is created. */
 int claim_look(struct device *d, struct skv_error *err);
-/* The newest look is too long ago: nothing may be granted. */
+/* The last check is too old: grant nothing. */
 bool claim_overdue(const struct device *d);
-/* The storage goes, and so does its owner file. */
+/* Removes the owner file of a storage that is removed. */
 void claim_give_back(struct device *d);
-/* fsck: does the store know all who went on there? */
+/* fsck: does the store know all that have used the directory? */
 int claim_check(struct device *d, struct skv_error *err);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * growth.h - may a volume be used, and may it grow: what its device and its capacity say.
- */
+/* growth.h - may a volume be used, and may it grow. */
 #ifndef SKV_CORE_STORAGE_GROWTH_H
 #define SKV_CORE_STORAGE_GROWTH_H
 
@@ -9,7 +7,7 @@
 struct partition;
 struct volume;
 
-/* Bytes that this volume can hand out now without eviction, for one spec. */
+/* Enabled, and its device is healthy. */
 bool volume_usable(const struct volume *s);
 bool volume_takes(const struct volume *s);    /* usable, and new blocks may go there */
 bool volume_has_room(const struct volume *s); /* the capacity allows another file */

@@ -1,0 +1,62 @@
+/*
+ * relay.h - passes calls on to another server as they came: many at a time, on one thread, over
+ * connections that stay open. What it does with an answer is its caller's matter.
+ */
+#ifndef SKV_RELAY_H
+#define SKV_RELAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <skv/bytes.h>
+#include <skv/status.h>
+
+#define SKV_RELAY_LINES 8u
+#define SKV_RELAY_VALUE 1024u
+
+struct skv_relay;
+struct relay_work; /* relay.c */
+
+/* A header of the answer that is asked for. */
+struct skv_relay_header {
+	const char *name;
+	char value[SKV_RELAY_VALUE]; /* "" = it has none, or one that is longer */
+};
+
+/* One call; its strings and itself live until `done`, which is called once, on the relay's thread,
+ * as the last touch, and must not block. */
+struct skv_relay_call {
+	const char *method; /* "GET", "PUT", "POST", "DELETE" */
+	const char *url;
+	const char *line[SKV_RELAY_LINES]; /* "Name: value" */
+	unsigned n_lines;
+	const void *body; /* or NULL */
+	size_t n_body;
+	size_t answer_max; /* bytes */
+	uint64_t timeout_ms, connect_ms;
+	struct skv_relay_header *want;
+	unsigned n_want;
+	/* Asked now and then while there is no answer: true, it is given up. May be NULL. */
+	bool (*given_up)(void *ctx);
+	void (*done)(void *ctx);
+	void *ctx;
+
+	/* The outcome. */
+	int rc;      /* SKV_OK: there is an answer. SKV_E_NETWORK: none; SKV_E_TOO_LARGE,
+		      * SKV_E_NOMEM */
+	bool sent;   /* something of the call: it may have been carried out */
+	long status; /* of HTTP */
+	struct skv_buf answer; /* the receiver's, who destroys it */
+	struct relay_work *work; /* relay.c's */
+	struct skv_relay_call *next;
+};
+
+/* Makes the thread. */
+int skv_relay_start(struct skv_relay **out, struct skv_error *err);
+/* Ends calls that run without an answer. NULL is allowed. */
+void skv_relay_stop(struct skv_relay *r);
+/* Any thread; never blocks. */
+void skv_relay_call(struct skv_relay *r, struct skv_relay_call *c);
+
+#endif

@@ -1,0 +1,23 @@
+/* internal.h - what http.c and relay.c share: how this process calls others. */
+#ifndef SKV_HTTP_INTERNAL_H
+#define SKV_HTTP_INTERNAL_H
+
+#include <curl/curl.h>
+#include <stdint.h>
+
+#include <skv/http.h>
+
+/* Once per process, before any other call of libcurl. */
+void http_init_curl(void);
+/* What requests are made with, where nobody says otherwise; strings may be NULL. ca_file is never
+ * "". */
+struct skv_http_tls http_default_tls(void);
+/* What holds for all requests of this process to a manager. */
+void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls);
+struct skv_http_tls http_tls_of(const struct skv_http *h);
+/* Why libcurl did not get to `url`, without an answer. */
+int http_explain(CURLcode code, const char *url, struct skv_error *err);
+/* As a timeout of libcurl. */
+long http_milliseconds(uint64_t ms);
+
+#endif

@@ -1,0 +1,200 @@
+/*
+ * v1_operations.h - every operation of the native API, one row each: what the manager serves, what
+ * a codec has functions for, and what the OpenAPI document tells.
+ *
+ * CALL: the body is a struct skv_<name>_req, what it asks for happens inside
+ * the instance of the path by
+ *       skv_core_<name>, and the answer is a struct skv_<name>_res. A codec has functions for both.
+ * OWN:  skv_op_<name>_run and skv_op_<name>_write of server/v1 serve it.
+ *
+ * Columns: name, method, pattern, role, flags, grpc, target, body, tag,
+ * request, answer, summary, text.
+ *   name     in /metrics, in logs and in the OpenAPI document
+ *   pattern  segments in braces are parameters, in order skv_request.param[0], [1]
+ *   role     OPEN = no token; READ < WRITE < ADMIN
+ *   flags    of skv/api.h, for the server
+ *   grpc     path of its gRPC method: SKV_V1(method of the service slabkv.v1.SlabKV); or NULL
+ *   target   field number in its request message of the name that HTTP has in the path; 0 = none
+ *   body     field number of what HTTP has as body; 0 = the message itself
+ *   tag      under which the OpenAPI document lists it
+ *   request  schema of the body, NULL = none
+ *   answer   schema of the answer, or a media type; NULL = no body
+ *   summary  and text: for the OpenAPI document
+ */
+#ifndef SKV_V1_OPERATIONS_H
+#define SKV_V1_OPERATIONS_H
+
+#define SKV_NOTHING(...) /* for OWN or CALL */
+#define SKV_V1(method) "/slabkv.v1.SlabKV/" method
+
+/* clang-format off */
+#define SKV_OPERATIONS(OWN, CALL) \
+	OWN(index, GET, "/", OPEN, \
+	  0, NULL, 0, 0, "manager", NULL, "text/plain", \
+	  "Paths of this manager", "") \
+	OWN(healthz, GET, "/healthz", OPEN, \
+	  0, NULL, 0, 0, "manager", NULL, "Status", \
+	  "This process serves", "") \
+	OWN(readyz, GET, "/readyz", OPEN, \
+	  0, NULL, 0, 0, "manager", NULL, "Status", \
+	  "It can do its work now", \
+	  "503 while starting, recovering, standing by, or without a healthy storage.") \
+	OWN(openapi, GET, "/openapi.json", OPEN, \
+	  0, NULL, 0, 0, "manager", NULL, "application/json", \
+	  "This document", "") \
+	OWN(metrics, GET, "/metrics", READ, \
+	  ROUTE_SCRAPE, NULL, 0, 0, "manager", NULL, "text/plain", \
+	  "Counters and histograms, Prometheus text", "") \
+	OWN(stats, GET, "/v1/stats", READ, \
+	  0, SKV_V1("GetStats"), 0, 0, "manager", NULL, "Stats", \
+	  "The manager's numbers", "") \
+	OWN(cluster_get, GET, "/v1/cluster", READ, \
+	  ROUTE_BLOCKS, SKV_V1("GetCluster"), 0, 0, "manager", NULL, "ClusterView", \
+	  "Managers of the store, and its partitions as this one has them", \
+	  "Answered by the manager that is asked, owner or not: each knows its own part.") \
+	OWN(cluster_put, PUT, "/v1/cluster", ADMIN, \
+	  ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutCluster"), 0, 0, "manager", "DrainSpec", \
+	  "ClusterView", \
+	  "Drain this manager, or take it back", \
+	  "draining true: it gives up what it owns, and owns nothing until false, or until its " \
+	  "process ends. Answered when another one may take over.") \
+	OWN(storage_list, GET, "/v1/storages", READ, \
+	  ROUTE_CORE, SKV_V1("ListStorages"), 0, 0, "storages", NULL, "StorageList", \
+	  "All storages", "") \
+	OWN(storage_get, GET, "/v1/storages/{name}", READ, \
+	  ROUTE_CORE, SKV_V1("GetStorage"), 1, 0, "storages", NULL, "StorageView", \
+	  "One storage", "") \
+	OWN(storage_put, PUT, "/v1/storages/{name}", ADMIN, \
+	  ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutStorage"), 1, 2, \
+	  "storages", "StorageSpec", "StorageView", \
+	  "Make or change a storage", \
+	  "The same again is harmless; what may not change is a conflict that names the field.") \
+	OWN(storage_delete, DELETE, "/v1/storages/{name}", ADMIN, \
+	  ROUTE_CORE | ROUTE_BLOCKS, SKV_V1("DeleteStorage"), 1, 0, "storages", NULL, NULL, \
+	  "Remove a storage", "") \
+	OWN(file_list, GET, "/v1/storages/{name}/files", READ, \
+	  ROUTE_CORE, SKV_V1("ListFiles"), 1, 0, "storages", NULL, "FileList", \
+	  "Slab files of a storage", \
+	  "In order of their numbers, which are given once and may have holes. None of type " \
+	  "external.") \
+	OWN(file_put, PUT, "/v1/storages/{name}/files", ADMIN, \
+	  ROUTE_TENANT | ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutFile"), 1, 2, \
+	  "storages", "FileWish", "FileList", \
+	  "Drain a slab file, or keep it after all", \
+	  "Durable, and done in the background: nothing new is placed in the file, its blocks " \
+	  "are evicted (those under a lease are a miss at once, their slots wait for its end), " \
+	  "then it is removed; the storage may grow by another one. Taken back by draining " \
+	  "false, as long as the file is not empty. The answer is the list.") \
+	OWN(group_list, GET, "/v1/groups", READ, \
+	  ROUTE_CORE, SKV_V1("ListGroups"), 0, 0, "groups", NULL, "GroupList", \
+	  "All groups", "") \
+	OWN(group_get, GET, "/v1/groups/{name}", READ, \
+	  ROUTE_CORE, SKV_V1("GetGroup"), 1, 0, "groups", NULL, "GroupView", \
+	  "One group", "") \
+	OWN(group_put, PUT, "/v1/groups/{name}", ADMIN, \
+	  ROUTE_TENANT | ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutGroup"), 1, 2, \
+	  "groups", "GroupSpec", "GroupView", \
+	  "Make or change a group", \
+	  "The same again is harmless; what may not change is a conflict that names the field.") \
+	OWN(group_delete, DELETE, "/v1/groups/{name}", ADMIN, \
+	  ROUTE_TENANT | ROUTE_CORE | ROUTE_BLOCKS, SKV_V1("DeleteGroup"), 1, 0, \
+	  "groups", NULL, NULL, \
+	  "Remove a group", "") \
+	OWN(instance_list, GET, "/v1/instances", READ, \
+	  ROUTE_CORE, SKV_V1("ListInstances"), 0, 0, "instances", NULL, "InstanceList", \
+	  "All instances", "") \
+	OWN(instance_get, GET, "/v1/instances/{id}", READ, \
+	  ROUTE_CORE, SKV_V1("GetInstance"), 1, 0, "instances", NULL, "InstanceView", \
+	  "One instance", "") \
+	OWN(instance_put, PUT, "/v1/instances/{id}", WRITE, \
+	  ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutInstance"), 1, 2, \
+	  "instances", "InstanceSpec", "InstanceView", \
+	  "Make or change an instance", \
+	  "The same again is harmless; what may not change is a conflict that names the field.") \
+	OWN(instance_delete, DELETE, "/v1/instances/{id}", ADMIN, \
+	  ROUTE_TENANT | ROUTE_CORE | ROUTE_BLOCKS, SKV_V1("DeleteInstance"), 1, 0, \
+	  "instances", NULL, NULL, \
+	  "Remove an instance with all its blocks", "") \
+	OWN(token_list, GET, "/v1/tokens", ADMIN, \
+	  ROUTE_TENANT, SKV_V1("ListTokens"), 0, 0, "tokens", NULL, "TokenList", \
+	  "All tokens: who may call", \
+	  "Never a token's text or hash.") \
+	OWN(token_put, PUT, "/v1/tokens/{name}", ADMIN, \
+	  ROUTE_TENANT | ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutToken"), 1, 2, \
+	  "tokens", "TokenSpec", "TokenView", \
+	  "Add a token, or replace the one of that name", \
+	  "In the store, by its hash; every manager of the store accepts it within 2 seconds. " \
+	  "conflict without a tokens_file, and for a name in it.") \
+	OWN(token_delete, DELETE, "/v1/tokens/{name}", ADMIN, \
+	  ROUTE_TENANT | ROUTE_CORE | ROUTE_BLOCKS, SKV_V1("DeleteToken"), 1, 0, \
+	  "tokens", NULL, NULL, \
+	  "Revoke a token", "Refused at once here, by other managers within 2 seconds.") \
+	OWN(tenant_list, GET, "/v1/tenants", READ, \
+	  0, SKV_V1("ListTenants"), 0, 0, "tenants", NULL, "TenantList", \
+	  "Tenants: what each may", \
+	  "Those of which something was said. Tenants but default see themselves.") \
+	OWN(tenant_get, GET, "/v1/tenants/{tenant}", READ, \
+	  0, SKV_V1("GetTenant"), 1, 0, "tenants", NULL, "TenantView", \
+	  "One tenant", "") \
+	OWN(tenant_put, PUT, "/v1/tenants/{tenant}", ADMIN, \
+	  ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutTenant"), 1, 2, \
+	  "tenants", "TenantSpec", "TenantView", \
+	  "Say what a tenant may", \
+	  "In the store; replaces what was said. For administrators of tenant default. Every " \
+	  "manager of the store follows within 2 seconds. conflict without a tokens_file.") \
+	OWN(tenant_delete, DELETE, "/v1/tenants/{tenant}", ADMIN, \
+	  ROUTE_CORE | ROUTE_BLOCKS, SKV_V1("DeleteTenant"), 1, 0, "tenants", NULL, NULL, \
+	  "Forget what was said of a tenant", \
+	  "Its instances and tokens stay. For administrators of tenant default.") \
+	OWN(match, POST, "/v1/match", READ, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Match"), 0, 0, \
+	  "blocks", "MatchRequest", "MatchResult", \
+	  "How long is the present prefix, per instance", \
+	  "No lease, no effect on eviction: safe to poll.") \
+	CALL(lookup, POST, "/v1/instances/{id}/lookup", READ, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Lookup"), 15, 0, \
+	  "blocks", "LookupRequest", "LookupResult", \
+	  "Locations of blocks, leased", "") \
+	CALL(start, POST, "/v1/instances/{id}/start", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Start"), 15, 0, \
+	  "blocks", "StartRequest", "StartResult", \
+	  "Open a session: slots for the blocks that are missing", "") \
+	CALL(delete, POST, "/v1/instances/{id}/delete", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Delete"), 15, 0, \
+	  "blocks", "DeleteRequest", "DeleteResult", \
+	  "Make blocks unfindable", "") \
+	CALL(trim, POST, "/v1/instances/{id}/trim", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Trim"), 15, 0, \
+	  "blocks", "TrimRequest", "TrimResult", \
+	  "Delete blocks by the time when they were made", "") \
+	CALL(pin, POST, "/v1/instances/{id}/pin", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Pin"), 15, 0, \
+	  "blocks", "PinRequest", "PinResult", \
+	  "Keep blocks from eviction", "") \
+	CALL(unpin, POST, "/v1/instances/{id}/unpin", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Unpin"), 15, 0, \
+	  "blocks", "UnpinRequest", "UnpinResult", \
+	  "End pins", "") \
+	OWN(pins, GET, "/v1/instances/{id}/pins", READ, \
+	  ROUTE_CORE, SKV_V1("ListPins"), 15, 0, "blocks", NULL, "PinList", \
+	  "List pins", "") \
+	OWN(keys, GET, "/v1/instances/{id}/keys", READ, \
+	  ROUTE_CORE, SKV_V1("ListKeys"), 15, 0, "blocks", NULL, "KeyList", \
+	  "List the keys of committed blocks, in no order, in portions", "") \
+	OWN(finish, POST, "/v1/sessions/{session}/finish", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Finish"), 15, 0, \
+	  "blocks", "FinishRequest", "FinishResult", \
+	  "Commit what was written", "") \
+	OWN(abort, POST, "/v1/sessions/{session}/abort", WRITE, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Abort"), 15, 0, \
+	  "blocks", "AbortRequest", "FinishResult", \
+	  "End a session without committing", "") \
+	OWN(block_get, GET, "/v1/instances/{id}/blocks/{key}", READ, \
+	  ROUTE_CORE, SKV_V1("GetBlock"), 1, 0, "blocks", NULL, "Block", \
+	  "One block, for a person", "") \
+	OWN(block_find, GET, "/v1/instances/{id}/blocks", READ, \
+	  ROUTE_CORE, NULL, 0, 0, "blocks", NULL, "Block", \
+	  "One block by the key as it was given", "Exactly one of key and key_int.")
+/* clang-format on */
+
+#endif

@@ -1,0 +1,86 @@
+/*
+ * cluster.c - the messages of the managers of one store, as tables (table.h).
+ *
+ * Constant data, no state; any thread.
+ */
+#include "table.h"
+
+static const char *const state_texts[] = { "ready", "standby", "recovering", "stopped", NULL };
+
+#define T struct skv_member_view
+static const struct skv_field member_rows[] = {
+	SKV_CHARS(T, id, 1, .doc = "Of its process."),
+	SKV_TEXT(T, url, 2, .doc = "Where managers reach it."),
+};
+#undef T
+const struct skv_table skv_member_table =
+	SKV_TABLE("MemberView", struct skv_member_view, member_rows);
+
+#define T struct skv_member_partition
+static const struct skv_field member_partition_rows[] = {
+	SKV_NUMBER(T, number, 1),
+	SKV_TEXT(T, state, 2, .texts = state_texts),
+	SKV_CHARS(T, owner, 3, .doc = "Id of a member; empty: nobody, or not known yet."),
+	SKV_BOOL(T, loaded, 4, .doc = "Owned by the manager that is asked, or followed."),
+	SKV_NUMBER(T, record, 5, .doc = "Newest of the journal that is applied there."),
+	SKV_NUMBER(T, behind, 6, .doc = "Records that are known, and not applied yet."),
+	SKV_NUMBER(T, blocks, 7, .doc = "Of the owner; else 0, as groups."),
+	SKV_NUMBER(T, groups, 8),
+};
+#undef T
+const struct skv_table skv_member_partition_table =
+	SKV_TABLE("MemberPartition", struct skv_member_partition, member_partition_rows);
+
+#define T struct skv_cluster_view
+static const struct skv_field cluster_view_rows[] = {
+	SKV_CHARS(T, id, 1, .doc = "Of the manager that is asked."),
+	SKV_TEXT(T, version, 2),
+	SKV_TEXT(T, state, 3, .texts = state_texts),
+	SKV_BOOL(T, draining, 4, .doc = "It owns nothing, and will not."),
+	SKV_LIST(T, members, MESSAGES, 5, .of = &skv_member_table, .most = UINT32_MAX,
+		 .doc = "All that have told their address."),
+	SKV_LIST(T, partitions, MESSAGES, 6, .of = &skv_member_partition_table, .most = UINT32_MAX),
+};
+#undef T
+const struct skv_table skv_cluster_view_table =
+	SKV_TABLE("ClusterView", struct skv_cluster_view, cluster_view_rows);
+
+#define T struct skv_drain_spec
+static const struct skv_field drain_rows[] = {
+	SKV_BOOL(T, draining, 1, .flags = SKV_FIELD_REQUIRED | SKV_FIELD_PRESENT),
+};
+#undef T
+const struct skv_table skv_drain_table =
+	SKV_TABLE("DrainSpec", struct skv_drain_spec, drain_rows, .strict = true);
+
+void skv_v1_write_cluster_view(struct skv_buf *out, const struct skv_cluster_view *v)
+{
+	skv_table_write_json(&skv_cluster_view_table, out, v, NULL);
+}
+
+void skv_pb_write_cluster_view(struct skv_buf *out, const struct skv_cluster_view *v)
+{
+	skv_table_write_pb(&skv_cluster_view_table, out, v, NULL);
+}
+
+int skv_v1_read_drain(const struct skv_v1_in *in, const char *text, size_t n,
+		      struct skv_drain_spec *out, struct skv_error *err)
+{
+	return skv_table_read_json(&skv_drain_table, in, text, n, out, err);
+}
+
+int skv_pb_read_drain(const struct skv_v1_in *in, const char *text, size_t n,
+		      struct skv_drain_spec *out, struct skv_error *err)
+{
+	return skv_table_read_pb(&skv_drain_table, in, text, n, out, err);
+}
+
+void skv_v1_write_drain(struct skv_buf *out, const struct skv_drain_spec *v)
+{
+	skv_table_write_json(&skv_drain_table, out, v, NULL);
+}
+
+void skv_pb_write_drain(struct skv_buf *out, const struct skv_drain_spec *v)
+{
+	skv_table_write_pb(&skv_drain_table, out, v, NULL);
+}

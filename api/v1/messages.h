@@ -1,0 +1,74 @@
+/*
+ * messages.h - what the files of message tables share: short names of field flags, and the
+ * functions of skv/v1_codec.h for a table. Internal to messages*.c.
+ */
+#ifndef SKV_V1_MESSAGES_H
+#define SKV_V1_MESSAGES_H
+
+#include <skv/json_out.h>
+
+#include "table.h"
+
+/* Ends with NULL: those of messages_access.c. */
+extern const struct skv_table *const skv_access_tables[];
+
+enum {
+	REQUIRED = SKV_FIELD_REQUIRED,
+	SIZE = SKV_FIELD_SIZE | SKV_FIELD_BYTES,
+	SHORT = SKV_FIELD_SHORT,
+	OPTIONAL = SKV_FIELD_SHORT | SKV_FIELD_SIZE, /* a number of an object that need not be
+							told */
+	BYTES = SKV_FIELD_SHORT | SKV_FIELD_SIZE | SKV_FIELD_BYTES, /* the same of bytes */
+	PRESENT = SKV_FIELD_PRESENT,
+	NOT = SKV_FIELD_NOT,
+	MEND = SKV_FIELD_MEND,
+	UNIQUE = SKV_FIELD_UNIQUE,
+	FIRST = SKV_FIELD_FIRST,
+	LAST = SKV_FIELD_LAST,
+};
+
+#define LIST(title, T, member)                                                                   \
+	struct T##s {                                                                            \
+		const struct skv_##T *member;                                                    \
+		uint32_t n_##member;                                                             \
+	};                                                                                       \
+	static const struct skv_field T##s_rows[] = {                                            \
+		SKV_LIST(struct T##s, member, MESSAGES, 1, .of = &T##_table, .most = UINT32_MAX) \
+	};                                                                                       \
+	static const struct skv_table T##s_table = SKV_TABLE(title, struct T##s, T##s_rows);
+
+/* ---- the functions of skv/v1_codec.h --------------------------------------------------------- */
+
+#define R(m, type)                                                                  \
+	int skv_v1_read_##m(const struct skv_v1_in *in, const char *text, size_t n, \
+			    struct type *out,                                       \
+			    struct skv_error *err)                                  \
+	{                                                                           \
+		return skv_table_read_json(&m##_table, in, text, n, out, err);      \
+	}                                                                           \
+	int skv_pb_read_##m(const struct skv_v1_in *in, const char *text, size_t n, \
+			    struct type *out,                                       \
+			    struct skv_error *err)                                  \
+	{                                                                           \
+		return skv_table_read_pb(&m##_table, in, text, n, out, err);        \
+	}
+#define W(m, type)                                                                                 \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v)                           \
+	{                                                                                          \
+		skv_table_write_json(&m##_table, out, v, NULL);                                    \
+	}                                                                                          \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v)                           \
+	{                                                                                          \
+		skv_table_write_pb(&m##_table, out, v, NULL);                                      \
+	}
+#define WRITE_LIST(m, type, T, member)                                                             \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)               \
+	{                                                                                          \
+		skv_table_write_json(&T##s_table, out, &(struct T##s){ v, n }, NULL);              \
+	}                                                                                          \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)               \
+	{                                                                                          \
+		skv_table_write_pb(&T##s_table, out, &(struct T##s){ v, n }, NULL);                \
+	}
+
+#endif

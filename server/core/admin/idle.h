@@ -1,0 +1,24 @@
+/* idle.h - instances that nobody uses any more: how long, and the end of empty ones. */
+#ifndef SKV_CORE_ADMIN_IDLE_H
+#define SKV_CORE_ADMIN_IDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct instance;
+struct partition;
+struct portion;
+struct skv_core;
+
+/* How long no call has used it. Under the lock, for reading at least. */
+uint64_t idle_ms(const struct partition *p, const struct instance *inst);
+/* It holds no block, pin or session. */
+bool idle_is_empty(const struct instance *inst);
+/* The ticker's part, under the write lock. */
+void idle_look(struct partition *p, struct portion at, uint64_t now);
+/* The rest that is due. Blocks on the store. */
+void idle_round(struct skv_core *c);
+/* Writes how long each one is unused. Blocks on the store. */
+void idle_store(struct skv_core *c);
+
+#endif

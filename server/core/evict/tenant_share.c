@@ -1,0 +1,129 @@
+/*
+ * tenant_share.c - which tenants are over their share, when choosing victims.
+ *
+ * The tenants that have blocks in what is searched share its room by their weights, and so does the
+ * one that needs room. What one leaves unused the others may use; it comes back block by block,
+ * from the tenant furthest over its share. Nobody's blocks go for another tenant below its share.
+ * Where one tenant alone has blocks, as in stores without tenants, nothing is reckoned.
+ *
+ * The sums are made at the start of a search and go down with each victim (model/tenant.c). Under
+ * the write lock.
+ */
+#include "tenant_share.h"
+
+#include <assert.h>
+
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/quota_share.h>
+#include <model/rules.h>
+#include <model/tenant.h>
+#include <model/volume.h>
+#include <evict/clear.h>
+#include <evict/evict.h>
+
+#include "quota_share.h"
+
+static uint64_t staying(uint64_t used, uint64_t removing)
+{
+	return used > removing ? used - removing : 0;
+}
+
+static void sum_volume(struct partition *p, uint32_t volume)
+{
+	for (size_t i = 0; i < p->n_tenant; i++) {
+		const struct tenant_volume *in = tenant_in(p->tenant[i], volume);
+
+		p->tenant[i]->used = in ? staying(in->used_bytes, in->removing_bytes) : 0;
+	}
+}
+
+static void sum_group(struct partition *p, const struct group *g)
+{
+	for (size_t i = 0; i < p->n_tenant; i++)
+		p->tenant[i]->used = 0;
+	for (size_t i = 0; i < p->n_inst; i++)
+		if (p->inst[i]->group == g)
+			p->inst[i]->tenant->used +=
+				staying(p->inst[i]->used_bytes, p->inst[i]->removing_bytes);
+}
+
+static uint64_t weight_of(const struct tenant *t)
+{
+	return atomic_load_explicit(&t->rule->weight, memory_order_relaxed);
+}
+
+static uint64_t part_of(uint64_t room, uint64_t weight, uint64_t weights)
+{
+	assert(weight > 0 && weights > 0);
+	return (uint64_t)((unsigned __int128)room * weight / weights);
+}
+
+void tenant_shares_refresh(struct partition *p, const struct group *g, uint32_t volume,
+			   const struct evict_for *w)
+{
+	const struct tenant *whose = w->whose ? w->whose->tenant : NULL;
+	uint64_t room, n = 0, weights = 0;
+
+	ASSERT_EXCLUSIVE(p);
+	p->tenants_counted = 0;
+	if (p->n_tenant < 2)
+		return;
+	if (volume != ANY_VOLUME)
+		sum_volume(p, volume);
+	else
+		sum_group(p, g);
+	for (size_t i = 0; i < p->n_tenant; i++) {
+		const bool counts = p->tenant[i]->used > 0 || p->tenant[i] == whose;
+
+		n += counts;
+		weights += counts ? weight_of(p->tenant[i]) : 0;
+	}
+	room = volume != ANY_VOLUME ? p->volume[volume].capacity : group_room(p, g);
+	for (size_t i = 0; n > 1 && i < p->n_tenant; i++)
+		p->tenant[i]->share = part_of(room, weight_of(p->tenant[i]), weights);
+	p->tenants_counted = n > 1 ? (uint32_t)n : 0;
+}
+
+uint64_t tenant_share_ratio(const struct partition *p, const struct instance *inst,
+			    const struct evict_for *w)
+{
+	const struct tenant *t = inst->tenant;
+	const uint64_t have = t->used + (w->whose && w->whose->tenant == t ? w->bytes : 0);
+	unsigned __int128 ratio;
+
+	ASSERT_SHARED(p);
+	if (!p->tenants_counted)
+		return 0;
+	if (!t->share)
+		return have ? UINT64_MAX : 0;
+	ratio = (unsigned __int128)have * QUOTA_SHARE_ONE / t->share;
+	if (ratio == QUOTA_SHARE_ONE && have > t->share)
+		ratio++; /* over by less than the ratio's resolution */
+	return ratio < UINT64_MAX ? (uint64_t)ratio : UINT64_MAX;
+}
+
+bool tenant_share_allows(const struct partition *p, const struct instance *inst,
+			 const struct evict_for *w)
+{
+	if (!p->tenants_counted || !w->whose || w->whose->tenant == inst->tenant)
+		return true;
+	return tenant_share_ratio(p, inst, w) > QUOTA_SHARE_ONE;
+}
+
+bool tenant_share_splits(const struct partition *p, const struct evict_set *set)
+{
+	for (uint32_t i = 1; p->tenants_counted && i < set->n; i++)
+		if (set->member[i]->inst->tenant != set->member[0]->inst->tenant)
+			return true;
+	return false;
+}
+
+bool evict_below_tenant_share(struct partition *p, uint32_t volume, const struct evict_for *w)
+{
+	ASSERT_EXCLUSIVE(p);
+	assert(w->whose);
+	tenant_shares_refresh(p, NULL, volume, w);
+	return p->tenants_counted && tenant_share_ratio(p, w->whose, w) <= QUOTA_SHARE_ONE;
+}

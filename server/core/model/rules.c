@@ -1,0 +1,171 @@
+/*
+ * rules.c - what each tenant may have: set as a whole, read by all partitions without a lock.
+ *
+ * One rule for each tenant that was named here or has had an instance: they stay until the end, so
+ * that partitions may refer to them. They are put before others in their chain, under the lock;
+ * readers need none. While nobody has a rate, a call costs one look at `paced`.
+ */
+#include <model/rules.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/hash.h>
+#include <skv/lock.h>
+#include <skv/mem.h>
+#include <skv/ops.h>
+#include <skv/status.h>
+
+#define CHAINS 256u
+#define SECOND 1000000u
+
+struct tenant_rules {
+	struct skv_mutex lock; /* of who makes one */
+	_Atomic(struct tenant_rule *) chain[CHAINS];
+	uint64_t round;     /* of rules_set */
+	_Atomic bool paced; /* some tenant has a blocks_per_s */
+};
+
+struct tenant_rules *rules_make(void)
+{
+	struct tenant_rules *r = skv_calloc(1, sizeof *r);
+
+	if (r)
+		skv_mutex_init(&r->lock);
+	return r;
+}
+
+void rules_free(struct tenant_rules *r)
+{
+	if (!r)
+		return;
+	for (uint32_t i = 0; i < CHAINS; i++)
+		for (struct tenant_rule *one = atomic_load(&r->chain[i]), *next; one; one = next) {
+			next = one->next;
+			skv_free(one);
+		}
+	skv_mutex_destroy(&r->lock);
+	skv_free(r);
+}
+
+static _Atomic(struct tenant_rule *) *chain_of(struct tenant_rules *r, const char *name)
+{
+	return &r->chain[skv_checksum(name, strlen(name)) % CHAINS];
+}
+
+static struct tenant_rule *find(struct tenant_rules *r, const char *name)
+{
+	struct tenant_rule *one = atomic_load_explicit(chain_of(r, name), memory_order_acquire);
+
+	while (one && strcmp(one->name, name) != 0)
+		one = one->next;
+	return one;
+}
+
+static struct tenant_rule *make_locked(struct tenant_rules *r, const char *name)
+{
+	struct tenant_rule *one = skv_calloc(1, sizeof *one);
+
+	assert(skv_mutex_held(&r->lock) && strlen(name) < sizeof one->name);
+	if (!one)
+		return NULL;
+	snprintf(one->name, sizeof one->name, "%s", name);
+	for (int t = 0; t < TENANT_THINGS; t++)
+		atomic_init(&one->most[t], UINT64_MAX);
+	atomic_init(&one->weight, 1);
+	one->next = atomic_load(chain_of(r, name));
+	atomic_store_explicit(chain_of(r, name), one, memory_order_release);
+	return one;
+}
+
+struct tenant_rule *rules_need(struct tenant_rules *r, const char *name)
+{
+	struct tenant_rule *one = find(r, name);
+
+	if (one)
+		return one;
+	skv_mutex_lock(&r->lock);
+	one = find(r, name);
+	if (!one)
+		one = make_locked(r, name);
+	skv_mutex_unlock(&r->lock);
+	return one;
+}
+
+static uint64_t any_if_0(uint64_t n) { return n ? n : UINT64_MAX; }
+
+static void set(struct tenant_rule *one, const struct skv_tenant_spec *s)
+{
+	atomic_store(&one->most[TENANT_BYTES], any_if_0(s->max_bytes));
+	atomic_store(&one->most[TENANT_BLOCKS], any_if_0(s->max_blocks));
+	atomic_store(&one->most[TENANT_SESSIONS], any_if_0(s->max_sessions));
+	atomic_store(&one->most[TENANT_PINS], any_if_0(s->max_pins));
+	atomic_store(&one->weight, s->weight ? s->weight : 1);
+	if (!s->blocks_per_s)
+		atomic_store(&one->paid_until, 0);
+	atomic_store(&one->blocks_per_s, s->blocks_per_s);
+}
+
+int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t n)
+{
+	static const struct skv_tenant_spec nothing;
+	bool paced = false, all = true;
+
+	r->round++;
+	for (uint32_t i = 0; i < n; i++) {
+		struct tenant_rule *one = rules_need(r, v[i].name);
+
+		if (one) {
+			set(one, &v[i].spec);
+			one->round = r->round;
+		}
+		all &= one != NULL;
+		paced |= v[i].spec.blocks_per_s > 0;
+	}
+	for (uint32_t i = 0; i < CHAINS; i++)
+		for (struct tenant_rule *one = atomic_load(&r->chain[i]); one; one = one->next)
+			if (one->round != r->round)
+				set(one, &nothing);
+	atomic_store(&r->paced, paced);
+	return all ? SKV_OK : SKV_E_NOMEM;
+}
+
+/* What n blocks last, at that rate. */
+static uint64_t last(uint32_t n, uint32_t per_s)
+{
+	assert(per_s > 0);
+	return ((uint64_t)n * SECOND + per_s - 1) / per_s;
+}
+
+bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t now_us)
+{
+	struct tenant_rule *one;
+	uint64_t was, until;
+	uint32_t per_s;
+
+	if (!atomic_load_explicit(&r->paced, memory_order_relaxed))
+		return true;
+	one = find(r, name);
+	per_s = one ? atomic_load_explicit(&one->blocks_per_s, memory_order_relaxed) : 0;
+	if (!per_s || !n)
+		return true;
+	was = atomic_load_explicit(&one->paid_until, memory_order_relaxed);
+	do {
+		until = (was > now_us ? was : now_us) + last(n, per_s);
+		if (was > now_us && until > now_us + SECOND)
+			return false;
+	} while (!atomic_compare_exchange_weak_explicit(&one->paid_until, &was, until,
+							memory_order_relaxed,
+							memory_order_relaxed));
+	return true;
+}
+
+uint64_t rules_owed(struct tenant_rules *r, const char *name, uint64_t now_us)
+{
+	const struct tenant_rule *one = find(r, name);
+	const uint64_t until =
+		one ? atomic_load_explicit(&one->paid_until, memory_order_relaxed) : 0;
+
+	return until > now_us ? until - now_us : 0;
+}

@@ -1,0 +1,245 @@
+/*
+ * standby.c - a manager that does not own the partition keeps it loaded, and
+ * applies records as they come.
+ *
+ * A standby is a load that does not end: it reads registry and checkpoint, then each record of the
+ * journal as it is appended. Nobody else sees its partition, so no lock is needed. What only an
+ * owner may say (which leases and holds to assume) is left for the takeover: that reads the end of
+ * the journal, looks whether the registry has changed, and goes on as after any load.
+ *
+ * Whatever does not fit (a checkpoint took records away before they were read, the store went on
+ * from an older state, a group was changed) throws all of it away, and it is loaded again. That is
+ * also what a takeover does then.
+ *
+ * Before the acquire, records may be read that no owner was told are durable. The store says at
+ * each look whether what was read is still its history; after the acquire nobody else can write,
+ * and the last look is the one that counts.
+ *
+ * State: c->standby, the ticker's alone; what others may know of it is in atomics.
+ */
+#include <recovery/standby.h>
+
+#include <assert.h>
+#include <string.h>
+
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <lock/core.h>
+#include <lock/turn.h>
+#include <model/partition.h>
+#include <model/session.h>
+#include <model/volume.h>
+#include <storage/claim.h>
+#include <recovery/load.h>
+#include <recovery/recover.h>
+
+#define FOLLOW_MS 20u     /* between two looks for records */
+#define REGISTRY_MS 1000u /* and for changes of the registry */
+#define RETRY_MS 500u     /* after a load that failed */
+#define KNOWN_MS 5000u    /* after which a record that was read is one that was acknowledged */
+#define PORTIONS 16u      /* of records in one step */
+
+struct standby {
+	struct loading l;
+	struct registry_view view;
+	struct skv_position at;
+	uint64_t registry_at; /* when the registry is looked at again */
+};
+
+void standby_drop(struct skv_core *c)
+{
+	struct standby *s = c->standby;
+
+	if (!s)
+		return;
+	atomic_store(&c->standby_loaded, false);
+	partition_destroy(s->l.r.p);
+	registry_view_free(&s->view);
+	skv_free(s);
+	c->standby = NULL;
+}
+
+static int look_at_registry(struct skv_core *c, struct standby *s, struct skv_error *err)
+{
+	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
+	return registry_load_more(s->l.r.p, &s->view, err);
+}
+
+/* The next portion of records. One that refers to a document that is not
+ * known yet waits until it is. */
+static int follow(struct skv_core *c, struct standby *s, struct skv_error *err)
+{
+	struct skv_load_sink sink = loading_sink(&s->l, err);
+	int rc;
+
+	s->l.r.now = skv_now_ms(c->clock);
+	rc = skv_store_follow(c->store, 0, &s->at, &sink, err);
+	if (rc == SKV_E_NOT_FOUND && s->l.r.follows) {
+		rc = look_at_registry(c, s, err);
+		if (rc == SKV_OK)
+			rc = skv_store_follow(c->store, 0, &s->at, &sink, err);
+		if (rc == SKV_E_NOT_FOUND)
+			rc = skv_fail(err, SKV_E_CONFLICT, NULL,
+				      "a record refers to an unregistered object");
+	}
+	return rc;
+}
+
+static int begin(struct skv_core *c, struct skv_error *err)
+{
+	struct standby *s = skv_calloc(1, sizeof *s);
+	struct partition *p = s ? partition_make(c) : NULL;
+	int rc;
+
+	if (!p) {
+		skv_free(s);
+		return SKV_E_NOMEM;
+	}
+	c->standby = s;
+	s->l.r = (struct replay){ .p = p, .now = skv_now_ms(c->clock) };
+	COUNT(c, standby_loads, 1);
+	rc = look_at_registry(c, s, err);
+	if (rc == SKV_OK)
+		rc = follow(c, s, err); /* the checkpoint, and all records until now */
+	rc = replay_close(&s->l.r, rc, err);
+	s->l.r.follows = true;
+	if (rc == SKV_OK && p->seq < s->at.seq)
+		p->seq = s->at.seq;
+	return rc;
+}
+
+/* What would otherwise grow without end. A takeover puts the rest in order. */
+static void let_time_pass(struct partition *p, uint64_t now)
+{
+	ASSERT_EXCLUSIVE(p);
+	session_forget_due(p, now);
+	for (uint32_t i = 0; i < p->n_volume; i++)
+		if (p->volume[i].pool)
+			skv_pool_release_due(p->volume[i].pool,
+					     slots_free_by(&p->volume[i], now));
+}
+
+static int catch_up(struct skv_core *c, struct standby *s, uint32_t portions, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	do
+		rc = follow(c, s, err);
+	while (rc == SKV_OK && s->at.seq < s->at.newest && --portions > 0);
+	assert(rc != SKV_OK || s->l.r.p->seq == s->at.seq);
+	if (rc == SKV_OK && skv_now_ms(c->clock) >= s->registry_at)
+		rc = look_at_registry(c, s, err);
+	return rc;
+}
+
+/* A store that does not answer is asked again; what does not fit is loaded again. */
+static bool stays(int rc)
+{
+	return rc == SKV_E_STORE_IO || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_STORE_FULL;
+}
+
+/* What was read a while ago and has a successor is durable: its owner appends the next one when it
+ * is, and syncs within that time what may come later. */
+static void note_known(struct skv_core *c, const struct standby *s)
+{
+	const uint64_t now = skv_now_ms(c->clock);
+
+	if (c->noted_at && now - c->noted_at < KNOWN_MS)
+		return;
+	if (c->noted_seq > atomic_load(&c->known_seq))
+		atomic_store(&c->known_seq, c->noted_seq);
+	c->noted_at = now;
+	c->noted_seq = s->at.seq > 0 ? s->at.seq - 1 : 0;
+}
+
+static void tell(struct skv_core *c)
+{
+	const struct standby *s = c->standby;
+
+	note_known(c, s);
+	atomic_store(&c->standby_seq, s->at.seq);
+	atomic_store(&c->standby_behind, s->at.newest - s->at.seq);
+	atomic_store(&c->standby_loaded, true);
+}
+
+uint32_t standby_step(struct skv_core *c)
+{
+	struct skv_error err = { 0 };
+	bool fresh = !c->standby;
+	int rc;
+
+	if (c->o.standby_cold || c->standby_unsupported || !atomic_load(&c->has_rival))
+		return FOLLOW_MS;
+	rc = fresh ? begin(c, &err) : catch_up(c, c->standby, PORTIONS, &err);
+	if (rc == SKV_OK) {
+		let_time_pass(c->standby->l.r.p, skv_now_ms(c->clock));
+		tell(c);
+		if (fresh)
+			skv_log(SKV_LOG_INFO, "core",
+				"standby: %llu blocks loaded, following from record %llu",
+				(unsigned long long)c->standby->l.r.p->blocks,
+				(unsigned long long)c->standby->at.seq);
+		return FOLLOW_MS;
+	}
+	if (!fresh && stays(rc))
+		return FOLLOW_MS;
+	standby_drop(c);
+	c->standby_unsupported = rc == SKV_E_UNSUPPORTED;
+	skv_log(fresh && !stays(rc) ? SKV_LOG_WARN : SKV_LOG_INFO, "core",
+		"standby: %s: loading again", err.message[0] ? err.message : skv_status_text(rc));
+	return RETRY_MS;
+}
+
+/* As after any load: whoever writes has found nobody to finish with for a while. */
+static void begin_sessions_again(struct partition *p, uint64_t now)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (size_t i = 0; i < p->n_session; i++) {
+		struct session *s = p->session[i];
+
+		if (!s || s->state != SKV_SESSION_OPEN)
+			continue;
+		s->deadline_at = now + s->deadline_ms;
+		session_set_due(p, s, s->deadline_at);
+	}
+}
+
+/* The last stop may have been a clean one of another host, which only its checkpoint tells. */
+static bool may_be_clean(const struct skv_core *c, const struct standby *s)
+{
+	return strcmp(s->l.r.boot_id, c->boot_id) != 0 && s->at.base == s->at.seq;
+}
+
+bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
+{
+	struct standby *s = c->standby;
+	struct skv_error err = { 0 };
+	int rc;
+
+	if (!s)
+		return false;
+	s->registry_at = 0;
+	rc = claims_roll_back(c) ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
+	if (rc == SKV_OK && may_be_clean(c, s))
+		rc = SKV_E_CONFLICT;
+	if (rc == SKV_OK) {
+		begin_sessions_again(s->l.r.p, skv_now_ms(c->clock));
+		rc = partition_finish(&s->l, fence, out, &err);
+	}
+	if (rc != SKV_OK && err.message[0])
+		skv_log(SKV_LOG_INFO, "core", "standby: %s: loading instead of going on",
+			err.message);
+	standby_drop(c);
+	if (rc == SKV_OK)
+		COUNT(c, warm_takeovers, 1);
+	return rc == SKV_OK;
+}
+
+bool standby_look(struct skv_core *c, uint64_t *seq, uint64_t *behind)
+{
+	*seq = atomic_load(&c->standby_seq);
+	*behind = atomic_load(&c->standby_behind);
+	return atomic_load(&c->standby_loaded);
+}

@@ -1,0 +1,238 @@
+/*
+ * serve.c - one connection of the data protocol (skv/memory_node.h), on its own thread.
+ *
+ * Bytes go from the socket into the slab and back (wire.c). What the peer says is checked; a frame
+ * that makes no sense ends the connection.
+ */
+#include "memnode.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/clock.h>
+#include <skv/mem.h>
+#include <skv/superblock.h>
+
+static bool refuse(struct connection *c, uint8_t op, int status, const char *text)
+{
+	struct skv_mn_frame f = { .op = op, .status = (int16_t)status };
+
+	assert(status < 0);
+	f.extra = (uint32_t)strnlen(text, SKV_MN_TEXT_MAX - 1);
+	return wire_answer(c, &f, text, f.extra, -1);
+}
+
+/* ---- the operations: false ends the connection ----------------------------------------------- */
+
+/* The role that this token has. */
+static int admit(struct connection *c, const char *token, struct skv_error *err)
+{
+	char header[SKV_MN_HELLO_MAX + 16];
+	struct skv_tls_peer *peer = NULL;
+	struct caller who;
+	int rc = c->tls ? skv_tls_peer_of(c->tls, &peer, err) : SKV_OK;
+
+	if (rc == SKV_OK) {
+		snprintf(header, sizeof header, "Bearer %s", token);
+		rc = skv_auth_check(&c->node->service->auth, *token ? header : NULL, peer, &who,
+				    err);
+		memset(header, 0, sizeof header);
+	}
+	skv_free(peer);
+	if (rc == SKV_OK)
+		c->role = who.role;
+	return rc;
+}
+
+static bool hello(struct connection *c, const struct skv_mn_frame *f)
+{
+	struct memnode *m = c->node;
+	struct skv_mn_frame yes = { .op = SKV_MN_HELLO, .extra = 16, .offset = m->epoch };
+	char text[SKV_MN_HELLO_MAX + 1], why[SKV_MN_TEXT_MAX];
+	struct skv_error err;
+	uint8_t uuid[16] = { 0 };
+	size_t n;
+
+	if (f->op != SKV_MN_HELLO || f->extra > SKV_MN_HELLO_MAX ||
+	    !wire_receive(c, text, f->extra))
+		return false;
+	text[f->extra] = '\0';
+	n = strlen(text);
+	if (c->clear)
+		return refuse(c, f->op, SKV_E_UNSUPPORTED,
+			      "this memory node has a certificate: its bytes go over TLS, from "
+			      "clients that know how, and the storage's URL begins with https://");
+	if (f->file != SKV_MN_VERSION)
+		return refuse(c, f->op, SKV_E_UNSUPPORTED, "another version of the data protocol");
+	if (strcmp(text, m->name) != 0) {
+		snprintf(why, sizeof why,
+			 "this memory node is '%s', not '%.64s': check the storage's URL", m->name,
+			 text);
+		return refuse(c, f->op, SKV_E_FOREIGN, why);
+	}
+	if (f->offset && f->offset != m->epoch)
+		return refuse(c, f->op, SKV_E_FENCED,
+			      "the memory node was started anew, and has nothing of before");
+	if (admit(c, n < f->extra ? text + n + 1 : "", &err) != SKV_OK)
+		return refuse(c, f->op, err.status, err.message);
+	skv_mutex_lock(&m->lock);
+	if (m->bound)
+		memcpy(uuid, m->uuid, 16);
+	skv_mutex_unlock(&m->lock);
+	return wire_answer(c, &yes, uuid, sizeof uuid, -1);
+}
+
+static bool may_write(const struct connection *c) { return c->role >= ROLE_WRITE; }
+
+static bool open_slab(struct connection *c, const struct skv_mn_frame *f)
+{
+	const bool write = f->flags & SKV_MN_FLAG_WRITE;
+	struct skv_mn_frame yes = { .op = SKV_MN_OPEN, .file = f->file,
+				    .extra = SKV_SUPERBLOCK_SIZE };
+	uint8_t what[SKV_SUPERBLOCK_SIZE + SKV_MN_KEYS_BYTES(SKV_MN_DEVICES)];
+	struct slab *b;
+	bool good;
+
+	if (write && !may_write(c))
+		return refuse(c, f->op, SKV_E_FORBIDDEN, "the token's role does not allow writes");
+	b = slabs_use(&c->node->slabs, f->file);
+	if (!b)
+		return refuse(c, f->op, SKV_E_UNAVAILABLE,
+			      "the memory node does not have this slab (any more)");
+	yes.length = b->length;
+	yes.offset = b->mapped;
+	memcpy(what, b->base, SKV_SUPERBLOCK_SIZE);
+	if (f->flags & SKV_MN_FLAG_RDMA && b->keys.n > 0) {
+		skv_mn_keys_encode(&b->keys, what + SKV_SUPERBLOCK_SIZE);
+		yes.extra += SKV_MN_KEYS_BYTES(b->keys.n);
+	}
+	good = wire_answer(c, &yes, what, yes.extra,
+		      !c->local ? -1
+		      : write	? b->fd
+				: b->read_fd);
+	slabs_unuse(&c->node->slabs, b);
+	return good;
+}
+
+/* The bytes that a frame names, between header and trailer; NULL: there is no such place. The
+ * caller gives the slab back. */
+static uint8_t *place(struct connection *c, const struct skv_mn_frame *f, struct slab **out)
+{
+	struct slab *b = slabs_use(&c->node->slabs, f->file);
+	uint64_t end;
+
+	*out = b;
+	if (!b)
+		return NULL;
+	end = b->length - SKV_SUPERBLOCK_SIZE;
+	if (f->offset < SKV_SUPERBLOCK_SIZE || f->offset > end || f->length > end - f->offset)
+		return NULL;
+	return b->base + f->offset;
+}
+
+static bool read_bytes(struct connection *c, const struct skv_mn_frame *f)
+{
+	struct skv_mn_frame yes = *f;
+	struct slab *b;
+	uint8_t *at;
+	bool good;
+
+	if (c->local || c->role < ROLE_READ)
+		return false;
+	at = place(c, f, &b);
+	good = at ? wire_answer(c, &yes, at, f->length, -1)
+		  : refuse(c, f->op, SKV_E_UNAVAILABLE,
+			   "the memory node does not have these bytes (any more)");
+	if (b)
+		slabs_unuse(&c->node->slabs, b);
+	return good;
+}
+
+static bool begin(struct connection *c, const struct skv_mn_frame *f)
+{
+	const struct skv_mn_frame yes = { .op = SKV_MN_BEGIN };
+	uint64_t now = skv_now_ms(&skv_clock_system);
+
+	if (!may_write(c))
+		return refuse(c, f->op, SKV_E_FORBIDDEN, "the token's role does not allow writes");
+	if (atomic_load(&c->begun))
+		return false;
+	c->written = 0;
+	atomic_store(&c->until, now + (f->extra < SKV_MAX_SESSION_MS ? f->extra
+								     : SKV_MAX_SESSION_MS));
+	atomic_store(&c->begun, now ? now : 1);
+	return wire_answer(c, &yes, NULL, 0, -1);
+}
+
+static bool write_bytes(struct connection *c, const struct skv_mn_frame *f)
+{
+	struct slab *b = NULL;
+	uint8_t *at = c->local || !atomic_load(&c->begun) ? NULL : place(c, f, &b);
+	bool good = at && wire_receive(c, at, f->length);
+
+	if (b)
+		slabs_unuse(&c->node->slabs, b);
+	if (good)
+		c->written += f->length;
+	return good;
+}
+
+static bool end(struct connection *c)
+{
+	const struct skv_mn_frame yes = { .op = SKV_MN_END, .length = c->written };
+
+	if (!atomic_exchange(&c->begun, 0))
+		return false;
+	return c->local || wire_answer(c, &yes, NULL, 0, -1);
+}
+
+static bool offer_rdma(struct connection *c, const struct skv_mn_frame *f)
+{
+	struct skv_mn_frame yes = { .op = SKV_MN_RDMA, .file = c->node->rdma_port };
+
+	if (c->local || !c->node->rdma)
+		return refuse(c, f->op, SKV_E_UNSUPPORTED, "this memory node offers no RDMA");
+	yes.offset = mem_rdma_ticket(c);
+	return yes.offset != 0 && wire_answer(c, &yes, NULL, 0, -1);
+}
+
+static bool next(struct connection *c, bool first)
+{
+	uint8_t raw[SKV_MN_HEADER];
+	struct skv_mn_frame f;
+
+	if (!wire_receive(c, raw, sizeof raw) || !skv_mn_decode(raw, &f))
+		return false;
+	if (first)
+		return hello(c, &f);
+	switch ((enum skv_mn_op)f.op) {
+	case SKV_MN_OPEN:
+		return open_slab(c, &f);
+	case SKV_MN_READ:
+		return read_bytes(c, &f);
+	case SKV_MN_BEGIN:
+		return begin(c, &f);
+	case SKV_MN_WRITE:
+		return write_bytes(c, &f);
+	case SKV_MN_END:
+		return end(c);
+	case SKV_MN_RDMA:
+		return offer_rdma(c, &f);
+	case SKV_MN_HELLO:
+		break;
+	}
+	return false;
+}
+
+void connection_serve(struct connection *c)
+{
+	bool first = true;
+
+	assert(c->role == ROLE_OPEN && !atomic_load(&c->begun));
+	if (wire_open(c))
+		while (next(c, first) && (!first || c->role >= ROLE_READ))
+			first = false;
+	mem_rdma_end(c);
+	atomic_store(&c->begun, 0);
+}

@@ -1,0 +1,346 @@
+/*
+ * forward.c - calls go on to the manager that owns the partition. See forward.h.
+ *
+ * The relay's thread carries all of them; what belongs to one is in its arena. No lock, no state
+ * but the relay. A call that another owner should answer by now is given up there, and waits with
+ * the others (pause.c), which also decides when it is tried again and when it fails.
+ */
+#include <skv/forward.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/clock.h>
+#include <skv/core.h>
+#include <skv/hash.h>
+#include <skv/relay.h>
+#include <skv/request.h>
+
+#include "forward_grpc.h"
+
+#define CALL_MS 60000u  /* longer than any call waits for room and for an owner */
+#define CONNECT_MS 300u
+#define AGAIN_MS 50u    /* after a try that failed */
+#define MORE_BYTES 4096u /* of an answer, beyond our own bound: the owner judges that */
+
+enum { STATUS, TYPE, LOCATION, CHALLENGE, RETRY_AFTER, WANTED };
+
+struct forwarded {
+	struct skv_request *c;
+	struct skv_relay_call call;
+	struct skv_relay_header *want; /* by the numbers above; of gRPC: forward_grpc.h */
+	char owner[SKV_OWNER_NAME]; /* who is asked */
+};
+
+static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
+
+/* ---- what is sent on ------------------------------------------------------------------------- */
+
+/* What another manager cannot check, it cannot let in. */
+static bool shows_certificate(const struct skv_request *c, const char *authorization)
+{
+	return c->s->auth.path && c->route->role != ROLE_OPEN && !authorization;
+}
+
+static void ask(struct skv_request *c)
+{
+	struct skv_forwarding *f = &c->forwarding;
+	const char *route;
+
+	f->asked = true;
+	f->stays = true;
+	if (!c->s->forward.started || !f->origin || !(c->route->flags & ROUTE_HELD) ||
+	    f->origin->header(c, SKV_FORWARDED) ||
+	    shows_certificate(c, f->origin->header(c, "Authorization")))
+		return;
+	route = f->origin->header(c, SKV_ROUTE);
+	f->redirects = route && strcmp(route, "redirect") == 0 && !f->origin->message;
+	f->stays = route && (strcmp(route, "redirect") == 0 || strcmp(route, "direct") == 0);
+}
+
+enum where { NOWHERE, SOON, NOW };
+
+static enum where where(struct skv_request *c, char url[SKV_URL_MAX], char owner[SKV_OWNER_NAME])
+{
+	int rc;
+
+	if (!c->forwarding.asked)
+		ask(c);
+	if (c->forwarding.stays || skv_core_state_get(c->s->core) != SKV_CORE_STANDBY)
+		return NOWHERE;
+	rc = skv_service_peer(c->s, url, owner);
+	if (rc == SKV_E_NOT_READY || (rc == SKV_OK && now_ms() < c->forwarding.again_ms))
+		return SOON;
+	return rc == SKV_OK ? NOW : NOWHERE;
+}
+
+bool skv_forward_is_soon(struct skv_request *c)
+{
+	char url[SKV_URL_MAX], owner[SKV_OWNER_NAME];
+
+	return where(c, url, owner) == SOON;
+}
+
+static bool is_id(const char *s)
+{
+	const size_t n = strlen(s);
+
+	return n > 0 && n <= SKV_FORWARD_ID &&
+	       strspn(s, "0123456789abcdefghijklmnopqrstuvwxyz-") == n;
+}
+
+const char *skv_forward_id(struct skv_request *c)
+{
+	struct skv_forwarding *f = &c->forwarding;
+	const char *given;
+
+	if (!*f->id && f->origin) {
+		given = f->origin->header(c, SKV_FORWARDED);
+		if (given && is_id(given))
+			memcpy(f->id, given, strlen(given) + 1);
+	}
+	return *f->id ? f->id : NULL;
+}
+
+bool skv_forward_came(struct skv_request *c)
+{
+	return c->forwarding.origin && c->forwarding.origin->header(c, SKV_FORWARDED);
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static const char *keep(struct skv_request *c, const char *value)
+{
+	return *value ? skv_arena_strndup(&c->arena, value, strlen(value)) : NULL;
+}
+
+static void take_http(struct skv_request *c, struct skv_relay_call *call)
+{
+	const struct skv_relay_header *want = call->want;
+	unsigned seconds = 0;
+
+	assert(call->status >= 200 && call->status < 600);
+	skv_buf_destroy(&c->out);
+	c->out = call->answer;
+	c->http = (unsigned)call->status;
+	c->type = keep(c, want[TYPE].value);
+	c->location = keep(c, want[LOCATION].value);
+	c->challenge = keep(c, want[CHALLENGE].value);
+	if (sscanf(want[RETRY_AFTER].value, "%9u", &seconds) == 1)
+		c->retry_after = seconds;
+}
+
+static void fail_with(struct forwarded *f, int status)
+{
+	struct skv_request *c = f->c;
+
+	skv_buf_destroy(&f->call.answer);
+	skv_metrics_add(&c->s->metrics, METRIC_calls_forward_failed, 1);
+	skv_fail(&c->err, status, NULL,
+		 "the manager that owns the partition does not answer: retry");
+	c->forwarding.again_ms = now_ms() + AGAIN_MS;
+	c->done.fn(c->done.ctx, status);
+}
+
+static void take_answer(struct forwarded *f)
+{
+	struct skv_request *c = f->c;
+	int status = SKV_OK;
+
+	skv_error_clear(&c->err);
+	if (!c->forwarding.origin->message) {
+		take_http(c, &f->call);
+	} else if (!forward_grpc_take(c, &f->call, &status)) {
+		c->forwarding.stays = true;
+		fail_with(f, SKV_E_NOT_OWNER);
+		return;
+	}
+	c->forwarding.answered = true;
+	skv_metrics_add(&c->s->metrics, METRIC_calls_forwarded, 1);
+	c->done.fn(c->done.ctx, status);
+}
+
+/* It is not the owner any more, or not yet again. */
+static bool is_of_nobody(const struct forwarded *f)
+{
+	const int status = skv_status_from_name(f->want[STATUS].value);
+
+	return *f->want[STATUS].value &&
+	       (status == SKV_E_NOT_OWNER || status == SKV_E_NOT_READY);
+}
+
+static void done(void *ctx)
+{
+	struct forwarded *f = ctx;
+
+	switch (f->call.rc) {
+	case SKV_OK:
+		if (is_of_nobody(f))
+			fail_with(f, SKV_E_NOT_OWNER);
+		else
+			take_answer(f);
+		break;
+	case SKV_E_TOO_LARGE:
+	case SKV_E_NOMEM:
+		fail_with(f, f->call.rc);
+		break;
+	default:
+		fail_with(f, f->call.sent ? SKV_E_UNKNOWN_OUTCOME : SKV_E_NOT_OWNER);
+	}
+}
+
+/* Another one owns the partition now, or this manager does. */
+static bool given_up(void *ctx)
+{
+	const struct forwarded *f = ctx;
+	struct skv_core *core = f->c->s->core;
+	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
+	uint64_t left;
+
+	if (skv_core_state_get(core) != SKV_CORE_STANDBY)
+		return true;
+	skv_core_leader(core, self, owner, &left);
+	return strcmp(owner, f->owner) != 0;
+}
+
+/* ---- the call -------------------------------------------------------------------------------- */
+
+static const char *line(struct skv_request *c, const char *name, const char *value)
+{
+	const size_t n = strlen(name) + strlen(value) + 3;
+	char *text = skv_arena_alloc(&c->arena, n);
+
+	if (text)
+		snprintf(text, n, "%s: %s", name, value);
+	return text;
+}
+
+/* False: out of memory. */
+static bool add_line(struct forwarded *f, const char *name, const char *value)
+{
+	const char *text = value ? line(f->c, name, value) : NULL;
+
+	assert(f->call.n_lines < SKV_RELAY_LINES);
+	if (text)
+		f->call.line[f->call.n_lines++] = text;
+	return text || !value;
+}
+
+static bool make_lines(struct forwarded *f)
+{
+	static const char *const kept[] = { "Content-Type", "Accept", "Authorization" };
+	struct skv_request *c = f->c;
+	bool ok = true;
+
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+		ok &= add_line(f, kept[i], c->forwarding.origin->header(c, kept[i]));
+	return ok && add_line(f, "X-Request-Id", c->id) &&
+	       add_line(f, "traceparent", *c->trace ? c->trace : NULL) &&
+	       add_line(f, "tracestate",
+			*c->trace ? c->forwarding.origin->header(c, "tracestate") : NULL) &&
+	       add_line(f, SKV_FORWARDED, skv_forward_id(c));
+}
+
+static const char *make_url(struct skv_request *c, const char *base)
+{
+	struct skv_buf b = { 0 };
+	const char *url;
+
+	skv_put_bytes(&b, base, strlen(base));
+	c->forwarding.origin->target(c, &b);
+	url = b.failed ? NULL : skv_arena_strndup(&c->arena, (const char *)b.data, b.len);
+	skv_buf_destroy(&b);
+	return url;
+}
+
+/* The body, and what of the answer is asked for. */
+static bool make_http(struct forwarded *f)
+{
+	static const char *const names[WANTED] = {
+		[TYPE] = "Content-Type", [LOCATION] = "Location", [CHALLENGE] = "WWW-Authenticate",
+		[RETRY_AFTER] = "Retry-After", [STATUS] = SKV_STATUS,
+	};
+	const struct skv_request *c = f->c;
+
+	f->call.method = c->route->method;
+	f->call.body = c->route->flags & ROUTE_BODY ? c->body : NULL;
+	f->call.n_body = c->route->flags & ROUTE_BODY ? c->n_body : 0;
+	return forward_want(f->c, &f->call, names, WANTED);
+}
+
+static struct forwarded *make(struct skv_request *c, const char *base, const char *owner)
+{
+	struct forwarded *f = skv_arena_calloc(&c->arena, 1, sizeof *f);
+	bool made;
+
+	if (!f)
+		return NULL;
+	if (!skv_forward_id(c)) {
+		uint64_t random[2];
+
+		skv_random(random, sizeof random);
+		snprintf(c->forwarding.id, sizeof c->forwarding.id, "%016llx%016llx",
+			 (unsigned long long)random[0], (unsigned long long)random[1]);
+	}
+	f->c = c;
+	memcpy(f->owner, owner, sizeof f->owner);
+	f->call = (struct skv_relay_call){
+		.url = make_url(c, base),
+		.answer_max = c->s->o.answer_max + MORE_BYTES,
+		.timeout_ms = CALL_MS,
+		.connect_ms = CONNECT_MS,
+		.given_up = given_up,
+		.done = done,
+		.ctx = f,
+	};
+	made = c->forwarding.origin->message ? forward_grpc_make(c, &f->call) : make_http(f);
+	f->want = f->call.want;
+	return made && f->call.url && make_lines(f) ? f : NULL;
+}
+
+bool skv_forward_call(struct skv_request *c, int status)
+{
+	char url[SKV_URL_MAX], owner[SKV_OWNER_NAME];
+	struct forwarded *f;
+
+	assert(status != SKV_PENDING);
+	if (status != SKV_E_NOT_OWNER || where(c, url, owner) != NOW)
+		return false;
+	f = make(c, url, owner);
+	if (!f)
+		return false;
+	skv_relay_call(c->s->forward.relay, &f->call); /* the last touch */
+	return true;
+}
+
+bool skv_forward_redirects(struct skv_request *c)
+{
+	char url[SKV_URL_MAX];
+
+	if (c->status != SKV_E_NOT_OWNER || !c->route || !c->forwarding.origin)
+		return false;
+	if (!c->forwarding.asked)
+		ask(c);
+	if (!c->forwarding.redirects || skv_service_leader_url(c->s, url) != SKV_OK)
+		return false;
+	c->location = make_url(c, url);
+	return c->location != NULL;
+}
+
+int skv_forward_start(struct skv_forward *f, struct skv_error *err)
+{
+	int rc = skv_relay_start(&f->relay, err);
+
+	f->started = rc == SKV_OK;
+	return rc;
+}
+
+void skv_forward_stop(struct skv_forward *f)
+{
+	if (!f->started)
+		return;
+	f->started = false;
+	skv_relay_stop(f->relay);
+	f->relay = NULL;
+}

@@ -1,0 +1,85 @@
+/*
+ * forward.h - calls that came to the wrong manager go on to the one that owns the partition, one
+ * hop, and its answer is told: a client behind any load balancer need not know who that is.
+ *
+ * A call of a HELD route that ends with not_owner is sent on as it came, over connections that stay
+ * open, without a thread. If the owner does not answer, or is the owner no more, the call waits
+ * (skv/pause.h) and goes to the next one, or runs here. What it asked for may have been done by
+ * then; so each has an id of its own for all tries, which makes a start repeatable.
+ *
+ * A gRPC call is sent on as POST of the method's path, with the message as body and Content-Type
+ * application/grpc; the owner runs it as gRPC, so its failures are the same. The answer, 200, has
+ * grpc-status, grpc-message and slabkv-field as headers, and the message as body.
+ *
+ * Headers of a request:
+ *	Slabkv-Forwarded: ID     it was sent on, and is not again
+ *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer
+ *	Slabkv-Route: redirect   the same, as 307 with the owner's address
+ * and of an answer to one that was sent on:
+ *	Slabkv-Status: CODE      the wire code of a failure
+ */
+#ifndef SKV_FORWARD_H
+#define SKV_FORWARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <skv/bytes.h>
+#include <skv/status.h>
+
+struct skv_relay;
+struct skv_request;
+struct skv_service;
+
+#define SKV_FORWARDED "Slabkv-Forwarded"
+#define SKV_ROUTE "Slabkv-Route"
+#define SKV_STATUS "Slabkv-Status"
+#define SKV_GRPC_TYPE "application/grpc"
+#define SKV_GRPC_CODE "grpc-status"
+#define SKV_GRPC_MESSAGE "grpc-message" /* percent-encoded */
+#define SKV_GRPC_FIELD "slabkv-field"
+#define SKV_FORWARD_ID 32 /* characters */
+
+/* How a transport tells what a call was, until it is answered. Any thread. */
+struct skv_origin {
+	const char *(*header)(struct skv_request *c, const char *name); /* NULL: none */
+	/* Appends path and query as they came. */
+	void (*target)(struct skv_request *c, struct skv_buf *out);
+	/* Of gRPC: its message, which is sent on in HTTP. NULL: HTTP. */
+	const void *(*message)(struct skv_request *c, size_t *n);
+};
+
+/* Of a call, in it. */
+struct skv_forwarding {
+	const struct skv_origin *origin; /* NULL: its transport cannot */
+	bool asked;                      /* what follows is known */
+	bool stays;                      /* it is not sent on */
+	bool redirects;                  /* it is answered with the owner's address */
+	bool answered;                   /* what it has as answer is another manager's */
+	uint64_t again_ms;               /* not before then */
+	char id[SKV_FORWARD_ID + 1];     /* "" = none yet */
+};
+
+/* In the service. */
+struct skv_forward {
+	bool started; /* set once */
+	struct skv_relay *relay;
+};
+
+int skv_forward_start(struct skv_forward *f, struct skv_error *err);
+/* Calls that are on their way end without an answer. Nothing if it was not started. */
+void skv_forward_stop(struct skv_forward *f);
+/* Takes a call that has ended with `status` if another manager is to answer it: then it completes
+ * later. */
+bool skv_forward_call(struct skv_request *c, int status);
+/* Another manager is to answer it, and will soon be known, or asked again. */
+bool skv_forward_is_soon(struct skv_request *c);
+/* After a failure: if the client wants to be redirected, true, and c->location. */
+bool skv_forward_redirects(struct skv_request *c);
+/* The id under which the call was sent on, here or by the manager before; NULL: it was not. */
+const char *skv_forward_id(struct skv_request *c);
+/* Did another manager send it here? */
+bool skv_forward_came(struct skv_request *c);
+
+#endif

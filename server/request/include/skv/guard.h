@@ -1,0 +1,49 @@
+/*
+ * guard.h - slows down whoever tries tokens.
+ *
+ * Each address may show `burst` wrong tokens at once and one more a second. Beyond that no answer
+ * tells whether a token is right, except to one that was right from this address before: workers
+ * beside the one that tries go on.
+ */
+#ifndef SKV_GUARD_H
+#define SKV_GUARD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <skv/hold.h>
+#include <skv/lock.h>
+
+#define SKV_GUARD_EVERY_MS 1000u /* one wrong token more */
+#define SKV_GUARD_SETS 256u
+#define SKV_GUARD_WAYS 4u
+#define SKV_GUARD_KNOWN 8192u
+
+struct skv_guard {
+	uint32_t burst; /* wrong tokens of one address at once; 0: nobody is slowed down */
+	uint64_t seed;
+	/* Mixes of an address and a token that was right; one is forgotten when another takes its
+	 * place. */
+	atomic_uint_fast64_t known[SKV_GUARD_KNOWN];
+	struct skv_mutex lock;
+	/* Addresses that failed, all protected by lock. */
+	struct skv_guard_peer {
+		uint8_t address[SKV_ADDRESS_BYTES];
+		uint64_t clear_ms; /* when all its failures are forgotten */
+	} peers[SKV_GUARD_SETS][SKV_GUARD_WAYS];
+};
+
+/* One token that was shown. */
+struct skv_guard_try {
+	const uint8_t *address; /* of skv_hold_address */
+	uint64_t token;         /* a part of its hash */
+	bool right;
+};
+
+void skv_guard_init(struct skv_guard *g, uint32_t burst);
+void skv_guard_destroy(struct skv_guard *g);
+/* False: it must not be told whether the token is right. Counts a wrong one. Any thread. */
+bool skv_guard_pass(struct skv_guard *g, const struct skv_guard_try *t, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * pause.h - calls that wait while the ownership moves to another manager or the store is not to be
+ * reached: for their client a failover is a pause.
+ *
+ * A call of a HELD route that ends with such an error is kept, and run again as soon as this
+ * manager can answer; after hold_ms it fails with the error. No thread waits for it, its body
+ * counts as held (skv/hold.h). One thread looks at all that wait.
+ */
+#ifndef SKV_PAUSE_H
+#define SKV_PAUSE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <skv/core.h>
+#include <skv/lock.h>
+
+struct skv_request;
+
+/* Of a call, in it. */
+struct skv_wait {
+	struct skv_done done; /* the transport's */
+	int (*run)(struct skv_request *c); /* runs it once more */
+	struct skv_request *next;
+	uint64_t since_ms, until_ms, again_ms; /* 0: it has not waited yet */
+	int status;                            /* what it ended with */
+};
+
+struct skv_pause {
+	bool started; /* set once */
+	pthread_t thread;
+	struct skv_mutex lock; /* of what follows */
+	struct skv_cond wake;
+	struct skv_request *waiting;
+	bool stopping;
+	uint64_t begun_ms; /* the first of those that wait came; 0: none waits */
+	uint64_t held, failed; /* since then */
+};
+
+int skv_pause_start(struct skv_pause *p, struct skv_error *err);
+/* No call waits any more, and none comes. Nothing if it was not started. */
+void skv_pause_stop(struct skv_pause *p);
+/* Takes a call that has ended with `status` if it helps to wait: then it completes later. */
+bool skv_pause_call(struct skv_request *c, int status);
+
+#endif

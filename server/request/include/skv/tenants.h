@@ -1,0 +1,136 @@
+/*
+ * tenants.h - what each tenant may: which groups and storages it uses and owns.
+ *
+ * The one place where a tenant's rights are looked at, by the operations that name an object. Each
+ * tenant of which something was said has a document "tenant/NAME" in the store; all managers read
+ * them again when they read the tokens (tokens.h), the one that changes one at once. A group or
+ * storage that some tenant names belongs to those that do; one that nobody names is everybody's.
+ *
+ * Tenant "default" is the operator's: its callers see all, and its administrators may all. An
+ * administrator of another tenant calls only routes of ROUTE_TENANT. Without a tokens file
+ * everybody is an administrator of "default". A page space (skv/hf3fs_api.h) is the tenant's whose
+ * name is in its own.
+ */
+#ifndef SKV_TENANTS_H
+#define SKV_TENANTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <skv/arena.h>
+#include <skv/lock.h>
+#include <skv/ops.h>
+#include <skv/status.h>
+
+#define SKV_TENANTS_MAX 4096 /* documents */
+#define SKV_TENANT_GROUPS 256u /* own ones of one tenant, and tokens that its administrators add */
+#define SKV_OPERATOR "default"
+#define SKV_SPACES "pages:" /* storages and groups of page spaces: pages:TENANT:INSTANCE */
+
+struct skv_core;
+struct skv_request;
+
+enum skv_owned { SKV_OWNED_GROUP, SKV_OWNED_STORAGE };
+
+/* Its requests of late. */
+struct skv_meter {
+	struct skv_meter *next;
+	char name[SKV_MAX_NAME + 1];
+	atomic_uint_fast64_t until_us; /* they would last until then at the tenant's rate */
+};
+
+struct skv_tenant {
+	const char *name;
+	struct skv_tenant_spec spec;
+	struct skv_meter *meter;
+};
+
+struct skv_tenants {
+	struct skv_core *core;
+	bool on;          /* set once: there are tokens, and a store */
+	atomic_bool read; /* `v` is what the store said */
+	struct skv_rwlock lock;
+	struct skv_arena arena;  /* protected by lock, as the next two: what `v` refers to */
+	struct skv_tenant *v;
+	uint32_t n;
+	struct skv_mutex turn_lock; /* protects `busy`: one reads or changes them at a time */
+	struct skv_cond turn_over;
+	bool busy;
+	struct skv_meter *meters; /* of whoever has the turn: all that ever were */
+};
+
+void skv_tenants_init(struct skv_tenants *t);
+void skv_tenants_destroy(struct skv_tenants *t);
+/* They count from now on. Before calls come. */
+void skv_tenants_use_store(struct skv_tenants *t, struct skv_core *core);
+/* Reads the documents again; blocks on the store. A bad one is passed over. Those known stay if it
+ * fails. */
+int skv_tenants_read(struct skv_tenants *t, struct skv_error *err);
+
+/* Replaces what is said of a tenant. Durable when it returns. Blocks. SKV_E_CONFLICT: there is no
+ * tokens file, or another tenant owns one of the objects. SKV_E_TOO_MANY. */
+int skv_tenants_put(struct skv_tenants *t, const char *name, const struct skv_tenant_spec *spec,
+		    bool *created, struct skv_error *err);
+/* SKV_E_NOT_FOUND. */
+int skv_tenants_delete(struct skv_tenants *t, const char *name, struct skv_error *err);
+/* Copies in `a`, in order of their names; `name` NULL: all, else one. SKV_E_NOT_FOUND. */
+int skv_tenants_list(struct skv_tenants *t, const char *name, struct skv_arena *a,
+		     struct skv_tenant_view **out, uint32_t *n, struct skv_error *err);
+
+/* Does the tenant name it, or nobody? Any thread. */
+bool skv_tenants_may_use(struct skv_tenants *t, const char *tenant, enum skv_owned kind,
+			 const char *name);
+bool skv_tenants_owns(struct skv_tenants *t, const char *tenant, enum skv_owned kind,
+		      const char *name);
+/* The turn of who reads and changes documents; waits for it. Leaving returns rc. */
+void skv_tenants_enter(struct skv_tenants *t);
+int skv_tenants_leave(struct skv_tenants *t, int rc);
+/* In the turn: reads all; writes one, which the table as it is in the store must allow, and reads
+ * all. */
+int skv_tenants_reread(struct skv_tenants *t, struct skv_error *err);
+int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_tenant_spec *spec,
+		      struct skv_error *err);
+
+/* One more request of the tenant, at `now_us` of any clock that only grows: false if it is over its
+ * requests_per_s. Any thread. */
+bool skv_tenants_pass(struct skv_tenants *t, const char *name, uint64_t now_us);
+/* Its max_held_bytes; 0 = no limit of its own. Any thread. */
+uint64_t skv_tenants_max_held(struct skv_tenants *t, const char *name);
+/* Its max_spaces, or max_instances; 0 = any number. Any thread. */
+uint32_t skv_tenants_limit(struct skv_tenants *t, const char *name, bool spaces);
+
+/* ---- of a caller (rights.c) ------------------------------------------------------------------ */
+
+/* Is the caller of the operator's tenant? Also one who needed no token. */
+bool skv_tenant_is_operator(const struct skv_request *c);
+/* May an administrator call this route, and is the tenant within its requests_per_s?
+ * SKV_E_FORBIDDEN, SKV_E_TOO_MANY, SKV_E_NOT_READY: nothing has been read yet. */
+int skv_tenant_check_route(struct skv_request *c);
+/* Does the caller see this object in lists? */
+bool skv_tenant_sees(struct skv_request *c, enum skv_owned kind, const char *name);
+/* May the caller name it in an object of its own? SKV_E_NOT_FOUND, field "group" or "storages",
+ * as if it did not exist; SKV_E_FORBIDDEN for who sees it all the same. */
+int skv_tenant_use(struct skv_request *c, enum skv_owned kind, const char *name);
+/* May the caller, an administrator, change it? Errors as above. */
+int skv_tenant_change(struct skv_request *c, enum skv_owned kind, const char *name);
+/* Makes a group that does not exist the caller's own, before it is made; *claimed: it was not
+ * before. Nothing for an operator. SKV_E_FORBIDDEN: it is there, and somebody else's. Blocks. */
+int skv_tenant_claim(struct skv_request *c, const char *group, bool *claimed);
+/* Takes that back: it was not made, or is gone. Blocks. */
+void skv_tenant_disclaim(struct skv_request *c, const char *group);
+/* Before an instance of the caller's tenant is made: SKV_E_QUOTA, field "max_instances" or
+ * "max_spaces", if it is not there and would be too many. After SKV_OK, and the making, call the
+ * second. Blocks. */
+int skv_tenant_begin_instance(struct skv_request *c, const char *id, bool space);
+void skv_tenant_end_instance(struct skv_request *c);
+/* Fills in what the tenant has now. */
+int skv_tenant_look(struct skv_request *c, struct skv_tenant_view *t);
+/* Takes what the caller does not see out of the lists. */
+void skv_tenant_filter_storages(struct skv_request *c, struct skv_storage_view *v, uint32_t *n);
+void skv_tenant_filter_groups(struct skv_request *c, struct skv_group_view *v, uint32_t *n);
+void skv_tenant_filter_stats(struct skv_request *c, struct skv_stats *s);
+/* May the caller, an administrator, see and change tokens of this tenant? */
+bool skv_tenant_is_own(const struct skv_request *c, const char *tenant);
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * pause.c - calls wait while ownership or the store moves. See pause.h.
+ *
+ * Owns struct skv_pause of the service: a list, and the thread that looks at it every TICK_MS while
+ * it is not empty. Calls run again on that thread (or a worker, as their route says), one after the
+ * other; none of them blocks. One lock, over the list, never held while a call runs.
+ *
+ * Running again is harmless: operations may be repeated. An administrator's write whose outcome is
+ * not known is not repeated: it is read back by whoever sent it.
+ */
+#include <skv/pause.h>
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/request.h>
+
+#define TICK_MS 10u
+#define AGAIN_MS 100u /* a store that has failed is not asked more often */
+
+static uint64_t now_ms(void) { return skv_now_ms(&skv_clock_system); }
+
+/* Could the same call succeed a moment later? */
+static bool passes(const struct skv_request *c, int status)
+{
+	switch (status) {
+	case SKV_E_NOT_READY:
+	case SKV_E_NOT_OWNER:
+	case SKV_E_STORE_IO:
+	case SKV_E_STORE_FULL:
+		return true;
+	case SKV_E_FENCED:
+	case SKV_E_UNKNOWN_OUTCOME:
+		return !(c->route->flags & ROUTE_BLOCKS);
+	default:
+		return false;
+	}
+}
+
+/* Nobody answers it here: it is over, or another manager does, and can be asked now. */
+static bool is_over(struct skv_request *c, uint64_t now)
+{
+	struct skv_service *s = c->s;
+
+	return now >= c->wait.until_ms || skv_service_ends(s) ||
+	       skv_core_state_get(s->core) == SKV_CORE_STOPPED ||
+	       (skv_core_owned_elsewhere(s->core, c->wait.since_ms) && !skv_forward_is_soon(c));
+}
+
+static bool may_run(struct skv_request *c, uint64_t now)
+{
+	return now >= c->wait.again_ms && skv_core_may_answer(c->s->core) == SKV_OK;
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static void put(struct skv_pause *p, struct skv_request *c, uint64_t now, bool first)
+{
+	bool begins;
+
+	skv_gauge_move(&c->s->metrics, GAUGE_calls_waiting, 1);
+	skv_mutex_lock(&p->lock);
+	begins = p->begun_ms == 0;
+	if (begins)
+		p->begun_ms = now;
+	p->held += first;
+	c->wait.next = p->waiting;
+	p->waiting = c;
+	if (begins) {
+		skv_cond_signal(&p->wake);
+		skv_log(SKV_LOG_INFO, "calls", "calls wait: %s",
+			c->err.message[0] ? c->err.message : skv_status_text(c->wait.status));
+	}
+	skv_mutex_unlock(&p->lock);
+}
+
+bool skv_pause_call(struct skv_request *c, int status)
+{
+	struct skv_pause *p = &c->s->pause;
+	const uint64_t now = now_ms();
+	const bool first = c->wait.since_ms == 0;
+
+	assert(status != SKV_PENDING);
+	if (!p->started || status == SKV_OK || !passes(c, status))
+		return false;
+	if (first)
+		c->wait.since_ms = now;
+	c->wait.until_ms = c->wait.since_ms + c->s->o.hold_ms;
+	if (is_over(c, now))
+		return false;
+	if (first)
+		skv_metrics_add(&c->s->metrics, METRIC_calls_held, 1);
+	c->wait.status = status;
+	c->wait.again_ms = skv_core_may_answer(c->s->core) == SKV_OK ? now + AGAIN_MS : now;
+	put(p, c, now, first); /* the last touch */
+	return true;
+}
+
+/* Takes those off that run again or are over. */
+static struct skv_request *take_due_locked(struct skv_pause *p)
+{
+	const uint64_t now = now_ms();
+	struct skv_request *due = NULL, **at = &p->waiting;
+
+	assert(skv_mutex_held(&p->lock));
+	while (*at) {
+		struct skv_request *c = *at;
+
+		if (!p->stopping && !is_over(c, now) && !may_run(c, now)) {
+			at = &c->wait.next;
+			continue;
+		}
+		*at = c->wait.next;
+		c->wait.next = due; /* the oldest first */
+		due = c;
+	}
+	return due;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static void fail(struct skv_pause *p, struct skv_request *c)
+{
+	if (now_ms() >= c->wait.until_ms) {
+		skv_metrics_add(&c->s->metrics, METRIC_calls_held_failed, 1);
+		skv_mutex_lock(&p->lock);
+		p->failed++;
+		skv_mutex_unlock(&p->lock);
+	}
+	c->wait.done.fn(c->wait.done.ctx, c->wait.status);
+}
+
+static void go_on(struct skv_pause *p, struct skv_request *c)
+{
+	int rc;
+
+	skv_gauge_move(&c->s->metrics, GAUGE_calls_waiting, -1);
+	if (is_over(c, now_ms())) {
+		if (skv_forward_call(c, SKV_E_NOT_OWNER))
+			return;
+		if (now_ms() < c->wait.until_ms && skv_forward_is_soon(c))
+			put(p, c, now_ms(), false); /* the owner changed just now */
+		else
+			fail(p, c);
+		return;
+	}
+	rc = c->wait.run(c);
+	if (rc != SKV_PENDING && !skv_forward_call(c, rc) && !skv_pause_call(c, rc))
+		c->wait.done.fn(c->wait.done.ctx, rc);
+}
+
+static void tell_end_locked(struct skv_pause *p)
+{
+	const uint64_t ms = now_ms() - p->begun_ms;
+
+	assert(skv_mutex_held(&p->lock) && !p->waiting && p->begun_ms);
+	skv_log(p->failed ? SKV_LOG_WARN : SKV_LOG_INFO, "calls",
+		"%" PRIu64 " calls waited, within %" PRIu64 " ms; %" PRIu64 " of them in vain",
+		p->held, ms, p->failed);
+	p->begun_ms = p->held = p->failed = 0;
+}
+
+static void *look(void *arg)
+{
+	struct skv_pause *p = arg;
+
+	skv_mutex_lock(&p->lock);
+	while (!p->stopping || p->waiting) {
+		struct skv_request *due, *next;
+
+		if (!p->begun_ms) {
+			skv_cond_wait(&p->wake, &p->lock);
+			continue;
+		}
+		due = take_due_locked(p);
+		skv_mutex_unlock(&p->lock);
+		for (; due; due = next) {
+			next = due->wait.next;
+			go_on(p, due);
+		}
+		skv_mutex_lock(&p->lock);
+		if (!p->waiting)
+			tell_end_locked(p);
+		else
+			skv_cond_wait_ms(&p->wake, &p->lock, TICK_MS);
+	}
+	skv_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+int skv_pause_start(struct skv_pause *p, struct skv_error *err)
+{
+	assert(!p->started);
+	skv_mutex_init(&p->lock);
+	skv_cond_init(&p->wake);
+	p->started = pthread_create(&p->thread, NULL, look, p) == 0;
+	if (p->started)
+		return SKV_OK;
+	skv_cond_destroy(&p->wake);
+	skv_mutex_destroy(&p->lock);
+	return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start a thread");
+}
+
+void skv_pause_stop(struct skv_pause *p)
+{
+	if (!p->started)
+		return;
+	skv_mutex_lock(&p->lock);
+	p->stopping = true;
+	skv_cond_broadcast(&p->wake);
+	skv_mutex_unlock(&p->lock);
+	pthread_join(p->thread, NULL);
+	assert(!p->waiting);
+	skv_cond_destroy(&p->wake);
+	skv_mutex_destroy(&p->lock);
+}

@@ -1,0 +1,348 @@
+/*
+ * test_core_route.c - several partitions behind one handle: groups are spread and found again,
+ * whoever asks; storages are one to users, and their capacity goes where it is needed.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N 3u
+#define BLOCK 65536u
+#define UNIT (1ull << 20)
+#define PER_FILE 14u /* blocks that fit one of 1 MiB */
+
+static int setup(void **state)
+{
+	struct env *e = test_calloc(1, sizeof *e);
+
+	env_quiet();
+	env_init(e);
+	e->o.partitions = N;
+	*state = e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	env_destroy(e);
+	test_free(e);
+	return 0;
+}
+
+static int put_storage(struct env *e, const char *type, uint64_t capacity)
+{
+	struct skv_storage_spec s = { .name = "s", .type = type, .root = "", .capacity = capacity,
+				      .unit = strcmp(type, "null") == 0 ? UNIT : 0,
+				      .file_size = strcmp(type, "null") == 0 ? UNIT : 0,
+				      .enabled = true };
+
+	return skv_core_storage_put(e->core, &s, NULL, &e->err);
+}
+
+static void make_group(struct env *e, const char *name)
+{
+	const struct skv_spec spec = { "kv", BLOCK };
+
+	assert_int_equal(env_group(e, name, 0, "s"), SKV_OK);
+	assert_int_equal(env_instance(e, name, name, &spec, 1), SKV_OK);
+}
+
+/* Returns how many were written. */
+static uint32_t put(struct env *e, const char *instance, uint64_t first, uint32_t n, char id[33])
+{
+	struct skv_key k[64];
+	struct skv_start_res s;
+	struct skv_finish_res f = { 0 };
+	char session[SKV_SESSION_ID_HEX + 1];
+
+	env_keys(k, n, 7, first);
+	if (env_start(e, &(struct env_start){ .instance = instance, .keys = k, .n = n,
+					      .independent = true, .fit = true },
+		      &s) != SKV_OK ||
+	    s.n_write == 0)
+		return 0;
+	memcpy(session, s.session, sizeof session);
+	if (id)
+		memcpy(id, session, sizeof session);
+	assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+	return f.committed;
+}
+
+static uint32_t found(struct env *e, const char *instance, uint64_t first, uint32_t n)
+{
+	struct skv_key k[64];
+	struct skv_match_res r = { 0 };
+	struct skv_match_req q = { .tenant = "t", .instances = &instance, .n_instances = 1,
+				   .keys = k, .n_keys = n };
+
+	env_keys(k, n, 7, first);
+	assert_int_equal(skv_core_match(e->core, &q, &r, &e->arena, &e->err), SKV_OK);
+	return r.matched[0];
+}
+
+static const char *const names[] = { "a", "b", "c", "d" };
+
+static void groups_are_spread_and_found(void **state)
+{
+	struct env *e = *state;
+	struct skv_stats st;
+	struct skv_core_counters n;
+	bool seen[N] = { 0 };
+
+	env_open(e);
+	assert_int_equal(skv_core_partitions(e->core), N);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	for (uint32_t i = 0; i < 4; i++) {
+		char id[33];
+
+		make_group(e, names[i]);
+		make_group(e, names[i]); /* the same again stays where it is */
+		assert_int_equal(put(e, names[i], i * 100, 5, id), 5);
+		seen[skv_session_partition(id)] = true;
+	}
+	assert_true(seen[0] && seen[1] && seen[2]);
+	for (int round = 0; round < 3; round++) {
+		struct skv_key k[5];
+		struct skv_match_res r = { 0 };
+		struct skv_match_req q = { .tenant = "t", .instances = names, .n_instances = 4,
+					   .keys = k, .n_keys = 5 };
+
+		for (uint32_t i = 0; i < 4; i++) {
+			assert_int_equal(found(e, names[i], i * 100, 5), 5);
+			assert_int_equal(found(e, names[i], (i + 1) * 100, 5), 0);
+		}
+		/* of several partitions at once */
+		env_keys(k, 5, 7, 200);
+		assert_int_equal(skv_core_match(e->core, &q, &r, &e->arena, &e->err), SKV_OK);
+		assert_int_equal(r.matched[1] + r.matched[3], 0);
+		assert_int_equal(r.matched[2], 5);
+		env_stats(e, &st);
+		assert_int_equal(st.blocks, 20);
+		assert_int_equal(st.n_storages, 1);
+		assert_int_equal(st.storages[0].spec.capacity, 30 * UNIT);
+		assert_int_equal(st.storages[0].used_bytes, 20 * BLOCK);
+		assert_int_equal(st.n_groups, 4);
+		assert_int_equal(st.n_instances, 4);
+		assert_string_equal(st.state, "ready");
+		env_check(e);
+		if (round == 0) {
+			skv_core_counters_get(e->core, &n);
+			assert_int_equal(n.committed_blocks, 20);
+			env_crash(e);
+		} else {
+			env_shutdown(e);
+		}
+		e->o.partitions = 1; /* the store says how many there are */
+		env_open(e);
+		assert_int_equal(skv_core_partitions(e->core), N);
+	}
+}
+
+static void names_are_unique_and_errors_are_those_of_one(void **state)
+{
+	struct env *e = *state;
+	const char *both[] = { "a", "nobody" };
+	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_key k[2];
+	struct skv_match_res r = { 0 };
+	struct skv_match_req q = { .tenant = "t", .instances = both, .n_instances = 2, .keys = k,
+				   .n_keys = 2 };
+	struct skv_group_view *g;
+	struct skv_finish_res f;
+	uint32_t n;
+
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 2 * UNIT), SKV_E_INVALID);
+	assert_string_equal(e->err.field, "capacity");
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	make_group(e, "a");
+	make_group(e, "b");
+	env_keys(k, 2, 7, 0);
+	assert_int_equal(skv_core_match(e->core, &q, &r, &e->arena, &e->err), SKV_E_NOT_FOUND);
+	assert_string_equal(e->err.field, "instances[1]");
+	assert_int_equal(env_instance(e, "x", "nobody", &spec, 1), SKV_E_NOT_FOUND);
+	/* an instance stays in its group's partition */
+	assert_int_equal(env_instance(e, "a", "b", &spec, 1), SKV_E_CONFLICT);
+	assert_int_equal(skv_core_groups(e->core, "nobody", &e->arena, &g, &n, &e->err),
+			 SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_groups(e->core, "b", &e->arena, &g, &n, &e->err), SKV_OK);
+	assert_int_equal(n, 1);
+	assert_int_equal(env_finish(e, "00000000000000000000000000000001", NULL, 0, &f),
+			 SKV_E_NOT_FOUND);
+	assert_int_equal(env_finish(e, "ff000000000000000000000000000001", NULL, 0, &f),
+			 SKV_E_NOT_FOUND);
+	assert_int_equal(env_finish(e, "no id", NULL, 0, &f), SKV_E_INVALID);
+	assert_int_equal(skv_core_group_delete(e->core, "b", &e->err), SKV_E_IN_USE);
+	assert_int_equal(skv_core_instance_delete(e->core, "t", "b", &e->err), SKV_OK);
+	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_E_IN_USE);
+	assert_int_equal(skv_core_group_delete(e->core, "b", &e->err), SKV_OK);
+	assert_int_equal(skv_core_instance_delete(e->core, "t", "a", &e->err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(e->core, "a", &e->err), SKV_OK);
+	env_advance(e, 100);
+	assert_int_equal(skv_core_storage_delete(e->core, "s", &e->err), SKV_OK);
+	env_advance(e, 100);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* anew */
+}
+
+/* Pages: the storage is in one partition, so are group and instance. */
+static void an_external_storage_is_in_one(void **state)
+{
+	struct env *e = *state;
+	const struct skv_spec page = { "page", 1 };
+	struct skv_storage_view *v;
+	uint32_t n;
+
+	env_open(e);
+	assert_int_equal(put_storage(e, "external", 100), SKV_OK);
+	assert_int_equal(put_storage(e, "external", 200), SKV_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(env_group(e, names[i], 0, "s"), SKV_OK);
+		assert_int_equal(env_instance(e, names[i], names[i], &page, 1), SKV_OK);
+		assert_int_equal(put(e, names[i], 0, 5, NULL), 5);
+	}
+	assert_int_equal(skv_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(n, 1);
+	assert_int_equal(v[0].spec.capacity, 200);
+	assert_int_equal(v[0].used_bytes, 15);
+}
+
+/* Bytes in files, and leased or in files. */
+static uint64_t file_bytes(struct env *e)
+{
+	struct skv_file_view *v;
+	uint64_t sum = 0;
+	uint32_t n;
+
+	assert_int_equal(skv_core_files(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(i == 0 || v[i].file > v[i - 1].file);
+		sum += v[i].length;
+	}
+	return sum;
+}
+
+static void write_until(struct env *e, const char *instance, uint32_t blocks, uint64_t first)
+{
+	for (uint32_t i = 0; i < blocks; i++) {
+		put(e, instance, first + i, 1, NULL);
+		env_advance(e, 200);
+		assert_true(file_bytes(e) <= 12 * UNIT);
+	}
+}
+
+static uint32_t blocks_of(struct env *e, const char *instance)
+{
+	struct skv_instance_view *v;
+	uint32_t n;
+
+	assert_int_equal(skv_core_instances(e->core, "t", instance, &e->arena, &v, &n, &e->err),
+			 SKV_OK);
+	return (uint32_t)v[0].blocks;
+}
+
+static void capacity_goes_where_it_is_needed(void **state)
+{
+	struct env *e = *state;
+
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
+	make_group(e, "a");
+	make_group(e, "b");
+	/* One group may fill all but what the other partitions keep, a unit each. */
+	write_until(e, "a", 12 * PER_FILE, 0);
+	assert_true(blocks_of(e, "a") > 9 * PER_FILE);
+	/* When another one writes, it gets its half. */
+	write_until(e, "b", 12 * PER_FILE, 1000);
+	assert_true(blocks_of(e, "b") > 4 * PER_FILE);
+	assert_true(blocks_of(e, "a") < 8 * PER_FILE);
+	assert_true(blocks_of(e, "a") + blocks_of(e, "b") > 9 * PER_FILE);
+	env_check(e);
+	/* It survives, and may shrink and grow. */
+	env_crash(e);
+	env_open(e);
+	assert_true(file_bytes(e) <= 12 * UNIT);
+	assert_int_equal(put_storage(e, "null", 6 * UNIT), SKV_OK);
+	for (int i = 0; i < 100; i++)
+		env_advance(e, 500);
+	assert_true(file_bytes(e) <= 6 * UNIT);
+	assert_int_equal(put_storage(e, "null", 24 * UNIT), SKV_OK);
+	for (uint32_t i = 0; i < 20 * PER_FILE; i++) {
+		put(e, "b", 2000 + i, 1, NULL);
+		env_advance(e, 200);
+	}
+	assert_true(blocks_of(e, "b") > 13 * PER_FILE);
+	assert_true(file_bytes(e) <= 24 * UNIT);
+}
+
+/* A file as large as the storage is more than the even share of a partition: that is given all the
+ * same. */
+static void files_larger_than_a_share(void **state)
+{
+	struct skv_storage_spec s = { .name = "s", .type = "null", .root = "",
+				      .capacity = 12 * UNIT, .unit = UNIT, .file_size = 12 * UNIT,
+				      .enabled = true };
+	struct env *e = *state;
+
+	env_open(e);
+	assert_int_equal(skv_core_storage_put(e->core, &s, NULL, &e->err), SKV_OK);
+	make_group(e, "a");
+	for (uint32_t i = 0; i < 20; i++) { /* all goes to the only one that has a group */
+		put(e, "a", i, 1, NULL);
+		env_advance(e, 200);
+	}
+	make_group(e, "b");
+	make_group(e, "c");
+	write_until(e, "b", 4 * PER_FILE, 1000);
+	write_until(e, "c", 4 * PER_FILE, 2000);
+	assert_true(blocks_of(e, "b") >= 3 * PER_FILE);
+	assert_true(blocks_of(e, "c") >= 3 * PER_FILE);
+	assert_int_equal(blocks_of(e, "a"), 20);
+	env_check(e);
+}
+
+/* A store of one partition is given more. */
+static void a_store_is_given_more(void **state)
+{
+	struct env *e = *state;
+	struct skv_storage_view *v;
+	char id[33];
+	uint32_t n;
+
+	e->o.partitions = 0;
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
+	make_group(e, "a");
+	assert_int_equal(put(e, "a", 0, 40, NULL), 40);
+	env_shutdown(e);
+	e->o.partitions = N;
+	env_open(e);
+	for (int i = 0; i < 10; i++)
+		env_advance(e, 200);
+	assert_int_equal(found(e, "a", 0, 40), 40);
+	make_group(e, "b");
+	assert_int_equal(put(e, "b", 0, 5, id), 5);
+	assert_int_not_equal(skv_session_partition(id), 0);
+	assert_int_equal(skv_core_storages(e->core, "s", &e->arena, &v, &n, &e->err), SKV_OK);
+	assert_int_equal(v[0].spec.capacity, 12 * UNIT);
+	env_check(e);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		CASE(groups_are_spread_and_found),
+		CASE(names_are_unique_and_errors_are_those_of_one),
+		CASE(an_external_storage_is_in_one),
+		CASE(capacity_goes_where_it_is_needed),
+		CASE(files_larger_than_a_share),
+		CASE(a_store_is_given_more),
+	};
+
+	return cmocka_run_group_tests_name("route", cases, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/*
+ * load.c - load URL,URL... THREADS [GROUPS]: writers and readers that go on while managers and
+ * engines die. Each thread puts a block, then reads one that was acknowledged before, every few
+ * milliseconds; with GROUPS each into one of so many groups, which partitions share.
+ * Told at the end of standard input, after all acknowledged blocks were read once more:
+ *	puts N gets N errors N missing N longest MS
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <slabkv.h>
+
+#define BLOCK 4096u
+#define MAX_THREADS 16u
+#define MAX_KEYS 200000u
+#define PAUSE_MS 5
+#define MAX_GROUPS 16u
+
+struct worker {
+	pthread_t thread;
+	struct slabkv *kv;
+	const char *instance;
+	uint64_t first; /* key */
+	uint32_t n;     /* acknowledged: first .. first + n - 1 */
+	uint64_t puts, gets, errors, missing, longest_us;
+	uint8_t bytes[BLOCK], expected[BLOCK];
+};
+
+static atomic_bool stop;
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void fill(uint64_t key, uint8_t *bytes)
+{
+	uint64_t x = key * 0x9e3779b97f4a7c15u + 1;
+
+	for (size_t i = 0; i < BLOCK; i += 8) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		memcpy(bytes + i, &x, 8);
+	}
+}
+
+static void note(struct worker *w, uint64_t begin, int rc, const char *what,
+		 const struct slabkv_error *err)
+{
+	uint64_t us = now_us() - begin;
+
+	if (us > w->longest_us)
+		w->longest_us = us;
+	if (rc != SLABKV_OK) {
+		w->errors++;
+		fprintf(stderr, "load: %s after %llu ms: %s\n", what, (unsigned long long)us / 1000,
+			err->message);
+	}
+}
+
+static void put(struct worker *w)
+{
+	const uint64_t key = w->first + w->n, begin = now_us();
+	struct slabkv_keys keys = slabkv_keys_ints(&key, 1);
+	struct slabkv_buf buf = { w->bytes, BLOCK };
+	struct slabkv_block block = { .bufs = &buf, .n_bufs = 1 };
+	struct slabkv_error err;
+	int rc;
+
+	fill(key, w->bytes);
+	rc = slabkv_put(w->kv, w->instance, &keys, NULL, &block, sizeof block, NULL, &err);
+	note(w, begin, rc, "put", &err);
+	w->puts++;
+	if (rc != SLABKV_OK)
+		return;
+	if (block.result == SLABKV_WRITTEN || block.result == SLABKV_EXISTS)
+		w->n++;
+	else if (block.result != SLABKV_BUSY) /* by its own put that failed */
+		w->missing++;
+}
+
+static void get(struct worker *w, uint32_t i)
+{
+	const uint64_t key = w->first + i, begin = now_us();
+	struct slabkv_keys keys = slabkv_keys_ints(&key, 1);
+	struct slabkv_buf buf = { w->bytes, BLOCK };
+	struct slabkv_block block = { .bufs = &buf, .n_bufs = 1 };
+	struct slabkv_error err;
+	int rc;
+
+	rc = slabkv_get(w->kv, w->instance, &keys, NULL, &block, sizeof block, NULL, &err);
+	note(w, begin, rc, "get", &err);
+	w->gets++;
+	if (rc != SLABKV_OK)
+		return;
+	fill(key, w->expected);
+	if (block.result != SLABKV_HIT || memcmp(w->bytes, w->expected, BLOCK) != 0) {
+		w->missing++;
+		fprintf(stderr, "load: key %llu is not there: %d\n", (unsigned long long)key,
+			block.result);
+	}
+}
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	uint32_t turn = 0;
+
+	while (!stop && w->n < MAX_KEYS) {
+		put(w);
+		if (w->n)
+			get(w, turn++ * 7919u % w->n);
+		poll(NULL, 0, PAUSE_MS);
+	}
+	for (uint32_t i = 0; i < w->n; i++)
+		get(w, i);
+	return NULL;
+}
+
+/* Instance "load-I" in the group of that name; without groups "load" in the default one. */
+static int make(struct slabkv *kv, const char *name, bool grouped, struct slabkv_error *err)
+{
+	const char *storage = "default";
+	struct slabkv_group group = { .size = sizeof group, .name = name, .storages = &storage,
+				      .n_storages = 1 };
+	struct slabkv_spec spec = { "kv", BLOCK };
+	struct slabkv_instance model = { .size = sizeof model, .id = name, .specs = &spec,
+					 .spec_size = sizeof spec,
+					 .n_specs = 1,
+					 .group = grouped ? name : NULL };
+	int rc = grouped ? slabkv_group_put(kv, &group, err) : SLABKV_OK;
+
+	return rc == SLABKV_OK ? slabkv_instance_put(kv, &model, err) : rc;
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker worker[MAX_THREADS];
+	static char name[MAX_GROUPS][16];
+	unsigned n = argc > 2 ? (unsigned)atoi(argv[2]) : 4;
+	unsigned groups = argc > 3 ? (unsigned)atoi(argv[3]) : 0;
+	struct slabkv_options o;
+	struct slabkv_error err;
+	struct slabkv *kv;
+	const char *urls[16];
+	struct worker sum = { .n = 0 };
+	char c;
+
+	slabkv_options_init(&o, sizeof o);
+	o.urls = urls;
+	for (char *url = argc > 1 ? strtok(argv[1], ",") : NULL; url && o.n_urls < 16;
+	     url = strtok(NULL, ","))
+		urls[o.n_urls++] = url;
+	if (n < 1 || n > MAX_THREADS || groups > MAX_GROUPS ||
+	    slabkv_open(&o, &kv, &err) != SLABKV_OK) {
+		fprintf(stderr, "load: %s\n", err.message);
+		return 1;
+	}
+	for (unsigned i = 0; i < (groups ? groups : 1); i++) {
+		snprintf(name[i], sizeof name[i], groups ? "load-%u" : "load", i);
+		if (make(kv, name[i], groups > 0, &err) == SLABKV_OK)
+			continue;
+		fprintf(stderr, "load: %s: %s\n", name[i], err.message);
+		return 1;
+	}
+	printf("begun\n");
+	fflush(stdout);
+	for (unsigned i = 0; i < n; i++) {
+		worker[i].kv = kv;
+		worker[i].instance = name[groups ? i % groups : 0];
+		worker[i].first = (uint64_t)(i + 1) << 40;
+		if (pthread_create(&worker[i].thread, NULL, work, &worker[i]) != 0)
+			return 1;
+	}
+	while (read(0, &c, 1) > 0)
+		;
+	stop = true;
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(worker[i].thread, NULL);
+		sum.puts += worker[i].puts;
+		sum.gets += worker[i].gets;
+		sum.errors += worker[i].errors;
+		sum.missing += worker[i].missing;
+		if (worker[i].longest_us > sum.longest_us)
+			sum.longest_us = worker[i].longest_us;
+	}
+	printf("puts %llu gets %llu errors %llu missing %llu longest %llu\n",
+	       (unsigned long long)sum.puts, (unsigned long long)sum.gets,
+	       (unsigned long long)sum.errors, (unsigned long long)sum.missing,
+	       (unsigned long long)sum.longest_us / 1000);
+	slabkv_close(kv);
+	return sum.errors || sum.missing;
+}

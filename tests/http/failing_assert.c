@@ -1,0 +1,15 @@
+/*
+ * failing_assert.c - loaded into slabkvd (LD_PRELOAD): an assert fails when the manager waits for
+ * signals.
+ */
+#undef NDEBUG
+#include <assert.h>
+#include <signal.h>
+#include <stddef.h>
+
+int sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+	(void)set;
+	assert(info != NULL); /* the manager passes NULL */
+	return 0;
+}
