@@ -36,7 +36,8 @@ COUNTER(iov_made)
 COUNTER(iov_gone)
 COUNTER(ring_made)
 COUNTER(ring_gone)
-COUNTER(ring_jobs)
+COUNTER(ring_taken) /* jobs whose requests were taken; what is held is among them */
+COUNTER(ring_jobs)  /* and executed */
 COUNTER(ring_reads) /* requests in rings */
 COUNTER(ring_writes)
 COUNTER(ring_read_bytes)

@@ -285,6 +285,7 @@ static void run(const struct job *j, struct request *q)
 	bool read = j->ring->iov->for_read, overlap;
 
 	take_requests(j, q);
+	count(N_ring_taken, 1);
 	fault_before_job();
 	overlap = read && reads_overlap(q, j->n);
 	for (int32_t k = 0; k < j->n; k++) {
