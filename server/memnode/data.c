@@ -2,10 +2,11 @@
  * data.c - the connections of the data protocol: accepts them over TCP and on the local socket, a
  * thread for each, and knows which of them are writing.
  *
- * Owns the list of connections, under conn_lock. The acceptor also cuts TCP connections whose
- * writer should have ended: the client's deadline has passed. A local writer cannot be cut, since
- * the memory is in its hands: it counts as writing until it says that it has ended, or until the
- * last process that has its socket is gone.
+ * Owns the list of connections, under conn_lock. The acceptor also cuts connections that have not
+ * said hello (TLS handshake included) within HELLO_MS; when too many of them wait, the one that
+ * has waited longest. And it cuts TCP connections whose writer should have ended: the client's
+ * deadline has passed. A local writer cannot be cut, since the memory is in its hands: it counts as
+ * writing until it says that it has ended, or until the last process that has its socket is gone.
  */
 #include "memnode.h"
 
@@ -29,6 +30,8 @@
 #define LOOK_MS 200
 #define STACK (256u << 10)
 #define LATE_MS 1000u /* after a TCP writer's deadline, before it is cut */
+#define HELLO_MS 10000u
+#define STRANGERS 16u /* that may wait with their hello, however few connections there may be */
 
 /* ---- writers --------------------------------------------------------------------------------- */
 
@@ -60,6 +63,57 @@ static void cut_late_writers(struct memnode *m)
 	skv_mutex_unlock(&m->conn_lock);
 }
 
+/* ---- those that have not said hello ---------------------------------------------------------- */
+
+static bool is_stranger(const struct connection *c)
+{
+	return !c->cut && !atomic_load(&c->greeted);
+}
+
+/* Its thread finds the end of the stream, wherever it waits. */
+static void cut_locked(struct memnode *m, struct connection *c)
+{
+	assert(skv_mutex_held(&m->conn_lock) && !c->cut);
+	c->cut = true;
+	m->n_cut++;
+	shutdown(c->fd, SHUT_RDWR);
+}
+
+static void cut_silent(struct memnode *m)
+{
+	skv_mutex_lock(&m->conn_lock);
+	for (struct connection *c = m->conns; c; c = c->next)
+		if (is_stranger(c) && skv_now_ms(&skv_clock_system) > c->since_ms + HELLO_MS)
+			cut_locked(m, c);
+	skv_mutex_unlock(&m->conn_lock);
+}
+
+/* Who comes now may be a client, who says hello at once. */
+static void make_way_locked(struct memnode *m)
+{
+	const uint32_t quarter = m->max_connections / 4;
+	struct connection *oldest = NULL;
+	uint32_t n = 0;
+
+	for (struct connection *c = m->conns; c; c = c->next)
+		if (is_stranger(c)) {
+			oldest = c;
+			n++;
+		}
+	if (n >= (quarter > STRANGERS ? quarter : STRANGERS))
+		cut_locked(m, oldest);
+}
+
+uint64_t data_cut(struct memnode *m)
+{
+	uint64_t n;
+
+	skv_mutex_lock(&m->conn_lock);
+	n = m->n_cut;
+	skv_mutex_unlock(&m->conn_lock);
+	return n;
+}
+
 void data_counts(struct memnode *m, uint32_t *tcp, uint32_t *local)
 {
 	skv_mutex_lock(&m->conn_lock);
@@ -76,6 +130,7 @@ static bool enlist(struct connection *c)
 	bool room;
 
 	skv_mutex_lock(&m->conn_lock);
+	make_way_locked(m);
 	room = m->n_tcp + m->n_local < m->max_connections;
 	if (room) {
 		c->next = m->conns;
@@ -133,7 +188,8 @@ static void take_one(struct memnode *m, int listening, bool local)
 		return;
 	c = skv_calloc(1, sizeof *c);
 	if (c)
-		*c = (struct connection){ .node = m, .fd = fd, .local = local };
+		*c = (struct connection){ .node = m, .fd = fd, .local = local,
+					 .since_ms = skv_now_ms(&skv_clock_system) };
 	if (!c || !enlist(c)) {
 		close(fd);
 		skv_free(c);
@@ -164,6 +220,7 @@ static void *accept_all(void *arg)
 		if (p[2].revents)
 			take_one(m, m->local_fd, true);
 		cut_late_writers(m);
+		cut_silent(m);
 	}
 	return NULL;
 }

@@ -71,8 +71,9 @@ struct memnode {
 	bool accepting;
 	struct skv_mutex conn_lock; /* protects the list */
 	struct skv_cond conn_gone;
-	struct connection *conns;
+	struct connection *conns; /* the newest first */
 	uint32_t n_tcp, n_local;
+	uint64_t n_cut; /* ended because no hello came in time, or newer ones needed the place */
 	struct rdma *rdma; /* rdma.c; NULL: none */
 	uint16_t rdma_port;
 	uint32_t n_qps; /* rdma.lock */
@@ -106,6 +107,8 @@ void data_stop(struct memnode *m);
 /* Age of the oldest write that has not ended, in ms and at least 1; 0: there is none. */
 uint64_t data_writing_ms(struct memnode *m);
 void data_counts(struct memnode *m, uint32_t *tcp, uint32_t *local);
+/* Connections ended since the start because they had not said hello. */
+uint64_t data_cut(struct memnode *m);
 
 /* ---- wire.c: a connection's bytes; false: it is of no use any more --------------------------- */
 
@@ -126,6 +129,9 @@ struct connection {
 	gnutls_session_t tls; /* NULL: plain, as local ones always are */
 	bool local;
 	bool clear; /* plain where there must be TLS: it is told so */
+	uint64_t since_ms;     /* when it was accepted */
+	_Atomic bool greeted;  /* its hello was good: it stays as long as it likes */
+	bool cut;              /* conn_lock; it ends without one */
 	enum role role;
 	/* Boot time ms of BEGIN, 0 = not writing; and when a TCP writer must be done. */
 	_Atomic uint64_t begun, until;

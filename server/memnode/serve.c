@@ -197,15 +197,29 @@ static bool offer_rdma(struct connection *c, const struct skv_mn_frame *f)
 	return yes.offset != 0 && wire_answer(c, &yes, NULL, 0, -1);
 }
 
-static bool next(struct connection *c, bool first)
+static bool receive(struct connection *c, struct skv_mn_frame *f)
 {
 	uint8_t raw[SKV_MN_HEADER];
+
+	return wire_receive(c, raw, sizeof raw) && skv_mn_decode(raw, f);
+}
+
+static bool greet(struct connection *c)
+{
 	struct skv_mn_frame f;
 
-	if (!wire_receive(c, raw, sizeof raw) || !skv_mn_decode(raw, &f))
+	if (!receive(c, &f) || !hello(c, &f) || c->role < ROLE_READ)
 		return false;
-	if (first)
-		return hello(c, &f);
+	atomic_store(&c->greeted, true);
+	return true;
+}
+
+static bool next(struct connection *c)
+{
+	struct skv_mn_frame f;
+
+	if (!receive(c, &f))
+		return false;
 	switch ((enum skv_mn_op)f.op) {
 	case SKV_MN_OPEN:
 		return open_slab(c, &f);
@@ -227,12 +241,10 @@ static bool next(struct connection *c, bool first)
 
 void connection_serve(struct connection *c)
 {
-	bool first = true;
-
-	assert(c->role == ROLE_OPEN && !atomic_load(&c->begun));
-	if (wire_open(c))
-		while (next(c, first) && (!first || c->role >= ROLE_READ))
-			first = false;
+	assert(c->role == ROLE_OPEN && !atomic_load(&c->begun) && !atomic_load(&c->greeted));
+	if (wire_open(c) && greet(c))
+		while (next(c))
+			;
 	mem_rdma_end(c);
 	atomic_store(&c->begun, 0);
 }

@@ -17,7 +17,6 @@
 #include <skv/lock.h>
 #include <skv/log.h>
 
-#define HANDSHAKE_MS 10000u
 #define TLS_HANDSHAKE 22 /* the first byte of a TLS client, RFC 8446 5.1; ours say SKV_MN_MAGIC */
 
 bool wire_open(struct connection *c)
@@ -30,7 +29,7 @@ bool wire_open(struct connection *c)
 	if (recv(c->fd, &first, 1, MSG_PEEK) != 1)
 		return false;
 	c->clear = first != TLS_HANDSHAKE;
-	if (c->clear || skv_tls_accept(c->fd, HANDSHAKE_MS, &c->tls, &err) == SKV_OK)
+	if (c->clear || skv_tls_accept(c->fd, &c->tls, &err) == SKV_OK)
 		return true;
 	skv_log(SKV_LOG_INFO, "memory", "a client's TLS handshake failed: %s", err.message);
 	return false;

@@ -161,14 +161,13 @@ int skv_tls_session(int fd, const char *alpn, gnutls_session_t *out, struct skv_
 	return new_session(fd, GNUTLS_NONBLOCK, alpn, out, err);
 }
 
-int skv_tls_accept(int fd, unsigned limit_ms, gnutls_session_t *out, struct skv_error *err)
+int skv_tls_accept(int fd, gnutls_session_t *out, struct skv_error *err)
 {
 	gnutls_session_t s;
 	int rc = new_session(fd, 0, NULL, &s, err);
 
 	if (rc != SKV_OK)
 		return rc;
-	gnutls_handshake_set_timeout(s, limit_ms);
 	do
 		rc = gnutls_handshake(s);
 	while (rc < 0 && !gnutls_error_is_fatal(rc));

@@ -3,7 +3,8 @@
  * itself (GET /).
  *
  * A connection, TCP or local, carries frames: a header of SKV_MN_HEADER bytes, little-endian, and
- * what it announces. The client sends HELLO first. One call at a time uses a connection:
+ * what it announces. The client sends HELLO first, at once: a connection that has not said it
+ * within 10 s ends, and earlier if too many wait with theirs. One call at a time uses a connection:
  *
  *	HELLO  payload "name\0token\0"   answer: the storage's uuid
  *	OPEN   file, flag WRITE          answer: length, superblock; local: the slab's descriptor

@@ -53,9 +53,9 @@ int skv_tls_retrieve(gnutls_session_t session, const struct gnutls_cert_retr_st 
 /* A session for an accepted socket that does not block; `alpn` is the one protocol spoken. The
  * caller ends it with gnutls_deinit. */
 int skv_tls_session(int fd, const char *alpn, gnutls_session_t *out, struct skv_error *err);
-/* The same for one that blocks, without ALPN, after the handshake. SKV_E_NETWORK: there was none,
- * or not within limit_ms. */
-int skv_tls_accept(int fd, unsigned limit_ms, gnutls_session_t *out, struct skv_error *err);
+/* The same for one that blocks, without ALPN, after the handshake, however long that takes: who
+ * bounds it shuts the socket down. SKV_E_NETWORK: there was none. */
+int skv_tls_accept(int fd, gnutls_session_t *out, struct skv_error *err);
 
 /* Who the client of a session is, found out once: after the handshake. *known is NULL at first and
  * then belongs to the connection (skv_free). SKV_E_UNAUTHENTICATED: it has shown a certificate that
