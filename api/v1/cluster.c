@@ -11,6 +11,7 @@ static const char *const state_texts[] = { "ready", "standby", "recovering", "st
 static const struct skv_field member_rows[] = {
 	SKV_CHARS(T, id, 1, .doc = "Of its process."),
 	SKV_TEXT(T, url, 2, .doc = "Where managers reach it."),
+	SKV_BOOL(T, draining, 3, .flags = SKV_FIELD_SHORT, .doc = "It owns nothing, and will not."),
 };
 #undef T
 const struct skv_table skv_member_table =
@@ -26,6 +27,10 @@ static const struct skv_field member_partition_rows[] = {
 	SKV_NUMBER(T, behind, 6, .doc = "Records that are known, and not applied yet."),
 	SKV_NUMBER(T, blocks, 7, .doc = "Of the owner; else 0, as groups."),
 	SKV_NUMBER(T, groups, 8),
+	SKV_NUMBER(T, epoch, 9, .doc = "Of the owner; else 0. Grows with each ownership: of two "
+				       "answers the one with more is of later."),
+	SKV_TEXT(T, url, 10, .flags = SKV_FIELD_SHORT,
+		 .doc = "Where clients reach the owner, if it tells them."),
 };
 #undef T
 const struct skv_table skv_member_partition_table =
@@ -38,7 +43,7 @@ static const struct skv_field cluster_view_rows[] = {
 	SKV_TEXT(T, state, 3, .texts = state_texts),
 	SKV_BOOL(T, draining, 4, .doc = "It owns nothing, and will not."),
 	SKV_LIST(T, members, MESSAGES, 5, .of = &skv_member_table, .most = UINT32_MAX,
-		 .doc = "All that have told their address."),
+		 .doc = "Those that are there now."),
 	SKV_LIST(T, partitions, MESSAGES, 6, .of = &skv_member_partition_table, .most = UINT32_MAX),
 };
 #undef T

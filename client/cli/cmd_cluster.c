@@ -175,15 +175,17 @@ static bool print_partitions(const struct members *m)
 	bool all = true;
 
 	assert(m->n <= MEMBERS);
-	printf("\n%-9s %-36s %10s %10s\n", "PARTITION", "OWNER", "BLOCKS", "RECORD");
+	printf("\n%-9s %-36s %10s %10s %7s\n", "PARTITION", "OWNER", "BLOCKS", "RECORD",
+	       "EPOCH");
 	for (size_t i = 0; i < n; i++) {
 		const struct member *owner = owner_of(m, i);
 		const json_t *p = owner ? partition_of(owner, i) : NULL;
 
 		all &= owner != NULL;
 		if (owner)
-			printf("%-9zu %-36s %10" PRIu64 " %10" PRIu64 "\n", i, owner->url,
-			       skv_cli_u64(p, "blocks"), skv_cli_u64(p, "record"));
+			printf("%-9zu %-36s %10" PRIu64 " %10" PRIu64 " %7" PRIu64 "\n", i,
+			       owner->url, skv_cli_u64(p, "blocks"),
+			       skv_cli_u64(p, "record"), skv_cli_u64(p, "epoch"));
 		else
 			printf("%-9zu nobody\n", i);
 	}

@@ -236,12 +236,21 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	return rc;
 }
 
+/* Managers may have parts of it, or be on hosts where nobody sees whether they run. */
+static bool has_members(const struct service *s)
+{
+	return skv_core_partitions(s->core) > 1 || strcmp(skv_store_name(s->store), "redis") == 0;
+}
+
 static int start_transports(struct service *s, struct skv_error *err)
 {
 	int rc;
 
 	assert(s->service && s->httpd);
 	rc = skv_service_start(s->service, s->core, err);
+	if (rc == SKV_OK && has_members(s))
+		rc = skv_members_start(&s->service->members, s->core,
+				       (uint32_t)s->p->owner_lease_ms, err);
 	if (rc == SKV_OK && s->pages)
 		rc = skv_hf3fs_api_start(s->pages, s->core, err);
 	if (rc == SKV_OK)
@@ -313,6 +322,8 @@ static void release(struct service *s)
 		skv_compat_close(s->compat);
 	skv_grpc_destroy(s->grpc);
 	skv_httpd_destroy(s->httpd);
+	if (s->service)
+		skv_members_stop(&s->service->members);
 	skv_service_destroy(s->service);
 	skv_tls_unload();
 	if (s->core)
@@ -352,6 +363,7 @@ static void stop(struct service *s)
 			DRAIN_MS / 1000);
 	skv_core_shutdown(s->core);
 	/* others return it as long as this manager owns the store */
+	skv_members_stop(&s->service->members);
 	skv_node_retire(s->core, SKV_NODE_URL);
 	skv_node_retire(s->core, SKV_NODE_PEER);
 	if (!join_begin(s) || !skv_httpd_quiet(s->httpd, 1000) ||

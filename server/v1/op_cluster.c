@@ -1,14 +1,19 @@
 /*
  * op_cluster.c - the managers of one store: who they are, what this one owns or follows; draining.
  *
- * Members are those whose address is in the store (skv/nodes.h). Everything lives in the request.
+ * Members are those of skv/members.h. Everything lives in the request.
  */
 #include "v1.h"
 
 #include <string.h>
 
 #include <skv/core.h>
-#include <skv/nodes.h>
+#include <skv/members.h>
+
+struct members {
+	struct skv_member *v;
+	uint32_t n;
+};
 
 static const char *state_text(enum skv_core_state state)
 {
@@ -28,30 +33,41 @@ static void process_of(const char *owner, char out[SKV_MEMBER_ID])
 	out[n] = '\0';
 }
 
-static int list_members(struct skv_request *r, struct skv_cluster_view *out)
+static int list_members(struct skv_request *r, const struct members *known,
+			struct skv_cluster_view *out)
 {
-	struct skv_doc *docs;
-	uint32_t n;
-	int rc = skv_node_list(r->s->core, SKV_NODE_PEER, &r->arena, &docs, &n, &r->err);
+	const struct skv_member *v = known->v;
+	const uint32_t n = known->n;
 
-	if (rc != SKV_OK)
-		return rc;
 	out->members = skv_arena_calloc(&r->arena, n + 1, sizeof *out->members);
 	if (!out->members)
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "out of memory");
 	for (uint32_t i = 0; i < n; i++) {
-		struct skv_member_view *m = &out->members[out->n_members];
+		struct skv_member_view *m = &out->members[i];
 
-		if (strlen(docs[i].name) >= SKV_OWNER_NAME)
-			continue;
-		process_of(docs[i].name, m->id);
-		m->url = docs[i].text;
-		out->n_members++;
+		process_of(v[i].name, m->id);
+		m->url = v[i].peer;
+		m->draining = v[i].draining;
 	}
+	out->n_members = n;
 	return SKV_OK;
 }
 
-static int list_partitions(struct skv_request *r, struct skv_cluster_view *out)
+/* Where clients reach it, if it tells them. */
+static const char *url_of(const struct members *known, const char *id)
+{
+	char other[SKV_MEMBER_ID];
+
+	for (uint32_t i = 0; *id && i < known->n; i++) {
+		process_of(known->v[i].name, other);
+		if (strcmp(other, id) == 0)
+			return known->v[i].url;
+	}
+	return "";
+}
+
+static int list_partitions(struct skv_request *r, const struct members *known,
+			   struct skv_cluster_view *out)
 {
 	const uint32_t n = skv_core_partitions(r->s->core);
 
@@ -66,9 +82,10 @@ static int list_partitions(struct skv_request *r, struct skv_cluster_view *out)
 		*p = (struct skv_member_partition){
 			.number = i, .state = state_text(v.state), .loaded = v.loaded,
 			.record = v.loaded ? v.seq : 0, .behind = v.loaded ? v.behind : 0,
-			.blocks = v.blocks, .groups = v.groups,
+			.blocks = v.blocks, .groups = v.groups, .epoch = v.epoch,
 		};
 		process_of(v.owner, p->owner);
+		p->url = url_of(known, p->owner);
 	}
 	out->n_partitions = n;
 	return SKV_OK;
@@ -78,6 +95,7 @@ int skv_op_cluster_get_run(struct skv_request *r)
 {
 	struct skv_cluster_view *out = &v1_of(r)->u.cluster;
 	char self[SKV_OWNER_NAME], leader[SKV_OWNER_NAME];
+	struct members known = { .n = 0 };
 	uint64_t left;
 	int rc;
 
@@ -88,8 +106,10 @@ int skv_op_cluster_get_run(struct skv_request *r)
 	};
 	skv_core_leader(r->s->core, self, leader, &left);
 	process_of(self, out->id);
-	rc = list_members(r, out);
-	return rc == SKV_OK ? list_partitions(r, out) : rc;
+	rc = skv_members_list(r->s, &r->arena, &known.v, &known.n, &r->err);
+	if (rc == SKV_OK)
+		rc = list_members(r, &known, out);
+	return rc == SKV_OK ? list_partitions(r, &known, out) : rc;
 }
 void skv_op_cluster_get_write(struct skv_request *r)
 {

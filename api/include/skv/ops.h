@@ -481,6 +481,7 @@ struct skv_tenant_view {
 struct skv_member_view {
 	char id[SKV_MEMBER_ID];
 	const char *url; /* where managers reach it */
+	bool draining;   /* as it told last */
 };
 /* A partition, as the manager that is asked has it. */
 struct skv_member_partition {
@@ -492,13 +493,15 @@ struct skv_member_partition {
 	uint64_t behind;   /* records that are not applied yet */
 	uint64_t blocks;   /* of the owner only, as what follows */
 	uint32_t groups;
+	uint64_t epoch;  /* grows with each ownership */
+	const char *url; /* where clients reach the owner; "" = it does not tell */
 };
 struct skv_cluster_view {
 	char id[SKV_MEMBER_ID]; /* of the manager that is asked */
 	const char *version;
 	const char *state;
 	bool draining; /* it owns nothing, and will not */
-	struct skv_member_view *members; /* all that have told their address, this one too */
+	struct skv_member_view *members; /* that are there now, this one too */
 	uint32_t n_members;
 	struct skv_member_partition *partitions;
 	uint32_t n_partitions;

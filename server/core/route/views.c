@@ -284,6 +284,7 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 		out->journal_bytes = one->partition->journal_bytes;
 		out->groups = (uint32_t)one->partition->n_group;
 		out->seq = one->partition->seq;
+		out->epoch = one->partition->fence;
 		out->behind = 0;
 		out->loaded = true;
 	}

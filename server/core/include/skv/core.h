@@ -307,6 +307,7 @@ struct skv_partition_view {
 	uint32_t groups;
 	uint64_t seq;    /* newest record of the journal that is applied here */
 	uint64_t behind; /* of a standby: records that it knows of, and are not */
+	uint64_t epoch;  /* of the owner: its fence, which grows with each ownership; else 0 */
 	bool loaded;     /* owned, or followed; else the rest says nothing */
 	char owner[SKV_OWNER_NAME]; /* "" = nobody, or not known yet */
 };

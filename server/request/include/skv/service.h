@@ -22,6 +22,7 @@
 #include <skv/hold.h>
 #include <skv/inherit.h>
 #include <skv/leader.h>
+#include <skv/members.h>
 #include <skv/metrics.h>
 #include <skv/pace.h>
 #include <skv/pause.h>
@@ -66,6 +67,7 @@ struct skv_service {
 	struct metrics metrics;
 	struct workers workers;
 	struct leader leader;
+	struct skv_members members; /* main starts and stops it */
 	struct skv_pause pause;
 	struct skv_forward forward;
 	struct skv_inherited inherited; /* sockets not taken by a transport yet */

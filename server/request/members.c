@@ -1,0 +1,233 @@
+/*
+ * members.c - the managers of one store that are there now. See skv/members.h.
+ *
+ * One thread renews this manager's document and looks at the others', three times per lease. What
+ * it saw is under the lock, which is never held while the store is asked.
+ */
+#include <skv/members.h>
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/clock.h>
+#include <skv/core.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/nodes.h>
+#include <skv/service.h>
+
+#define BEATS 3u /* per lease */
+
+struct member_sighting {
+	char name[SKV_OWNER_NAME];
+	uint64_t version; /* of its document */
+	uint64_t since_ms; /* it was seen first then */
+	uint32_t lease_ms;
+	bool draining;
+};
+
+/* ---- what was seen --------------------------------------------------------------------------- */
+
+static const struct member_sighting *find_locked(const struct skv_members *m, const char *name)
+{
+	for (uint32_t i = 0; i < m->n_seen; i++)
+		if (strcmp(m->seen[i].name, name) == 0)
+			return &m->seen[i];
+	return NULL;
+}
+
+/* What a later version says there, in place of "up", is no reason to leave it out. */
+static void read_text(const char *text, uint32_t otherwise_ms, struct member_sighting *out)
+{
+	char word[16] = "";
+
+	out->lease_ms = 0;
+	if (sscanf(text, "%9" SCNu32 " %15s", &out->lease_ms, word) < 1 || !out->lease_ms)
+		out->lease_ms = otherwise_ms;
+	out->draining = strcmp(word, "drained") == 0;
+}
+
+int skv_members_look(struct skv_members *m, const struct skv_doc *docs, uint32_t n,
+		     uint64_t now_ms)
+{
+	struct member_sighting *fresh = skv_calloc((size_t)n + 1, sizeof *fresh), *before;
+	uint32_t found = 0;
+
+	if (!fresh)
+		return SKV_E_NOMEM;
+	skv_mutex_lock(&m->lock);
+	for (uint32_t i = 0; i < n; i++) {
+		struct member_sighting *at = &fresh[found];
+		const struct member_sighting *was = find_locked(m, docs[i].name);
+
+		if (strlen(docs[i].name) >= sizeof at->name)
+			continue;
+		snprintf(at->name, sizeof at->name, "%s", docs[i].name);
+		read_text(docs[i].text, m->lease_ms, at);
+		at->version = docs[i].version;
+		at->since_ms = was && was->version == at->version ? was->since_ms : now_ms;
+		assert(at->since_ms <= now_ms);
+		found++;
+	}
+	before = m->seen;
+	m->seen = fresh;
+	m->n_seen = found;
+	m->looked_ms = now_ms;
+	skv_mutex_unlock(&m->lock);
+	skv_free(before);
+	return SKV_OK;
+}
+
+static bool is_silent_locked(const struct skv_members *m, const struct member_sighting *at)
+{
+	assert(at->since_ms <= m->looked_ms);
+	return m->looked_ms - at->since_ms >= at->lease_ms;
+}
+
+bool skv_members_is_silent(struct skv_members *m, const char *name)
+{
+	const struct member_sighting *at;
+	bool silent;
+
+	skv_mutex_lock(&m->lock);
+	at = find_locked(m, name);
+	silent = at && is_silent_locked(m, at);
+	skv_mutex_unlock(&m->lock);
+	return silent;
+}
+
+/* False: it is not there. */
+static bool fill(struct skv_members *m, struct skv_member *out)
+{
+	const struct member_sighting *at;
+	bool there;
+
+	if (!m->started)
+		return true;
+	skv_mutex_lock(&m->lock);
+	at = find_locked(m, out->name);
+	there = !at || !is_silent_locked(m, at);
+	out->draining = at && at->draining;
+	skv_mutex_unlock(&m->lock);
+	return there;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static int beat(struct skv_members *m, struct skv_error *err)
+{
+	struct skv_doc *docs;
+	struct skv_arena a;
+	uint32_t n;
+	char text[32];
+	int rc;
+
+	snprintf(text, sizeof text, "%" PRIu32 " %s", m->lease_ms,
+		 skv_core_draining(m->core) ? "drained" : "up");
+	skv_arena_init(&a);
+	rc = skv_node_publish(m->core, SKV_NODE_MEMBER, text, err);
+	if (rc == SKV_OK)
+		rc = skv_node_list(m->core, SKV_NODE_MEMBER, &a, &docs, &n, err);
+	if (rc == SKV_OK && skv_members_look(m, docs, n, skv_now_ms(&skv_clock_system)) != SKV_OK)
+		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	skv_arena_destroy(&a);
+	return rc;
+}
+
+static bool wait_for_end(struct skv_members *m)
+{
+	bool stopping;
+
+	skv_mutex_lock(&m->lock);
+	if (!m->stopping)
+		skv_cond_wait_ms(&m->wake, &m->lock, m->lease_ms / BEATS);
+	stopping = m->stopping;
+	skv_mutex_unlock(&m->lock);
+	return stopping;
+}
+
+static void *beat_on(void *arg)
+{
+	struct skv_members *m = arg;
+
+	do {
+		struct skv_error err = { 0 };
+		const int rc = beat(m, &err);
+
+		if (rc != SKV_OK && !m->told)
+			skv_log(SKV_LOG_WARN, "members",
+				"the other managers may count this one as gone: %s",
+				*err.message ? err.message : skv_status_text(rc));
+		m->told = rc != SKV_OK;
+	} while (!wait_for_end(m));
+	return NULL;
+}
+
+int skv_members_start(struct skv_members *m, struct skv_core *core, uint32_t lease_ms,
+		      struct skv_error *err)
+{
+	assert(!m->started && core && lease_ms >= BEATS);
+	*m = (struct skv_members){ .core = core, .lease_ms = lease_ms };
+	skv_mutex_init(&m->lock);
+	skv_cond_init(&m->wake);
+	m->started = pthread_create(&m->thread, NULL, beat_on, m) == 0;
+	if (m->started)
+		return SKV_OK;
+	skv_cond_destroy(&m->wake);
+	skv_mutex_destroy(&m->lock);
+	return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start a thread for the members");
+}
+
+void skv_members_stop(struct skv_members *m)
+{
+	if (!m->started)
+		return;
+	skv_mutex_lock(&m->lock);
+	m->stopping = true;
+	skv_cond_broadcast(&m->wake);
+	skv_mutex_unlock(&m->lock);
+	pthread_join(m->thread, NULL);
+	skv_node_retire(m->core, SKV_NODE_MEMBER);
+	m->started = false;
+	skv_free(m->seen);
+	m->seen = NULL;
+	skv_cond_destroy(&m->wake);
+	skv_mutex_destroy(&m->lock);
+}
+
+/* ---- the list -------------------------------------------------------------------------------- */
+
+static const char *text_of(const struct skv_doc *docs, uint32_t n, const char *name)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (strcmp(docs[i].name, name) == 0)
+			return docs[i].text;
+	return "";
+}
+
+int skv_members_list(struct skv_service *s, struct skv_arena *a, struct skv_member **out,
+		     uint32_t *n, struct skv_error *err)
+{
+	struct skv_doc *peers, *urls = NULL;
+	uint32_t n_peers, n_urls = 0;
+	int rc = skv_node_list(s->core, SKV_NODE_PEER, a, &peers, &n_peers, err);
+
+	*n = 0;
+	if (rc == SKV_OK)
+		rc = skv_node_list(s->core, SKV_NODE_URL, a, &urls, &n_urls, err);
+	if (rc != SKV_OK)
+		return rc;
+	*out = skv_arena_calloc(a, (size_t)n_peers + 1, sizeof **out);
+	if (!*out)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	for (uint32_t i = 0; i < n_peers; i++) {
+		struct skv_member *m = &(*out)[*n];
+
+		*m = (struct skv_member){ .name = peers[i].name, .peer = peers[i].text,
+					  .url = text_of(urls, n_urls, peers[i].name) };
+		*n += strlen(m->name) < SKV_OWNER_NAME && fill(&s->members, m);
+	}
+	return SKV_OK;
+}
