@@ -77,11 +77,17 @@ int skv_superblock_decode(const uint8_t in[SKV_SUPERBLOCK_SIZE], struct skv_supe
 
 void skv_uuid_to_text(const uint8_t uuid[16], char out[37])
 {
+	static const char digit[] = "0123456789abcdef";
 	char *p = out;
 
-	for (int i = 0; i < 16; i++)
-		p += snprintf(p, 4, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x",
-			      uuid[i]);
+	/* In the answer of each lookup, where printf would be a quarter of its instructions. */
+	for (int i = 0; i < 16; i++) {
+		if (i == 4 || i == 6 || i == 8 || i == 10)
+			*p++ = '-';
+		*p++ = digit[uuid[i] >> 4];
+		*p++ = digit[uuid[i] & 15];
+	}
+	*p = '\0';
 	SKV_CHECK(p == out + 36);
 }
 
@@ -113,5 +119,15 @@ int skv_uuid_from_text(const char *text, uint8_t uuid[16])
 
 void skv_slab_path(uint32_t file, char out[SKV_SLAB_PATH_MAX])
 {
-	snprintf(out, SKV_SLAB_PATH_MAX, "slab-%08u.kvs", file);
+	static const char form[] = "slab-00000000.kvs";
+	const size_t last = sizeof "slab-00000000" - 2;
+
+	_Static_assert(sizeof form <= SKV_SLAB_PATH_MAX, "a path fits");
+	if (file > 99999999u) {
+		snprintf(out, SKV_SLAB_PATH_MAX, "slab-%08u.kvs", file);
+		return;
+	}
+	memcpy(out, form, sizeof form);
+	for (size_t at = last; file > 0; at--, file /= 10) /* as in the text of a uuid */
+		out[at] = (char)('0' + file % 10);
 }
