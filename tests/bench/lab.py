@@ -147,6 +147,12 @@ class Manager:
         self.engine = found["engine"]
         return found["operations"], {k: after[k] - before.get(k, 0) for k in after}
 
+    def call_bytes(self, *args):
+        """Bytes of a request's and an answer's body: what 2 runs of different length differ by."""
+        one, many = (self.bench("--seconds", s, *args) for s in (0.05, 0.5))
+        calls = max(1, many[0][0]["calls"] - one[0][0]["calls"])
+        return [max(1, round((many[1][k] - one[1][k]) / calls)) for k in ("http_request_bytes", "http_response_bytes")]
+
     def end(self, how=signal.SIGTERM):
         """Returns the seconds it took."""
         begin = time.monotonic()

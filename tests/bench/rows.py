@@ -9,6 +9,7 @@ import os
 import capacity
 import encrypted
 import fairness
+import lookups
 import pages
 import scale
 
@@ -30,15 +31,8 @@ def least_cpu(lab, manager, *args):
     return best
 
 
-def sizes_of_call(manager, *args):
-    """Bytes of a request's and an answer's body: what 2 runs of different length differ by."""
-    one, many = (manager.bench("--seconds", s, *args) for s in (0.05, 0.5))
-    calls = max(1, many[0][0]["calls"] - one[0][0]["calls"])
-    return [max(1, round((many[1][k] - one[1][k]) / calls)) for k in ("http_request_bytes", "http_response_bytes")]
-
-
 def floors_of_call(lab, manager, keys, clients, *args):
-    request, answer = sizes_of_call(manager, *args)
+    request, answer = manager.call_bytes(*args)
     echo = lab.floor("echo", request, answer, clients, lab.seconds, 2)
     touch = lab.floor("floor", 512, keys, request, answer, lab.seconds)
     text = f"echo {echo['cpu_us_per_call']:.1f} us a call, touch {touch['ns_per_key']:.0f} ns a key"
@@ -266,10 +260,11 @@ def ios(lab):
 ROWS = {
     "lookup-512-protobuf": lambda lab: lookup_512(lab, "protobuf", 80),
     "lookup-512-json": lambda lab: lookup_512(lab, "json", 600),
-    "lookup-512-scattered": lambda lab: lookup_512(lab, "protobuf", 80, "--scatter", "--population", 1000000,
+    "lookup-512-scattered": lambda lab: lookup_512(lab, "protobuf", 70, "--scatter", "--population", 1000000,
                                                    where="1,000,000 scattered"),
     "lookup-1-protobuf": lambda lab: lookup_1(lab, "protobuf", 50000),
     "lookup-1-json": lambda lab: lookup_1(lab, "json", 0),
+    **lookups.ROWS,
     "scaling": scaling,
     "start-normal": lambda lab: start_finish(lab, "normal", 500000),
     "start-full": lambda lab: start_finish(lab, "full", 300000),
