@@ -2,9 +2,10 @@
  * heap.c - sets of min-heaps of (key, id), see skv/heap.h.
  *
  * Four children to a node: half the depth of a binary heap, so half as many places to write.
- * The arrays are chunks that the heaps of a set pass around. A root that is taken out leaves a
- * hole, which the next to come falls through: what follows a victim is mostly its parent, which
- * is as old and stays there.
+ * The arrays are chunks that the heaps of a set pass around. They are cut from blocks, one after
+ * the other and when they are needed: most blocks of a chain are never in a queue, and a chunk that
+ * was not written to takes no memory. A root that is taken out leaves a hole, which the next to
+ * come falls through: what follows a victim is mostly its parent, which is as old and stays there.
  */
 #include <skv/heap.h>
 
@@ -25,6 +26,14 @@ struct skv_heap_chunk {
 	};
 	uint32_t id[CHUNK];
 };
+
+struct skv_heap_block {
+	struct skv_heap_block *next; /* newer */
+	size_t n, used;              /* chunks, and how many of them were cut off */
+	struct skv_heap_chunk chunk[];
+};
+#define BLOCK_SHARE 8u  /* a block has this part of all chunks, */
+#define BLOCK_MAX 1024u /* but no more: 3 MiB */
 
 _Static_assert(SKV_HEAP_IDS == 1u << INDEX_BITS && SKV_HEAPS_MAX <= 1u << (32 - INDEX_BITS),
 	       "a place is one word");
@@ -59,20 +68,56 @@ void skv_heaps_init(struct skv_heaps *hs, uint32_t n_heaps,
 void skv_heaps_destroy(struct skv_heaps *hs)
 {
 	for (uint32_t w = 0; w < hs->n_heaps; w++) {
-		struct skv_heap *h = &hs->heap[w];
-
-		for (uint32_t i = 0; i < h->chunks; i++)
-			skv_free(h->v[i]);
-		skv_free(h->v);
-		*h = (struct skv_heap){ 0 };
+		skv_free(hs->heap[w].v);
+		hs->heap[w] = (struct skv_heap){ 0 };
 	}
-	while (hs->spare) {
-		struct skv_heap_chunk *next = hs->spare->next;
+	while (hs->first) {
+		struct skv_heap_block *next = hs->first->next;
 
-		skv_free(hs->spare);
-		hs->spare = next;
+		skv_free(hs->first);
+		hs->first = next;
 	}
+	hs->spare = NULL;
+	hs->last = hs->cut = NULL;
 	hs->chunks = hs->room = 0;
+}
+
+/* So many chunks more, or some more than that. */
+static int add_block(struct skv_heaps *hs, size_t n)
+{
+	size_t share = hs->chunks / BLOCK_SHARE < BLOCK_MAX ? hs->chunks / BLOCK_SHARE : BLOCK_MAX;
+	struct skv_heap_block *b;
+
+	n = n > share ? n : share;
+	b = skv_malloc(sizeof *b + n * sizeof b->chunk[0]);
+	if (!b)
+		return SKV_E_NOMEM;
+	b->next = NULL;
+	b->n = n;
+	b->used = 0;
+	if (hs->last)
+		hs->last->next = b;
+	else
+		hs->first = hs->cut = b;
+	hs->last = b;
+	hs->chunks += n;
+	return SKV_OK;
+}
+
+/* One that was used before, or else a piece of a block. */
+static struct skv_heap_chunk *take_chunk(struct skv_heaps *hs)
+{
+	struct skv_heap_chunk *c = hs->spare;
+
+	if (c) {
+		hs->spare = c->next;
+		return c;
+	}
+	while (hs->cut->used == hs->cut->n) {
+		assert(hs->cut->next); /* reserve first */
+		hs->cut = hs->cut->next;
+	}
+	return &hs->cut->chunk[hs->cut->used++];
 }
 
 /* Any of the heaps may hold all n, and each may have begun a chunk. */
@@ -88,16 +133,7 @@ static int reserve(struct skv_heaps *hs, uint32_t n_heaps, size_t n)
 			return rc;
 		hs->heap[w].v = v;
 	}
-	while (hs->chunks < need) {
-		struct skv_heap_chunk *c = skv_malloc(sizeof *c);
-
-		if (!c)
-			return SKV_E_NOMEM;
-		c->next = hs->spare;
-		hs->spare = c;
-		hs->chunks++;
-	}
-	return SKV_OK;
+	return need > hs->chunks ? add_block(hs, need - hs->chunks) : SKV_OK;
 }
 
 int skv_heaps_reserve(struct skv_heaps *hs, size_t n)
@@ -202,10 +238,8 @@ void skv_heap_push(struct skv_heaps *hs, uint32_t which, uint64_t key, uint32_t 
 		return;
 	}
 	if (h->n == h->chunks * CHUNK) {
-		assert(hs->spare && h->chunks < h->cap); /* reserve first */
-		h->v[h->chunks] = hs->spare;
-		hs->spare = hs->spare->next;
-		h->chunks++;
+		assert(hs->cut && h->chunks < h->cap); /* reserve first */
+		h->v[h->chunks++] = take_chunk(hs);
 	}
 	h->n++;
 	sift_up(hs, which, h->n - 1, key, id);

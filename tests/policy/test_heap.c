@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <skv/heap.h>
@@ -144,6 +145,36 @@ static void no_memory(void **state)
 	}
 }
 
+static long resident_pages(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long all = 0, resident = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld %ld", &all, &resident), 2);
+	fclose(f);
+	return resident;
+}
+
+/* 12 bytes for each id: most blocks of a chain are never queued, and should not cost that. It
+ * grows as a table does, by a chunk's entries at a time. */
+static void room_that_is_not_used_takes_no_memory(void **state)
+{
+	const uint32_t room = 4u << 20;
+	const long before = resident_pages(), all = (long)(room * 12ul / 4096);
+
+	(void)state;
+	skv_heaps_init(&hp, HEAPS, place, NULL);
+	for (uint32_t n = 0; n < room; n += 255)
+		assert_int_equal(skv_heaps_reserve(&hp, n + 255), SKV_OK);
+	for (uint32_t i = 0; i < IDS; i++)
+		skv_heap_push(&hp, i % HEAPS, i, i);
+	assert_true(resident_pages() - before < all / 4);
+	for (uint32_t i = 0; i < IDS; i++)
+		skv_heap_remove(&hp, i);
+	skv_heaps_destroy(&hp);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +182,7 @@ int main(void)
 		cmocka_unit_test(any_split_fits),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(too_many),
+		cmocka_unit_test(room_that_is_not_used_takes_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,8 @@
  *
  * An id is in at most one heap of a set. Its position is stored in a word of the caller's, so it
  * can be removed or moved in O(log n). Room for n ids is reserved for the set, however they are
- * distributed: pushing cannot fail, and growing never copies keys. No locks: the caller serialises
- * access.
+ * distributed: pushing cannot fail, and growing never copies keys. Room that no id has been in is
+ * address space only. No locks: the caller serialises access.
  */
 #ifndef SKV_HEAP_H
 #define SKV_HEAP_H
@@ -17,6 +17,7 @@
 #define SKV_HEAP_IDS (1u << 27) /* ids in a heap, less one */
 
 struct skv_heap_chunk;
+struct skv_heap_block;
 struct skv_heap {
 	struct skv_heap_chunk **v;
 	size_t cap;
@@ -29,9 +30,11 @@ struct skv_heap {
 struct skv_heaps {
 	struct skv_heap heap[SKV_HEAPS_MAX];
 	uint32_t n_heaps;
-	struct skv_heap_chunk *spare;
+	struct skv_heap_chunk *spare; /* used before, and empty now */
+	/* The memory of all chunks, oldest first; chunks are cut from the one at `cut`. */
+	struct skv_heap_block *first, *last, *cut;
 	size_t room;   /* ids reserved for */
-	size_t chunks; /* in all heaps and spare */
+	size_t chunks; /* in all blocks */
 	/* The word that stores an id's position: 0 = in no heap. Never NULL for an id that is in
 	 * one or is being pushed. */
 	uint32_t *(*place)(void *ctx, uint32_t id);
