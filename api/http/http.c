@@ -24,6 +24,7 @@ struct connection {
 	bool http2; /* the last call used HTTP/2 and succeeded */
 	CURL *second; /* for hedging: both are NULL until it is asked for; connections that stay */
 	CURLM *multi; /* open are the multi's then */
+	char why[2][CURL_ERROR_SIZE]; /* of both */
 	struct connection *next;
 };
 
@@ -43,6 +44,7 @@ struct answer {
 	bool too_large;
 	int grpc_status;
 	struct curl_slist *headers; /* of the request */
+	char *why;                  /* of its handle (http_set_common) */
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -100,9 +102,14 @@ static const char *usual_ca_file(void)
 	return NULL;
 }
 
-static struct skv_http_tls default_tls; /* set before threads */
+static struct skv_http_tls default_tls; /* set before threads, both */
+static const char *ca_file_is = "ca_file";
 
-void skv_http_default_tls(const struct skv_http_tls *tls) { default_tls = *tls; }
+void skv_http_default_tls(const struct skv_http_tls *tls, const char *ca_param)
+{
+	default_tls = *tls;
+	ca_file_is = ca_param;
+}
 
 struct skv_http_tls http_default_tls(void)
 {
@@ -242,9 +249,11 @@ static size_t on_header(char *line, size_t one, size_t n, void *ctx)
 	return n;
 }
 
+static bool is_https(const char *url) { return strncmp(url, "https://", 8) == 0; }
+
 static void set_grpc(const struct connection *c, const char *url, struct answer *a)
 {
-	const bool tls = strncmp(url, "https://", 8) == 0; /* the handshake decides on HTTP/2 */
+	const bool tls = is_https(url); /* the handshake decides on HTTP/2 */
 	const long version = tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 
 	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, on_header);
@@ -262,9 +271,12 @@ struct skv_http_tls http_tls_of(const struct skv_http *h)
 
 long http_milliseconds(uint64_t ms) { return ms < 1 ? 1 : ms > 86400000 ? 86400000 : (long)ms; }
 
-void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls)
+void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls,
+		     char why[CURL_ERROR_SIZE])
 {
 	curl_easy_reset(curl); /* options only: the connection stays */
+	*why = '\0';
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
@@ -284,7 +296,7 @@ static void set_options(CURL *curl, const struct skv_http *h, const struct skv_h
 
 	const struct skv_http_tls tls = http_tls_of(h);
 
-	http_set_common(curl, url, &tls);
+	http_set_common(curl, url, &tls, a->why);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, a->headers);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, http_milliseconds(timeout_ms));
 	if (r->connect_ms)
@@ -308,27 +320,43 @@ static int explain(CURLcode code, const struct answer *a, const char *url, struc
 		return skv_fail(err, SKV_E_TOO_LARGE, NULL, "%s: the answer is too large", url);
 	if (a->body->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	return http_explain(code, url, err);
+	return http_explain(code, url, a->why, err);
 }
 
-int http_explain(CURLcode code, const char *url, struct skv_error *err)
+int http_explain(CURLcode code, const char *url, const char *why, struct skv_error *err)
 {
 	SKV_CHECK(code != CURLE_OK);
+	if (!*why)
+		why = curl_easy_strerror(code);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no answer in time", url);
+	if (code == CURLE_UNSUPPORTED_PROTOCOL && strncmp(url, "http://", 7) == 0)
+		return skv_fail(err, SKV_E_NETWORK, "urls",
+				"%s: what answers there does not speak plain http: where it has a "
+				"certificate, the URL begins with https://",
+				url);
+	if ((code == CURLE_GOT_NOTHING || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR) &&
+	    !is_https(url)) /* or the server was killed */
+		return skv_fail(err, SKV_E_NETWORK, NULL,
+				"%s: %s (where it has a certificate, the URL begins with https://)",
+				url, why);
 	if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
 		return skv_fail(err, SKV_E_INVALID, "urls", "%s is not an http URL", url);
 	if (code == CURLE_OUT_OF_MEMORY)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
-		return skv_fail(
-			err, SKV_E_NETWORK, "ca_file",
-			"%s: %s (set ca_file or SSL_CERT_FILE to the CA certificates)", url,
-			curl_easy_strerror(code));
+		return skv_fail(err, SKV_E_NETWORK, ca_file_is,
+				"%s: %s (set %s or SSL_CERT_FILE to the CA certificates; the "
+				"server's certificate must name the URL's host)",
+				url, why, ca_file_is);
 	if (code == CURLE_SSL_CERTPROBLEM)
 		return skv_fail(err, SKV_E_NETWORK, "cert_file",
-				"%s: cert_file or key_file cannot be used: %s", url,
-				curl_easy_strerror(code));
+				"%s: cert_file or key_file cannot be used: %s", url, why);
+	if (code == CURLE_SSL_CONNECT_ERROR && is_https(url))
+		return skv_fail(err, SKV_E_NETWORK, "urls",
+				"%s: %s (where a port speaks plain http, the URL begins with "
+				"http://)",
+				url, why);
 	return skv_fail(err, SKV_E_NETWORK, NULL, "%s: %s", url, curl_easy_strerror(code));
 }
 
@@ -422,8 +450,11 @@ static CURLcode perform_hedged(struct connection *c, const struct skv_http *h,
 			       const struct skv_http_request *r, struct answer *a, long *status)
 {
 	struct skv_buf body = { 0 };
-	struct answer other = { .body = &body, .grpc_status = -1, .max = a->max,
-				.headers = a->headers };
+	struct answer other = { .body = &body,
+				.grpc_status = -1,
+				.max = a->max,
+				.headers = a->headers,
+				.why = c->why[1] };
 	struct race x = { .curl = { c->curl, c->second },
 			  .answer = { a, &other },
 			  .code = { CURLE_SEND_ERROR, CURLE_SEND_ERROR } };
@@ -436,6 +467,7 @@ static CURLcode perform_hedged(struct connection *c, const struct skv_http *h,
 	if (won == 1) {
 		a->body->len = a->first;
 		skv_put_bytes(a->body, body.data, body.len);
+		a->why = other.why;
 	}
 	skv_buf_destroy(&body);
 	if (r->hedged)
@@ -470,6 +502,7 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 			    .headers = h->headers[r->form] };
 	struct connection *c;
 	CURLcode code;
+	int rc = SKV_OK;
 
 	if (r->hedged)
 		*r->hedged = false;
@@ -482,11 +515,14 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 	c = take(h);
 	if (!c)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	a.why = c->why[0];
 	code = r->hedge_url && r->form != SKV_HTTP_GRPC && make_second(c)
 		       ? perform_hedged(c, h, r, &a, http_status)
 		       : perform(c, h, r, &a, http_status);
 	if (r->grpc_status)
 		*r->grpc_status = a.grpc_status;
+	if (code != CURLE_OK)
+		rc = explain(code, &a, r->url, err);
 	give(h, c);
-	return code == CURLE_OK ? SKV_OK : explain(code, &a, r->url, err);
+	return rc;
 }

@@ -12,11 +12,14 @@ void http_init_curl(void);
 /* What requests are made with, where nobody says otherwise; strings may be NULL. ca_file is never
  * "". */
 struct skv_http_tls http_default_tls(void);
-/* What holds for all requests of this process to a manager. */
-void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls);
+/* What holds for all requests of this process to a manager. libcurl writes into `why` what TLS did
+ * not like; it outlives the request. */
+void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls,
+		     char why[CURL_ERROR_SIZE]);
 struct skv_http_tls http_tls_of(const struct skv_http *h);
-/* Why libcurl did not get to `url`, without an answer. */
-int http_explain(CURLcode code, const char *url, struct skv_error *err);
+/* Why libcurl did not get to `url`, without an answer. Where the connection itself was refused
+ * (TLS, or another protocol there), the error has a field and the sentence a remedy. */
+int http_explain(CURLcode code, const char *url, const char *why, struct skv_error *err);
 /* As a timeout of libcurl. */
 long http_milliseconds(uint64_t ms);
 

@@ -12,6 +12,7 @@
 struct skv_http_pipe {
 	CURL *curl;
 	int fd;
+	char why[CURL_ERROR_SIZE];
 };
 
 void skv_http_pipe_close(struct skv_http_pipe *p)
@@ -29,7 +30,7 @@ static CURLcode open_pipe(struct skv_http_pipe *p, const struct skv_http *h, con
 	curl_socket_t fd = CURL_SOCKET_BAD;
 	CURLcode code;
 
-	http_set_common(p->curl, url, &tls);
+	http_set_common(p->curl, url, &tls, p->why);
 	curl_easy_setopt(p->curl, CURLOPT_CONNECT_ONLY, 1L);
 	curl_easy_setopt(p->curl, CURLOPT_SSL_ENABLE_ALPN, 0L);
 	curl_easy_setopt(p->curl, CURLOPT_TIMEOUT_MS, http_milliseconds(connect_ms));
@@ -58,8 +59,9 @@ int skv_http_pipe_open(const struct skv_http *h, const char *url, uint64_t conne
 		*out = p;
 		return SKV_OK;
 	}
+	http_explain(code, url, p->why, err);
 	skv_http_pipe_close(p);
-	return http_explain(code, url, err);
+	return err->status;
 }
 
 int skv_http_pipe_fd(const struct skv_http_pipe *p) { return p->fd; }

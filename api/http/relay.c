@@ -11,6 +11,7 @@
 #include "internal.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -29,6 +30,7 @@ struct relay_work {
 	struct curl_slist *lines;
 	struct skv_relay_call *call; /* NULL: idle */
 	bool too_large;
+	char why[CURL_ERROR_SIZE];
 	struct relay_work *next;
 };
 
@@ -111,7 +113,7 @@ static void set_options(const struct skv_relay *r, struct relay_work *w)
 	static const char none[] = "";
 	const struct skv_relay_call *c = w->call;
 
-	http_set_common(w->curl, c->url, &r->tls);
+	http_set_common(w->curl, c->url, &r->tls, w->why);
 	curl_easy_setopt(w->curl, CURLOPT_PRIVATE, w);
 	curl_easy_setopt(w->curl, CURLOPT_HTTPHEADER, w->lines);
 	curl_easy_setopt(w->curl, CURLOPT_TIMEOUT_MS, http_milliseconds(c->timeout_ms));
@@ -205,13 +207,28 @@ static void end(struct skv_relay *r, struct skv_relay_call *c, int rc)
 	finish(r, c, rc);
 }
 
+/* Of the server, without path and query: those are the client's matter. */
+static void explain(const struct relay_work *w, CURLcode code)
+{
+	struct skv_relay_call *c = w->call;
+	const char *host = strstr(c->url, "://");
+	char server[SKV_RELAY_VALUE];
+	const size_t n = host ? (size_t)(host - c->url) + 3 + strcspn(host + 3, "/") : 0;
+
+	snprintf(server, sizeof server, "%.*s", (int)n, c->url);
+	http_explain(code, server, w->why, &c->why);
+}
+
 static int outcome(const struct relay_work *w, CURLcode code)
 {
 	if (code == CURLE_OK)
 		return SKV_OK;
 	if (w->too_large)
 		return SKV_E_TOO_LARGE;
-	return code == CURLE_OUT_OF_MEMORY || w->call->answer.failed ? SKV_E_NOMEM : SKV_E_NETWORK;
+	if (code == CURLE_OUT_OF_MEMORY || w->call->answer.failed)
+		return SKV_E_NOMEM;
+	explain(w, code);
+	return SKV_E_NETWORK;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -331,6 +348,7 @@ void skv_relay_call(struct skv_relay *r, struct skv_relay_call *c)
 {
 	SKV_CHECK(c->done && (c->n_want == 0 || c->want));
 	skv_buf_init(&c->answer);
+	skv_error_clear(&c->why);
 	c->work = NULL;
 	skv_mutex_lock(&r->lock);
 	SKV_CHECK(!r->stopping);

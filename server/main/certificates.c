@@ -30,7 +30,7 @@ int skv_certificates_load(const struct skv_params *p, struct skv_error *err)
 	const struct skv_http_tls calls = { p->tls_ca_file, p->tls_cert_file, p->tls_key_file };
 	int rc;
 
-	skv_http_default_tls(&calls);
+	skv_http_default_tls(&calls, "tls_ca_file");
 	if (!*p->tls_cert_file)
 		return SKV_OK;
 	rc = skv_tls_load(&f, err);

@@ -67,8 +67,8 @@ static void expose(const struct skv_api *api, struct skv_service *s, struct skv_
 	expose_one(out, "local_connections", "gauge", "clients of this host that map slabs", local);
 	expose_one(out, "queue_pairs", "gauge",
 		   "TCP connections that move their bytes by RDMA", mem_rdma_count(m));
-	expose_one(out, "cut_total", "counter",
-		   "connections ended because they had not said hello", data_cut(m));
+	expose_one(out, "cut_total", "counter", "connections ended because they had not said hello",
+		   data_cut(m));
 	expose_one(out, "writing_seconds", "gauge",
 		   "age of the oldest write that has not ended; 0: none",
 		   (data_writing_ms(m) + 999) / 1000);

@@ -65,10 +65,7 @@ static void cut_late_writers(struct memnode *m)
 
 /* ---- those that have not said hello ---------------------------------------------------------- */
 
-static bool is_stranger(const struct connection *c)
-{
-	return !c->cut && !atomic_load(&c->greeted);
-}
+static bool is_stranger(const struct connection *c) { return !c->cut && !atomic_load(&c->greeted); }
 
 /* Its thread finds the end of the stream, wherever it waits. */
 static void cut_locked(struct memnode *m, struct connection *c)
@@ -188,8 +185,10 @@ static void take_one(struct memnode *m, int listening, bool local)
 		return;
 	c = skv_calloc(1, sizeof *c);
 	if (c)
-		*c = (struct connection){ .node = m, .fd = fd, .local = local,
-					 .since_ms = skv_now_ms(&skv_clock_system) };
+		*c = (struct connection){ .node = m,
+					  .fd = fd,
+					  .local = local,
+					  .since_ms = skv_now_ms(&skv_clock_system) };
 	if (!c || !enlist(c)) {
 		close(fd);
 		skv_free(c);

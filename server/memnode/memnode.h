@@ -73,7 +73,7 @@ struct memnode {
 	struct skv_cond conn_gone;
 	struct connection *conns; /* the newest first */
 	uint32_t n_tcp, n_local;
-	uint64_t n_cut; /* ended because no hello came in time, or newer ones needed the place */
+	uint64_t n_cut;    /* ended because no hello came in time, or newer ones needed the place */
 	struct rdma *rdma; /* rdma.c; NULL: none */
 	uint16_t rdma_port;
 	uint32_t n_qps; /* rdma.lock */
@@ -129,9 +129,9 @@ struct connection {
 	gnutls_session_t tls; /* NULL: plain, as local ones always are */
 	bool local;
 	bool clear; /* plain where there must be TLS: it is told so */
-	uint64_t since_ms;     /* when it was accepted */
-	_Atomic bool greeted;  /* its hello was good: it stays as long as it likes */
-	bool cut;              /* conn_lock; it ends without one */
+	uint64_t since_ms;    /* when it was accepted */
+	_Atomic bool greeted; /* its hello was good: it stays as long as it likes */
+	bool cut;             /* conn_lock; it ends without one */
 	enum role role;
 	/* Boot time ms of BEGIN, 0 = not writing; and when a TCP writer must be done. */
 	_Atomic uint64_t begun, until;

@@ -14,6 +14,7 @@
 #include <skv/clock.h>
 #include <skv/core.h>
 #include <skv/hash.h>
+#include <skv/log.h>
 #include <skv/relay.h>
 #include <skv/request.h>
 
@@ -22,6 +23,7 @@
 #define CALL_MS 60000u  /* longer than any call waits for room and for an owner */
 #define CONNECT_MS 300u
 #define AGAIN_MS 50u    /* after a try that failed */
+#define TELL_MS 10000u  /* between two lines of the log */
 #define MORE_BYTES 4096u /* of an answer, beyond our own bound: the owner judges that */
 
 enum { STATUS, TYPE, LOCATION, CHALLENGE, RETRY_AFTER, WANTED };
@@ -131,14 +133,32 @@ static void take_http(struct skv_request *c, struct skv_relay_call *call)
 		c->retry_after = seconds;
 }
 
+/* What does not pass by itself is for the operator, too; the relay's thread, now and then. */
+static void tell(struct skv_forward *to, const struct skv_error *why)
+{
+	const uint64_t now = now_ms();
+
+	if (!*why->field || (to->told_ms && now - to->told_ms < TELL_MS))
+		return;
+	to->told_ms = now;
+	skv_log(SKV_LOG_WARN, "calls",
+		"calls cannot go on to the manager that owns the partition, %s", why->message);
+}
+
 static void fail_with(struct forwarded *f, int status)
 {
+	const struct skv_error *why = &f->call.why;
 	struct skv_request *c = f->c;
 
 	skv_buf_destroy(&f->call.answer);
 	skv_metrics_add(&c->s->metrics, METRIC_calls_forward_failed, 1);
-	skv_fail(&c->err, status, NULL,
-		 "the manager that owns the partition does not answer: retry");
+	if (*why->message)
+		skv_fail(&c->err, status, *why->field ? why->field : NULL,
+			 "the manager that owns the partition does not answer, %s", why->message);
+	else
+		skv_fail(&c->err, status, NULL,
+			 "the manager that owns the partition does not answer: retry");
+	tell(&c->s->forward, why);
 	c->forwarding.again_ms = now_ms() + AGAIN_MS;
 	c->done.fn(c->done.ctx, status);
 }

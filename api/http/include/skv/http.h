@@ -53,9 +53,10 @@ struct skv_http_tls {
 	const char *key_file;  /* its key */
 };
 
-/* What requests are made with where `tls` of skv_http_create is NULL. Borrowed; called by main,
- * before threads. */
-void skv_http_default_tls(const struct skv_http_tls *tls);
+/* What requests are made with where `tls` of skv_http_create is NULL; `ca_param` is the parameter
+ * of this process that names ca_file, for errors ("ca_file" until this is called). Borrowed; called
+ * by main, before threads. */
+void skv_http_default_tls(const struct skv_http_tls *tls, const char *ca_param);
 
 /* Strings are copied. `token` (may be NULL) is sent as bearer token. `tls` NULL: the process's
  * default. SKV_E_NOMEM. */

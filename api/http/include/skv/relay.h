@@ -45,6 +45,8 @@ struct skv_relay_call {
 	/* The outcome. */
 	int rc;      /* SKV_OK: there is an answer. SKV_E_NETWORK: none; SKV_E_TOO_LARGE,
 		      * SKV_E_NOMEM */
+	struct skv_error why; /* of SKV_E_NETWORK, but "" when it was given up. With a field: it
+			       * was refused for what is set up here or there, and will be again */
 	bool sent;   /* something of the call: it may have been carried out */
 	long status; /* of HTTP */
 	struct skv_buf answer; /* the receiver's, who destroys it */

@@ -65,6 +65,7 @@ struct skv_forwarding {
 struct skv_forward {
 	bool started; /* set once */
 	struct skv_relay *relay;
+	uint64_t told_ms; /* the log, why calls do not go on; 0: not yet. The relay's */
 };
 
 int skv_forward_start(struct skv_forward *f, struct skv_error *err);
