@@ -288,6 +288,178 @@ static void a_storage_goes(void **state)
 	close_all(s, true);
 }
 
+/* ---- a tenant in several of them ------------------------------------------------------------- */
+
+static void limit(struct scene *s, const struct skv_tenant_spec *spec)
+{
+	const struct skv_tenant_view v = { .name = "t", .spec = *spec };
+
+	assert_int_equal(skv_core_tenants_set(s->core[0], &v, 1), SKV_OK);
+}
+
+static struct skv_tenant_use use(struct scene *s)
+{
+	struct skv_tenant_use u;
+
+	skv_core_tenant_use(s->core[1], "t", &u);
+	return u;
+}
+
+static uint64_t blocks(struct scene *s, uint32_t i)
+{
+	struct skv_stats st;
+
+	env_stats(at(s, i), &st);
+	return st.blocks;
+}
+
+/* n blocks from this number on, in partition i. */
+static int put(struct scene *s, uint32_t i, uint32_t from, uint32_t n)
+{
+	struct skv_key k[KEYS];
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	int rc;
+
+	env_keys(k, n, 7, i * 1000 + from);
+	rc = env_start(at(s, i), &(struct env_start){ .keys = k, .n = n, .independent = true }, &r);
+	return rc == SKV_OK ? env_finish(at(s, i), r.session, NULL, 0, &f) : rc;
+}
+
+static void begin_with_tenant(struct scene *s)
+{
+	open_all(s);
+	for (uint32_t i = 0; i < N; i++)
+		make(s, i);
+}
+
+/* 40 and 20 blocks of 60: what is in one counts in all, and only its own starts evict it. */
+static void blocks_of_a_tenant(void **state)
+{
+	const struct skv_tenant_spec most = { .max_blocks = 60 };
+	struct scene *s = *state;
+	uint32_t deleted;
+	struct skv_key k[8];
+
+	begin_with_tenant(s);
+	limit(s, &most);
+	assert_int_equal(put(s, 0, 0, 40), SKV_OK);
+	assert_int_equal(put(s, 1, 0, 16), SKV_OK);
+	assert_int_equal(put(s, 1, 100, 8), SKV_OK);
+	assert_int_equal(blocks(s, 0), 40);
+	assert_int_equal(blocks(s, 1), 20);
+	assert_int_equal(use(s).blocks, 60);
+	assert_int_equal(put(s, 2, 0, 1), SKV_E_QUOTA);
+	assert_string_equal(s->e.err.field, "max_blocks");
+	assert_non_null(strstr(s->e.err.message, "has 60 of the 60"));
+	assert_non_null(strstr(s->e.err.message, "in another partition (60)"));
+	assert_int_equal(put(s, 1, 200, 21), SKV_E_QUOTA); /* more than is left to it */
+	assert_int_equal(put(s, 0, 100, 8), SKV_OK);
+	assert_int_equal(blocks(s, 0), 40);
+	env_keys(k, 8, 7, 100);
+	assert_int_equal(env_delete(at(s, 0), k, 8, &deleted), SKV_OK);
+	assert_int_equal(deleted, 8);
+	assert_int_equal(put(s, 2, 0, 8), SKV_OK);
+	assert_int_equal(use(s).blocks, 60);
+	/* counted again when they are loaded */
+	close_all(s, false);
+	open_all(s);
+	assert_int_equal(use(s).blocks, 60);
+	limit(s, &most);
+	assert_int_equal(put(s, 2, 100, 8), SKV_OK);
+	assert_int_equal(blocks(s, 2), 8);
+	limit(s, &(struct skv_tenant_spec){ .max_blocks = 0 });
+	assert_int_equal(put(s, 2, 200, 8), SKV_OK);
+	assert_int_equal(use(s).blocks, 68);
+	for (uint32_t i = 0; i < N; i++)
+		env_check(at(s, i));
+	close_all(s, true);
+}
+
+static void bytes_of_a_tenant(void **state)
+{
+	struct scene *s = *state;
+
+	begin_with_tenant(s);
+	limit(s, &(struct skv_tenant_spec){ .max_bytes = 40ull * BLOCK });
+	assert_int_equal(put(s, 0, 0, 30), SKV_OK);
+	assert_int_equal(put(s, 1, 0, 10), SKV_OK);
+	assert_int_equal(put(s, 1, 100, 8), SKV_OK);
+	assert_int_equal(use(s).bytes, 40ull * BLOCK);
+	assert_int_equal(blocks(s, 0), 30);
+	assert_int_equal(blocks(s, 1), 10);
+	assert_int_equal(put(s, 2, 0, 1), SKV_E_QUOTA);
+	assert_string_equal(s->e.err.field, "max_bytes");
+	assert_non_null(strstr(s->e.err.message, "in another partition"));
+	close_all(s, true);
+}
+
+static void sessions_and_pins_of_a_tenant(void **state)
+{
+	struct scene *s = *state;
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	struct skv_pin_res pinned;
+	struct skv_key k[KEYS];
+	char first[SKV_SESSION_ID_HEX + 1];
+
+	begin_with_tenant(s);
+	limit(s, &(struct skv_tenant_spec){ .max_sessions = 2, .max_pins = 5 });
+	for (uint32_t i = 0; i < N; i++) {
+		env_keys(k, 8, 7, i * 1000);
+		assert_int_equal(env_start(at(s, i), &(struct env_start){ .keys = k, .n = 8 }, &r),
+				 i < 2 ? SKV_OK : SKV_E_TOO_MANY);
+		if (i == 0)
+			memcpy(first, r.session, sizeof first);
+	}
+	assert_string_equal(s->e.err.field, "max_sessions");
+	assert_int_equal(use(s).sessions, 2);
+	assert_int_equal(env_finish(at(s, 0), first, NULL, 0, &f), SKV_OK);
+	assert_int_equal(put(s, 2, 0, 8), SKV_OK);
+	assert_int_equal(use(s).sessions, 1);
+
+	env_keys(k, 8, 7, 0);
+	assert_int_equal(env_pin(at(s, 0), k, 3, SKV_PIN_HARD, 0, &pinned), SKV_OK);
+	env_keys(k, 8, 7, 2000);
+	assert_int_equal(env_pin(at(s, 2), k, 3, SKV_PIN_SOFT, 9000, &pinned), SKV_E_QUOTA);
+	assert_string_equal(s->e.err.field, "max_pins");
+	assert_int_equal(env_pin(at(s, 2), k, 2, SKV_PIN_SOFT, 9000, &pinned), SKV_OK);
+	assert_int_equal(use(s).pins, 5);
+	/* a clear's pins count no more, at once */
+	assert_int_equal(skv_core_instance_delete(at(s, 0)->core, "t", "i", &s->e.err), SKV_OK);
+	assert_int_equal(use(s).pins, 2);
+	env_keys(k, 8, 7, 2000);
+	assert_int_equal(env_pin(at(s, 2), k, 5, SKV_PIN_SOFT, 9000, &pinned), SKV_OK);
+	for (uint32_t i = 0; i < N; i++)
+		env_check(at(s, i));
+	close_all(s, false);
+}
+
+/* What is given up counts no more here. */
+static void a_tenant_of_nobody(void **state)
+{
+	struct scene *s = *state;
+
+	begin_with_tenant(s);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(put(s, i, 0, 10), SKV_OK);
+	assert_int_equal(use(s).blocks, 10 * N);
+	assert_int_equal(skv_core_demote(s->core[0], 3000, &s->e.err), SKV_OK);
+	for (int i = 0; i < 4; i++) {
+		skv_fake_clock_advance(&s->e.clock, 400);
+		tick(s);
+	}
+	assert_int_equal(use(s).blocks, 0);
+	assert_int_equal(use(s).bytes, 0);
+	for (int i = 0; i < 20 && !all_ready(s); i++) {
+		skv_fake_clock_advance(&s->e.clock, 400);
+		tick(s);
+	}
+	assert_true(all_ready(s));
+	assert_int_equal(use(s).blocks, 10 * N);
+	close_all(s, true);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -297,6 +469,10 @@ int main(void)
 		CASE(sessions_name_their_partition),
 		CASE(the_first_leads),
 		CASE(a_storage_goes),
+		CASE(blocks_of_a_tenant),
+		CASE(bytes_of_a_tenant),
+		CASE(sessions_and_pins_of_a_tenant),
+		CASE(a_tenant_of_nobody),
 	};
 
 	return cmocka_run_group_tests_name("partitions", cases, NULL, NULL);

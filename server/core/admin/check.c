@@ -414,10 +414,12 @@ static uint64_t check_members(struct check *k, const struct group *g)
 /* Counted again from its instances, sessions and volumes. */
 static void check_tenant_sums(struct check *k, const struct tenant *t)
 {
-	uint64_t blocks = 0, bytes = 0, sessions = 0, writes = 0;
+	uint64_t blocks = 0, bytes = 0, sessions = 0, writes = 0, pins = 0;
 
-	for (size_t i = 0; i < k->p->n_inst; i++)
+	for (size_t i = 0; i < k->p->n_inst; i++) {
 		blocks += k->p->inst[i]->tenant == t ? k->p->inst[i]->blocks : 0;
+		pins += k->p->inst[i]->tenant == t ? k->p->inst[i]->pins.n : 0;
+	}
 	for (uint32_t i = 0; i < t->n_in; i++)
 		bytes += t->in[i].used_bytes;
 	for (size_t i = 0; i < k->p->n_session; i++) {
@@ -437,6 +439,14 @@ static void check_tenant_sums(struct check *k, const struct tenant *t)
 			t->name, (unsigned long long)t->open_sessions,
 			(unsigned long long)t->open_blocks, (unsigned long long)sessions,
 			(unsigned long long)writes);
+	if (pins != t->pins)
+		problem(k, "tenant %s: %llu pins, counted %llu", t->name,
+			(unsigned long long)t->pins, (unsigned long long)pins);
+	for (int i = 0; i < TENANT_THINGS; i++)
+		if (!t->touched && t->told[i] != tenant_has(t, i))
+			problem(k, "tenant %s: told %llu, has %llu (%d)", t->name,
+				(unsigned long long)t->told[i],
+				(unsigned long long)tenant_has(t, i), i);
 }
 
 static void check_objects(struct check *k)

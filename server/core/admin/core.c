@@ -18,6 +18,7 @@
 #include <lock/one.h>
 #include <lock/turn.h>
 #include <model/rules.h>
+#include <model/tenant.h>
 #include <model/partition.h>
 #include <journal/change.h>
 #include <journal/commit.h>
@@ -180,6 +181,7 @@ static const struct core_events events = {
 	.step = step_storages,
 	.volume_freed = start_serve_waiters,
 	.fail_waiting = fail_waiting,
+	.unlocking = tenants_tell,
 };
 
 /* ---- creation and shutdown

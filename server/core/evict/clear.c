@@ -56,6 +56,7 @@ static void set_retired(struct partition *p, struct instance *inst, bool on)
 
 	inst->retired = false;
 	blocks_count(p, inst, on ? -(int64_t)blocks : (int64_t)blocks);
+	pins_count(inst, on ? -(int64_t)inst->pins.n : (int64_t)inst->pins.n);
 	inst->blocks = blocks;
 	inst->retired = on;
 	evict_hide(inst, on);

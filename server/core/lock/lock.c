@@ -12,6 +12,8 @@ void core_unlock(struct skv_core *c)
 	struct completion *w = c->completions, *first = NULL;
 
 	assert(skv_rwlock_write_held(&c->lock));
+	if (c->partition)
+		c->events->unlocking(c->partition);
 	c->completions = NULL;
 	while (w) { /* oldest first */
 		struct completion *next = w->next;

@@ -14,6 +14,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
+#include <model/tenant.h>
 
 static uint32_t home(const struct pins *pins, uint32_t block)
 {
@@ -30,8 +31,19 @@ static struct pin *cell_of(const struct pins *pins, uint32_t block)
 	return &pins->cell[i];
 }
 
-static void count(struct pins *pins, const struct pin *pin, int sign)
+void pins_count(struct instance *inst, int64_t by)
 {
+	if (inst->retired || by == 0)
+		return;
+	inst->tenant->pins += (uint64_t)by;
+	tenant_touch(inst->tenant);
+}
+
+static void count(struct instance *inst, const struct pin *pin, int sign)
+{
+	struct pins *pins = &inst->pins;
+
+	pins_count(inst, sign);
 	pins->n += (uint32_t)sign;
 	pins->hard += pin->kind == SKV_PIN_HARD ? (uint32_t)sign : 0;
 	pins->timed += pin->until ? (uint32_t)sign : 0;
@@ -58,11 +70,12 @@ int pins_reserve(struct pins *pins, uint32_t n)
 }
 
 /* Empties the cell; later cells of the run move up. */
-static void take_out(struct pins *pins, struct pin *pin)
+static void take_out(struct instance *inst, struct pin *pin)
 {
+	struct pins *pins = &inst->pins;
 	uint32_t mask = pins->cells - 1, hole = (uint32_t)(pin - pins->cell), i = hole;
 
-	count(pins, pin, -1);
+	count(inst, pin, -1);
 	for (;;) {
 		i = (i + 1) & mask;
 		if (pins->cell[i].block == NO_BLOCK)
@@ -84,18 +97,19 @@ struct pin pin_get(const struct block *b)
 
 void pin_set(struct partition *p, struct block *b, struct pin to)
 {
-	struct pins *pins = &block_instance(b)->pins;
+	struct instance *inst = block_instance(b);
+	struct pins *pins = &inst->pins;
 	struct pin *cell;
 
 	ASSERT_EXCLUSIVE(p);
 	if (b->pinned)
-		take_out(pins, cell_of(pins, block_id(b)));
+		take_out(inst, cell_of(pins, block_id(b)));
 	b->pinned = to.kind != SKV_PIN_NONE;
 	if (b->pinned) {
 		to.block = block_id(b);
 		cell = cell_of(pins, to.block);
 		*cell = to;
-		count(pins, cell, 1);
+		count(inst, cell, 1);
 	}
 	evict_consider(p, b);
 }
@@ -116,7 +130,7 @@ void pin_of_slot_gone(struct block *b)
 
 	if (pin_keeps_bytes(inst, b))
 		return;
-	take_out(&inst->pins, cell_of(&inst->pins, block_id(b)));
+	take_out(inst, cell_of(&inst->pins, block_id(b)));
 	b->pinned = 0;
 }
 
@@ -127,6 +141,7 @@ uint64_t pinned_bytes(const struct instance *inst, bool hard)
 
 void pins_destroy(struct instance *inst)
 {
+	pins_count(inst, -(int64_t)inst->pins.n);
 	skv_free(inst->pins.cell);
 	inst->pins = (struct pins){ 0 };
 }

@@ -4,6 +4,10 @@
  * One rule for each tenant that was named here or has had an instance: they stay until the end, so
  * that partitions may refer to them. They are put before others in their chain, under the lock;
  * readers need none. While nobody has a rate, a call costs one look at `paced`.
+ *
+ * A rule also adds up what the partitions of the process have of its tenant. Each partition tells
+ * what has changed when its lock is released, so that the sums are exact when nothing runs, and
+ * starts of several partitions at the same moment may each pass.
  */
 #include <model/rules.h>
 
@@ -43,6 +47,8 @@ void rules_free(struct tenant_rules *r)
 	for (uint32_t i = 0; i < CHAINS; i++)
 		for (struct tenant_rule *one = atomic_load(&r->chain[i]), *next; one; one = next) {
 			next = one->next;
+			for (int t = 0; t < TENANT_THINGS; t++)
+				assert(rule_sum(one, t) == 0);
 			skv_free(one);
 		}
 	skv_mutex_destroy(&r->lock);
@@ -61,6 +67,19 @@ static struct tenant_rule *find(struct tenant_rules *r, const char *name)
 	while (one && strcmp(one->name, name) != 0)
 		one = one->next;
 	return one;
+}
+
+const struct tenant_rule *rules_find(struct tenant_rules *r, const char *name)
+{
+	return find(r, name);
+}
+
+void rule_add(struct tenant_rule *r, enum tenant_thing what, int64_t by)
+{
+	const uint64_t had =
+		atomic_fetch_add_explicit(&r->sum[what], (uint64_t)by, memory_order_relaxed);
+
+	assert(by >= 0 || had >= (uint64_t)-by);
 }
 
 static struct tenant_rule *make_locked(struct tenant_rules *r, const char *name)

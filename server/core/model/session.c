@@ -188,6 +188,7 @@ int session_add(struct partition *p, struct session *s)
 	s->inst->open_bytes += s->bytes;
 	s->inst->group->open_blocks += s->n_left;
 	s->inst->tenant->open_blocks += s->n_left;
+	tenant_touch(s->inst->tenant);
 	if (s->anonymous)
 		sign_slots(p, s);
 	session_set_due(p, s, s->deadline_at);
@@ -216,6 +217,7 @@ static void leave_open(struct partition *p, struct session *s)
 	s->inst->open_bytes -= s->bytes;
 	s->inst->group->open_blocks -= s->n_left;
 	s->inst->tenant->open_blocks -= s->n_left;
+	tenant_touch(s->inst->tenant);
 	s->inst = NULL;
 }
 
@@ -339,6 +341,7 @@ void session_partial(struct partition *p, struct session *s, uint32_t i, bool su
 	w->specs = 0;
 	s->inst->group->open_blocks--;
 	s->inst->tenant->open_blocks--;
+	tenant_touch(s->inst->tenant);
 	if (--s->n_left == 0 && s->anonymous)
 		session_end(p, s, SKV_SESSION_FINISHED);
 }

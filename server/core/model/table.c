@@ -363,6 +363,7 @@ void blocks_count(struct partition *p, struct instance *inst, int64_t by)
 		return;
 	inst->group->count.blocks += (uint64_t)by;
 	inst->tenant->blocks += (uint64_t)by;
+	tenant_touch(inst->tenant);
 	p->blocks += (uint64_t)by;
 }
 

@@ -1,5 +1,5 @@
 /*
- * tenant.c - tenants of a partition: found, made, and what they use of each storage.
+ * tenant.c - tenants of a partition: found, made, what they use of each storage and have in all.
  *
  * One struct for each tenant that has had an instance. Under the write lock; volume.c counts.
  */
@@ -30,6 +30,7 @@ struct tenant *tenant_need(struct partition *p, const char *name)
 	p->tenant = v;
 	t = skv_calloc(1, sizeof *t);
 	if (t) {
+		t->partition = p;
 		t->name = skv_strdup(name);
 		t->rule = rules_need(p->core->rules, name);
 	}
@@ -70,6 +71,7 @@ void tenant_used_add(struct tenant *t, uint32_t volume, int64_t bytes)
 	assert(in);
 	in->used_bytes += (uint64_t)bytes;
 	t->used_bytes += (uint64_t)bytes;
+	tenant_touch(t);
 }
 
 void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes)
@@ -83,19 +85,64 @@ void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes)
 		t->used -= (uint64_t)bytes < t->used ? (uint64_t)bytes : t->used;
 }
 
-uint64_t tenant_pins(const struct partition *p, const struct tenant *t)
+void tenant_touch(struct tenant *t)
 {
-	uint64_t n = 0;
+	if (t->touched)
+		return;
+	t->touched = true;
+	t->touched_next = t->partition->touched;
+	t->partition->touched = t;
+}
 
-	ASSERT_SHARED(p);
-	for (size_t i = 0; i < p->n_inst; i++)
-		n += p->inst[i]->tenant == t ? p->inst[i]->pins.n : 0;
-	return n;
+uint64_t tenant_has(const struct tenant *t, enum tenant_thing what)
+{
+	const uint64_t has[TENANT_THINGS] = {
+		[TENANT_BYTES] = t->used_bytes,
+		[TENANT_BLOCKS] = t->blocks + t->open_blocks,
+		[TENANT_SESSIONS] = t->open_sessions,
+		[TENANT_PINS] = t->pins,
+	};
+
+	assert(what < TENANT_THINGS);
+	return has[what];
+}
+
+uint64_t tenant_elsewhere(const struct tenant *t, enum tenant_thing what)
+{
+	const uint64_t sum = rule_sum(t->rule, what);
+
+	ASSERT_SHARED(t->partition);
+	assert(sum >= t->told[what]);
+	return sum - t->told[what];
+}
+
+static void tell(struct tenant *t, enum tenant_thing what, uint64_t has)
+{
+	if (has == t->told[what])
+		return;
+	rule_add(t->rule, what, (int64_t)(has - t->told[what]));
+	t->told[what] = has;
+}
+
+void tenants_tell(struct partition *p)
+{
+	struct tenant *t = p->touched, *next;
+
+	ASSERT_EXCLUSIVE(p);
+	for (p->touched = NULL; t; t = next) {
+		next = t->touched_next;
+		assert(t->touched && t->partition == p);
+		t->touched = false;
+		for (int what = 0; what < TENANT_THINGS; what++)
+			tell(t, what, tenant_has(t, what));
+	}
 }
 
 void tenants_free(struct partition *p)
 {
 	for (size_t i = 0; i < p->n_tenant; i++) {
+		for (int what = 0; what < TENANT_THINGS; what++)
+			tell(p->tenant[i], what, 0);
 		skv_free(p->tenant[i]->in);
 		skv_free(p->tenant[i]->name);
 		skv_free(p->tenant[i]);
@@ -103,4 +150,5 @@ void tenants_free(struct partition *p)
 	skv_free(p->tenant);
 	p->tenant = NULL;
 	p->n_tenant = p->cap_tenant = 0;
+	p->touched = NULL;
 }

@@ -220,13 +220,10 @@ static int check_room(const struct partition *p, const struct instance *inst, ui
 static int check_tenant(const struct partition *p, const struct tenant *t, uint64_t blocks,
 			struct skv_error *err)
 {
-	const uint64_t most = rule_most(t->rule, TENANT_PINS);
-	uint64_t have;
+	const uint64_t most = rule_most(t->rule, TENANT_PINS),
+		       have = t->pins + tenant_elsewhere(t, TENANT_PINS);
 
-	if (blocks == 0 || most == UINT64_MAX)
-		return SKV_OK;
-	have = tenant_pins(p, t);
-	if (have + blocks <= most)
+	if (blocks == 0 || most == UINT64_MAX || have + blocks <= most)
 		return SKV_OK;
 	COUNT(p->core, tenant_over_pins, 1);
 	return skv_fail(err, SKV_E_QUOTA, "max_pins",

@@ -1,12 +1,15 @@
 /*
  * tenant_quota.c - what a tenant may have, checked before a start takes slots.
  *
- * A tenant at its max_bytes or max_blocks evicts its own blocks, of all its groups, the first to go
- * first; it is refused when none of them may go. Under the write lock.
+ * A tenant at its max_bytes or max_blocks evicts its own blocks, of all its groups in this
+ * partition, the first to go first; it is refused when none of them may go. What it has in other
+ * partitions counts, too, and leaves so much less to this one; their blocks are not evicted from
+ * here, since that would take their locks. Under the write lock.
  */
 #include "tenant_quota.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include <lock/core.h>
 #include <model/objects.h>
@@ -21,9 +24,17 @@
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+/* What it may have in this partition, now. */
 static uint64_t most_of(const struct tenant *t, enum tenant_thing what)
 {
-	return rule_most(t->rule, what);
+	const uint64_t most = rule_most(t->rule, what);
+
+	return most == UINT64_MAX ? most : less(most, tenant_elsewhere(t, what));
+}
+
+static uint64_t all_of(const struct tenant *t, enum tenant_thing what)
+{
+	return tenant_has(t, what) + tenant_elsewhere(t, what);
 }
 
 int tenant_check_sessions(const struct partition *p, const struct tenant *t, struct skv_error *err)
@@ -36,7 +47,8 @@ int tenant_check_sessions(const struct partition *p, const struct tenant *t, str
 	COUNT(p->core, tenant_over_sessions, 1);
 	return skv_fail(err, SKV_E_TOO_MANY, "max_sessions",
 			"tenant '%s' has %llu of %llu write sessions open: finish some first",
-			t->name, (unsigned long long)t->open_sessions, (unsigned long long)most);
+			t->name, (unsigned long long)all_of(t, TENANT_SESSIONS),
+			(unsigned long long)rule_most(t->rule, TENANT_SESSIONS));
 }
 
 /* Its own, soft-pinned ones when there is nothing else. */
@@ -52,13 +64,21 @@ static uint64_t evict_own(struct partition *p, const struct plan *plan, bool byt
 	return got;
 }
 
-static int refuse(const struct tenant *t, const char *field, uint64_t have, uint64_t most,
+static int refuse(const struct tenant *t, const char *field, enum tenant_thing what,
 		  struct skv_error *err)
 {
+	const uint64_t elsewhere = tenant_elsewhere(t, what);
+	char others[96] = "";
+
+	if (elsewhere)
+		snprintf(others, sizeof others,
+			 ", or in another partition (%llu), whose blocks only its own starts evict",
+			 (unsigned long long)elsewhere);
 	return skv_fail(err, SKV_E_QUOTA, field,
 			"tenant '%s' has %llu of the %llu of its %s, and not enough of its own may "
-			"be evicted: it is pinned, leased or being written",
-			t->name, (unsigned long long)have, (unsigned long long)most, field);
+			"be evicted: it is pinned, leased or being written%s",
+			t->name, (unsigned long long)all_of(t, what),
+			(unsigned long long)rule_most(t->rule, what), field, others);
 }
 
 /* Evicted blocks do not count any more. */
@@ -75,7 +95,7 @@ static int check_blocks(struct partition *p, const struct plan *plan, struct skv
 		return SKV_OK;
 	}
 	COUNT(p->core, tenant_over_blocks, 1);
-	return refuse(t, "max_blocks", t->blocks + t->open_blocks, most, err);
+	return refuse(t, "max_blocks", TENANT_BLOCKS, err);
 }
 
 /* Evicted blocks count until their slots are free. */
@@ -97,7 +117,7 @@ static int check_bytes(struct partition *p, const struct plan *plan, struct skv_
 	     evict_own(p, plan, true, staying + plan->bytes - most) == 0) &&
 	    t->removing_bytes == 0) {
 		COUNT(p->core, tenant_over_bytes, 1);
-		return refuse(t, "max_bytes", t->used_bytes, most, err);
+		return refuse(t, "max_bytes", TENANT_BYTES, err);
 	}
 	plan->inst->tenant->turn = p->wait_turn;
 	return TRY_WAIT_TENANT;

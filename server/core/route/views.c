@@ -153,29 +153,17 @@ int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, ui
 	return rules_set(c->rules, v, n);
 }
 
-static void add_use(const struct partition *p, const struct tenant *t, struct skv_tenant_use *out)
-{
-	ASSERT_SHARED(p);
-	out->bytes += t->used_bytes;
-	out->blocks += t->blocks + t->open_blocks;
-	out->sessions += t->open_sessions;
-	out->pins += tenant_pins(p, t);
-}
-
 void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tenant_use *out)
 {
-	*out = (struct skv_tenant_use){ .bytes = 0 };
-	for (uint32_t i = 0; i < skv_core_partitions(c); i++) {
-		struct skv_core *one = c->route ? c->route->core[i] : c;
-		const struct partition *p;
+	const struct tenant_rule *r = rules_find(c->rules, tenant);
 
-		skv_rwlock_read(&one->lock);
-		p = one->partition;
-		for (size_t k = 0; p && k < p->n_tenant; k++)
-			if (strcmp(p->tenant[k]->name, tenant) == 0)
-				add_use(p, p->tenant[k], out);
-		skv_rwlock_read_unlock(&one->lock);
-	}
+	*out = (struct skv_tenant_use){ .bytes = 0 };
+	if (!r)
+		return;
+	out->bytes = rule_sum(r, TENANT_BYTES);
+	out->blocks = rule_sum(r, TENANT_BLOCKS);
+	out->sessions = rule_sum(r, TENANT_SESSIONS);
+	out->pins = rule_sum(r, TENANT_PINS);
 }
 
 int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,

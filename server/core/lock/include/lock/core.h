@@ -46,6 +46,9 @@ struct core_events {
 	void (*volume_freed)(struct partition *p);
 	/* Under the write lock: the partition ends. Fails what waits without a record. */
 	void (*fail_waiting)(struct partition *p, int status, const char *text);
+	/* Under the write lock, before it is released: other partitions may learn what has changed
+	 * in this one. */
+	void (*unlocking)(struct partition *p);
 };
 
 struct skv_core {

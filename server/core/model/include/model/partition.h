@@ -79,6 +79,7 @@ struct partition {
 	size_t n_inst, cap_inst, cap_inst_name;
 	struct tenant **tenant; /* that have had instances */
 	size_t n_tenant, cap_tenant;
+	struct tenant *touched;   /* by touched_next: their rules' sums are not told yet */
 	uint32_t tenants_counted; /* of the newest search for victims: how many share its room; 0 =
 				   * one alone */
 	struct group detached; /* of dropped instances */

@@ -40,6 +40,8 @@ void pin_set(struct partition *p, struct block *b, struct pin to);
 bool pin_keeps_bytes(const struct instance *inst, const struct block *b);
 /* Bytes of blocks pinned hard or (`hard` false) soft. */
 uint64_t pinned_bytes(const struct instance *inst, bool hard);
+/* So many more of its blocks count as pinned of its tenant: none of a retired instance do. */
+void pins_count(struct instance *inst, int64_t by);
 void pins_destroy(struct instance *inst);
 
 #endif

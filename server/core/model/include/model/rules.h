@@ -11,7 +11,7 @@
 struct skv_tenant_view;
 struct tenant_rules;
 
-/* What is counted of a tenant, and bounded. */
+/* What is counted of a tenant, and bounded; blocks with those being written. */
 enum tenant_thing { TENANT_BYTES, TENANT_BLOCKS, TENANT_SESSIONS, TENANT_PINS, TENANT_THINGS };
 
 /* Of one tenant, for as long as the rules; numbers may change at any time. */
@@ -20,6 +20,8 @@ struct tenant_rule {
 	char name[SKV_MAX_NAME + 1];
 	uint64_t round; /* of the newest rules_set that named it */
 	_Atomic uint64_t most[TENANT_THINGS]; /* UINT64_MAX: any number */
+	_Atomic uint64_t sum[TENANT_THINGS];  /* what all partitions have, as of when each was
+					       * last unlocked (model/tenant.h) */
 	_Atomic uint32_t weight;              /* of its share; at least 1 */
 	_Atomic uint32_t blocks_per_s;        /* 0: any number */
 	_Atomic uint64_t paid_until;          /* us: at that rate its blocks so far last until
@@ -31,8 +33,18 @@ static inline uint64_t rule_most(const struct tenant_rule *r, enum tenant_thing 
 	return atomic_load_explicit(&r->most[what], memory_order_relaxed);
 }
 
+static inline uint64_t rule_sum(const struct tenant_rule *r, enum tenant_thing what)
+{
+	return atomic_load_explicit(&r->sum[what], memory_order_relaxed);
+}
+/* A partition has so much more, or less. Any thread. */
+void rule_add(struct tenant_rule *r, enum tenant_thing what, int64_t by);
+
 struct tenant_rules *rules_make(void);
-void rules_free(struct tenant_rules *r); /* NULL is allowed */
+/* When no partition is left. NULL is allowed. */
+void rules_free(struct tenant_rules *r);
+/* NULL: nobody has named it. Any thread. */
+const struct tenant_rule *rules_find(struct tenant_rules *r, const char *name);
 /* Made if need be, without bounds. NULL: out of memory. Any thread. */
 struct tenant_rule *rules_need(struct tenant_rules *r, const char *name);
 /* These, and no others. SKV_E_NOMEM: some are set. One thread at a time. */

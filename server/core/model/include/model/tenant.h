@@ -1,12 +1,20 @@
-/* tenant.h - a tenant in a partition: what its instances use of each storage. */
+/*
+ * tenant.h - a tenant in a partition: what its instances use of each storage, and have.
+ *
+ * Its limits hold for all partitions of the process together: its rule has the sums
+ * (model/rules.h). Who changes what it has here calls tenant_touch; when the partition's lock is
+ * released the sums learn of it (tenants_tell).
+ */
 #ifndef SKV_CORE_MODEL_TENANT_H
 #define SKV_CORE_MODEL_TENANT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <model/rules.h>
+
 struct partition;
-struct tenant_rule;
 
 /* Its usage of one volume. */
 struct tenant_volume {
@@ -20,11 +28,16 @@ struct tenant {
 	struct tenant_volume *in; /* rows.h: each volume that it has had slots in */
 	uint32_t n_in;
 	size_t cap_in;
+	struct partition *partition;
 	struct tenant_rule *rule; /* what it may have */
+	uint64_t told[TENANT_THINGS]; /* what of it is in the rule's sums */
+	bool touched;
+	struct tenant *touched_next;
 	uint64_t used_bytes, removing_bytes; /* as in all volumes */
 	uint64_t blocks;      /* as `blocks` of its instances, retired ones not counted */
 	uint64_t open_blocks; /* being written by its sessions */
 	uint64_t open_sessions;
+	uint64_t pins; /* as `pins` of its instances, retired ones not counted */
 	uint64_t turn; /* newest round of start_serve_waiters in which one of its starts waits for
 			* room in its own limit */
 	/* Of one search for victims (evict/tenant_share.c): */
@@ -42,8 +55,13 @@ struct tenant_volume *tenant_in(const struct tenant *t, uint32_t volume);
 int tenant_enters(struct tenant *t, uint32_t volume);
 void tenant_used_add(struct tenant *t, uint32_t volume, int64_t bytes);
 void tenant_removing_add(struct tenant *t, uint32_t volume, int64_t bytes);
-/* Its pinned blocks; costs a look at each instance. */
-uint64_t tenant_pins(const struct partition *p, const struct tenant *t);
+/* After a change of what it has. */
+void tenant_touch(struct tenant *t);
+/* The sums learn what all tenants of the partition have now. */
+void tenants_tell(struct partition *p);
+/* What it has here, and what it has in other partitions. */
+uint64_t tenant_has(const struct tenant *t, enum tenant_thing what);
+uint64_t tenant_elsewhere(const struct tenant *t, enum tenant_thing what);
 void tenants_free(struct partition *p);
 
 #endif
