@@ -12,6 +12,7 @@ int main(void)
 #undef CASE
 	int failed = 0;
 
+	bench_base = "/dev/shm"; /* no power is lost here, so nobody need wait for a disk */
 	for (size_t i = 0; i < sizeof bench_kinds / sizeof bench_kinds[0]; i++) {
 		bench_kind = &bench_kinds[i];
 		failed += cmocka_run_group_tests_name(bench_kind->name, cases, NULL, NULL);

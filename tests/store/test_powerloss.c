@@ -8,9 +8,9 @@
  *           acknowledged, a sound database, and room for the next append
  * Each n is tried with all unsynced writes dropped and with random sectors of them left.
  *
- * The short scenario is tried at every n. The long one writes enough for housekeeping to move the
- * log into the database meanwhile; it is tried at some n here and at many with the argument "all"
- * (label long).
+ * The short scenario is tried at every n, at some with a sanitizer. The long one writes enough for
+ * housekeeping to move the log into the database meanwhile; it is tried at some n here and at many
+ * with the argument "all" (label long).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -273,9 +273,15 @@ static void cut_everywhere(struct bench *b, const struct script *p, uint64_t ste
 	free(bytes);
 }
 
+/* With a sanitizer some steps do: what is left after a cut is the other builds' business. */
+static uint64_t percent_of_short(void)
+{
+	return getenv("SKV_SANITIZED") ? 7 : 0;
+}
+
 static void power_is_cut_at_every_step(void **state)
 {
-	cut_everywhere(*state, &short_script, 1, 0);
+	cut_everywhere(*state, &short_script, 1, percent_of_short());
 }
 
 static void power_is_cut_while_the_log_is_moved(void **state)
@@ -288,7 +294,7 @@ static void power_is_cut_while_the_log_is_moved(void **state)
 
 static void power_is_cut_between_appends_of_both_kinds(void **state)
 {
-	cut_everywhere(*state, &short_later, 1, 0);
+	cut_everywhere(*state, &short_later, 1, percent_of_short());
 	cut_everywhere(*state, &long_later, all ? 7 : 1, all ? 0 : 13);
 }
 
