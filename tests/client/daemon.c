@@ -37,7 +37,7 @@ static void launch(struct daemon *d, const char *port)
 		_exit(126);
 	execl(SLABKVD, "slabkvd", "--http-port", port, "--grpc-port", "off", "--port-file", "port",
 	      "--store", "s.db", "--storage-root", d->root, "--storage-capacity", "64M",
-	      "--storage-unit", "1M", "--owner-lease-ms", "1000", (char *)NULL);
+	      "--storage-unit", "1M", "--owner-lease-ms", "10000", (char *)NULL);
 	_exit(127);
 }
 

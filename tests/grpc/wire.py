@@ -42,7 +42,7 @@ class Wire:
     """One connection; reads frames. It allows no HPACK table, so that header fields come as they are."""
 
     def __init__(self, port, preface=PREFACE + frame(SETTINGS, 0, 0, b"\0\1\0\0\0\0"), source="127.0.0.1"):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=20, source_address=(source, 0))
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
         self.buffer = b""
         self.send(preface)
 
@@ -77,7 +77,7 @@ class Wire:
                 return
             yield start[3], start[4], int.from_bytes(start[5:9], "big"), payload
 
-    def until_closed(self, seconds=20):
+    def until_closed(self, seconds=60):
         """All frames until the other side closes, which it must do."""
         self.socket.settimeout(seconds)
         return list(self.frames())

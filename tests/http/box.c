@@ -100,7 +100,7 @@ void box_spawn(struct box *b, int which, const char *const *args)
 	char port_file[128], store[128], root[128];
 	const char *argv[32] = { SLABKVD, "--http_port=0", "--grpc_port=0", "--storage_capacity=8M",
 				"--storage_unit=1M",
-				 "--owner_lease_ms=1000", port_file, store, root };
+				 "--owner_lease_ms=10000", port_file, store, root };
 	char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
 	int n = 9;
 

@@ -40,26 +40,29 @@ until_true() {
 	done
 }
 
-# manager NAME ARGUMENTS...: starts one; its port is in NAME.port, its pid in $last
+# manager NAME ARGUMENTS...: starts one; its port is in NAME.port, its pid in $last. Whoever comes after a killed one of this
+# host takes over at once; lease_ms is for scripts where one lives on, or the store is a copy. On a busy machine a manager
+# with a short lease that has no rival is not the owner now and then.
+lease_ms=10000
 manager() {
 	local name=$1
 	shift
 	rm -f "$name.port"
-	"$slabkvd" --http-port 0 --grpc-port 0 --port-file "$name.port" --owner-lease-ms 1500 --grace-ms 300 \
+	"$slabkvd" --http-port 0 --grpc-port 0 --port-file "$name.port" --owner-lease-ms "$lease_ms" --grace-ms 300 \
 		--storage-capacity 64M --storage-unit 1M --storage-file-size 8M "$@" >>"$name.log" 2>&1 &
 	last=$!
 	pids+=("$last")
 	until_true 20 test -s "$name.port" || fail "$name did not start"
 }
 url() { echo "http://127.0.0.1:$(cat "$1.port")"; }
-ready() { curl -sf -m 2 "$(url "$1")/readyz"; }
+ready() { curl -sf -m 10 "$(url "$1")/readyz"; }
 
 # call NAME PATH [BODY]: prints the status, then the answer
 call() {
 	if [ $# -gt 2 ]; then
-		curl -s -m 5 -o answer -w '%{http_code} ' "$(url "$1")$2" -d "$3" || true
+		curl -s -m 30 -o answer -w '%{http_code} ' "$(url "$1")$2" -d "$3" || true
 	else
-		curl -s -m 5 -o answer -w '%{http_code} ' "$(url "$1")$2" || true
+		curl -s -m 30 -o answer -w '%{http_code} ' "$(url "$1")$2" || true
 	fi
 	cat answer 2>/dev/null || true
 }

@@ -109,7 +109,7 @@ void manager_launch(struct manager *m)
 	const char *argv[64] = {
 		m->program, "--http-port", m->port, "--grpc-port", "off", "--port-file", "port",
 		"--durability", m->durability,
-		"--storage-unit", "1M", "--storage-file-size", "8M", "--owner-lease-ms", "2000",
+		"--storage-unit", "1M", "--storage-file-size", "8M", "--owner-lease-ms", "10000",
 		"--grace-ms", "300",
 		"--session-default-ms", "4000", "--session-max-ms", "8000", "--lease-default-ms",
 		"100",

@@ -35,7 +35,7 @@ class Daemon:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="skv-python-"))
         self.root = self.folder / "blocks"
         self.flags = ["--grpc-port", "off", "--store", "s.db", "--storage-root", str(self.root), "--storage-capacity", capacity,
-                      "--storage-unit", unit, "--owner-lease-ms", "1000", *flags]
+                      "--storage-unit", unit, "--owner-lease-ms", "10000", *flags]
         self.process = None
         self.port = 0
         self.log = None

@@ -16,21 +16,35 @@ static void url(char *out, size_t size)
 	static int n;
 	char prefix[64];
 
-	snprintf(prefix, sizeof prefix, "case%d?timeout_ms=60000", n++);
+	snprintf(prefix, sizeof prefix, "case%d?timeout_ms=120000", n++);
 	servers_url(&servers, prefix, out, size);
+}
+
+/* Nobody dies here: no server takes one that is slow for dead. */
+static void be_patient(bool cluster)
+{
+	for (int i = 0; i < servers.n; i++) {
+		assert_string_equal(servers_ask(&servers, i, "CONFIG SET repl-timeout 120"), "OK");
+		if (cluster)
+			assert_string_equal(
+				servers_ask(&servers, i, "CONFIG SET cluster-node-timeout 120000"),
+				"OK");
+	}
 }
 
 static int start_replicated(void **state)
 {
 	(void)state;
 	servers_start(&servers, 2, NULL);
+	be_patient(false);
 	return 0;
 }
 
 static int start_cluster(void **state)
 {
 	(void)state;
-	servers_start_cluster(&servers, 5000); /* nobody dies: let a slow machine elect nobody */
+	servers_start_cluster(&servers, 5000);
+	be_patient(true);
 	return 0;
 }
 
