@@ -67,6 +67,9 @@ static const struct skv_field storage_rows[] = {
 		   .doc = "true: no new blocks go there, those there are evicted, and its slab "
 			  "files go one by one; the storage can be deleted then. Not of "
 			  "type external."),
+	SKV_BOOL(T, move, 17, .flags = SHORT,
+		   .doc = "With draining: no block is evicted, movers copy them to other storages "
+			  "of their groups; what cannot be moved stays."),
 	SKV_TEXT(T, client_root, 7, .max = SKV_MAX_ROOT, .flags = SHORT,
 		   .doc = "root as the clients' hosts see it, for APIs that name whole paths; "
 			  "absent: the same."),
@@ -159,6 +162,8 @@ static const struct skv_field file_wish_rows[] = {
 	SKV_NUMBER(T, file, 1, .flags = REQUIRED,
 		   .doc = "Its number."),
 	SKV_BOOL(T, draining, 2, .flags = REQUIRED),
+	SKV_BOOL(T, move, 4, .flags = SHORT,
+		   .doc = "With draining: movers copy its blocks elsewhere, none is evicted."),
 	SKV_BOOL(T, forget, 3, .flags = SHORT,
 		   .doc = "A bad file is given up, with its blocks; conflict if it is whole."),
 };
@@ -563,12 +568,15 @@ static const struct skv_table *const tables[] = {
 	&pin_req_table, &pin_res_table, &unpin_req_table, &unpin_res_table, &keys_res_table,
 };
 
+static const struct skv_table *const *const others[] = { skv_access_tables, skv_move_tables };
+
 void skv_table_write_schemas(struct skv_buf *out)
 {
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		skv_table_write_schema(tables[i], out);
-	for (size_t i = 0; skv_access_tables[i]; i++)
-		skv_table_write_schema(skv_access_tables[i], out);
+	for (size_t f = 0; f < sizeof others / sizeof others[0]; f++)
+		for (size_t i = 0; others[f][i]; i++)
+			skv_table_write_schema(others[f][i], out);
 }
 
 const struct skv_table *skv_table_named(const char *name)
@@ -576,8 +584,9 @@ const struct skv_table *skv_table_named(const char *name)
 	for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
 		if (strcmp(tables[i]->name, name) == 0)
 			return tables[i];
-	for (size_t i = 0; skv_access_tables[i]; i++)
-		if (strcmp(skv_access_tables[i]->name, name) == 0)
-			return skv_access_tables[i];
+	for (size_t f = 0; f < sizeof others / sizeof others[0]; f++)
+		for (size_t i = 0; others[f][i]; i++)
+			if (strcmp(others[f][i]->name, name) == 0)
+				return others[f][i];
 	return NULL;
 }

@@ -11,6 +11,8 @@
 
 /* Ends with NULL: those of messages_access.c. */
 extern const struct skv_table *const skv_access_tables[];
+/* Those of moves.c. */
+extern const struct skv_table *const skv_move_tables[];
 
 enum {
 	REQUIRED = SKV_FIELD_REQUIRED,

@@ -71,6 +71,7 @@ int skv_cmd_instance(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_tenant(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_token(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_cluster(struct skv_cli *cli, int argc, char **argv);
+int skv_cmd_mover(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_ls(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_help(struct skv_cli *cli, int argc, char **argv);
 int skv_cmd_gen_trace(struct skv_cli *cli, int argc, char **argv);

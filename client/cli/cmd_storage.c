@@ -24,6 +24,8 @@ struct storage_command {
 	uint32_t file[MAX_FILES];
 	uint32_t n_files;
 	bool wait;
+	bool move; /* drain: no block is evicted */
+	uint64_t began; /* bytes in the files when the drain began */
 };
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -48,8 +50,8 @@ static int get_files(struct storage_command *s, json_t **out)
 	return call(s, "GET", path_of(s, "/files", path), NULL, out);
 }
 
-/* Puts the storage as it is, with one field changed; `value` is taken. */
-static int change(struct storage_command *s, const char *field, json_t *value, json_t **out)
+/* Puts the storage as it is, with these fields changed; `fields` is taken. */
+static int change(struct storage_command *s, json_t *fields, json_t **out)
 {
 	static const char *const told[] = {
 		"name",           "uuid",           "healthy",           "problem",
@@ -61,12 +63,15 @@ static int change(struct storage_command *s, const char *field, json_t *value, j
 	int rc = call(s, "GET", path_of(s, "", path), NULL, &spec);
 
 	if (rc != SKV_EXIT_OK) {
-		json_decref(value);
+		json_decref(fields);
 		return rc;
 	}
 	for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
 		json_object_del(spec, told[i]);
-	json_object_set_new(spec, field, value);
+	if (json_object_get(fields, "draining"))
+		json_object_del(spec, "move"); /* unless it is asked for now */
+	json_object_update(spec, fields);
+	json_decref(fields);
 	return call(s, "PUT", path_of(s, "", path), spec, out);
 }
 
@@ -163,8 +168,11 @@ static int wait_for_files(struct storage_command *s)
 		}
 		now = skv_now_us();
 		if (left && now - told >= 1000000) {
-			fprintf(stderr, "%" PRIu64 " files drain, %" PRIu64 " bytes are left%s%s\n",
-				left, bytes, *waits ? ", waiting for " : "", waits);
+			fprintf(stderr, "%" PRIu64 " files drain, %" PRIu64 " bytes are left", left,
+				bytes);
+			if (s->move)
+				fprintf(stderr, " of %" PRIu64, s->began);
+			fprintf(stderr, "%s%s\n", *waits ? ", waiting for " : "", waits);
 			told = now;
 		}
 		json_decref(doc);
@@ -225,6 +233,9 @@ static int confirm_drain(struct storage_command *s)
 		return rc;
 	n = count_meant(s, doc, &bytes);
 	json_decref(doc);
+	s->began = bytes;
+	if (s->move)
+		return SKV_EXIT_OK; /* nothing is destroyed */
 	skv_args_print_size(bytes, size);
 	if (s->n_files > 0)
 		return skv_cli_confirm(s->cli,
@@ -259,6 +270,14 @@ static int confirm_shrink(struct storage_command *s, uint64_t bytes)
 	return rc;
 }
 
+/* Managers of before do not know the field. */
+static json_t *with_move(const struct storage_command *s, json_t *wish)
+{
+	if (s->move)
+		json_object_set_new(wish, "move", json_true());
+	return wish;
+}
+
 /* Files one by one, or, without any, the storage as a whole. */
 static int drain(struct storage_command *s, bool on)
 {
@@ -266,10 +285,11 @@ static int drain(struct storage_command *s, bool on)
 	int rc = on ? confirm_drain(s) : SKV_EXIT_OK;
 
 	if (rc == SKV_EXIT_OK && s->n_files == 0)
-		rc = change(s, "draining", json_boolean(on), NULL);
+		rc = change(s, with_move(s, json_pack("{s:b}", "draining", on)), NULL);
 	for (uint32_t i = 0; rc == SKV_EXIT_OK && i < s->n_files; i++)
 		rc = call(s, "PUT", path_of(s, "/files", path),
-			  json_pack("{s:I, s:b}", "file", (json_int_t)s->file[i], "draining", on),
+			  with_move(s, json_pack("{s:I, s:b}", "file", (json_int_t)s->file[i],
+						 "draining", on)),
 			  NULL);
 	if (rc == SKV_EXIT_OK && on && s->wait)
 		rc = wait_for_files(s);
@@ -305,7 +325,7 @@ static int capacity(struct storage_command *s, const char *text)
 		return skv_cli_usage(s->cli, "'%s' is not a size such as 4096, 64K, 10G", text);
 	rc = confirm_shrink(s, bytes);
 	if (rc == SKV_EXIT_OK)
-		rc = change(s, "capacity", json_integer((json_int_t)bytes), &doc);
+		rc = change(s, json_pack("{s:I}", "capacity", (json_int_t)bytes), &doc);
 	if (rc == SKV_EXIT_OK && s->wait) {
 		struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
 
@@ -360,14 +380,17 @@ static int run(struct storage_command *s, int argc, char **argv)
 	}
 	if (strcmp(what, "drain") != 0 && strcmp(what, "keep") != 0)
 		return skv_cli_usage(s->cli, "'%s': not with these arguments", what);
+	if (s->move && strcmp(what, "drain") != 0)
+		return skv_cli_usage(s->cli, "--move: only with drain");
 	rc = parse_files(s, argc - 2, argv + 2);
 	return rc == SKV_EXIT_OK ? drain(s, strcmp(what, "drain") == 0) : rc;
 }
 
 int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv)
 {
-	enum { OPT_WAIT = 1 };
+	enum { OPT_WAIT = 1, OPT_MOVE };
 	static const struct option options[] = { { "wait", no_argument, NULL, OPT_WAIT },
+						 { "move", no_argument, NULL, OPT_MOVE },
 						 SKV_CLI_GLOBAL_OPTIONS };
 	struct storage_command s = { .cli = cli };
 	int opt, rc = SKV_EXIT_OK;
@@ -376,6 +399,8 @@ int skv_cmd_storage(struct skv_cli *cli, int argc, char **argv)
 	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == OPT_WAIT)
 			s.wait = true;
+		else if (opt == OPT_MOVE)
+			s.move = true;
 		else
 			rc = skv_cli_global_option(cli, opt, optarg);
 	}

@@ -150,12 +150,20 @@ static const struct command commands[] = {
 	  "capacity NAME SIZE",
 	  "storages and their slab files; space that comes or goes",
 	  "  --wait                until the files that drain are gone; tells how far it is\n"
+	  "  --move                drain: movers copy the blocks elsewhere (slabkv mover), none\n"
+	  "                        is evicted; what cannot be moved stays\n"
 	  "drain evicts what is in the slab files with these numbers and removes them; without\n"
 	  "numbers it retires the storage; it asks first, or needs --yes, and so does a capacity\n"
 	  "that is lower. keep takes that back, as long as a file is not empty. A\n"
 	  "drained file is replaced by a new one when room is needed, if the capacity "
 	  "allows it; a\n"
 	  "lower capacity drains the files that are worth least.\n" },
+	{ "mover", skv_cmd_mover, "[--limit BYTES_PER_S] [--once]",
+	  "move blocks out of what drains with --move",
+	  "  --limit SIZE          bytes to copy in a second, like 200M (default: no bound)\n"
+	  "  --once                end when there was nothing to move for 5 s\n"
+	  "Runs until SIGTERM, on any host that reaches the storages, as often as you like; it\n"
+	  "keeps nothing, and its I/O has idle priority. It needs a token of role admin.\n" },
 	{ "tenant", skv_cmd_tenant,
 	  "list | get NAME | set NAME FIELD=VALUE... | isolate NAME root=DIR... | forget NAME",
 	  "what each tenant may use, own and have, and what it has",

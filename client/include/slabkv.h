@@ -746,6 +746,28 @@ SLABKV_API int slabkv_delete(struct slabkv *kv, const char *instance,
 			       const struct slabkv_keys *keys, uint32_t *deleted,
 			       struct slabkv_error *err);
 
+/* One round of a mover: takes some of the blocks of what drains with `move`, copies their bytes to
+ * where the manager says, and tells it. A block whose bytes have not the checksum of their write
+ * stays where it is. Killed at any point it costs a repeat, never a block; any number of them may
+ * run at once. Needs a token of role admin. */
+struct slabkv_move_options {
+	size_t size;          /* sizeof of this struct, as the caller knows it */
+	uint32_t max;         /* slots at most; 0 = 128, the most */
+	uint32_t deadline_ms; /* for all of them; 0 = the manager's default for sessions */
+};
+struct slabkv_moved {
+	size_t size;    /* as above */
+	uint32_t taken; /* slots; 0: there is nothing to move now */
+	uint32_t moved;
+	uint32_t failed; /* not copied, or their blocks went meanwhile */
+	uint32_t mismatches; /* of these: bytes that had another checksum */
+	uint64_t bytes; /* that were copied, unless none was moved */
+};
+/* `o` may be NULL. SLABKV_OK even if some failed: then *err tells the first reason, if it is an
+ * error. SLABKV_E_SESSION_EXPIRED: it took longer than the deadline, nothing was moved. */
+SLABKV_API int slabkv_move(struct slabkv *kv, const struct slabkv_move_options *o,
+			   struct slabkv_moved *out, struct slabkv_error *err);
+
 enum slabkv_pin_kind {
 	SLABKV_PIN_SOFT = 1, /* evicted only when nothing else can be */
 	SLABKV_PIN_HARD = 2, /* never evicted */

@@ -25,6 +25,9 @@
 /* %s: a session id */
 #define SKV_PATH_FINISH "/v1/sessions/%s/finish"
 #define SKV_PATH_ABORT "/v1/sessions/%s/abort"
+#define SKV_PATH_MOVE_TAKE "/v1/moves/take"
+/* %s: a move's id */
+#define SKV_PATH_MOVE_FINISH "/v1/moves/%s/finish"
 #define SKV_PATH_STATS "/v1/stats"
 #define SKV_PATH_READY "/readyz"
 

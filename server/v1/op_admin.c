@@ -92,7 +92,7 @@ int skv_op_file_put_run(struct skv_request *r)
 		rc = skv_core_file_forget(r->s->core, r->param[0].value, wish.file, &r->err);
 	else if (rc == SKV_OK)
 		rc = skv_core_file_drain(r->s->core, r->param[0].value, wish.file, wish.draining,
-					 &r->err);
+					 wish.move, &r->err);
 	return rc == SKV_OK ? skv_op_file_list_run(r) : rc;
 }
 void skv_op_file_put_write(struct skv_request *r) { skv_op_file_list_write(r); }

@@ -1,6 +1,6 @@
 /*
  * op_blocks.c - the block operations: match, all CALLs of skv/v1_operations.h,
- * finish, abort, one block.
+ * finish, abort, one block, moves.
  *
  * Each run function decodes into the request's struct and calls the core with the request's own
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -176,3 +177,80 @@ int skv_op_block_find_run(struct skv_request *r)
 	return rc == SKV_OK ? get_block(r, key) : rc;
 }
 void skv_op_block_find_write(struct skv_request *r) { skv_op_block_get_write(r); }
+
+/* ---- moves, for movers ----------------------------------------------------------------------- */
+
+int skv_op_move_take_run(struct skv_request *r)
+{
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_move_take_req *req = &v1_of(r)->u.move.take;
+	int rc = v1_of(r)->body_codec->read_move_take(&in, r->body, r->n_body, req, &r->err);
+
+	if (rc != SKV_OK)
+		return rc;
+	return skv_core_move_take(r->s->core, req, &v1_of(r)->u.move.taken, &r->arena, &r->err,
+				  &r->done);
+}
+
+static bool fill_files(struct skv_request *r, const struct skv_files *files,
+		       struct skv_move_view *v)
+{
+	struct skv_move_file *f = skv_arena_calloc(&r->arena, files->n + 1u, sizeof *f);
+
+	for (uint32_t i = 0; f && i < files->n; i++)
+		f[i] = (struct skv_move_file){ files->v[i].storage, files->v[i].type,
+					       files->v[i].uuid, files->v[i].path };
+	v->files = f;
+	v->n_files = files->n;
+	return f != NULL;
+}
+
+static bool fill_slots(struct skv_request *r, const struct skv_move_take_res *res,
+		       struct skv_move_view *v)
+{
+	struct skv_move_slot *s = skv_arena_calloc(&r->arena, res->n + 1u, sizeof *s);
+	char(*sums)[17] = skv_arena_calloc(&r->arena, res->n + 1u, sizeof *sums);
+
+	for (uint32_t i = 0; s && sums && i < res->n; i++) {
+		snprintf(sums[i], sizeof sums[i], "%016llx",
+			 (unsigned long long)res->from[i].checksum);
+		s[i] = (struct skv_move_slot){
+			.from_file = res->from[i].file, .from_offset = res->from[i].offset,
+			.to_file = res->to[i].file, .to_offset = res->to[i].offset,
+			.length = res->from[i].length, .generation = res->from[i].generation,
+			.checksum = sums[i],
+		};
+	}
+	v->slots = s;
+	v->n_slots = res->n;
+	return s && sums;
+}
+
+void skv_op_move_take_write(struct skv_request *r)
+{
+	const struct skv_move_take_res *res = &v1_of(r)->u.move.taken;
+	struct skv_move_view v = { .move = res->move, .deadline_ms = res->deadline_ms };
+
+	if (fill_files(r, &res->files, &v) && fill_slots(r, res, &v))
+		v1_of(r)->codec->write_move_view(&r->out, &v);
+	else
+		r->out.failed = true;
+}
+
+int skv_op_move_finish_run(struct skv_request *r)
+{
+	struct skv_v1_in in = skv_v1_input(r);
+	struct skv_move_finish_req *req = &v1_of(r)->u.move.finish;
+	int rc = v1_of(r)->body_codec->read_move_finish_req(&in, r->body, r->n_body, req, &r->err);
+
+	if (rc != SKV_OK)
+		return rc;
+	req->move = r->param[0].value;
+	return skv_core_move_finish(r->s->core, req, &v1_of(r)->u.move.finished, &r->arena, &r->err,
+				    &r->done);
+}
+
+void skv_op_move_finish_write(struct skv_request *r)
+{
+	v1_of(r)->codec->write_move_finish_res(&r->out, &v1_of(r)->u.move.finished);
+}

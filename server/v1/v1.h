@@ -68,6 +68,12 @@ struct v1_request {
 			struct skv_match_res res;
 		} match;
 		struct {
+			struct skv_move_take_req take;
+			struct skv_move_take_res taken;
+			struct skv_move_finish_req finish;
+			struct skv_move_finish_res finished;
+		} move;
+		struct {
 			struct skv_finish_req req;
 			struct skv_abort_req abort;
 			struct skv_finish_res res;

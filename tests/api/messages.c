@@ -57,6 +57,10 @@ ECHO_SIMPLE(file_wish, skv_file_wish)
 ECHO_SIMPLE(token, skv_token_spec)
 ECHO_SIMPLE(tenant, skv_tenant_spec)
 ECHO_SIMPLE(drain, skv_drain_spec)
+ECHO_SIMPLE(move_take, skv_move_take_req)
+ECHO_SIMPLE(move_view, skv_move_view)
+ECHO_SIMPLE(move_finish_req, skv_move_finish_req)
+ECHO_SIMPLE(move_finish_res, skv_move_finish_res)
 ECHO_SIMPLE(trim_res, skv_trim_res)
 ECHO_SIMPLE(pin_res, skv_pin_res)
 ECHO_SIMPLE(unpin_res, skv_unpin_res)
@@ -166,6 +170,16 @@ const struct message messages[] = {
 	  "\"requests_per_s\":100,\"max_bytes\":9000000000,\"max_blocks\":8,\"max_sessions\":7,"
 	  "\"max_pins\":6,\"blocks_per_s\":5,\"max_held_bytes\":4,\"weight\":3}" },
 	{ "drain", echo_drain, "{\"draining\":true}" },
+	{ "move_take", echo_move_take, "{\"max\":7,\"deadline_ms\":5000}" },
+	{ "move_view", echo_move_view,
+	  "{\"move\":\"0123456789abcdef0123456789abcdef\",\"deadline_ms\":900,\"files\":[{"
+	  "\"storage\":\"a\",\"type\":\"file\",\"uuid\":\"00000000-0000-0000-0000-"
+	  "000000000001\",\"path\":\"slab-00000001.kvs\"}],\"slots\":[{\"from_file\":0,"
+	  "\"from_offset\":4096,\"to_file\":0,\"to_offset\":8192,\"length\":4096,"
+	  "\"generation\":9,\"checksum\":\"93d76fe148c689ba\"}]}" },
+	{ "move_finish_req", echo_move_finish_req,
+	  "{\"slots\":3,\"moved\":[0,2],\"quiesced\":true}" },
+	{ "move_finish_res", echo_move_finish_res, "{\"moved\":2,\"failed\":1}" },
 	{ "file_wish", echo_file_wish, "{\"file\":3,\"draining\":true,\"forget\":true}" },
 	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000}" },
 	{ "pin_req", echo_pin_req, "{\"kind\":\"soft\",\"ttl_ms\":60000,\"keys_hex\":[" K1 "," K2

@@ -312,6 +312,30 @@ int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n,
 	return env_delete_req(e, &req, res);
 }
 
+int env_move_take(struct env *e, uint32_t max, uint32_t deadline_ms, struct skv_move_take_res *res)
+{
+	struct answer a = { 0 };
+	struct skv_done done = { on_done, &a };
+	struct skv_move_take_req req = { .max = max, .deadline_ms = deadline_ms };
+
+	begin(e);
+	*res = (struct skv_move_take_res){ 0 };
+	return settle(e, &a, skv_core_move_take(e->core, &req, res, &e->arena, &e->err, &done));
+}
+
+int env_move_finish(struct env *e, const char *move, const bool *moved, uint32_t n, bool quiesced,
+		    struct skv_move_finish_res *res)
+{
+	struct answer a = { 0 };
+	struct skv_done done = { on_done, &a };
+	struct skv_move_finish_req req = { .move = move, .moved = moved, .n_moved = n,
+					   .quiesced = quiesced };
+
+	begin(e);
+	*res = (struct skv_move_finish_res){ 0 };
+	return settle(e, &a, skv_core_move_finish(e->core, &req, res, &e->arena, &e->err, &done));
+}
+
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)
 {
 	struct answer a = { 0 };

@@ -98,6 +98,9 @@ int env_pin(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_pin_
 	    uint64_t ttl_ms, struct skv_pin_res *res);
 /* n 0 = all. */
 int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *unpinned);
+int env_move_take(struct env *e, uint32_t max, uint32_t deadline_ms, struct skv_move_take_res *res);
+int env_move_finish(struct env *e, const char *move, const bool *moved, uint32_t n, bool quiesced,
+		    struct skv_move_finish_res *res);
 uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
 uint32_t env_put(struct env *e, const struct skv_key *keys, uint32_t n);

@@ -102,7 +102,8 @@ static void drain(unsigned files)
 
 	for (unsigned f = 0; f < 32; f++)
 		if (files >> f & 1)
-			assert_int_equal(skv_core_file_drain(e.core, "s", f, true, &e.err), SKV_OK);
+			assert_int_equal(skv_core_file_drain(e.core, "s", f, true, false, &e.err),
+					 SKV_OK);
 	for (int i = 0; i < 2000 && on_disk() != left; i++)
 		env_advance(&e, 50);
 	assert_int_equal(on_disk(), left);

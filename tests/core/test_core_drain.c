@@ -65,7 +65,7 @@ static const struct skv_file_view *file_view(struct env *e, uint32_t number)
 
 static int drain(struct env *e, uint32_t file, bool on)
 {
-	return skv_core_file_drain(e->core, "s", file, on, &e->err);
+	return skv_core_file_drain(e->core, "s", file, on, false, &e->err);
 }
 
 /* Until the file is not there any more. */
@@ -123,7 +123,8 @@ static void test_a_drained_file_goes(void **state)
 	assert_int_equal(drain(&e, 1, true), SKV_E_NOT_FOUND);
 	assert_string_equal(e.err.field, "file");
 	assert_int_equal(drain(&e, 99, false), SKV_E_NOT_FOUND);
-	assert_int_equal(skv_core_file_drain(e.core, "none", 0, true, &e.err), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_file_drain(e.core, "none", 0, true, false, &e.err),
+			 SKV_E_NOT_FOUND);
 	/* A restart knows the same. */
 	env_crash(&e);
 	env_open(&e);

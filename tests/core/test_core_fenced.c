@@ -264,7 +264,7 @@ static void make_anew(struct env *e)
 	instance(e, "xh", "h", 1);
 	instance(e, "xn", "g", 1);
 	for (uint32_t f = 0; f < 4; f++)
-		skv_core_file_drain(e->core, "s", f, false, &e->err);
+		skv_core_file_drain(e->core, "s", f, false, false, &e->err);
 	for (unsigned k = 0; k < 4; k++)
 		put_blocks(e, instances[k]);
 	skv_core_doc_delete(e->core, "account/a", &e->err);
@@ -453,8 +453,16 @@ static void document_put(struct env *a)
 }
 
 static void document_deleted(struct env *a) { skv_core_doc_delete(a->core, "account/a", &a->err); }
-static void drain_asked(struct env *a) { skv_core_file_drain(a->core, "s", 0, true, &a->err); }
-static void drain_ended(struct env *a) { skv_core_file_drain(a->core, "s", 0, false, &a->err); }
+static void drain_asked(struct env *a)
+{
+	skv_core_file_drain(a->core, "s", 0, true, false, &a->err);
+}
+
+static void drain_ended(struct env *a)
+{
+	skv_core_file_drain(a->core, "s", 0, false, false, &a->err);
+}
+
 
 /* A number is claimed, for a file that a start waits for. */
 static void file_made(struct env *a) { put_blocks(a, "i"); }
@@ -470,8 +478,8 @@ static void files_go(struct env *a)
 static void two_files_drain(struct env *a)
 {
 	assert_int_equal(put_blocks(a, "i"), SKV_OK);
-	assert_int_equal(skv_core_file_drain(a->core, "s", 0, true, &a->err), SKV_OK);
-	assert_int_equal(skv_core_file_drain(a->core, "s", 1, true, &a->err), SKV_OK);
+	assert_int_equal(skv_core_file_drain(a->core, "s", 0, true, false, &a->err), SKV_OK);
+	assert_int_equal(skv_core_file_drain(a->core, "s", 1, true, false, &a->err), SKV_OK);
 }
 
 static void fail_once(struct env *a, enum skv_fault_kind kind, const char *call)

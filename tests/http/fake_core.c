@@ -318,17 +318,17 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 	return SKV_OK;
 }
 
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
 			struct skv_error *err)
 {
-	(void)c, (void)storage, (void)on;
+	(void)c, (void)storage, (void)on, (void)move;
 	return file == 3 ? SKV_OK : skv_fail(err, SKV_E_NOT_FOUND, "file", "no slab file %u", file);
 }
 
 int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
 			 struct skv_error *err)
 {
-	return skv_core_file_drain(c, storage, file, true, err);
+	return skv_core_file_drain(c, storage, file, true, false, err);
 }
 
 int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_error *err)
@@ -571,6 +571,29 @@ int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct s
 
 	(void)a;
 	*res = (struct skv_finish_res){ SKV_SESSION_ABORTED, 0, 4 };
+	return end(c, rc, done);
+}
+
+int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
+		       struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
+		       const struct skv_done *done)
+{
+	int rc = note(c, "default", "move", NULL, err);
+
+	(void)a;
+	(void)req;
+	*res = (struct skv_move_take_res){ .move = "" };
+	return end(c, rc, done);
+}
+
+int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
+			 struct skv_move_finish_res *res, struct skv_arena *a,
+			 struct skv_error *err, const struct skv_done *done)
+{
+	int rc = note(c, "default", req->move, NULL, err);
+
+	(void)a;
+	*res = (struct skv_move_finish_res){ 0, req->n_moved };
 	return end(c, rc, done);
 }
 

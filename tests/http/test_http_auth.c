@@ -137,8 +137,10 @@ static const char *body_of(const char *name)
 		return "{\"draining\":true}";
 	if (strcmp(name, "trim") == 0)
 		return "{\"to_ms\":1}";
-	if (strcmp(name, "abort") == 0)
+	if (strcmp(name, "abort") == 0 || strcmp(name, "move_take") == 0)
 		return "{}";
+	if (strcmp(name, "move_finish") == 0)
+		return "{\"slots\":1,\"moved\":[0]}";
 	return "{\"keys_int\":[1]}";
 }
 

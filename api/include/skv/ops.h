@@ -49,6 +49,8 @@ struct skv_storage_spec {
 	bool enabled;       /* false: takes no new blocks; existing ones stay readable */
 	bool draining;      /* true: takes no new blocks, existing ones are evicted, and its files
 			     * are removed one by one; not `external` */
+	bool move;          /* while it is draining: movers copy its blocks to other storages of
+			     * their groups, none is evicted; what cannot be moved stays */
 	/* Watermarks: background eviction starts when blocks use more than `high` percent of the
 	 * capacity and stops at `low`. 0, 0: the manager's free_percent, for each size of slots.
 	 * high 100: off; else 0 < low <= high < 100 */
@@ -336,6 +338,62 @@ struct skv_start_res {
 				     one; see want_existing */
 	uint32_t n_write;         /* keys with outcome WRITE */
 	struct skv_files files;
+};
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+/* Slots whose blocks are to move, for one mover: it reads the bytes at from[i], checks their
+ * checksum, writes them to to[i] before the deadline, and finishes. A block stays where it is, and
+ * is a hit, until then; it may be deleted or evicted meanwhile. */
+#define SKV_MAX_MOVE_SLOTS 128u
+struct skv_move_take_req {
+	uint32_t max;         /* slots at most; 0 = SKV_MAX_MOVE_SLOTS */
+	uint32_t deadline_ms; /* 0 = the manager's default; bounded by it */
+};
+struct skv_move_take_res {
+	char move[SKV_SESSION_ID_HEX + 1]; /* "" = there is nothing to move now */
+	uint32_t deadline_ms; /* remaining; nothing may be written after */
+	uint32_t n;
+	struct skv_location *from; /* [n], each with a checksum */
+	struct skv_location *to;   /* [n], of the same generations and checksums */
+	struct skv_files files;    /* of both */
+};
+
+/* The same as it is told: locations in a form of their own, since all have a checksum. */
+struct skv_move_file {
+	const char *storage; /* name */
+	const char *type;
+	const char *uuid; /* of the storage, text form */
+	const char *path; /* relative to its root */
+};
+struct skv_move_slot {
+	uint32_t from_file; /* index into files */
+	uint32_t to_file;
+	uint64_t from_offset;
+	uint64_t to_offset;
+	uint64_t length; /* 0: its block is gone, there is nothing to copy */
+	uint64_t generation; /* of the bytes: it stays */
+	const char *checksum; /* skv_checksum of them, 16 hex digits */
+};
+struct skv_move_view {
+	const char *move; /* its id; "" = there is nothing to move now */
+	uint32_t deadline_ms;
+	uint32_t n_files;
+	const struct skv_move_file *files;
+	uint32_t n_slots;
+	const struct skv_move_slot *slots;
+};
+
+/* Ends a move. Slots that were copied are given to their blocks, if these are as they were. */
+struct skv_move_finish_req {
+	const char *move;
+	uint32_t n_moved; /* of the move: all of its slots */
+	const bool *moved; /* [n_moved]: copied, and durable there */
+	bool quiesced; /* no write is in flight any more: other targets need no grace period */
+};
+struct skv_move_finish_res {
+	uint32_t moved;
+	uint32_t failed; /* not copied, or their blocks went meanwhile */
 };
 
 enum skv_mask_kind { SKV_MASK_ALL, SKV_MASK_COUNT, SKV_MASK_BITS };
@@ -663,6 +721,7 @@ struct skv_block_view {
 struct skv_file_wish {
 	uint32_t file;
 	bool draining;
+	bool move;   /* draining: movers copy its blocks elsewhere, none is evicted */
 	bool forget; /* it is bad: give it up with its blocks */
 };
 

@@ -66,6 +66,10 @@ struct skv_key_input {
 	LIST(tenant_list, skv_tenant_view) \
 	W(cluster_view, skv_cluster_view) \
 	SKV_V1_RW(drain, skv_drain_spec) \
+	SKV_V1_RW(move_take, skv_move_take_req) \
+	SKV_V1_RW(move_view, skv_move_view) \
+	SKV_V1_RW(move_finish_req, skv_move_finish_req) \
+	SKV_V1_RW(move_finish_res, skv_move_finish_res) \
 	R(match_req, skv_match_req) \
 	KEYS(match_req, skv_match_req) \
 	SKV_V1_RW(match_res, skv_match_res) \

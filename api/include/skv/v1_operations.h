@@ -189,6 +189,18 @@
 	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Abort"), 15, 0, \
 	  "blocks", "AbortRequest", "FinishResult", \
 	  "End a session without committing", "") \
+	OWN(move_take, POST, "/v1/moves/take", ADMIN, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("TakeMove"), 0, 0, \
+	  "moves", "MoveWish", "Move", \
+	  "For movers: blocks to copy, and where to", \
+	  "Blocks of what drains with move, of all tenants. They stay where they are until the " \
+	  "move is finished. A move that is not finished in time costs a repeat.") \
+	OWN(move_finish, POST, "/v1/moves/{move}/finish", ADMIN, \
+	  ROUTE_CORE | ROUTE_BODY, SKV_V1("FinishMove"), 15, 0, \
+	  "moves", "MoveFinish", "MoveResult", \
+	  "For movers: what was copied lies there from now on", \
+	  "Blocks that were deleted, evicted or written again meanwhile are not touched. " \
+	  "not_found: the move has ended.") \
 	OWN(block_get, GET, "/v1/instances/{id}/blocks/{key}", READ, \
 	  ROUTE_CORE, SKV_V1("GetBlock"), 1, 0, "blocks", NULL, "Block", \
 	  "One block, for a person", "") \

@@ -18,6 +18,7 @@
 #include <model/block.h>
 #include <model/device.h>
 #include <model/index.h>
+#include <model/move.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/pin.h>
@@ -316,6 +317,27 @@ static void check_tenants(struct check *k, uint32_t volume)
 			(unsigned long long)k->all[volume].used);
 }
 
+/* Targets of open moves in the volume: in use, of nobody. */
+static uint64_t count_targets(struct check *k, uint32_t volume)
+{
+	uint64_t n = 0;
+
+	for (const struct move *m = k->p->moves; m; m = m->next) {
+		for (uint32_t i = 0; i < m->n; i++) {
+			const struct move_slot *t = &m->v[i];
+
+			if (t->to_volume != volume)
+				continue;
+			n++;
+			if (!skv_pool_is_used(k->p->volume[volume].pool, t->to_slab, t->to_index) ||
+			    skv_pool_owner(k->p->volume[volume].pool, t->to_slab, t->to_index) !=
+				    NO_BLOCK)
+				problem(k, "a move's target is not in use, or has an owner");
+		}
+	}
+	return n;
+}
+
 static void check_volume(struct check *k, uint32_t i)
 {
 	const struct volume *s = &k->p->volume[i];
@@ -325,9 +347,9 @@ static void check_volume(struct check *k, uint32_t i)
 	if (skv_pool_check(s->pool, &err) != SKV_OK)
 		problem(k, "storage %s: allocator: %s", s->dev->name, err.message);
 	skv_pool_each_slab(s->pool, count_slab, &n);
-	if (n.used != k->slots[i])
-		problem(k, "storage %s: %llu slots in use, blocks have %llu", s->dev->name,
-			(unsigned long long)n.used, (unsigned long long)k->slots[i]);
+	if (n.used != k->slots[i] + count_targets(k, i))
+		problem(k, "storage %s: %llu slots in use, blocks and moves have others",
+			s->dev->name, (unsigned long long)n.used);
 	if (s->used_bytes != k->all[i].used || s->removing_bytes != k->all[i].removing)
 		problem(k, "storage %s: %llu bytes (%llu on their way out), counted %llu (%llu)",
 			s->dev->name, (unsigned long long)s->used_bytes,

@@ -31,6 +31,7 @@
 #include <ops/end.h>
 #include <ops/finish.h>
 #include <ops/horizon.h>
+#include <ops/move.h>
 #include <ops/pin.h>
 #include <ops/partial.h>
 #include <ops/start.h>
@@ -167,6 +168,7 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_PIN] = &pin_ops.record,
 	[RECORD_HORIZONS] = &horizon_ops.record,
 	[RECORD_REMOVE_SLOTS] = &remove_slots_record,
+	[RECORD_MOVED] = &moved_ops.record,
 	[RECORD_BLOCKS] = &blocks_record,
 	[RECORD_ENDED] = &ended_record,
 	[RECORD_HOLD] = &hold_record,

@@ -96,7 +96,7 @@ int one_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 }
 
 /* What an administrator wants done with a file. */
-enum wish { KEEP, DRAIN, FORGET };
+enum wish { KEEP, DRAIN, MOVE, FORGET };
 
 /* Changes a copy of the file as wished. SKV_PENDING: nothing to change. */
 static int judge_wish(const struct volume *s, const struct volume_file *have, enum wish wish,
@@ -118,10 +118,11 @@ static int judge_wish(const struct volume *s, const struct volume_file *have, en
 		return skv_fail(err, SKV_E_CONFLICT, "draining",
 				"slab file %u is empty and being removed: it is too late",
 				have->number);
-	if (going || have->asked == (wish == DRAIN))
-		return SKV_PENDING;
-	f->asked = wish == DRAIN;
-	return SKV_OK;
+	f->asked = wish != KEEP;
+	f->asked_move = wish == MOVE;
+	return going || (have->asked == f->asked && have->asked_move == f->asked_move)
+		       ? SKV_PENDING
+		       : SKV_OK;
 }
 
 /* Copies the file out, changed as wished. */
@@ -156,7 +157,10 @@ static void adopt_file(struct skv_core *c, const char *storage, const struct vol
 	struct volume_file *have = at < 0 ? NULL : file_find(&p->volume[at], f->number);
 
 	if (have) {
+		if (have->asked_move != f->asked_move)
+			file_scan_again(have);
 		have->asked = f->asked;
+		have->asked_move = f->asked_move;
 		have->version = f->version;
 		if (f->lost)
 			file_lose(&p->volume[at], have);
@@ -195,10 +199,12 @@ static int grant_wish(struct skv_core *c, const char *storage, uint32_t file, en
 	return admin_leave(c, rc);
 }
 
-int one_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+int one_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
 		   struct skv_error *err)
 {
-	return grant_wish(c, storage, file, on ? DRAIN : KEEP, err);
+	if (move && !on)
+		return skv_fail(err, SKV_E_INVALID, "move", "only of a file that is to drain");
+	return grant_wish(c, storage, file, !on ? KEEP : move ? MOVE : DRAIN, err);
 }
 
 int one_file_forget(struct skv_core *c, const char *storage, uint32_t file,

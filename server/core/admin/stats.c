@@ -66,6 +66,7 @@ static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storag
 					     .capacity = s->capacity,
 					     .file_size = d->file_size, .unit = d->unit,
 					     .enabled = s->enabled, .draining = s->draining,
+					     .move = s->moving,
 					     .high_percent = s->high_percent,
 					     .low_percent = s->low_percent };
 	v->spec.chunk_size = d->chunk;

@@ -171,6 +171,8 @@ static int check_storage(struct skv_storage_spec *s, struct skv_error *err)
 	if (!lies_below(*s->client_root ? s->client_root : s->root, s->client_mount))
 		return skv_fail(err, SKV_E_INVALID, "client_mount", "%s does not lie below it",
 				*s->client_root ? "client_root" : "root");
+	if (s->move && !s->draining)
+		return skv_fail(err, SKV_E_INVALID, "move", "only of a storage that is draining");
 	if (strlen(s->extra) > SKV_MAX_EXTRA)
 		return skv_fail(err, SKV_E_TOO_LARGE, "extra", "%u bytes at most", SKV_MAX_EXTRA);
 	if (admin_check_marks(s->high_percent, s->low_percent, err) != SKV_OK)
@@ -239,6 +241,10 @@ static void adopt_storage(struct skv_core *c, const struct skv_storage_spec *s, 
 		p->volume[at].capacity = s->capacity;
 		p->volume[at].enabled = s->enabled;
 		p->volume[at].draining = s->draining;
+		if (p->volume[at].moving != s->move)
+			for (size_t i = 0; i < p->volume[at].n_file; i++)
+				file_scan_again(&p->volume[at].file[i]);
+		p->volume[at].moving = s->move;
 		p->volume[at].fit_due = true;
 		files_settle(&p->volume[at]);
 		p->volume[at].high_percent = s->high_percent;
@@ -280,7 +286,7 @@ static int update_storage(struct skv_core *c, const struct skv_storage_spec *s,
 	d.id = p->volume[at].dev->id;
 	memcpy(d.uuid, p->volume[at].dev->uuid, 16);
 	same = p->volume[at].capacity == s->capacity && p->volume[at].enabled == s->enabled &&
-	       p->volume[at].draining == s->draining &&
+	       p->volume[at].draining == s->draining && p->volume[at].moving == s->move &&
 	       p->volume[at].high_percent == s->high_percent &&
 	       p->volume[at].low_percent == s->low_percent &&
 	       same_description(p->volume[at].dev, s);

@@ -12,6 +12,7 @@
 #include <lock/lock.h>
 #include <lock/turn.h>
 #include <model/birth.h>
+#include <model/move.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/policy.h>
@@ -57,6 +58,7 @@ static uint32_t tick_partition(struct partition *p)
 
 	birth_look(p);
 	session_expire_due(p, now);
+	moves_expire(p, now);
 	session_forget_due(p, now);
 	for (size_t i = volumes.from; i < volumes.to; i++)
 		if (p->volume[i].pool)

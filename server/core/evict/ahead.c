@@ -52,12 +52,12 @@ static void note_demand(struct volume *s, uint64_t now)
 	}
 }
 
-/* Does the storage evict ahead of need at all? Not while it can grow, or clears. */
+/* Does the storage evict ahead of need at all? Not while it can grow, clears, or takes nothing. */
 static bool keeps_free(const struct partition *p, uint32_t volume)
 {
 	const struct volume *s = &p->volume[volume];
 
-	return s->pool && volume_usable(s) && (!volume_has_room(s) || s->grow_full) &&
+	return s->pool && volume_takes(s) && (!volume_has_room(s) || s->grow_full) &&
 	       !retired_left(p, NULL, volume);
 }
 

@@ -174,6 +174,8 @@ static uint32_t drain_file(struct partition *p, struct volume *s, struct volume_
 		wait_for_checkpoint(p, s, f);
 		return 0;
 	}
+	if (file_moves(s, f))
+		return 0; /* movers empty it (ops/move.c) */
 	return skv_now_ms(p->core->clock) < f->again_at ? 0 : walk(p, s, f, k, looks);
 }
 
@@ -295,6 +297,20 @@ bool drains_go_on(struct partition *p, struct portion volumes)
 	return remove_queue(p, &k, NULL) == SKV_OK;
 }
 
+static const char *drain_waits_for_moves(const struct volume *s, const struct volume_file *f)
+{
+	if (f->bad || !device_readable(s->dev))
+		return "its file system";
+	if (!f->pass)
+		return "a mover: slabkv mover";
+	if (f->roomless)
+		return "room in other storages of its blocks' groups; drained without move they go";
+	if (f->unsummed)
+		return "blocks without checksum, which cannot be moved; drained without move they "
+		       "go";
+	return f->writing ? "open sessions" : "";
+}
+
 const char *drain_waits_for(const struct volume *s, const struct volume_file *f,
 			    const struct skv_file_info *info)
 {
@@ -304,6 +320,8 @@ const char *drain_waits_for(const struct volume *s, const struct volume_file *f,
 		return "";
 	if (f->empty)
 		return "a checkpoint";
+	if (info->used_bytes && file_moves(s, f))
+		return drain_waits_for_moves(s, f);
 	if (info->used_bytes && f->pass == ALL && f->pinned)
 		return "blocks that are pinned hard: unpin them";
 	if (info->used_bytes)

@@ -17,6 +17,7 @@
 #include <model/device.h>
 #include <model/birth.h>
 #include <model/mark.h>
+#include <model/move.h>
 #include <model/names.h>
 #include <model/objects.h>
 #include <model/partition.h>
@@ -274,7 +275,7 @@ size_t record_remove(struct skv_buf *out, const struct partition *p, const struc
 		     size_t n, uint64_t now)
 {
 	const struct instance *inst = block_instance(block_get(p, r[0].block));
-	bool by_slot = inst->spec.n_specs == 1;
+	bool by_slot = inst->spec.n_specs == 1 && !p->swapping;
 	size_t same = 0, at;
 
 	ASSERT_SHARED(p);
@@ -293,6 +294,24 @@ size_t record_remove(struct skv_buf *out, const struct partition *p, const struc
 		put_key(out, block_get(p, r[i].block)->key);
 		skv_put_varint(out, r[i].specs);
 		skv_put_varint(out, left(r[i].hold_until, now));
+	}
+	record_seal(out, at);
+	return same;
+}
+
+size_t record_moved(struct skv_buf *out, const struct partition *p, const struct move_slot *v,
+		    size_t n, uint64_t leased_ms)
+{
+	size_t same = 0, at = record_begin(out, RECORD_MOVED);
+
+	ASSERT_SHARED(p);
+	skv_put_u32(out, v[0].instance);
+	skv_put_varint(out, leased_ms);
+	for (; same < n && v[same].instance == v[0].instance; same++) {
+		put_key(out, v[same].key);
+		skv_put_varint(out, v[same].spec);
+		record_put_place(out, &p->volume[v[same].to_volume], v[same].to_slab);
+		skv_put_varint(out, v[same].to_index);
 	}
 	record_seal(out, at);
 	return same;

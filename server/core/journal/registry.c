@@ -39,7 +39,7 @@ void registry_put_storage(struct skv_buf *out, const struct storage_doc *d)
 	fields = out->len;
 	doc_put_field(out, STORAGE_HIGH_PERCENT, d->spec.high_percent);
 	doc_put_field(out, STORAGE_LOW_PERCENT, d->spec.low_percent);
-	doc_put_field(out, STORAGE_DRAINING, d->spec.draining);
+	doc_put_field(out, STORAGE_DRAINING, d->spec.draining ? 1 + d->spec.move : 0);
 	doc_put_field(out, STORAGE_CHUNK, d->spec.chunk_size);
 	doc_put_field(out, STORAGE_ANY_MOUNT, d->spec.any_mount);
 	for (uint32_t i = 0; i < d->spec.n_fs_master; i++) {
@@ -126,7 +126,7 @@ void registry_put_file(struct skv_buf *out, const struct volume_file *f)
 	skv_put_u8(out, 1);
 	skv_put_u64(out, f->length);
 	fields = out->len;
-	doc_put_field(out, FIELD_ASKED, f->asked);
+	doc_put_field(out, FIELD_ASKED, f->asked ? 1 + f->asked_move : 0);
 	doc_put_field(out, FIELD_GONE, f->state == FILE_GONE);
 	doc_put_field(out, FIELD_LOST, f->lost);
 	doc_end_fields(out, at, fields);
@@ -140,7 +140,13 @@ bool registry_get_file(const void *bytes, size_t n, struct volume_file *out)
 	out->length = skv_get_u64(&in);
 	for (uint64_t tag; (tag = doc_next_field(&in, format)) != 0;) {
 		switch (tag) {
-		case FIELD_ASKED: out->asked = doc_get_small(&in, 1); break;
+		case FIELD_ASKED: {
+			uint32_t how = doc_get_small(&in, 2);
+
+			out->asked = how > 0;
+			out->asked_move = how == 2;
+			break;
+		}
 		case FIELD_LOST: out->lost = doc_get_small(&in, 1); break;
 		case FIELD_GONE:
 			out->state = doc_get_small(&in, 1) ? FILE_GONE : FILE_IN_USE;

@@ -14,6 +14,7 @@
 #include <assert.h>
 
 #include <model/block.h>
+#include <model/move.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
@@ -56,6 +57,16 @@ static void put_hold(void *ctx, struct skv_run run, uint64_t until)
 	struct hold_writer *w = ctx;
 
 	record_hold(w->out, w->volume, run, until > w->now ? until - w->now : 0);
+}
+
+/* Targets of open moves. The record of a start in flight has its own. */
+static void put_moves(const struct partition *p, struct skv_buf *out, uint64_t now)
+{
+	for (const struct move *m = p->moves; m; m = m->next)
+		for (uint32_t i = 0; i < m->n && !m->starting; i++)
+			record_hold(out, &p->volume[m->v[i].to_volume],
+				    (struct skv_run){ m->v[i].to_slab, m->v[i].to_index, 1 },
+				    m->hold_until > now ? m->hold_until - now : 1);
 }
 
 /* Deleted instances: one still registered must stay deleted; one whose registration has moved is
@@ -127,6 +138,7 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 		if (p->volume[i].pool)
 			skv_pool_each_hold(p->volume[i].pool, put_hold, &w);
 	}
+	put_moves(p, &s->tail, now);
 	put_sessions(p, &s->tail, now);
 	put_pins(p, &s->tail, now);
 	put_drops(p, &s->tail, now);

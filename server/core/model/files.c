@@ -109,6 +109,13 @@ bool file_drains(const struct volume *s, const struct volume_file *f)
 	return s->draining || f->asked || f->shrink || f->lost;
 }
 
+bool file_moves(const struct volume *s, const struct volume_file *f)
+{
+	if (f->lost || f->state != FILE_IN_USE)
+		return false;
+	return s->draining ? s->moving : f->asked && f->asked_move && !f->shrink;
+}
+
 static void drain_list(struct volume *s, uint32_t number, bool on)
 {
 	size_t at = 0, end = s->n_drain;
@@ -130,6 +137,15 @@ static void drain_list(struct volume *s, uint32_t number, bool on)
 	s->n_drain = on ? s->n_drain + 1 : s->n_drain - 1;
 }
 
+void file_scan_again(struct volume_file *f)
+{
+	f->pass = f->unit = f->slot = 0;
+	f->picked = f->empty = false;
+	f->again_at = 0;
+	f->writing = f->pinned = f->saw_writing = f->saw_pinned = f->oldest = 0;
+	f->unsummed = f->roomless = f->saw_unsummed = f->saw_roomless = 0;
+}
+
 void file_settle(struct volume *s, struct volume_file *f)
 {
 	bool on = file_drains(s, f), closed = on || f->bad;
@@ -145,10 +161,7 @@ void file_settle(struct volume *s, struct volume_file *f)
 	drain_list(s, f->number, on);
 	s->stays = on ? s->stays - f->length : s->stays + f->length;
 	s->fit_due = true;
-	f->pass = f->unit = f->slot = 0;
-	f->picked = f->empty = false;
-	f->again_at = 0;
-	f->writing = f->pinned = f->saw_writing = f->saw_pinned = f->oldest = 0;
+	file_scan_again(f);
 }
 
 void files_settle(struct volume *s)

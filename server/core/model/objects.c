@@ -58,6 +58,7 @@ int partition_add_volume(struct partition *p, struct device *d, const struct skv
 	sp = &p->volume[at];
 	*sp = (struct volume){ .dev = d, .version = version, .capacity = s->capacity,
 			       .enabled = s->enabled, .draining = s->draining,
+			       .moving = s->move,
 			      .high_percent = s->high_percent, .low_percent = s->low_percent };
 	sp->pool = skv_pool_create(&o);
 	if (!sp->pool) {

@@ -252,23 +252,27 @@ static int look_at_slab(struct file_table *t, const struct partition *p, const s
 	return t->any ? SKV_OK : SKV_E_NOMEM;
 }
 
-int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst,
-		  const struct block *b, uint32_t spec, struct skv_location *out)
+int location_of_slot(struct file_table *t, const struct partition *p, const struct slot *s,
+		     uint64_t length, struct skv_location *out)
 {
-	const struct slot *s = &b->slot[spec];
-
 	if ((!t->any || t->volume != s->volume || t->handle != s->slab) &&
 	    look_at_slab(t, p, s) != SKV_OK)
 		return SKV_E_NOMEM;
 	*out = (struct skv_location){
 		.file = t->file,
 		.offset = skv_slot_offset(&t->slab, s->index),
-		.length = inst->spec.specs[spec].size,
+		.length = length,
 		.generation = s->generation,
 		.checksum = s->has_checksum ? s->checksum : 0,
 		.has_checksum = s->has_checksum,
 	};
 	return SKV_OK;
+}
+
+int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst,
+		  const struct block *b, uint32_t spec, struct skv_location *out)
+{
+	return location_of_slot(t, p, &b->slot[spec], inst->spec.specs[spec].size, out);
 }
 
 void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum)

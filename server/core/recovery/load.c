@@ -64,7 +64,13 @@ static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_st
 		switch (tag) {
 		case STORAGE_HIGH_PERCENT: s->high_percent = doc_get_small(in, 100); break;
 		case STORAGE_LOW_PERCENT: s->low_percent = doc_get_small(in, 100); break;
-		case STORAGE_DRAINING: s->draining = doc_get_small(in, 1); break;
+		case STORAGE_DRAINING: {
+			uint32_t how = doc_get_small(in, 2);
+
+			s->draining = how > 0;
+			s->move = how == 2;
+			break;
+		}
 		case STORAGE_CHUNK: s->chunk_size = doc_get_small(in, SKV_CHUNK_MAX); break;
 		case STORAGE_ANY_MOUNT: s->any_mount = doc_get_small(in, 1); break;
 		case STORAGE_FS_MASTER: get_master(in, masters, s); break;

@@ -33,6 +33,7 @@
 #include <model/files.h>
 #include <model/index.h>
 #include <model/leases.h>
+#include <model/move.h>
 #include <model/mark.h>
 #include <model/objects.h>
 #include <model/partition.h>
@@ -76,6 +77,7 @@ void partition_destroy(struct partition *p)
 	skv_free(p->session);
 	skv_free(p->session_free);
 	skv_heaps_destroy(&p->deadlines);
+	moves_free(p);
 	table_destroy(p);
 	skv_free(p->birth);
 	while (p->n_inst)

@@ -1,6 +1,6 @@
 /*
- * replay.c - decodes and applies records found only in checkpoints, and those of a change of
- * ownership. Records of a change are replayed by its kind.
+ * replay.c - decodes and applies records found in checkpoints (HOLD also in the journal), and those
+ * of a change of ownership. Records of a change are replayed by its kind.
  */
 #include <recovery/replay.h>
 
@@ -74,12 +74,13 @@ static int replay_hold(struct replay *r, struct skv_rd *in, struct skv_error *er
 	struct place pl;
 	struct skv_run run;
 	uint32_t class_id;
-	int rc = replay_get_place(r, in, &pl, err);
+	/* A standby sees those of moves, to files that it may not know yet. */
+	int rc = r->follows ? replay_place(r, in, &pl, err) : replay_get_place(r, in, &pl, err);
 	uint64_t stride = skv_get_u64(in), first = skv_get_varint(in), count = skv_get_varint(in);
 	uint64_t left = skv_get_varint(in);
 	struct skv_pool *pool;
 
-	if (rc == SKV_E_NOT_FOUND)
+	if (rc == SKV_E_NOT_FOUND && !r->follows)
 		return SKV_OK; /* the storage was deleted, with its files */
 	if (rc == SKV_OK && (in->failed || first > UINT32_MAX || count > UINT32_MAX))
 		rc = corrupt(err, "hold: malformed");

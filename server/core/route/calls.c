@@ -111,6 +111,30 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
 	return one_finish_partial(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
+/* Of the first partition that may have something, another one each time. */
+int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
+		       struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
+		       const struct skv_done *done)
+{
+	struct route *r = c->route;
+	uint32_t turn = r ? atomic_fetch_add(&r->move_turn, 1) : 0;
+
+	for (uint32_t i = 0; r && i < r->n; i++)
+		if (one_move_due(r->core[(turn + i) % r->n]))
+			return one_move_take(r->core[(turn + i) % r->n], req, res, a, err, done);
+	return one_move_take(c, req, res, a, err, done);
+}
+
+int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
+			 struct skv_move_finish_res *res, struct skv_arena *a,
+			 struct skv_error *err, const struct skv_done *done)
+{
+	const struct route *r = c->route;
+	uint32_t at = r ? skv_session_partition(req->move) : 0;
+
+	return one_move_finish(r && at < r->n ? r->core[at] : c, req, res, a, err, done);
+}
+
 int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done)

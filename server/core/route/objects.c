@@ -326,10 +326,10 @@ static struct skv_core *core_of_file(struct skv_core *c, const char *storage, ui
 	return route_storage(c, storage);
 }
 
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
 			struct skv_error *err)
 {
-	return one_file_drain(core_of_file(c, storage, file), storage, file, on, err);
+	return one_file_drain(core_of_file(c, storage, file), storage, file, on, move, err);
 }
 
 int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,

@@ -33,6 +33,7 @@ struct route {
 	struct skv_store *view[SKV_MAX_PARTITIONS]; /* [0]: NULL */
 	/* By hash of an instance's name: where one was found last. */
 	_Atomic uint8_t hint[ROUTE_HINTS];
+	_Atomic uint32_t move_turn; /* partitions give moves in turn */
 	/* Administrators whose call concerns several partitions take turns. */
 	struct skv_mutex lock;
 	struct skv_cond wake;

@@ -203,10 +203,11 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 /* Starts draining the file, or (`on` false) cancels it: durable, done in the background
  * (skv_core_files shows progress). Nothing new is placed in it; its blocks are evicted (leased ones
  * become misses at once and their slots wait for the lease's end); writes in progress wait for
- * their session. Then the file is removed, and the storage may grow a new one where the file system
- * has space. Repeating it is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("draining":
- * already empty and being removed). */
-int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on,
+ * their session. With `move` none is evicted: movers copy them to other slab files. Then the file
+ * is removed, and the storage may grow a new one where the file system has space. Repeating it is
+ * SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_INVALID ("move", without `on`), SKV_E_CONFLICT
+ * ("draining": already empty and being removed). */
+int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
 			struct skv_error *err);
 /* Gives up a bad file, or a file of an unhealthy storage, with all its blocks: durable, done in the
  * background. Repeating it is SKV_OK. SKV_E_NOT_FOUND ("name", "file"), SKV_E_CONFLICT ("forget":
@@ -294,6 +295,17 @@ int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
 		    struct skv_states_res *res, struct skv_arena *a, struct skv_error *err);
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err);
+/* A portion of what drains with `move`, of any partition of this manager: SKV_OK with res->n 0 if
+ * there is nothing to move now. SKV_E_INVALID ("max"), SKV_E_STORE_*. */
+int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
+		       struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
+		       const struct skv_done *done);
+/* SKV_E_NOT_FOUND ("move": no such move, or it has ended: its blocks are where they are told to
+ * be), SKV_E_INVALID ("move", "moved"), SKV_E_SESSION_EXPIRED ("move"), SKV_E_STORE_* (nothing has
+ * changed: repeat it). */
+int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
+			 struct skv_move_finish_res *res, struct skv_arena *a,
+			 struct skv_error *err, const struct skv_done *done);
 int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
 		   struct skv_error *err);
 
@@ -332,6 +344,11 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 	X(evict_examined, "entries examined by eviction")                                          \
 	X(steered_windows, "times that a class took a window of slabs that others had left idle")  \
 	X(drained_blocks, "blocks evicted because their slab file drains")                         \
+	X(move_starts, "slots given to movers")                                                    \
+	X(moved_blocks, "slots of blocks moved")                                                   \
+	X(moved_bytes, "bytes of them")                                                            \
+	X(move_failures, "slots that movers could not move, or whose block went meanwhile")        \
+	X(moves_expired, "slots that movers gave no answer for")                                   \
 	X(expired_sessions, "sessions that passed their deadline")                                 \
 	X(idle_instances, "empty instances dropped because nobody used them")                      \
 	X(commits, "journal appends (group commits)")                                              \

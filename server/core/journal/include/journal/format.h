@@ -39,10 +39,11 @@ enum record_type {
 	RECORD_PIN = 9, /* also in checkpoints */
 	RECORD_HORIZONS = 10, /* also in checkpoints */
 	RECORD_REMOVE_SLOTS = 11,
+	RECORD_MOVED = 12,
 	/* checkpoint only */
 	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,
-	RECORD_HOLD = 18,
+	RECORD_HOLD = 18, /* also in the journal: targets of moves */
 	RECORD_COUNTERS = 19,
 	RECORD_BIRTHS = 20,
 	RECORD_NAMED_BLOCKS = 21,

@@ -16,6 +16,7 @@
 
 struct chunk;
 struct instance;
+struct move_slot;
 struct partition;
 struct removal;
 struct session;
@@ -51,6 +52,10 @@ void record_end(struct skv_buf *out, const struct session *s, enum skv_session_s
  * many. */
 size_t record_remove(struct skv_buf *out, const struct partition *p, const struct removal *r,
 		     size_t n, uint64_t now);
+/* Writes the leading slots that belong to one instance, as many as there are of n; returns how
+ * many. The old ones may be leased so long after this record. */
+size_t record_moved(struct skv_buf *out, const struct partition *p, const struct move_slot *v,
+		    size_t n, uint64_t leased_ms);
 /* Horizon of the current ownership; `clean`: an orderly shutdown follows. */
 void record_horizon(struct skv_buf *out, const struct partition *p, bool clean);
 void record_horizons(struct skv_buf *out, const struct horizon *v, size_t n, uint64_t now);

@@ -61,5 +61,9 @@ __typeof__(skv_core_finish_partial) one_finish_partial;
 __typeof__(skv_core_export) one_export;
 __typeof__(skv_core_states) one_states;
 __typeof__(skv_core_block) one_block;
+__typeof__(skv_core_move_take) one_move_take;
+__typeof__(skv_core_move_finish) one_move_finish;
+/* ops/move.c: may there be something to move? */
+bool one_move_due(struct skv_core *c);
 
 #endif

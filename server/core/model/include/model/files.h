@@ -38,6 +38,7 @@ struct volume_file {
 	bool drains; /* as listed to users */
 	bool closed; /* to new blocks: drains or is bad; as set in the pool */
 	bool asked;  /* an administrator asked for it; durable */
+	bool asked_move; /* and that its blocks are moved, not evicted */
 	bool shrink; /* it exceeds the capacity; decided anew after a restart */
 	bool removed; /* of one that is gone: its name was removed too */
 	/* Results of file checks (bad_files.c): */
@@ -50,6 +51,9 @@ struct volume_file {
 	bool picked;       /* something was picked in this pass */
 	uint64_t oldest;   /* oldest use, ms */
 	uint64_t again_at; /* boot time ms: nothing to do before */
+	/* A drain that moves (ops/move.c), as of the last full pass and in the current one: slots
+	 * that no mover can move, as they have no checksum; and those without room elsewhere. */
+	uint64_t unsummed, roomless, saw_unsummed, saw_roomless;
 	bool empty;        /* since before the snapshot after this one: */
 	uint64_t snapshot;
 	uint64_t writing, pinned;         /* slots being written, or pinned hard, as of the last
@@ -68,6 +72,10 @@ int file_add(struct volume *s, const struct volume_file *f);
 int file_add_claim(struct volume *s);
 uint32_t file_next_number(const struct volume *s); /* number of the file that growth makes next */
 bool file_drains(const struct volume *s, const struct volume_file *f);
+/* Does it drain by moves, not by eviction? Not if it is lost, or the capacity takes it too. */
+bool file_moves(const struct volume *s, const struct volume_file *f);
+/* Its blocks go in another way than before: looks at all of them again. */
+void file_scan_again(struct volume_file *f);
 /* Makes the pool's file open or closed to match; call after any change. */
 void file_settle(struct volume *s, struct volume_file *f);
 void files_settle(struct volume *s);

@@ -18,6 +18,7 @@
 
 struct birth;
 struct lease;
+struct move;
 struct partition;
 struct session;
 struct trim_op;
@@ -105,6 +106,12 @@ struct partition {
 	struct session *ended_head, *ended_tail;
 	uint64_t open_sessions, ended_sessions;
 	struct skv_heaps deadlines; /* open sessions, by deadline: one heap */
+
+	struct move *moves; /* open ones (move.c) */
+	uint32_t n_moves;
+	uint32_t swapping;  /* records in flight that give blocks other slots: until they are
+			     * applied, no record may name a block by its slot */
+	uint32_t move_volume; /* the volume after the last that gave a move */
 
 	uint64_t next_generation;
 	struct birth *birth; /* when generations were given out, oldest first (birth.c) */

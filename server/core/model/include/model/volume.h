@@ -15,6 +15,7 @@
 struct device;
 struct evict_set;
 struct partition;
+struct slot;
 struct skv_arena;
 struct skv_files;
 struct skv_instance_spec;
@@ -47,7 +48,8 @@ struct volume {
 	uint64_t demand_at; /* when demand was last counted (evict.c) */
 	uint64_t wait_turn; /* newest round of start_serve_waiters in which the head of a queue
 			     * waits for slots here */
-	bool draining; /* takes no new blocks, and all files drain */
+	bool draining; /* takes no new blocks, and all files drain: */
+	bool moving;   /* their blocks are for movers, not evicted */
 	struct volume_file *file; /* by number */
 	size_t n_file, cap_file;
 	uint32_t n_bad; /* of them, not gone */
@@ -102,6 +104,8 @@ struct file_table {
 /* Fills a location from a slot, and adds its file. */
 int location_fill(struct file_table *t, const struct partition *p, const struct instance *inst,
 		  const struct block *b, uint32_t spec, struct skv_location *out);
+int location_of_slot(struct file_table *t, const struct partition *p, const struct slot *s,
+		     uint64_t length, struct skv_location *out);
 void commit_slot(struct partition *p, struct block *b, uint32_t spec, const uint64_t *sum);
 /* Layout of an instance's spec in the storage's files. */
 struct geometry volume_geometry(const struct volume *sp, const struct skv_instance_spec *i,

@@ -1,0 +1,243 @@
+/*
+ * move_find.c - what there is to move, and where to: the slots of files that drain with `move`, in
+ * order, and free slots in other storages of their groups.
+ *
+ * Each draining file remembers where the last search in it ended. Under the write lock.
+ */
+#include "move_find.h"
+
+#include <assert.h>
+
+#include <lock/core.h>
+#include <lock/lock.h>
+#include <lock/one.h>
+#include <model/block.h>
+#include <model/device.h>
+#include <model/find.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/queue.h>
+#include <model/table.h>
+#include <model/volume.h>
+#include <storage/device.h>
+#include <storage/growth.h>
+#include <evict/evict.h>
+#include <evict/rebalance.h>
+
+#define LOOKS 16384u /* slots visited by one take */
+#define REST_MS 200u /* pause after a pass over a file that found nothing to move */
+
+enum room { MAY_MOVE, NO_ROOM, LATER };
+
+/* Would the block be the next to go where it is moved to? Of a full storage, where each that comes
+ * costs another one: then it stays. */
+static bool worth_less(const struct found *f, const struct volume *to, uint32_t class_id,
+		       const struct block *b)
+{
+	const uint64_t idle = to->class[class_id].idle_ms;
+
+	return idle && (!volume_has_room(to) || to->grow_full) &&
+	       block_idle_ms(f->p, b, f->now) > idle;
+}
+
+static enum room take_in(struct found *f, const struct block *b, uint32_t spec, uint32_t at,
+			 struct move_slot *out)
+{
+	struct partition *p = f->p;
+	struct instance *inst = block_instance(b);
+	struct volume *v = &p->volume[at];
+	uint32_t class_id, n_runs;
+	struct skv_run run;
+	int rc;
+
+	if (!volume_takes(v) || v->dev->ops->counted || !volume_fits(v, &inst->spec, spec))
+		return NO_ROOM;
+	if (volume_class(p, inst, spec, at, &class_id) != SKV_OK ||
+	    evict_reserve(p, inst, at, class_id) != SKV_OK)
+		return LATER;
+	if (worth_less(f, v, class_id, b))
+		return NO_ROOM;
+	rc = skv_pool_alloc(v->pool, class_id, 1, &run, &n_runs);
+	if (rc == SKV_E_NO_SPACE && volume_can_grow(p, v)) {
+		volume_ask_growth(p, v);
+		return LATER;
+	}
+	if (rc != SKV_OK)
+		return v->growing || v->class[class_id].removing ? LATER : NO_ROOM;
+	v->class[class_id].taken++;
+	v->class[class_id].wanted_ms = f->now;
+	out->to_volume = at;
+	out->to_slab = run.slab;
+	out->to_index = run.first;
+	if (v->dev->ops->least_grace_ms > f->least_grace)
+		f->least_grace = v->dev->ops->least_grace_ms;
+	return MAY_MOVE;
+}
+
+/* A slot in the first storage of the group that has room. */
+static enum room take_target(struct found *f, const struct block *b, uint32_t spec,
+			     struct move_slot *out)
+{
+	const struct group *g = block_instance(b)->group;
+	enum room best = NO_ROOM;
+
+	for (uint32_t i = 0; i < g->spec.n_storages; i++) {
+		int at = volume_find(f->p, g->spec.storages[i]);
+		enum room room = at < 0 ? NO_ROOM : take_in(f, b, spec, (uint32_t)at, out);
+
+		if (room == MAY_MOVE)
+			return room;
+		if (room == LATER)
+			best = LATER;
+	}
+	return best;
+}
+
+static void pick_slot(struct found *f, struct volume_file *file, const struct block *b,
+		      uint32_t spec)
+{
+	const struct slot *s = &b->slot[spec];
+	const struct instance *inst = block_instance(b);
+	struct move_slot *m = &f->v[f->n];
+	enum room room;
+
+	if (s->state == SLOT_WRITING)
+		file->saw_writing++;
+	else if (s->state == SLOT_COMMITTED && !s->has_checksum)
+		file->saw_unsummed++;
+	if (s->state != SLOT_COMMITTED || !s->has_checksum || move_has(f->p, b, spec))
+		return;
+	*m = (struct move_slot){ .key = b->key, .generation = s->generation,
+				 .length = inst->spec.specs[spec].size, .checksum = s->checksum,
+				 .instance = inst->id, .spec = spec, .volume = s->volume,
+				 .slab = s->slab, .index = s->index };
+	room = take_target(f, b, spec, m);
+	file->picked |= room != NO_ROOM;
+	file->saw_roomless += room == NO_ROOM;
+	f->n += room == MAY_MOVE;
+}
+
+static void look_at(struct found *f, const struct volume *v, struct volume_file *file,
+		    uint32_t slab, uint32_t index)
+{
+	const struct block *b;
+	uint32_t owner;
+
+	if (!skv_pool_is_used(v->pool, slab, index))
+		return;
+	owner = skv_pool_owner(v->pool, slab, index);
+	if (owner == NO_BLOCK)
+		return;
+	b = block_get(f->p, owner);
+	if (block_instance(b)->retired)
+		return;
+	for (uint32_t spec = 0; spec < block_instance(b)->spec.n_specs; spec++) {
+		const struct slot *s = &b->slot[spec];
+
+		if (s->state != SLOT_ABSENT && &f->p->volume[s->volume] == v && s->slab == slab &&
+		    s->index == index)
+			pick_slot(f, file, b, spec);
+	}
+}
+
+static void end_pass(const struct found *f, struct volume_file *file)
+{
+	file->unit = file->slot = 0;
+	file->pass = 1; /* a mover was here */
+	file->writing = file->saw_writing;
+	file->unsummed = file->saw_unsummed;
+	file->roomless = file->saw_roomless;
+	file->saw_writing = file->saw_unsummed = file->saw_roomless = 0;
+	file->again_at = file->picked ? 0 : f->now + REST_MS;
+	file->picked = false;
+}
+
+/* From where the last take ended, to the end of the file at most. */
+static void walk(struct found *f, struct volume *v, struct volume_file *file)
+{
+	while (f->looks && f->n < f->max) {
+		struct skv_slab_info info;
+		uint32_t next = file->unit, slab;
+
+		if (!skv_pool_next_slab(v->pool, file->number, &next, &slab)) {
+			end_pass(f, file);
+			return;
+		}
+		skv_pool_slab(v->pool, slab, &info);
+		if (info.place.unit != file->unit) {
+			file->unit = info.place.unit;
+			file->slot = 0;
+		}
+		for (; file->slot < info.slots && f->looks && f->n < f->max; f->looks--)
+			look_at(f, v, file, slab, file->slot++);
+		if (file->slot == info.slots) {
+			file->unit = next;
+			file->slot = 0;
+		}
+	}
+}
+
+/* Has a mover something to do in this file now? */
+static bool is_due(const struct volume *v, const struct volume_file *file, uint64_t now)
+{
+	return file_moves(v, file) && !file->bad && now >= file->again_at &&
+	       !skv_pool_file_is_empty(v->pool, file->number);
+}
+
+static void find_in(struct found *f, struct volume *v)
+{
+	for (size_t i = 0; i < v->n_drain && f->looks && f->n < f->max; i++) {
+		struct volume_file *file = file_find(v, v->drain[i]);
+
+		if (is_due(v, file, f->now))
+			walk(f, v, file);
+	}
+}
+
+void move_find_all(struct found *f)
+{
+	struct partition *p = f->p;
+	uint32_t from = p->move_volume < p->n_volume ? p->move_volume : 0;
+
+	ASSERT_EXCLUSIVE(p);
+	f->looks = LOOKS;
+	for (uint32_t i = 0; i < p->n_volume && f->looks && f->n < f->max; i++) {
+		uint32_t at = (from + i) % p->n_volume;
+
+		if (!p->volume[at].pool || !p->volume[at].n_drain ||
+		    !device_readable(p->volume[at].dev))
+			continue;
+		find_in(f, &p->volume[at]);
+		p->move_volume = at + 1;
+	}
+}
+
+void move_evict_behind(struct partition *p, const struct move *m)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = 0, n; i < m->n; i += n) {
+		const struct move_slot *t = &m->v[i];
+		const struct instance *inst = instance_by_id(p, t->instance);
+
+		for (n = 1; i + n < m->n && t[n].to_volume == t->to_volume &&
+			    t[n].instance == t->instance && t[n].spec == t->spec; n++)
+			;
+		evict_behind(p, t->to_volume, class_of(inst, t->to_volume, t->spec), n);
+	}
+}
+
+bool one_move_due(struct skv_core *c)
+{
+	const struct partition *p;
+	bool due = false;
+
+	skv_rwlock_read(&c->lock);
+	p = c->partition;
+	for (uint32_t i = 0; p && i < p->n_volume && !due; i++)
+		for (size_t j = 0; p->volume[i].pool && j < p->volume[i].n_drain && !due; j++)
+			due = is_due(&p->volume[i],
+				     file_find(&p->volume[i], p->volume[i].drain[j]),
+				     skv_now_ms(c->clock));
+	skv_rwlock_read_unlock(&c->lock);
+	return due;
+}

@@ -1,0 +1,25 @@
+/* move_find.h - what there is to move, and where to. */
+#ifndef SKV_CORE_MOVE_FIND_H
+#define SKV_CORE_MOVE_FIND_H
+
+#include <stdint.h>
+
+#include <model/move.h>
+
+/* What a take has found so far. */
+struct found {
+	struct partition *p;
+	uint64_t now;
+	uint32_t max, looks;
+	uint32_t least_grace;
+	uint32_t n;
+	struct move_slot v[MAX_MOVE_SLOTS];
+};
+
+/* Takes a target for each slot that it finds, up to f->max: f->n of f->v. Goes on where the last
+ * one ended, each time with another volume. p, now and max are given. */
+void move_find_all(struct found *f);
+/* A full storage keeps its free slots: as many of its blocks go as came. */
+void move_evict_behind(struct partition *p, const struct move *m);
+
+#endif
