@@ -205,6 +205,13 @@ static int part_follow(void *self, uint32_t partition, struct skv_position *at,
 	return skv_store_follow(p->below, number_below(p, partition), at, sink, err);
 }
 
+static uint64_t part_renewed(void *self, uint32_t partition)
+{
+	struct one_partition *p = self;
+
+	return skv_store_renewed_ms(p->below, number_below(p, partition));
+}
+
 static const struct skv_store_ops part_ops = {
 	.size = sizeof part_ops,
 	.name = "partition",
@@ -226,6 +233,7 @@ static const struct skv_store_ops part_ops = {
 	.load = part_load,
 	.stats = part_stats,
 	.follow = part_follow,
+	.renewed = part_renewed,
 };
 
 int skv_store_partition(struct skv_store *below, uint32_t number, const char *shared,

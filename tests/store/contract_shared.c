@@ -84,6 +84,12 @@ void a_partition_is_a_store_of_its_own(void **state)
 	bench_holds(b, two, 0, "1|slice|2:more");
 	bench_holds(b, three, 0, "0||");
 
+	/* Whoever is refused it sees the owner's renewals there, too. */
+	assert_int_equal(skv_store_acquire(two, 0, "other", 1000, &f0, NULL, 0, &b->err),
+			 SKV_E_NOT_OWNER);
+	assert_true(skv_store_renewed_ms(two, 0) == skv_store_renewed_ms(s, 2));
+	assert_true(!skv_store_renewed_ms(s, 2) == (strcmp(skv_store_name(s), "memory") == 0));
+
 	/* A key of its own, written by its own owner only. */
 	fence.number = f2;
 	bench_ok(b, skv_store_put(two, &fence, "k", SKV_VERSION_NONE, "2", 1, &version, &b->err));
