@@ -72,6 +72,7 @@ int skv_fail(struct skv_error *err, int status, const char *field, const char *f
 		message[0] = '\0';
 	va_end(ap);
 	err->status = status;
+	err->partition = 0;
 	copy_cut(err->field, sizeof err->field, field ? field : "");
 	copy_cut(err->message, sizeof err->message, message);
 	return status;
@@ -84,4 +85,5 @@ void skv_error_clear(struct skv_error *err)
 	err->status = SKV_OK;
 	err->field[0] = '\0';
 	err->message[0] = '\0';
+	err->partition = 0;
 }

@@ -23,7 +23,9 @@ struct holder {
 	_Static_assert((int)SLABKV_##name == (int)SKV_##name, "status " #name);
 SKV_STATUS_MAP(SAME)
 #undef SAME
-_Static_assert(sizeof(struct slabkv_error) == sizeof(struct skv_error),
+#define TEXT_OF(type, member) sizeof(((struct type *)NULL)->member)
+_Static_assert(TEXT_OF(slabkv_error, field) == TEXT_OF(skv_error, field) &&
+		       TEXT_OF(slabkv_error, message) == TEXT_OF(skv_error, message),
 	       "error texts have one size");
 _Static_assert(SLABKV_MAX_KEYS == SKV_MAX_KEYS && SLABKV_MAX_SPECS == SKV_MAX_SPECS, "limits");
 

@@ -1,5 +1,5 @@
 /*
- * forward.c - calls go on to the manager that owns the partition. See forward.h.
+ * forward.c - calls go on to the manager that owns their partition. See forward.h.
  *
  * The relay's thread carries all of them; what belongs to one is in its arena. No lock, no state
  * but the relay. A call that another owner should answer by now is given up there, and waits with
@@ -65,13 +65,15 @@ enum where { NOWHERE, SOON, NOW };
 
 static enum where where(struct skv_request *c, char url[SKV_URL_MAX], char owner[SKV_OWNER_NAME])
 {
+	const uint32_t number = skv_wait_partition(&c->wait);
 	int rc;
 
 	if (!c->forwarding.asked)
 		ask(c);
-	if (c->forwarding.stays || skv_core_state_get(c->s->core) != SKV_CORE_STANDBY)
+	if (c->forwarding.stays ||
+	    skv_core_partition_state(c->s->core, number) != SKV_CORE_STANDBY)
 		return NOWHERE;
-	rc = skv_service_peer(c->s, url, owner);
+	rc = skv_service_peer(c->s, number, url, owner);
 	if (rc == SKV_E_NOT_READY || (rc == SKV_OK && now_ms() < c->forwarding.again_ms))
 		return SOON;
 	return rc == SKV_OK ? NOW : NOWHERE;
@@ -158,6 +160,7 @@ static void fail_with(struct forwarded *f, int status)
 	else
 		skv_fail(&c->err, status, NULL,
 			 "the manager that owns the partition does not answer: retry");
+	c->err.partition = c->wait.partition; /* it is still for that one */
 	tell(&c->s->forward, why);
 	c->forwarding.again_ms = now_ms() + AGAIN_MS;
 	c->done.fn(c->done.ctx, status);
@@ -215,12 +218,13 @@ static bool given_up(void *ctx)
 {
 	const struct forwarded *f = ctx;
 	struct skv_core *core = f->c->s->core;
+	const uint32_t number = skv_wait_partition(&f->c->wait);
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint64_t left;
 
-	if (skv_core_state_get(core) != SKV_CORE_STANDBY)
+	if (skv_core_partition_state(core, number) != SKV_CORE_STANDBY)
 		return true;
-	skv_core_leader(core, self, owner, &left);
+	skv_core_partition_leader(core, number, self, owner, &left);
 	return strcmp(owner, f->owner) != 0;
 }
 
@@ -342,7 +346,8 @@ bool skv_forward_redirects(struct skv_request *c)
 		return false;
 	if (!c->forwarding.asked)
 		ask(c);
-	if (!c->forwarding.redirects || skv_service_leader_url(c->s, url) != SKV_OK)
+	if (!c->forwarding.redirects ||
+	    skv_service_owner_url(c->s, skv_wait_partition(&c->wait), url) != SKV_OK)
 		return false;
 	c->location = make_url(c, url);
 	return c->location != NULL;

@@ -1,5 +1,5 @@
 /*
- * leader.c - looks up and caches the address of the manager that owns the partition. See leader.h.
+ * leader.c - looks up and caches the address of the manager that owns a partition. See leader.h.
  *
  * Owns struct leader of the service. Callers only compare names under the lock; the store is read
  * by a worker, without the lock. An owner publishes its address at about the time when it gets the
@@ -48,32 +48,33 @@ static void read_url(struct skv_service *s, const char *kind, const char *owner,
 
 static void look(struct job *job, bool expired)
 {
-	struct leader *l = (struct leader *)((char *)job - offsetof(struct leader, job));
-	struct skv_service *s =
-		(struct skv_service *)((char *)l - offsetof(struct skv_service, leader));
+	struct leader_of *l = (struct leader_of *)((char *)job - offsetof(struct leader_of, job));
+	struct skv_service *s = l->service;
+	struct skv_mutex *lock = &s->leader.lock;
 	char owner[SKV_OWNER_NAME], url[SKV_URL_MAX] = "", peer[SKV_URL_MAX] = "";
 
-	skv_mutex_lock(&l->lock);
+	skv_mutex_lock(lock);
 	memcpy(owner, l->owner, sizeof owner);
-	skv_mutex_unlock(&l->lock);
+	skv_mutex_unlock(lock);
 	if (!expired) {
 		read_url(s, SKV_NODE_URL, owner, url);
 		read_url(s, SKV_NODE_PEER, owner, peer);
 	}
-	skv_mutex_lock(&l->lock);
+	skv_mutex_lock(lock);
 	assert(l->looking);
 	l->looking = false;
 	if (strcmp(l->owner, owner) == 0 && *url)
 		memcpy(l->url, url, sizeof l->url);
 	if (strcmp(l->owner, owner) == 0 && *peer)
 		memcpy(l->peer, peer, sizeof l->peer);
-	skv_mutex_unlock(&l->lock);
+	skv_mutex_unlock(lock);
 }
 
 /* True: the caller has the look-up made. `known`: what it asks for. */
-static bool must_look_locked(struct leader *l, const char *owner, const char *known, uint64_t now)
+static bool must_look_locked(struct leader_of *l, const char *owner, const char *known,
+			     uint64_t now)
 {
-	assert(skv_mutex_held(&l->lock));
+	assert(skv_mutex_held(&l->service->leader.lock));
 	if (strcmp(l->owner, owner) != 0) {
 		snprintf(l->owner, sizeof l->owner, "%s", owner);
 		*l->url = *l->peer = '\0';
@@ -88,21 +89,24 @@ static bool must_look_locked(struct leader *l, const char *owner, const char *kn
 	return true;
 }
 
-/* `known` is l->url or l->peer, `own` what this manager publishes there. */
-static int find(struct skv_service *s, const char *known, const char *own, char out[SKV_URL_MAX],
-		char owner[SKV_OWNER_NAME])
+/* `known` is the url or the peer of it, `own` what this manager publishes there. */
+static int find(struct skv_service *s, uint32_t partition, const char *known, const char *own,
+		char out[SKV_URL_MAX], char owner[SKV_OWNER_NAME])
 {
-	struct leader *l = &s->leader;
+	struct leader_of *l = &s->leader.of[partition];
+	struct skv_mutex *lock = &s->leader.lock;
 	char self[SKV_OWNER_NAME];
 	const uint64_t now = skv_now_ms(&skv_clock_system);
 	uint64_t left;
 	bool must_look;
 	int rc;
 
-	skv_core_leader(s->core, self, owner, &left);
+	assert(partition < SKV_MAX_PARTITIONS);
+	skv_core_partition_leader(s->core, partition, self, owner, &left);
 	if (!*owner || strcmp(self, owner) == 0)
 		return SKV_E_NOT_FOUND;
-	skv_mutex_lock(&l->lock);
+	skv_mutex_lock(lock);
+	l->service = s;
 	must_look = must_look_locked(l, owner, known, now);
 	memcpy(out, known, SKV_URL_MAX);
 	if (*out && strcmp(out, own) != 0)
@@ -112,23 +116,29 @@ static int find(struct skv_service *s, const char *known, const char *own, char 
 		 * managers share one address */
 		rc = now - l->since_ms < (*out ? HAND_OVER_MS : SURELY_MS) ? SKV_E_NOT_READY
 									   : SKV_E_NOT_FOUND;
-	skv_mutex_unlock(&l->lock);
+	skv_mutex_unlock(lock);
 	if (must_look && !skv_workers_submit(&s->workers, &l->job, now)) {
-		skv_mutex_lock(&l->lock);
+		skv_mutex_lock(lock);
 		l->looking = false;
-		skv_mutex_unlock(&l->lock);
+		skv_mutex_unlock(lock);
 	}
 	return rc;
 }
 
-int skv_service_leader_url(struct skv_service *s, char *out)
+int skv_service_owner_url(struct skv_service *s, uint32_t partition, char *out)
 {
 	char owner[SKV_OWNER_NAME];
 
-	return find(s, s->leader.url, s->advertised, out, owner);
+	return find(s, partition, s->leader.of[partition].url, s->advertised, out, owner);
 }
 
-int skv_service_peer(struct skv_service *s, char out[SKV_URL_MAX], char owner[SKV_OWNER_NAME])
+int skv_service_leader_url(struct skv_service *s, char *out)
 {
-	return find(s, s->leader.peer, s->peer, out, owner);
+	return skv_service_owner_url(s, 0, out);
+}
+
+int skv_service_peer(struct skv_service *s, uint32_t partition, char out[SKV_URL_MAX],
+		     char owner[SKV_OWNER_NAME])
+{
+	return find(s, partition, s->leader.of[partition].peer, s->peer, out, owner);
 }

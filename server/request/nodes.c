@@ -71,6 +71,28 @@ void skv_node_retire(struct skv_core *core, const char *kind)
 	skv_core_doc_retire(core, name, &ignored);
 }
 
+/* It publishes under the name that it has for the first partition. */
+static int text_of_process(struct skv_core *core, const char *kind, const char *owner,
+			   struct skv_arena *a, struct skv_doc *out, struct skv_error *err)
+{
+	const char *end = strrchr(owner, '.');
+	char prefix[NAME_ROOM];
+	struct skv_doc *docs;
+	uint32_t n = 0;
+	int rc;
+
+	if (!end)
+		return SKV_E_NOT_FOUND;
+	document_name(kind, owner, prefix);
+	*(strrchr(prefix, '.') + 1) = '\0';
+	rc = skv_core_doc_list(core, prefix, a, &docs, &n, err);
+	if (rc == SKV_OK && n == 0)
+		return SKV_E_NOT_FOUND;
+	if (rc == SKV_OK)
+		*out = docs[0];
+	return rc;
+}
+
 int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a,
 		  const char **text, struct skv_error *err)
 {
@@ -80,6 +102,8 @@ int skv_node_text(struct skv_core *core, const char *kind, const char *owner, st
 
 	document_name(kind, owner, name);
 	rc = skv_core_doc_get(core, name, a, &doc, err);
+	if (rc == SKV_E_NOT_FOUND)
+		rc = text_of_process(core, kind, owner, a, &doc, err);
 	if (rc == SKV_OK)
 		*text = doc.text;
 	return rc;

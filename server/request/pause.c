@@ -39,6 +39,16 @@ static bool passes(const struct skv_request *c, int status)
 	}
 }
 
+/* Can its partition be asked here? If that is not known, any. */
+static bool can_run(const struct skv_request *c)
+{
+	struct skv_core *core = c->s->core;
+
+	return c->wait.partition
+		       ? skv_core_partition_may_answer(core, c->wait.partition - 1) == SKV_OK
+		       : skv_core_may_tell(core, skv_core_ticket(core)) == SKV_OK;
+}
+
 /* Nobody answers it here: it is over, or another manager does, and can be asked now. */
 static bool is_over(struct skv_request *c, uint64_t now)
 {
@@ -46,12 +56,13 @@ static bool is_over(struct skv_request *c, uint64_t now)
 
 	return now >= c->wait.until_ms || skv_service_ends(s) ||
 	       skv_core_state_get(s->core) == SKV_CORE_STOPPED ||
-	       (skv_core_owned_elsewhere(s->core, c->wait.since_ms) && !skv_forward_is_soon(c));
+	       (skv_core_owned_elsewhere(s->core, skv_wait_partition(&c->wait), c->wait.since_ms) &&
+		!skv_forward_is_soon(c));
 }
 
 static bool may_run(struct skv_request *c, uint64_t now)
 {
-	return now >= c->wait.again_ms && skv_core_may_answer(c->s->core) == SKV_OK;
+	return now >= c->wait.again_ms && can_run(c);
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -93,7 +104,7 @@ bool skv_pause_call(struct skv_request *c, int status)
 	if (first)
 		skv_metrics_add(&c->s->metrics, METRIC_calls_held, 1);
 	c->wait.status = status;
-	c->wait.again_ms = skv_core_may_answer(c->s->core) == SKV_OK ? now + AGAIN_MS : now;
+	c->wait.again_ms = can_run(c) ? now + AGAIN_MS : now;
 	put(p, c, now, first); /* the last touch */
 	return true;
 }
@@ -147,8 +158,8 @@ static void go_on(struct skv_pause *p, struct skv_request *c)
 		return;
 	}
 	rc = c->wait.run(c);
-	if (rc != SKV_PENDING && !skv_forward_call(c, rc) && !skv_pause_call(c, rc))
-		c->wait.done.fn(c->wait.done.ctx, rc);
+	if (rc != SKV_PENDING)
+		c->done.fn(c->done.ctx, rc);
 }
 
 static void tell_end_locked(struct skv_pause *p)

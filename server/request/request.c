@@ -135,6 +135,13 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* From here on it looks at what this manager knows. */
+static void take_ticket(struct skv_request *c)
+{
+	if (c->route->flags & ROUTE_OWNED)
+		c->ticket = skv_core_ticket(c->s->core);
+}
+
 static void run_job(struct job *job, bool expired)
 {
 	struct skv_request *c =
@@ -146,6 +153,7 @@ static void run_job(struct job *job, bool expired)
 		rc = skv_fail(&c->err, SKV_E_TIMEOUT, NULL,
 			      "earlier administration calls hang; this one was not started: retry");
 	} else {
+		take_ticket(c); /* it may have waited for long */
 		rc = c->route->run(c);
 	}
 	assert(rc != SKV_PENDING);
@@ -161,9 +169,12 @@ static int hand_to_worker(struct skv_request *c)
 	return skv_fail(&c->err, SKV_E_TOO_MANY, NULL, "too many administration calls are waiting");
 }
 
-/* Before a core is ready there is no secret for string keys, so nothing is decoded either. */
+/* Before a partition is ready there is no secret for string keys, so nothing is decoded either. */
 int skv_request_check_core(struct skv_request *c)
 {
+	take_ticket(c);
+	if (skv_core_may_begin(c->s->core))
+		return SKV_OK;
 	switch (skv_core_state_get(c->s->core)) {
 	case SKV_CORE_READY:
 		return SKV_OK;
@@ -209,6 +220,7 @@ static int run_once(struct skv_request *c)
 
 	if (rc != SKV_OK)
 		return rc;
+	take_ticket(c);
 	return c->route->flags & ROUTE_BLOCKS ? hand_to_worker(c) : c->route->run(c);
 }
 
@@ -232,9 +244,10 @@ static bool goes_on(struct skv_request *c, int status)
 	if (c->forwarding.answered)
 		return false;
 	if (status == SKV_OK && c->route->flags & ROUTE_OWNED)
-		status = skv_core_may_answer(c->s->core);
+		status = skv_core_may_tell(c->s->core, c->ticket);
 	if (status == SKV_OK)
 		return false;
+	c->wait.partition = c->err.status == status ? c->err.partition : 0;
 	return skv_forward_call(c, status) || skv_pause_call(c, status);
 }
 
@@ -323,7 +336,7 @@ static void check_ownership(struct skv_request *c)
 
 	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || skv_status_http(c->status) >= 500)
 		return;
-	rc = skv_core_may_answer(c->s->core);
+	rc = skv_core_may_tell(c->s->core, c->ticket);
 	if (rc != SKV_OK)
 		c->status = skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
 				     "this manager does not own the partition any more: retry");

@@ -333,6 +333,145 @@ static void a_store_is_given_more(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* Without waiting until all partitions are there. */
+static void open_without(struct env *e, uint32_t number)
+{
+	char holder[SKV_OWNER_NAME];
+	uint64_t fence;
+
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
+	assert_int_equal(skv_store_acquire(e->store, number, "other", 60000, &fence, holder,
+					   sizeof holder, &e->err),
+			 SKV_OK);
+	e->o.store = e->store;
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	for (int i = 0; i < 20; i++) {
+		skv_fake_clock_advance(&e->clock, 100);
+		skv_core_tick(e->core);
+	}
+}
+
+static void is_of(struct env *e, int rc, uint32_t number)
+{
+	assert_int_equal(rc, SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.status, SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.partition, number + 1);
+	skv_error_clear(&e->err);
+}
+
+/* What concerns all partitions names the one that is missing, and changes nothing. */
+static void nothing_is_left_out(struct env *e, uint32_t missing)
+{
+	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_storage_view *s;
+	struct skv_group_view *g;
+	struct skv_instance_view *i;
+	struct skv_file_view *f;
+	uint32_t n;
+
+	is_of(e, put_storage(e, "null", 60 * UNIT), missing);
+	is_of(e, skv_core_storage_delete(e->core, "s", &e->err), missing);
+	is_of(e, skv_core_file_drain(e->core, "s", 1, true, false, &e->err), missing);
+	is_of(e, skv_core_file_forget(e->core, "s", 1, &e->err), missing);
+	is_of(e, skv_core_files(e->core, "s", &e->arena, &f, &n, &e->err), missing);
+	is_of(e, skv_core_storages(e->core, NULL, &e->arena, &s, &n, &e->err), missing);
+	is_of(e, skv_core_groups(e->core, NULL, &e->arena, &g, &n, &e->err), missing);
+	is_of(e, skv_core_instances(e->core, "t", NULL, &e->arena, &i, &n, &e->err), missing);
+	/* they may be there */
+	is_of(e, env_group(e, "unknown", 0, "s"), missing);
+	is_of(e, env_instance(e, "unknown", names[0], &spec, 1), missing);
+	is_of(e, skv_core_group_delete(e->core, "unknown", &e->err), missing);
+}
+
+/* Each call is for a partition: those that are here answer. */
+static void a_partition_that_is_elsewhere(void **state)
+{
+	enum { MISSING = 2 };
+	struct env *e = *state;
+	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
+	uint32_t place[4], there = 0;
+	uint64_t ticket, left;
+
+	e->store_options.clock = &e->clock.clock;
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	for (uint32_t i = 0; i < 4; i++) {
+		char id[33];
+
+		make_group(e, names[i]);
+		assert_int_equal(put(e, names[i], i * 100, 5, id), 5);
+		place[i] = skv_session_partition(id);
+	}
+	env_shutdown(e);
+	open_without(e, MISSING);
+	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_RECOVERING);
+	assert_int_equal(skv_core_may_answer(e->core), SKV_E_NOT_OWNER);
+	assert_true(skv_core_may_begin(e->core));
+	ticket = skv_core_ticket(e->core);
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK);
+	for (uint32_t p = 0; p < N; p++) {
+		assert_int_equal(skv_core_partition_state(e->core, p),
+				 p == MISSING ? SKV_CORE_STANDBY : SKV_CORE_READY);
+		assert_int_equal(skv_core_partition_may_answer(e->core, p),
+				 p == MISSING ? SKV_E_NOT_OWNER : SKV_OK);
+		skv_core_partition_leader(e->core, p, self, owner, &left);
+		assert_string_equal(owner, p == MISSING ? "other" : self);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		struct skv_match_res r;
+		struct skv_key k[5];
+		struct skv_match_req q = { .tenant = "t", .instances = &names[i], .n_instances = 1,
+					   .keys = k, .n_keys = 5 };
+
+		env_keys(k, 5, 7, i * 100);
+		if (place[i] != MISSING) {
+			assert_int_equal(found(e, names[i], i * 100, 5), 5);
+			there++;
+		} else {
+			is_of(e, skv_core_match(e->core, &q, &r, &e->arena, &e->err), MISSING);
+		}
+	}
+	assert_in_range(there, 1, 3);
+	nothing_is_left_out(e, MISSING);
+	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++) {
+		skv_fake_clock_advance(&e->clock, 1000);
+		skv_core_tick(e->core);
+	}
+	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK); /* one came, none went */
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(found(e, names[i], i * 100, 5), 5);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* as it was */
+	env_check(e);
+}
+
+/* What was found out before a partition was given up is not told after. */
+static void a_ticket_ends_with_what_is_given_up(void **state)
+{
+	struct env *e = *state;
+	uint64_t ticket;
+
+	env_open(e);
+	ticket = skv_core_ticket(e->core);
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK);
+	skv_fake_clock_advance(&e->clock, 5000); /* stopped for a lease */
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_E_NOT_OWNER);
+	skv_core_tick(e->core);
+	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
+	ticket = skv_core_ticket(e->core);
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK);
+	assert_int_equal(skv_core_demote(e->core, 100, &e->err), SKV_OK);
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_may_tell(e->core, skv_core_ticket(e->core)), SKV_E_NOT_OWNER);
+	for (int i = 0; i < 20; i++) {
+		skv_fake_clock_advance(&e->clock, 100);
+		skv_core_tick(e->core);
+	}
+	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
+	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_may_tell(e->core, skv_core_ticket(e->core)), SKV_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
@@ -342,6 +481,8 @@ int main(void)
 		CASE(capacity_goes_where_it_is_needed),
 		CASE(files_larger_than_a_share),
 		CASE(a_store_is_given_more),
+		CASE(a_partition_that_is_elsewhere),
+		CASE(a_ticket_ends_with_what_is_given_up),
 	};
 
 	return cmocka_run_group_tests_name("route", cases, NULL, NULL);

@@ -258,8 +258,9 @@ int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *
 	return skv_core_doc_delete(c, name, err);
 }
 
-bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
+bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms)
 {
+	(void)number;
 	(void)since_ms;
 	return c->elsewhere;
 }
@@ -269,6 +270,40 @@ int skv_core_may_answer(const struct skv_core *c)
 	return c->looks > 0 && atomic_fetch_sub((atomic_int *)&c->looks, 1) > 0 ? SKV_OK
 										: c->may_answer;
 }
+
+bool skv_core_may_begin(const struct skv_core *c) { return c->state == SKV_CORE_READY; }
+
+uint64_t skv_core_ticket(const struct skv_core *c)
+{
+	(void)c;
+	return 7;
+}
+
+int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
+{
+	assert(ticket == 7);
+	return skv_core_may_answer(c);
+}
+
+enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
+{
+	assert(number == 0);
+	return c->state;
+}
+
+int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
+{
+	assert(number == 0);
+	return skv_core_may_answer(c);
+}
+
+void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
+			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+{
+	assert(number == 0);
+	skv_core_leader(c, self, leader, remaining_ms);
+}
+
 uint32_t skv_core_partitions(const struct skv_core *c)
 {
 	(void)c;

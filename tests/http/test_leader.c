@@ -22,6 +22,7 @@ static struct {
 	char name[4][64];
 	char text[4][400];
 	char leader[SKV_OWNER_NAME];
+	const char *of[SKV_MAX_PARTITIONS];
 	unsigned gets;
 } fake;
 
@@ -34,11 +35,52 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 	*remaining_ms = 0;
 }
 
+/* Owners of others than the first are those of `of`. */
+void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
+			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+{
+	skv_core_leader(c, self, leader, remaining_ms);
+	if (number)
+		snprintf(leader, SKV_OWNER_NAME, "%s", fake.of[number]);
+}
+
 /* Asked by calls, of which there are none. */
 enum skv_core_state skv_core_state_get(const struct skv_core *c)
 {
 	(void)c;
 	return SKV_CORE_STANDBY;
+}
+
+enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
+{
+	(void)number;
+	return skv_core_state_get(c);
+}
+
+int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
+{
+	(void)c;
+	(void)number;
+	return SKV_E_NOT_OWNER;
+}
+
+bool skv_core_may_begin(const struct skv_core *c)
+{
+	(void)c;
+	return false;
+}
+
+uint64_t skv_core_ticket(const struct skv_core *c)
+{
+	(void)c;
+	return 0;
+}
+
+int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
+{
+	(void)c;
+	(void)ticket;
+	return SKV_E_NOT_OWNER;
 }
 
 int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n)
@@ -69,9 +111,10 @@ int skv_core_may_answer(const struct skv_core *c)
 	return SKV_E_NOT_OWNER;
 }
 
-bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
+bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms)
 {
 	(void)c;
+	(void)number;
 	(void)since_ms;
 	return true;
 }
@@ -149,8 +192,10 @@ int skv_core_doc_list(struct skv_core *c, const char *prefix, struct skv_arena *
 	*n = 0;
 	for (size_t i = 0; i < 4; i++)
 		if (*fake.name[i] && strncmp(fake.name[i], prefix, strlen(prefix)) == 0)
-			(*out)[(*n)++].name =
-				skv_arena_strndup(a, fake.name[i], strlen(fake.name[i]));
+			(*out)[(*n)++] = (struct skv_doc){
+				.name = skv_arena_strndup(a, fake.name[i], strlen(fake.name[i])),
+				.text = skv_arena_strndup(a, fake.text[i], strlen(fake.text[i])),
+			};
 	return SKV_OK;
 }
 
@@ -271,6 +316,39 @@ static void test_leader(void **state)
 	assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
 }
 
+/* Each partition has its owner, who has another name in each, and publishes under one. */
+static void test_owners_of_partitions(void **state)
+{
+	struct skv_error err;
+	char url[SKV_URL_MAX], peer[SKV_URL_MAX], owner[SKV_OWNER_NAME];
+	int rc;
+
+	(void)state;
+	skv_core_doc_publish(NULL, "url/h:1.aa", "http://a:1", &err);
+	skv_core_doc_publish(NULL, "peer/h:1.aa", "http://a:2", &err);
+	skv_core_doc_publish(NULL, "url/h:12.bb", "http://b:1", &err);
+	skv_core_doc_publish(NULL, "peer/h:12.bb", "http://b:2", &err);
+	lead("h:1.aa");
+	fake.of[3] = "h:12.cc";
+	fake.of[4] = "h:1.dd";
+	fake.of[5] = "me";
+	fake.of[6] = "h:3.ee";
+	assert_int_equal(ask(url), SKV_OK);
+	assert_string_equal(url, "http://a:1");
+	for (uint32_t p = 3; p < 5; p++) {
+		do
+			rc = skv_service_peer(service, p, peer, owner);
+		while (rc == SKV_E_NOT_READY);
+		assert_int_equal(rc, SKV_OK);
+		assert_string_equal(owner, fake.of[p]);
+		assert_string_equal(peer, p == 3 ? "http://b:2" : "http://a:2");
+		assert_int_equal(skv_service_owner_url(service, p, url), SKV_OK);
+		assert_string_equal(url, p == 3 ? "http://b:1" : "http://a:1");
+	}
+	assert_int_equal(skv_service_peer(service, 5, peer, owner), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_service_peer(service, 6, peer, owner), SKV_E_NOT_READY);
+}
+
 static void test_leader_that_tells_late(void **state)
 {
 	struct skv_error err;
@@ -302,7 +380,7 @@ static void test_14_20_one_address_before_all_managers(void **state)
 	for (unsigned i = 0; i < 100; i++)
 		assert_int_equal(skv_service_leader_url(service, url), SKV_E_NOT_READY);
 	skv_mutex_lock(&service->leader.lock);
-	service->leader.since_ms -= 12000; /* so long ago */
+	service->leader.of[0].since_ms -= 12000; /* so long ago */
 	skv_mutex_unlock(&service->leader.lock);
 	assert_int_equal(ask(url), SKV_E_NOT_FOUND);
 	lead("b"); /* the next one begins anew */
@@ -328,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_documents, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_owners_of_partitions, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_leader_that_tells_late, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_14_20_one_address_before_all_managers, setup,

@@ -351,6 +351,14 @@ int one_may_answer(const struct skv_core *c)
 									  : SKV_E_NOT_OWNER;
 }
 
+bool one_may_tell(const struct skv_core *c, uint32_t *ready)
+{
+	const int state = atomic_load(&c->state);
+
+	*ready += state == SKV_CORE_READY;
+	return state == SKV_CORE_READY ? owner_valid(c) : state != SKV_CORE_STOPPED;
+}
+
 int one_ready(struct skv_core *c, struct skv_error *err)
 {
 	int rc = core_gate(c, err);
@@ -383,13 +391,11 @@ int one_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 	return SKV_OK;
 }
 
-const struct skv_secret *skv_core_secret(const struct skv_core *c)
+const struct skv_secret *one_secret(const struct skv_core *c)
 {
-	static const struct skv_secret none;
-
 	const struct known_secret *k = atomic_load_explicit(&c->secret, memory_order_acquire);
 
-	return k ? &k->secret : &none;
+	return k ? &k->secret : NULL;
 }
 
 void one_counters_get(const struct skv_core *c, struct skv_core_counters *out)

@@ -355,7 +355,7 @@ static void derive_uuid(const struct skv_core *c, const char *name, uint8_t uuid
 {
 	char text[SKV_MAX_NAME + 16];
 	int n = snprintf(text, sizeof text, "storage/%s", name);
-	struct skv_key k = skv_key_from_string(skv_core_secret(c), text, (size_t)n);
+	struct skv_key k = skv_key_from_string(one_secret(c), text, (size_t)n);
 
 	for (int i = 0; i < 8; i++) {
 		uuid[i] = (uint8_t)(k.hi >> (56 - 8 * i));

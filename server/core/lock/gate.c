@@ -13,17 +13,25 @@ bool owner_valid(const struct skv_core *c)
 	return skv_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
 }
 
+static int fail_here(const struct skv_core *c, struct skv_error *err, int status, const char *text)
+{
+	skv_fail(err, status, NULL, "%s", text);
+	if (err)
+		err->partition = c->o.partition + 1;
+	return status;
+}
+
 int core_gate(const struct skv_core *c, struct skv_error *err)
 {
 	int state = atomic_load_explicit(&c->state, memory_order_acquire);
 
 	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
-		return skv_fail(err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
+		return fail_here(c, err, SKV_E_NOT_READY, "this manager is shutting down");
 	if (state == SKV_CORE_STANDBY || !owner_valid(c))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
-				"this manager is not the owner: ask the owner");
+		return fail_here(c, err, SKV_E_NOT_OWNER,
+				 "this manager is not the owner: ask the owner");
 	if (state != SKV_CORE_READY)
-		return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+		return fail_here(c, err, SKV_E_NOT_READY, "recovering");
 	return SKV_OK;
 }
 
@@ -40,5 +48,6 @@ void owner_ask_reload(struct skv_core *c)
 	int ready = SKV_CORE_READY;
 
 	atomic_store(&c->reload_asked, true);
+	atomic_fetch_add(&c->given_up, 1); /* before the state: see one_may_tell */
 	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
 }

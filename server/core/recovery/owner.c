@@ -50,6 +50,7 @@ void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 {
 	struct partition *p;
 
+	atomic_fetch_add(&c->given_up, 1);
 	atomic_store(&c->state, next);
 	core_lock(c);
 	if (c->partition) {
@@ -495,8 +496,8 @@ int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 			       "the ownership is not given up yet; it will be");
 }
 
-void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
-		     uint64_t *remaining_ms)
+void one_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
+		uint64_t *remaining_ms)
 {
 	uint64_t now = skv_now_ms(c->clock), until = atomic_load(&c->owned_until);
 
@@ -511,7 +512,7 @@ void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[
 	skv_mutex_unlock(&c->turn_lock);
 }
 
-bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
+bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
 {
 	const uint64_t now = skv_now_ms(c->clock), renewed = skv_store_renewed_ms(c->store, 0);
 	char holder[SKV_OWNER_NAME];

@@ -6,6 +6,7 @@
  */
 #include "route.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@
 #define SECRET "secret" /* registry_write.c: of all partitions */
 #define PREFIX "partition/"
 #define DRAIN_WAIT_MS 10000u
+
+static const struct skv_secret no_secret;
 
 static int see_number(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
@@ -184,6 +187,80 @@ int skv_core_may_answer(const struct skv_core *c)
 	for (uint32_t i = 1; r && rc == SKV_OK && i < r->n; i++)
 		rc = one_may_answer(r->core[i]);
 	return rc;
+}
+
+static struct skv_core *numbered(const struct skv_core *c, uint32_t number)
+{
+	assert(number < skv_core_partitions(c));
+	return c->route ? c->route->core[number] : (struct skv_core *)c;
+}
+
+enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
+{
+	return one_state_get(numbered(c, number));
+}
+
+int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
+{
+	return one_may_answer(numbered(c, number));
+}
+
+bool skv_core_may_begin(const struct skv_core *c)
+{
+	const uint32_t n = skv_core_partitions(c);
+	uint32_t i = 0;
+
+	while (i < n && one_state_get(numbered(c, i)) != SKV_CORE_READY)
+		i++;
+	return i < n;
+}
+
+uint64_t skv_core_ticket(const struct skv_core *c)
+{
+	uint64_t sum = 0; /* each only grows: of equal sums all are equal */
+
+	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
+		sum += atomic_load(&numbered(c, i)->given_up);
+	return sum;
+}
+
+/* Whoever is seen not to be READY any more was counted before. */
+int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
+{
+	uint32_t ready = 0;
+
+	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
+		if (!one_may_tell(numbered(c, i), &ready))
+			return SKV_E_NOT_OWNER;
+	return ready && skv_core_ticket(c) == ticket ? SKV_OK : SKV_E_NOT_OWNER;
+}
+
+void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
+		     uint64_t *remaining_ms)
+{
+	one_leader(c, self, leader, remaining_ms);
+}
+
+void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
+			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
+{
+	one_leader(numbered(c, number), self, leader, remaining_ms);
+}
+
+bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms)
+{
+	return one_owned_elsewhere(numbered(c, number), since_ms);
+}
+
+/* All know the same one; the first may not have read it yet. */
+const struct skv_secret *skv_core_secret(const struct skv_core *c)
+{
+	const uint32_t n = skv_core_partitions(c);
+	const struct skv_secret *found = NULL;
+
+	for (uint32_t i = 0; i < n && !found; i++)
+		found = one_secret(numbered(c, i));
+	return found ? found : &no_secret;
 }
 
 /* A storage that is healthy in one serves; all must be owned and loaded. */

@@ -216,6 +216,11 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *s, enu
 	if (!r)
 		return put_one(c, s, how, created, err);
 	route_turn_take(r);
+	rc = route_all(r, err);
+	if (rc != SKV_OK) {
+		route_turn_leave(r);
+		return rc;
+	}
 	at = route_storage(c, s->name);
 	if (!route_has_storage(at, s->name, &counted)) {
 		if (one_state_get(at) == SKV_CORE_READY && ops && ops->counted)
@@ -270,9 +275,12 @@ int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_err
 	if (!r)
 		return one_storage_delete(c, name, err);
 	route_turn_take(r);
+	rc = route_all(r, err);
 	at = route_storage(c, name);
-	rc = route_has_storage(at, name, &counted) && !counted ? delete_slabs(r, name, err)
-							       : one_storage_delete(at, name, err);
+	if (rc == SKV_OK)
+		rc = route_has_storage(at, name, &counted) && !counted
+			     ? delete_slabs(r, name, err)
+			     : one_storage_delete(at, name, err);
 	route_turn_leave(r);
 	return rc;
 }
@@ -284,11 +292,12 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 {
 	struct skv_file_view *all = NULL;
 	struct route *r = c->route;
-	int rc = SKV_OK;
+	int rc;
 
 	if (!r)
 		return one_files(c, storage, a, out, n, err);
 	*n = 0;
+	rc = route_all(r, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
 		struct skv_file_view *v, *both;
 		uint32_t more;
@@ -329,11 +338,19 @@ static struct skv_core *core_of_file(struct skv_core *c, const char *storage, ui
 int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
 			struct skv_error *err)
 {
+	const int rc = c->route ? route_all(c->route, err) : SKV_OK;
+
+	if (rc != SKV_OK)
+		return rc;
 	return one_file_drain(core_of_file(c, storage, file), storage, file, on, move, err);
 }
 
 int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
 			 struct skv_error *err)
 {
+	const int rc = c->route ? route_all(c->route, err) : SKV_OK;
+
+	if (rc != SKV_OK)
+		return rc;
 	return one_file_forget(core_of_file(c, storage, file), storage, file, err);
 }

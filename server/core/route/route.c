@@ -10,6 +10,7 @@
 
 #include <skv/hash.h>
 
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/device.h>
 #include <model/find.h>
@@ -130,6 +131,15 @@ struct skv_core *route_storage(struct skv_core *c, const char *name)
 		if (route_has_storage(r->core[i], name, NULL))
 			return r->core[i];
 	return r ? nowhere(r) : c;
+}
+
+int route_all(const struct route *r, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
+		rc = core_gate(r->core[i], err);
+	return rc;
 }
 
 /* Storages with slab files are in all alike. */

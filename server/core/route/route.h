@@ -57,6 +57,8 @@ bool route_has_instance(struct skv_core *one, const char *tenant, const char *id
 bool route_has_group(struct skv_core *one, const char *name);
 /* *counted (may be NULL): it is of type external. */
 bool route_has_storage(struct skv_core *one, const char *name, bool *counted);
+/* SKV_OK if all are READY and owned: a call that changes or joins all must not leave one out. */
+int route_all(const struct route *r, struct skv_error *err);
 /* Where the next object that belongs to one partition is made: the one with fewest of them. */
 struct skv_core *route_least(struct route *r);
 

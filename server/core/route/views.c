@@ -264,7 +264,7 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 	out->loaded = atomic_load(&one->standby_loaded);
 	out->seq = atomic_load(&one->standby_seq);
 	out->behind = atomic_load(&one->standby_behind);
-	skv_core_leader(one, self, out->owner, &left);
+	one_leader(one, self, out->owner, &left);
 	skv_rwlock_read(&one->lock);
 	if (one->partition) {
 		out->blocks = one->partition->blocks;

@@ -12,6 +12,8 @@
 #ifndef SKV_STATUS_H
 #define SKV_STATUS_H
 
+#include <stdint.h>
+
 #define SKV_STATUS_MAP(X)                                                                          \
 	X(OK, 0, "ok", 200, 0, "success")                                                          \
 	X(E_INVALID, -1, "invalid_argument", 400, 3, "a field of the request is not valid")        \
@@ -65,6 +67,8 @@ struct skv_error {
 	int status;
 	char field[SKV_FIELD_MAX];
 	char message[SKV_MESSAGE_MAX];
+	/* Of not_owner and not_ready: the partition that is meant, plus 1. 0 = none, or all. */
+	uint32_t partition;
 };
 
 /* Texts and codes of a status. Unknown numbers are answered as E_INTERNAL. Never NULL. */

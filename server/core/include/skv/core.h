@@ -109,9 +109,20 @@ enum skv_core_state skv_core_state_get(const struct skv_core *c);
 /* SKV_OK if this manager owns its partition, its lease is valid, and at least one storage is
  * healthy. Else the reason in *err. */
 int skv_core_ready(struct skv_core *c, struct skv_error *err);
-/* SKV_OK while this manager's ownership lease is valid. Transports check it just before an answer
- * leaves, so that a manager that was suspended in between does not answer. */
+/* SKV_OK while this manager owns all partitions and their leases are valid. */
 int skv_core_may_answer(const struct skv_core *c);
+/* The same of one partition; `number` is below skv_core_partitions, here and below. */
+enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number);
+int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number);
+/* May a call be looked at: one partition, at least, is READY. Which it is for, is found out by the
+ * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY, and names it in
+ * err->partition. */
+bool skv_core_may_begin(const struct skv_core *c);
+/* A call takes a ticket before it begins, and looks just before its answer leaves whether that may
+ * be told: SKV_OK while the lease of each partition that is READY runs, and none was given up or
+ * reloaded since, so that a manager that was suspended in between does not answer. */
+uint64_t skv_core_ticket(const struct skv_core *c);
+int skv_core_may_tell(const struct skv_core *c, uint64_t ticket);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
 /* Gives up ownership and does not claim it again for stay_out_ms; another manager of the store
  * may take it. Sessions, leases and blocks pass to the next owner. Blocks until done.
@@ -122,15 +133,19 @@ int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *
  * not given up yet, and will be. */
 int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err);
 bool skv_core_draining(const struct skv_core *c);
-/* Owner names (skv_owner_name) of this manager and of the partition's owner ("" = none, or not
- * known yet), and how long this manager's ownership lease still runs. Works on a standby too. */
+/* Owner names (skv_owner_name) of this manager and of the first partition's owner ("" = none, or
+ * not known yet), and how long this manager's lease still runs. Works on a standby too. */
 void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
 		     uint64_t *remaining_ms);
-/* Does another manager answer, for a call that came at `since_ms` (skv_now_ms of the core's clock)?
- * True if it has renewed its lease since, or a while has passed, and it is not late with that and
- * its process, if this host's, runs. False: this manager answers, or the ownership may be moving:
- * wait. */
-bool skv_core_owned_elsewhere(struct skv_core *c, uint64_t since_ms);
+/* Does another manager answer for a partition, for a call that came at `since_ms` (skv_now_ms of
+ * the core's clock)? True if it has renewed its lease since, or a while has passed, and it is not
+ * late with that and its process, if this host's, runs. False: this manager answers, or the
+ * ownership may be moving: wait. */
+bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t since_ms);
+/* As skv_core_leader, of a partition. Each has names of its own for managers: what comes before the
+ * last '.' is the same in all of them. */
+void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
+			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms);
 /* Wall time, ms, of this manager's last check of the ownership: several times per lease, on a
  * standby too. */
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c);

@@ -25,7 +25,8 @@ int skv_node_publish(struct skv_core *core, const char *kind, const char *text,
 		     struct skv_error *err);
 /* Removes it. */
 void skv_node_retire(struct skv_core *core, const char *kind);
-/* The document of the manager `owner`, in `a`. SKV_E_NOT_FOUND: it has none. */
+/* The document of the manager that is the owner `owner` of any partition, in `a`. SKV_E_NOT_FOUND:
+ * it has none. */
 int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a,
 		  const char **text, struct skv_error *err);
 

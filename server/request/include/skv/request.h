@@ -57,6 +57,7 @@ struct skv_request {
 	struct skv_buf out; /* the answer */
 	const char *fixed;  /* static answer instead of out */
 	const char *type;   /* content type */
+	uint64_t ticket;    /* of the core, from when it began: skv_core_may_tell */
 	bool created;       /* a put made a new object */
 	bool failed;        /* the answer reports a failure even if the transport's status does
 			     * not */
@@ -87,8 +88,8 @@ int skv_request_open(struct skv_request *c, const struct skv_api *api, const str
  * certificate (or NULL), and checks the route's role. */
 int skv_request_authorize(struct skv_request *c, const char *authorization,
 			  const struct skv_tls_peer *peer);
-/* SKV_OK if the core is ready; else c->err says why. The check of ROUTE_READY, for operations that
- * must read the message first. */
+/* SKV_OK if the core can look at calls; else c->err says why. The check of ROUTE_READY, for
+ * operations that must read the message first. */
 int skv_request_check_core(struct skv_request *c);
 /* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is
  * called. SKV_E_TOO_MANY without running it if calls hold too much already. */

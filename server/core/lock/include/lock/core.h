@@ -70,6 +70,7 @@ struct skv_core {
 	_Atomic int state; /* enum skv_core_state */
 	_Atomic uint64_t owned_until; /* end of the ownership lease, boot time ms */
 	_Atomic uint64_t fence;
+	_Atomic uint64_t given_up; /* how often it stopped to be READY, or was about to */
 	_Atomic bool reload_asked; /* memory no longer matches the store: the owner thread starts
 				    * over */
 	_Atomic bool fenced;       /* the store reported another owner of the partition */

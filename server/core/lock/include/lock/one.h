@@ -15,12 +15,21 @@ __typeof__(skv_core_destroy) one_destroy;
 __typeof__(skv_core_state_get) one_state_get;
 __typeof__(skv_core_ready) one_ready;
 __typeof__(skv_core_may_answer) one_may_answer;
+/* May what was found out here since `given_up` was read still be told? Counts in *ready if it is
+ * READY: one that is not says nothing. */
+bool one_may_tell(const struct skv_core *c, uint32_t *ready);
 __typeof__(skv_core_wait_ready) one_wait_ready;
 __typeof__(skv_core_tick) one_tick;
 __typeof__(skv_core_demote) one_demote;
 __typeof__(skv_core_check) one_check;
 __typeof__(skv_core_counters_get) one_counters_get;
 __typeof__(skv_core_stats) one_stats;
+
+/* NULL: it has read none yet. */
+const struct skv_secret *one_secret(const struct skv_core *c);
+/* recovery/owner.c: of this partition */
+__typeof__(skv_core_leader) one_leader;
+bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms);
 
 /* admin/check.c: partition `number`, of which `store` is a view (skv_core_fsck). */
 int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *fs_master_token_file,
