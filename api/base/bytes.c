@@ -177,20 +177,42 @@ const uint8_t *skv_get_bytes(struct skv_rd *r, size_t n)
 	return p;
 }
 
-static uint64_t get_le(struct skv_rd *r, size_t n)
+uint8_t skv_get_u8(struct skv_rd *r)
 {
-	const uint8_t *p = skv_get_bytes(r, n);
-	uint64_t v = 0;
+	const uint8_t *p = skv_get_bytes(r, 1);
 
-	for (size_t i = 0; p && i < n; i++)
-		v |= (uint64_t)p[i] << (8 * i);
-	return v;
+	return p ? *p : 0;
 }
 
-uint8_t skv_get_u8(struct skv_rd *r) { return (uint8_t)get_le(r, 1); }
-uint16_t skv_get_u16(struct skv_rd *r) { return (uint16_t)get_le(r, 2); }
-uint32_t skv_get_u32(struct skv_rd *r) { return (uint32_t)get_le(r, 4); }
-uint64_t skv_get_u64(struct skv_rd *r) { return get_le(r, 8); }
+uint16_t skv_get_u16(struct skv_rd *r)
+{
+	const uint8_t *p = skv_get_bytes(r, sizeof(uint16_t));
+	uint16_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof v);
+	return le16toh(v);
+}
+
+uint32_t skv_get_u32(struct skv_rd *r)
+{
+	const uint8_t *p = skv_get_bytes(r, sizeof(uint32_t));
+	uint32_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof v);
+	return le32toh(v);
+}
+
+uint64_t skv_get_u64(struct skv_rd *r)
+{
+	const uint8_t *p = skv_get_bytes(r, sizeof(uint64_t));
+	uint64_t v = 0;
+
+	if (p)
+		memcpy(&v, p, sizeof v);
+	return le64toh(v);
+}
 
 uint64_t skv_get_varint(struct skv_rd *r)
 {

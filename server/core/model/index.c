@@ -2,7 +2,7 @@
  * index.c - key -> block entry, for one instance.
  *
  * INDEX_SEGMENTS open-addressing tables per instance, chosen by the hash's top bits, each growing
- * on its own by an eighth, so that growth neither stalls the partition nor doubles its memory. A
+ * on its own by a quarter, so that growth neither stalls the partition nor doubles its memory. A
  * cell is (32-bit tag, 32-bit id). A tag's home is its proportional position in the table, and
  * cells are sorted by tag: a miss ends at the first larger tag, growing is one sequential pass that
  * touches no entry, and tables may be nine tenths full. Removal shifts cells back; there are no
@@ -27,9 +27,11 @@ static uint64_t hash_of(const struct partition *p, struct skv_key key)
 	return skv_key_mix(key, p->mix_seed);
 }
 
+static uint32_t segment_no(uint64_t h) { return h >> 58 & (INDEX_SEGMENTS - 1); }
+
 static struct segment *segment_of(const struct instance *inst, uint64_t h)
 {
-	return (struct segment *)&inst->index[h >> 58 & (INDEX_SEGMENTS - 1)];
+	return (struct segment *)&inst->index[segment_no(h)];
 }
 
 static uint32_t cell_tag(uint64_t cell) { return (uint32_t)(cell >> 32); }
@@ -169,6 +171,99 @@ int index_insert(struct partition *p, struct instance *inst, const struct block 
 			return SKV_E_NOMEM;
 	s->count++;
 	return SKV_OK;
+}
+
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+/* Cells in the order of their segments; at[i] is where the next of segment i goes. */
+struct build {
+	const struct partition *p;
+	uint64_t *cells;
+	size_t at[INDEX_SEGMENTS + 1];
+};
+
+static void build_each(struct build *b, const struct instance *inst,
+		       void (*fn)(struct build *b, uint64_t hash, uint32_t id))
+{
+	for (const struct chunk *c = inst->newest; c; c = c->next)
+		for (uint32_t i = 0; i < c->fresh; i++) {
+			const struct block *block = chunk_place(c, i);
+
+			if (block->used)
+				fn(b, hash_of(b->p, block->key), c->number << CHUNK_SHIFT | i);
+		}
+}
+
+static void count_cell(struct build *b, uint64_t h, uint32_t id)
+{
+	(void)id;
+	b->at[segment_no(h) + 1]++;
+}
+
+static void sort_cell(struct build *b, uint64_t h, uint32_t id)
+{
+	b->cells[b->at[segment_no(h)]++] = (uint64_t)(uint32_t)h << 32 | id;
+}
+
+/* Is the key of this cell in the table already? */
+static bool is_there(const struct partition *p, const struct segment *s, uint64_t cell)
+{
+	const uint32_t tag = cell_tag(cell);
+
+	for (uint32_t i = home(s, tag); s->cells[i] && cell_tag(s->cells[i]) <= tag; i++)
+		if (cell_tag(s->cells[i]) == tag &&
+		    skv_key_equal(block_get(p, cell_id(s->cells[i]))->key,
+				  block_get(p, cell_id(cell))->key))
+			return true;
+	return false;
+}
+
+/* A table of its own size, six sevenths full. */
+static int build_segment(const struct partition *p, struct segment *s, const uint64_t *cells,
+			 size_t n)
+{
+	if (n > UINT32_MAX / 2)
+		return SKV_E_TOO_MANY;
+	*s = (struct segment){ .homes = (uint32_t)(n + n / 6 + 8) };
+	s->cells = skv_calloc(n_cells(s), sizeof(uint64_t));
+	if (!s->cells)
+		return SKV_E_NOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (is_there(p, s, cells[i]))
+			return SKV_E_CONFLICT;
+		while (!place(s, cells[i]))
+			if (grow(s) != SKV_OK)
+				return SKV_E_NOMEM;
+		s->count++;
+	}
+	return SKV_OK;
+}
+
+int index_build(struct partition *p, struct instance *inst)
+{
+	struct build b = { .p = p };
+	int rc = SKV_OK;
+
+	ASSERT_EXCLUSIVE(p);
+	index_destroy(inst);
+	b.cells = skv_malloc(inst->entries * sizeof *b.cells);
+	if (!b.cells)
+		return SKV_E_NOMEM;
+	build_each(&b, inst, count_cell);
+	for (uint32_t i = 0; i < INDEX_SEGMENTS; i++)
+		b.at[i + 1] += b.at[i];
+	assert(b.at[INDEX_SEGMENTS] == inst->entries);
+	build_each(&b, inst, sort_cell); /* after it, at[i] is the end of segment i */
+	for (uint32_t i = 0; i < INDEX_SEGMENTS && rc == SKV_OK; i++) {
+		const size_t from = i ? b.at[i - 1] : 0;
+
+		if (b.at[i] > from)
+			rc = build_segment(p, &inst->index[i], b.cells + from, b.at[i] - from);
+	}
+	skv_free(b.cells);
+	if (rc != SKV_OK)
+		index_destroy(inst);
+	return rc;
 }
 
 void index_remove(struct partition *p, struct instance *inst, const struct block *b)

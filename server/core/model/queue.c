@@ -562,6 +562,25 @@ static bool stand(struct block *b, uint64_t lease, uint64_t now)
 	return which >= EVICT_FIRST;
 }
 
+/* It waits for the end of the lease that all blocks loaded with it are assumed to have: the one
+ * above it, which was loaded too, is no candidate any sooner, and will be looked at then. */
+static bool waits_as_loaded(const struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+	const uint32_t place_word = any_place(inst, b);
+	const struct evict_queue *q;
+	uint32_t s = 0;
+
+	if (!place_word || skv_heap_which(place_word) != EVICT_LEASED || b->parent == NO_BLOCK)
+		return false;
+	while (b->slot[s].queued != place_word)
+		s++;
+	q = queue_find(inst, b->slot[s].volume, class_of(inst, b->slot[s].volume, s));
+	return skv_heap_key(&q->heaps, place_word) <= inst->loaded_lease &&
+	       block_generation(inst, block_get(q->partition, b->parent)) <
+		       q->partition->loaded_generation;
+}
+
 /* Blocks kept out because of it are queued themselves. */
 static void expose(struct partition *p, const struct block *b)
 {
@@ -580,7 +599,7 @@ static void expose(struct partition *p, const struct block *b)
 
 void evict_consider_at(struct partition *p, struct block *b, uint64_t lease, uint64_t now)
 {
-	if (!p->loading && !stand(b, lease, now))
+	if (!p->loading && !stand(b, lease, now) && !waits_as_loaded(b))
 		expose(p, b);
 }
 
@@ -606,19 +625,44 @@ bool evict_stands_for(const struct block *child, const struct block *b)
 
 	return child->parent == block_id(b) && b->live_children == 1 &&
 	       same_queues(inst, b, child) && may_stand(inst, child) &&
-	       (!place_word || skv_heap_which(place_word) >= EVICT_FIRST);
+	       (!place_word || skv_heap_which(place_word) >= EVICT_FIRST || waits_as_loaded(child));
+}
+
+static bool may_be_held_back(const struct block *b, const struct block *child)
+{
+	const struct instance *inst = block_instance(b);
+
+	return evict_stands_for(child, b) && inst->group->policy->leaf_first &&
+	       may_stand(inst, b) && pin_kind(b) == SKV_PIN_NONE;
 }
 
 void evict_consider_above(struct partition *p, struct block *b, const struct block *child)
 {
 	const struct instance *inst = block_instance(b);
 
-	if (p->loading || !child || !evict_stands_for(child, b) ||
-	    !inst->group->policy->leaf_first || !may_stand(inst, b) ||
-	    pin_kind(b) != SKV_PIN_NONE || block_lease(p, inst, b))
+	if (p->loading || !child || !may_be_held_back(b, child) || block_lease(p, inst, b))
 		evict_consider(p, b);
 	else
 		evict_forget(b);
+}
+
+void evict_load_chain(struct partition *p, struct block *b)
+{
+	const struct block *child = NULL;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(!p->loading);
+	for (;;) {
+		if (block_has_committed(block_instance(b), b) &&
+		    (!child || !may_be_held_back(b, child)))
+			evict_consider(p, b);
+		child = b;
+		if (!b->live || b->parent == NO_BLOCK)
+			return;
+		b = block_get(p, b->parent);
+		if (b->live_children != 1)
+			return;
+	}
 }
 
 void evict_consider(struct partition *p, struct block *b)

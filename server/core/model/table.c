@@ -147,7 +147,7 @@ static struct block *next_free(struct partition *p, struct instance *inst)
 	return chunk_place(inst->newest, inst->newest->fresh);
 }
 
-/* Its key is indexed. */
+/* Its key is set. */
 static void begin_life(struct instance *inst, struct block *b)
 {
 	inst->entries++;
@@ -184,21 +184,14 @@ struct chunk *table_restore(struct partition *p, struct instance *inst)
 	return c;
 }
 
-int block_restore(struct partition *p, struct chunk *c, uint32_t place, struct skv_key key,
-		  struct block **out)
+struct block *block_restore(struct chunk *c, uint32_t place, struct skv_key key)
 {
 	struct block *b = chunk_place(c, place);
 
-	ASSERT_EXCLUSIVE(p);
 	assert(place < c->capacity && !b->used);
-	if (index_find(p, c->inst, key))
-		return SKV_E_CONFLICT;
 	b->key = key;
-	if (index_insert(p, c->inst, b) != SKV_OK)
-		return SKV_E_NOMEM;
 	begin_life(c->inst, b);
-	*out = b;
-	return SKV_OK;
+	return b;
 }
 
 void table_restored(struct partition *p, struct chunk *c)

@@ -145,7 +145,7 @@ struct finish {
 
 static bool lost_bytes(const struct finish *f, const struct instance *inst, const struct block *b)
 {
-	for (uint32_t s = 0; (f->drop_unsummed || f->drop_all) && s < inst->spec.n_specs; s++)
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++)
 		if (b->slot[s].state == SLOT_COMMITTED && !b->slot[s].has_checksum &&
 		    (f->drop_all || strcmp(f->p->volume[b->slot[s].volume].dev->type, "file") == 0))
 			return true;
@@ -166,18 +166,27 @@ static void make_younger(void *ctx, struct partition *p, struct block *b)
 	atomic_store(&b->mark, mark_make(younger(mark_use(mark), *ms), mark_freq(mark), 0));
 }
 
-static void finish_block(void *ctx, struct partition *p, struct block *b)
+static void adopt_block(void *ctx, struct partition *p, struct block *b)
+{
+	(void)ctx;
+	if (block_has_committed(block_instance(b), b))
+		evict_adopt(b, true);
+	else
+		block_maybe_free(p, b); /* of a checkpoint's: its children never became durable */
+}
+
+static void queue_block(void *ctx, struct partition *p, struct block *b)
+{
+	(void)ctx;
+	if (b->live_children != 1)
+		evict_load_chain(p, b);
+}
+
+static void drop_block(void *ctx, struct partition *p, struct block *b)
 {
 	struct finish *f = ctx;
-	const struct instance *inst = block_instance(b);
 
-	if (!block_has_committed(inst, b)) {
-		block_maybe_free(p, b); /* of a checkpoint's: its children never became durable */
-		return;
-	}
-	evict_adopt(b, true);
-	evict_consider(p, b);
-	if (lost_bytes(f, inst, b) && remove_mark(p, &p->lost, b) != SKV_OK)
+	if (lost_bytes(f, block_instance(b), b) && remove_mark(p, &p->lost, b) != SKV_OK)
 		f->rc = SKV_E_NOMEM;
 }
 
@@ -314,7 +323,10 @@ static int finish_load(struct partition *p, const struct replay *r)
 	f.drop_unsummed = p->unclean;
 	f.drop_all = p->rolled_back;
 	p->loading = false;
-	block_each(p, NULL, finish_block, &f);
+	block_each(p, NULL, adopt_block, NULL);
+	block_each(p, NULL, queue_block, NULL);
+	if (f.drop_unsummed || f.drop_all)
+		block_each(p, NULL, drop_block, &f);
 	if (f.rc != SKV_OK)
 		return f.rc;
 	freeze_for_old_writers(p, r);

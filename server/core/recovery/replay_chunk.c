@@ -80,9 +80,20 @@ static int link_parents(struct replay *r, struct chunk *c, struct skv_error *err
 	return SKV_OK;
 }
 
-static int settle(struct replay *r, struct skv_error *err)
+/* Once for each instance: many keys at once are faster than one after the other. */
+static int build_indexes(struct replay *r, struct skv_error *err)
 {
 	int rc = SKV_OK;
+
+	for (size_t i = 0; i < r->p->n_inst && rc == SKV_OK; i++)
+		if (r->p->inst[i]->entries)
+			rc = index_build(r->p, r->p->inst[i]);
+	return rc == SKV_E_CONFLICT ? corrupt(err, "chunk: a block is there twice") : rc;
+}
+
+static int settle(struct replay *r, struct skv_error *err)
+{
+	int rc = build_indexes(r, err);
 
 	for (size_t i = 0; i < r->n_chunk && rc == SKV_OK; i++)
 		if (r->chunk[i])
@@ -167,16 +178,14 @@ static int get_entry(struct reader *rd, struct skv_key key, struct skv_error *er
 	uint64_t place = flags & CHUNK_NEXT_PLACE ? rd->place : skv_get_varint(rd->in);
 	uint32_t parent = flags & CHUNK_PARENT ? skv_get_u32(rd->in) : NO_BLOCK;
 	struct block *b;
-	int rc;
+	int rc = SKV_OK;
 
 	if (rd->in->failed || place < rd->place || place >= rd->chunk->capacity ||
 	    (flags & CHUNK_PARENT && parent == NO_BLOCK))
 		return corrupt(err, "chunk: malformed entry");
 	rd->place = (uint32_t)place + 1;
-	rc = block_restore(rd->r->p, rd->chunk, (uint32_t)place, key, &b);
-	if (rc == SKV_E_CONFLICT)
-		return corrupt(err, "chunk: a block is there twice");
-	if (rc == SKV_OK && flags & CHUNK_SLOTS)
+	b = block_restore(rd->chunk, (uint32_t)place, key);
+	if (flags & CHUNK_SLOTS)
 		rc = get_slots(rd, b, flags, err);
 	if (rc == SKV_OK)
 		b->parent = parent;
@@ -223,9 +232,6 @@ static int replay_chunk(struct replay *r, struct skv_rd *in, struct skv_error *e
 	r->settles = RECORD_CHUNK;
 	r->settle = settle;
 	rc = make_chunk(&rd, number, err);
-	key = skv_rd_make(keys, n * sizeof(struct skv_key));
-	for (uint64_t i = 0; i < n; i++)
-		index_prefetch(rd.inst, index_hash(r->p, get_key(&key)));
 	key = skv_rd_make(keys, n * sizeof(struct skv_key));
 	for (uint64_t i = 0; i < n && rc == SKV_OK; i++)
 		rc = get_entry(&rd, get_key(&key), err);

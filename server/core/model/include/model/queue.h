@@ -67,6 +67,10 @@ void evict_consider(struct partition *p, struct block *b);
  * child, is in the same queues, the block is kept out: the child goes first anyway, so most inner
  * blocks are never queued. */
 void evict_consider_above(struct partition *p, struct block *b, const struct block *child);
+/* After a load: queues the block, and those above it as long as they have no other live child, most
+ * of which it stands for. Call once for each block that has not one live child but none or several;
+ * so each block is seen once. */
+void evict_load_chain(struct partition *p, struct block *b);
 /* It has no live children any more: for policies that evict leaves. */
 void evict_leaf(struct partition *p, struct block *b);
 bool evict_held_back(const struct block *b);

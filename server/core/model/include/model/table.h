@@ -29,10 +29,8 @@ struct block *block_make(struct partition *p, struct instance *inst, struct skv_
  * those that are left to block_make. NULL: out of memory. */
 struct chunk *table_restore(struct partition *p, struct instance *inst);
 void table_restored(struct partition *p, struct chunk *c);
-/* As block_make, at that place, which nobody has. SKV_E_CONFLICT: the key is
- * there already; SKV_E_NOMEM. */
-int block_restore(struct partition *p, struct chunk *c, uint32_t place, struct skv_key key,
-		  struct block **out);
+/* As block_make, at that place, which nobody has; not indexed before index_build. */
+struct block *block_restore(struct chunk *c, uint32_t place, struct skv_key key);
 /* Frees the entry if nothing needs it any more, then its parents likewise. */
 void block_maybe_free(struct partition *p, struct block *b);
 void block_set_parent(struct partition *p, struct block *b, struct block *parent);
