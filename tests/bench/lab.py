@@ -177,6 +177,7 @@ class Lab:
         self.seconds = 1 if quick else 4
         self.rounds = 1 if quick else 3
         self.quick = quick
+        self.peers = False  # others' servers are measured, too
         self.managers = []
 
     def program(self, path):

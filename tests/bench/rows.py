@@ -11,6 +11,7 @@ import encrypted
 import fairness
 import lookups
 import pages
+import peers
 import scale
 
 MIB = 1 << 20
@@ -281,4 +282,5 @@ ROWS = {
     "scale": scale.rows,
     "checkpoints": scale.checkpoints,
     **fairness.ROWS,
+    **peers.ROWS,
 }
