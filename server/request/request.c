@@ -267,6 +267,8 @@ int skv_request_run(struct skv_request *c)
 
 	assert(!c->dispatched);
 	rc = check_held(c);
+	if (rc == SKV_OK && c->route->flags & ROUTE_PACED)
+		rc = skv_core_tenant_check(c->s->core, c->caller.tenant, &c->err);
 	if (rc != SKV_OK)
 		return rc;
 	c->dispatched = true;

@@ -341,10 +341,14 @@ static void test_blocks_per_s(void **state)
 		assert_int_equal(look_up("a", keys, 1), SKV_E_TOO_MANY);
 	assert_string_equal(e.err.field, SKV_BLOCKS_PER_S);
 	assert_in_range(skv_core_tenant_wait(e.core, "a"), 2, 64);
+	assert_int_equal(skv_core_tenant_check(e.core, "a", &e.err), SKV_E_TOO_MANY);
+	assert_string_equal(e.err.field, SKV_BLOCKS_PER_S);
+	assert_int_equal(skv_core_tenant_check(e.core, "b", &e.err), SKV_OK);
 	assert_int_equal(start_one("a", "i", &start), SKV_E_TOO_MANY);
 	assert_int_equal(look_up("b", keys, 64), SKV_OK);
 	assert_int_equal(skv_core_tenant_wait(e.core, "b"), 0);
 	limit("a", &(struct skv_tenant_spec){ .blocks_per_s = 0 });
+	assert_int_equal(skv_core_tenant_check(e.core, "a", &e.err), SKV_OK);
 	assert_int_equal(look_up("a", keys, 64), SKV_OK);
 }
 

@@ -495,6 +495,14 @@ void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tena
 	*out = (struct skv_tenant_use){ .bytes = 0 };
 }
 
+int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_error *err)
+{
+	(void)c;
+	(void)tenant;
+	(void)err;
+	return SKV_OK;
+}
+
 unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant)
 {
 	(void)c;

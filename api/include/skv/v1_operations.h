@@ -147,16 +147,16 @@
 	  "Forget what was said of a tenant", \
 	  "Its instances and tokens stay. For administrators of tenant default.") \
 	OWN(match, POST, "/v1/match", READ, \
-	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Match"), 0, 0, \
+	  ROUTE_CORE | ROUTE_BODY | ROUTE_PACED, SKV_V1("Match"), 0, 0, \
 	  "blocks", "MatchRequest", "MatchResult", \
 	  "How long is the present prefix, per instance", \
 	  "No lease, no effect on eviction: safe to poll.") \
 	CALL(lookup, POST, "/v1/instances/{id}/lookup", READ, \
-	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Lookup"), 15, 0, \
+	  ROUTE_CORE | ROUTE_BODY | ROUTE_PACED, SKV_V1("Lookup"), 15, 0, \
 	  "blocks", "LookupRequest", "LookupResult", \
 	  "Locations of blocks, leased", "") \
 	CALL(start, POST, "/v1/instances/{id}/start", WRITE, \
-	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Start"), 15, 0, \
+	  ROUTE_CORE | ROUTE_BODY | ROUTE_PACED, SKV_V1("Start"), 15, 0, \
 	  "blocks", "StartRequest", "StartResult", \
 	  "Open a session: slots for the blocks that are missing", "") \
 	CALL(delete, POST, "/v1/instances/{id}/delete", WRITE, \
@@ -168,7 +168,7 @@
 	  "blocks", "TrimRequest", "TrimResult", \
 	  "Delete blocks by the time when they were made", "") \
 	CALL(pin, POST, "/v1/instances/{id}/pin", WRITE, \
-	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Pin"), 15, 0, \
+	  ROUTE_CORE | ROUTE_BODY | ROUTE_PACED, SKV_V1("Pin"), 15, 0, \
 	  "blocks", "PinRequest", "PinResult", \
 	  "Keep blocks from eviction", "") \
 	CALL(unpin, POST, "/v1/instances/{id}/unpin", WRITE, \

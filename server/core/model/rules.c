@@ -157,6 +157,12 @@ static uint64_t last(uint32_t n, uint32_t per_s)
 	return ((uint64_t)n * SECOND + per_s - 1) / per_s;
 }
 
+/* Not now: it owes, and would owe more than a second's. */
+static bool is_over(uint64_t was, uint64_t until, uint64_t now_us)
+{
+	return was > now_us && until > now_us + SECOND;
+}
+
 bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t now_us)
 {
 	struct tenant_rule *one;
@@ -172,12 +178,26 @@ bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t n
 	was = atomic_load_explicit(&one->paid_until, memory_order_relaxed);
 	do {
 		until = (was > now_us ? was : now_us) + last(n, per_s);
-		if (was > now_us && until > now_us + SECOND)
+		if (is_over(was, until, now_us))
 			return false;
 	} while (!atomic_compare_exchange_weak_explicit(&one->paid_until, &was, until,
 							memory_order_relaxed,
 							memory_order_relaxed));
 	return true;
+}
+
+bool rules_shut(struct tenant_rules *r, const char *name, uint64_t now_us)
+{
+	const struct tenant_rule *one;
+	uint64_t was;
+	uint32_t per_s;
+
+	if (!atomic_load_explicit(&r->paced, memory_order_relaxed))
+		return false;
+	one = find(r, name);
+	per_s = one ? atomic_load_explicit(&one->blocks_per_s, memory_order_relaxed) : 0;
+	was = one ? atomic_load_explicit(&one->paid_until, memory_order_relaxed) : 0;
+	return per_s && is_over(was, was + last(1, per_s), now_us);
 }
 
 uint64_t rules_owed(struct tenant_rules *r, const char *name, uint64_t now_us)

@@ -10,16 +10,25 @@
 
 #include <model/rules.h>
 
+static int over_rate(struct skv_core *c, const char *tenant, struct skv_error *err)
+{
+	COUNT(c, tenant_over_rate, 1);
+	return skv_fail(err, SKV_E_TOO_MANY, SKV_BLOCKS_PER_S,
+			"tenant '%s' is over its blocks_per_s: retry later", tenant);
+}
+
 /* Before a call on n blocks. */
 static int check_pace(struct skv_core *c, const char *tenant, uint64_t n, struct skv_error *err)
 {
 	const uint32_t blocks = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 
-	if (rules_pass(c->rules, tenant, blocks, skv_now_us()))
-		return SKV_OK;
-	COUNT(c, tenant_over_rate, 1);
-	return skv_fail(err, SKV_E_TOO_MANY, SKV_BLOCKS_PER_S,
-			"tenant '%s' is over its blocks_per_s: retry later", tenant);
+	return rules_pass(c->rules, tenant, blocks, skv_now_us()) ? SKV_OK
+								  : over_rate(c, tenant, err);
+}
+
+int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_error *err)
+{
+	return rules_shut(c->rules, tenant, skv_now_us()) ? over_rate(c, tenant, err) : SKV_OK;
 }
 
 unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant)

@@ -235,6 +235,9 @@ int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
  * thread at a time. SKV_E_NOMEM: some are set. */
 int skv_core_tenants_set(struct skv_core *c, const struct skv_tenant_view *v, uint32_t n);
 #define SKV_BLOCKS_PER_S "blocks_per_s"
+/* SKV_E_TOO_MANY with that field, if the tenant owes so much that a call on any block would be
+ * refused; it counts as one. Any thread. */
+int skv_core_tenant_check(struct skv_core *c, const char *tenant, struct skv_error *err);
 /* Seconds until a tenant that is over this rate owes nothing; 0 = it does not. Any thread. */
 unsigned skv_core_tenant_wait(struct skv_core *c, const char *tenant);
 /* What one has in the partitions that this manager owns, instances and spaces left out. */

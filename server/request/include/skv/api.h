@@ -26,11 +26,13 @@ enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
  * everyone if the service's metrics are. HELD: waits while ownership or the store moves, and runs
  * again (skv/pause.h). TENANT: of role ADMIN, and looks itself at what the caller's tenant owns;
  * without it only administrators of tenant "default" may call (skv/tenants.h). RAW: parameters are
- * percent-decoded and not empty, the API checks them; otherwise they must be names. */
+ * percent-decoded and not empty, the API checks them; otherwise they must be names. PACED: its
+ * blocks count in the tenant's blocks_per_s, and who owes too many is refused before the body is
+ * decoded. */
 enum {
 	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
 	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32, ROUTE_HELD = 64,
-	ROUTE_TENANT = 128,
+	ROUTE_TENANT = 128, ROUTE_PACED = 256,
 };
 
 /* Audience of a route: a port may leave planes out. */

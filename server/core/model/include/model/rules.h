@@ -52,6 +52,8 @@ int rules_set(struct tenant_rules *r, const struct skv_tenant_view *v, uint32_t 
 /* n more blocks at `now_us`, of any clock that only grows. A second's pass at once, and what is
  * more than that if nothing is owed: then it is. False: not now. Any thread. */
 bool rules_pass(struct tenant_rules *r, const char *name, uint32_t n, uint64_t now_us);
+/* Would any number of blocks be refused now? Any thread. */
+bool rules_shut(struct tenant_rules *r, const char *name, uint64_t now_us);
 /* Until a tenant owes nothing, us. Any thread. */
 uint64_t rules_owed(struct tenant_rules *r, const char *name, uint64_t now_us);
 
