@@ -26,6 +26,7 @@
 #include <skv/mem.h>
 
 #define STALE 4096u
+#define OPENS 3 /* tries to open a file while daemons come and go */
 
 struct region {
 	void *base; /* NULL = free */
@@ -401,9 +402,11 @@ static bool lies_below(const char *path, const char *mount_point)
 	return n > 0 && strncmp(path, mount_point, n) == 0 && path[n] == '/';
 }
 
-/* On failure f->base.fd is still open. */
+/* On failure f->base.fd is still open, but for *restarted: another daemon has taken the place of
+ * the connection's, and the file may be that one's. Whether a connection's daemon has ended is
+ * asked of its files, so none of another daemon may be among them. */
 static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char *path,
-		     struct skv_error *err)
+		     bool *restarted, struct skv_error *err)
 {
 	char where[PATH_MAX];
 	struct stat st;
@@ -422,11 +425,21 @@ static int go_native(struct skv_usrbio *u, struct skv_usrbio_file *f, const char
 		     : skv_fail(err, SKV_E_FOREIGN, "hf3fs_mount_point",
 				"slab file %s lies on another 3FS than %s", path,
 				f->conn->mount_point);
-	if (rc == SKV_OK)
-		f->kind = SKV_USRBIO_NATIVE;
-	else
+	if (rc != SKV_OK) {
 		skv_usrbio_conn_unref(f->conn);
-	return rc;
+		return rc;
+	}
+	skv_usrbio_conn_check(f->conn, f->base.fd);
+	if (atomic_load(&f->conn->lost)) {
+		close_native(u, f);
+		f->base.fd = -1;
+		*restarted = true;
+		return skv_fail(err, SKV_E_UNAVAILABLE, "hf3fs_mount_point",
+				"slab file %s: the FUSE daemon was restarted while it was opened",
+				path);
+	}
+	f->kind = SKV_USRBIO_NATIVE;
+	return SKV_OK;
 }
 
 static int go_plain(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, const char *path,
@@ -482,28 +495,40 @@ static bool worked(struct skv_usrbio *u)
 	return has;
 }
 
+static int open_once(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, const char *path,
+		     bool write, bool *restarted, struct skv_error *err)
+{
+	int rc = skv_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if (!is_ours(u, f->base.fd))
+		return go_plain(u, f, dirfd, path, write, err);
+	rc = go_native(u, f, path, restarted, err);
+	/* "auto" uses the fallback where the native way has never worked; a restarting
+	 * daemon is waited for. */
+	if (rc == SKV_E_UNSUPPORTED ||
+	    (rc != SKV_OK && rc != SKV_E_NOMEM && !u->named && !worked(u))) {
+		f->kind = SKV_USRBIO_MOUNT;
+		warn(u);
+		rc = SKV_OK;
+	}
+	return rc;
+}
+
 static int open_file(struct skv_engine *e, int dirfd, const char *path, bool write,
 		     struct skv_engine_file **out, struct skv_error *err)
 {
 	struct skv_usrbio_file *f = skv_calloc(1, sizeof *f);
 	struct skv_usrbio *u = usrbio_of(e);
-	int rc;
+	bool restarted = true;
+	int rc = SKV_OK;
 
 	if (!f)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	rc = skv_engine_open_fd(dirfd, path, write, &f->base.fd, err);
-	if (rc == SKV_OK && !is_ours(u, f->base.fd)) {
-		rc = go_plain(u, f, dirfd, path, write, err);
-	} else if (rc == SKV_OK) {
-		rc = go_native(u, f, path, err);
-		/* "auto" uses the fallback where the native way has never worked; a restarting
-		 * daemon is waited for. */
-		if (rc == SKV_E_UNSUPPORTED ||
-		    (rc != SKV_OK && rc != SKV_E_NOMEM && !u->named && !worked(u))) {
-			f->kind = SKV_USRBIO_MOUNT;
-			warn(u);
-			rc = SKV_OK;
-		}
+	for (int tries = 0; restarted && tries < OPENS; tries++) {
+		restarted = false;
+		rc = open_once(u, f, dirfd, path, write, &restarted, err);
 	}
 	if (rc == SKV_OK) {
 		*out = &f->base;

@@ -225,6 +225,45 @@ static void test_restart(void **state)
 	free(in);
 }
 
+/* A restart that nobody has noticed: a file of the new daemon gets a connection to that one. With
+ * the old one its writes would be waited for as long as the new daemon lives. */
+static void test_opened_after_a_restart(void **state)
+{
+	struct place *p = *state;
+	struct slabkv_pool *pool;
+	uint8_t *data = shared_pool("opened", &pool), *want = calloc(1, 2 * MIB);
+	struct skv_engine_file *other;
+	struct skv_usrbio_conn *g;
+	struct skv_io_run run;
+	struct skv_error err;
+	struct iovec iov[1];
+
+	assert_non_null(want);
+	fill(want, 2 * MIB, 11);
+	assert_int_equal(skv_engine_map(p->engine, data, 2 * MIB, &err), SKV_OK);
+	assert_false(atomic_load(&conn(p)->lost));
+	restart();
+	assert_int_equal(skv_engine_open(p->engine, rootfd, "slab", true, &other, &err), SKV_OK);
+	g = ((struct skv_usrbio_file *)other)->conn;
+	assert_ptr_not_equal(g, conn(p));
+	assert_true(atomic_load(&conn(p)->lost));
+	memcpy(data, want, 2 * MIB);
+	run = run_of(other, 0, data, 2 * MIB, 2 * MIB, 1, iov);
+	skv_engine_write(p->engine, &run, 1, &p->by);
+	assert_int_equal(run.status, SKV_OK);
+	skv_engine_close(p->engine, other);
+	close_files(p);
+	open_files(p);
+	memset(data, 0, 2 * MIB);
+	run = run_of(p->r, 0, data, 2 * MIB, 2 * MIB, 1, iov);
+	skv_engine_read(p->engine, &run, 1, &p->by);
+	assert_int_equal(run.status, SKV_OK);
+	assert_memory_equal(data, want, 2 * MIB);
+	skv_engine_unmap(p->engine, data);
+	assert_int_equal(slabkv_pool_destroy(pool), SLABKV_OK);
+	free(want);
+}
+
 /* It goes while requests fly: nobody waits until their time is over. */
 static void test_restart_in_flight(void **state)
 {
@@ -319,6 +358,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_not_read_again_where_the_old_daemon_may_write,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_opened_after_a_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart_in_flight, setup, teardown),
 	};
 	int rc;
