@@ -42,7 +42,7 @@ STOCK_CLIENTS = {"tests/grpc": {"grpc", "google"}, "tests/kvcm": {"grpc", "googl
                  "tests/hf3fs": {"requests", "urllib3"}, "tests/sglang": {"sglang", "torch"},
                  # A connector is imported by its engine.
                  "client/python/slabkv": {"lmcache", "sglang", "slabkv", "torch", "vllm"}, "tests/python": {"slabkv"},
-                 "tests/soak": {"slabkv"}, "tests/http": {"slabkv"},
+                 "tests/soak": {"slabkv"}, "tests/http": {"slabkv"}, "tests/bench": {"grpc"},
                  "tests/engines/sglang_cpu": {"torch"}, "tests/engines": {"numpy", "safetensors", "sglang", "slabkv", "torch", "transformers", "vllm"}}
 
 MAX_FUNCTION = 90  # lines from brace to brace
