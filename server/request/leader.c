@@ -101,12 +101,11 @@ static int find(struct skv_service *s, uint32_t partition, const char *known, co
 	bool must_look;
 	int rc;
 
-	assert(partition < SKV_MAX_PARTITIONS);
+	assert(partition < SKV_MAX_PARTITIONS && l->service == s);
 	skv_core_partition_leader(s->core, partition, self, owner, &left);
 	if (!*owner || strcmp(self, owner) == 0)
 		return SKV_E_NOT_FOUND;
 	skv_mutex_lock(lock);
-	l->service = s;
 	must_look = must_look_locked(l, owner, known, now);
 	memcpy(out, known, SKV_URL_MAX);
 	if (*out && strcmp(out, own) != 0)

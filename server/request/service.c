@@ -80,6 +80,8 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 	skv_guard_init(&s->guard, o->token_failures);
 	skv_tenants_init(&s->tenants);
 	skv_mutex_init(&s->leader.lock);
+	for (unsigned i = 0; i < SKV_MAX_PARTITIONS; i++)
+		s->leader.of[i].service = s;
 	skv_holds_init(&s->holds, &(struct skv_hold_options){
 					  o->body_total_max, o->body_max, o->body_reserve_percent,
 					  o->body_tenant_percent, o->body_address_percent });

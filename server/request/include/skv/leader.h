@@ -25,7 +25,7 @@ struct leader_of {
 	uint64_t looked_ms;
 	bool looking;
 	struct job job;
-	struct skv_service *service;
+	struct skv_service *service; /* set with the service, for good */
 };
 
 struct leader {
