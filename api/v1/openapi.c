@@ -73,6 +73,7 @@ static const char *parameter_of(const char *segment)
 		{ "{id}", "Instance" },
 		{ "{tenant}", "Tenant" },
 		{ "{session}", "Session" },
+		{ "{move}", "Move" },
 	};
 
 	for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++)
