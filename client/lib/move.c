@@ -38,7 +38,7 @@ static void note(struct mover *m, const struct skv_error *err)
 
 /* ---- the manager ----------------------------------------------------------------------------- */
 
-/* Are all its indexes inside it? */
+/* Are all its indexes inside it, and its slots no larger than there can be? */
 static bool fits(const struct skv_move_view *v)
 {
 	struct skv_key k;
@@ -55,7 +55,7 @@ static bool fits(const struct skv_move_view *v)
 			continue;
 		strtoull(s->checksum, &end, 16);
 		if (s->from_file >= v->n_files || s->to_file >= v->n_files || *end ||
-		    strlen(s->checksum) != 16)
+		    strlen(s->checksum) != 16 || s->length > SKV_MAX_SPEC_SIZE)
 			return false;
 	}
 	return true;
