@@ -445,6 +445,35 @@ static void a_partition_that_is_elsewhere(void **state)
 	env_check(e);
 }
 
+/* A call whose record did not become durable names its partition, too. */
+static void what_was_under_way_names_its_partition(void **state)
+{
+	static const struct skv_fault taken_over = { .kind = SKV_FAULT_ERROR, .call = "append",
+						     .at = 1, .times = 1,
+						     .status = SKV_E_FENCED };
+	struct env *e = *state;
+	struct skv_start_res s;
+	struct skv_key k[5];
+
+	e->faulty = true;
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	for (uint32_t i = 0; i < N; i++) {
+		const struct env_start q = { .instance = names[i], .keys = k, .n = 5 };
+		char id[33];
+		int rc;
+
+		make_group(e, names[i]);
+		assert_int_equal(put(e, names[i], 100, 5, id), 5);
+		env_keys(k, 5, 7, 200);
+		skv_fault_store_set(e->store, &taken_over);
+		rc = env_start(e, &q, &s);
+		is_of(e, rc, skv_session_partition(id));
+		assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
+		assert_int_equal(found(e, names[i], 100, 5), 5);
+	}
+}
+
 /* What was found out before a partition was given up is not told after. */
 static void a_ticket_ends_with_what_is_given_up(void **state)
 {
@@ -482,6 +511,7 @@ int main(void)
 		CASE(files_larger_than_a_share),
 		CASE(a_store_is_given_more),
 		CASE(a_partition_that_is_elsewhere),
+		CASE(what_was_under_way_names_its_partition),
 		CASE(a_ticket_ends_with_what_is_given_up),
 	};
 

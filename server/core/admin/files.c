@@ -90,7 +90,7 @@ int one_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 		return rc;
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? list_locked(c->partition, storage, a, out, n, err)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -13,7 +13,7 @@ bool owner_valid(const struct skv_core *c)
 	return skv_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
 }
 
-static int fail_here(const struct skv_core *c, struct skv_error *err, int status, const char *text)
+int gate_fail(const struct skv_core *c, struct skv_error *err, int status, const char *text)
 {
 	skv_fail(err, status, NULL, "%s", text);
 	if (err)
@@ -21,17 +21,22 @@ static int fail_here(const struct skv_core *c, struct skv_error *err, int status
 	return status;
 }
 
+int gate_recovering(const struct skv_core *c, struct skv_error *err)
+{
+	return gate_fail(c, err, SKV_E_NOT_READY, "recovering");
+}
+
 int core_gate(const struct skv_core *c, struct skv_error *err)
 {
 	int state = atomic_load_explicit(&c->state, memory_order_acquire);
 
 	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
-		return fail_here(c, err, SKV_E_NOT_READY, "this manager is shutting down");
+		return gate_fail(c, err, SKV_E_NOT_READY, "this manager is shutting down");
 	if (state == SKV_CORE_STANDBY || !owner_valid(c))
-		return fail_here(c, err, SKV_E_NOT_OWNER,
+		return gate_fail(c, err, SKV_E_NOT_OWNER,
 				 "this manager is not the owner: ask the owner");
 	if (state != SKV_CORE_READY)
-		return fail_here(c, err, SKV_E_NOT_READY, "recovering");
+		return gate_recovering(c, err);
 	return SKV_OK;
 }
 

@@ -136,7 +136,7 @@ int one_delete(struct skv_core *c, const struct skv_delete_req *req,
 				 .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? delete_locked(c->partition, op)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	core_unlock(c);
 	return rc;
 }
@@ -187,7 +187,7 @@ int one_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_cl
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? clear_locked(c->partition, req, w)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	core_unlock(c);
 	return rc;
 }

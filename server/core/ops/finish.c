@@ -491,7 +491,7 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 		return SKV_E_NOMEM;
 	core_lock(c);
 	rc = c->partition ? find(c->partition, e, s, err)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	if (rc == SKV_OK)
 		rc = settle(c->partition, *s, w, &ended);
 	if (rc == SKV_OK && !ended)

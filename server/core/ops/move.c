@@ -174,7 +174,7 @@ static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, 
 	int rc = SKV_OK;
 
 	if (!p)
-		return skv_fail(w->err, SKV_E_NOT_READY, NULL, "recovering");
+		return gate_recovering(c, w->err);
 	if (p->n_moves == MAX_MOVES)
 		return SKV_OK; /* others have enough to do */
 	f = skv_arena_calloc(w->arena, 1, sizeof *f);
@@ -435,7 +435,7 @@ static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *r
 	struct move *m;
 
 	if (!p)
-		return skv_fail(w->err, SKV_E_NOT_READY, NULL, "recovering");
+		return gate_recovering(c, w->err);
 	if (!session_id_parse(req->move, &id))
 		return skv_fail(w->err, SKV_E_INVALID, "move", "a move's id has %d hex digits",
 				SKV_SESSION_ID_HEX);

@@ -291,7 +291,7 @@ int one_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
 			      .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? partial_locked(c->partition, req, w)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	core_unlock(c);
 	return rc;
 }

@@ -215,7 +215,7 @@ int one_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? search_run(c->partition, req, a, &s, err)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	skv_rwlock_read_unlock(&c->lock);
 	if (rc != SKV_OK)
 		return rc;
@@ -236,7 +236,7 @@ int one_match(struct skv_core *c, const struct skv_match_req *req, struct skv_ma
 		return rc;
 	skv_rwlock_read(&c->lock);
 	if (!c->partition)
-		rc = skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+		rc = gate_recovering(c, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < req->n_instances; i++) {
 		struct instance *inst = NULL;
 		char field[SKV_FIELD_MAX];

@@ -496,7 +496,7 @@ void start_fail_line(struct partition *p, struct group *g, int status, const cha
 		struct start_op *op = leave_line(p, g, NULL);
 
 		core_complete(p->core, &op->w.completion,
-			      skv_fail(op->w.err, status, NULL, "%s", text));
+			      gate_fail(p->core, op->w.err, status, text));
 	}
 }
 
@@ -674,7 +674,7 @@ int one_start(struct skv_core *c, const struct skv_start_req *req, struct skv_st
 	hash_request(op);
 	core_lock(c);
 	rc = c->partition ? admit(c->partition, op)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	if (rc == SKV_OK)
 		count_outcome(c, req, res);

@@ -165,7 +165,7 @@ bool trim_go_on(struct partition *p)
 		int rc = portion(p, op);
 
 		if (rc != SKV_OK && rc != SKV_PENDING && op->w.err->status == SKV_OK)
-			skv_fail(op->w.err, rc, NULL, "%s", skv_status_text(rc));
+			gate_fail(p->core, op->w.err, rc, skv_status_text(rc));
 		if (rc != SKV_PENDING)
 			core_complete(p->core, &op->w.completion, rc);
 		op = next;
@@ -183,7 +183,7 @@ void trim_fail_all(struct partition *p, int status, const char *text)
 		struct trim_op *next = op->next;
 
 		core_complete(p->core, &op->w.completion,
-			      skv_fail(op->w.err, status, NULL, "%s", text));
+			      gate_fail(p->core, op->w.err, status, text));
 		op = next;
 	}
 }
@@ -221,7 +221,7 @@ int one_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim
 				 .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? begin(c->partition, op)
-			  : skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
+			  : gate_recovering(c, err);
 	core_unlock(c);
 	return rc;
 }

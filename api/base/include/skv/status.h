@@ -67,7 +67,8 @@ struct skv_error {
 	int status;
 	char field[SKV_FIELD_MAX];
 	char message[SKV_MESSAGE_MAX];
-	/* Of not_owner and not_ready: the partition that is meant, plus 1. 0 = none, or all. */
+	/* Of a failure that has to do with who owns a partition, or with its store: which one is
+	 * meant, plus 1. 0 = none, or all. */
 	uint32_t partition;
 };
 
