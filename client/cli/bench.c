@@ -235,11 +235,8 @@ static int bench(struct skv_bench *b)
 	bool ok = w != NULL;
 	int rc;
 
-	for (uint32_t i = 0; i < b->n_clients && ok; i++) {
-		w[i].call.b = b;
-		w[i].call.ids = skv_calloc(SLABKV_MAX_KEYS, sizeof *w[i].call.ids);
-		ok = w[i].call.ids != NULL;
-	}
+	for (uint32_t i = 0; i < b->n_clients && ok; i++)
+		ok = skv_bench_call_open(&w[i].call, b, SLABKV_MAX_KEYS);
 	if (!ok) {
 		rc = skv_cli_usage(b->cli, "out of memory");
 	} else {
@@ -252,7 +249,7 @@ static int bench(struct skv_bench *b)
 	}
 	for (uint32_t i = 0; w && i < b->n_clients; i++) {
 		skv_bench_kvcm_close(&w[i].call);
-		skv_free(w[i].call.ids);
+		skv_bench_call_close(&w[i].call);
 	}
 	skv_free(w);
 	return rc;

@@ -10,6 +10,7 @@
 #include "wire.h"
 
 #define SKV_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
+#define SKV_BENCH_TEXT 64u /* characters of a key that is a text: a SHA-256 in hex */
 
 struct skv_bench_op;
 
@@ -35,6 +36,8 @@ struct skv_bench {
 	double hits; /* part of the keys of a lookup that are there */
 	enum slabkv_mode mode;
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */
+	bool text; /* keys are texts of SKV_BENCH_TEXT characters, not numbers */
+	bool checksums; /* finish has one for each block */
 	bool full; /* fill the storage before anything is measured */
 	bool keep; /* leave the objects there */
 	uint32_t depth;
@@ -64,6 +67,9 @@ struct skv_bench_call {
 	struct skv_wire *wire[2]; /* of an API that the library does not
 				     speak: over JSON, over gRPC */
 	uint64_t *ids; /* room for the largest --keys */
+	uint64_t *sums; /* as many: what finish says of their bytes */
+	char (*texts)[SKV_BENCH_TEXT + 1]; /* --text: of each id, and where it is */
+	const char **strings;
 	uint8_t *buffers; /* data: room for b->keys blocks; of `pool` */
 	struct slabkv_pool *pool;
 	struct slabkv_buf *bufs;
@@ -99,6 +105,10 @@ struct skv_bench_outcome {
 };
 
 /* ---- bench_ops.c: metadata ------------------------------------------------------------------- */
+
+/* Room for a call's keys. False: no memory; close it all the same. */
+bool skv_bench_call_open(struct skv_bench_call *c, struct skv_bench *b, uint32_t keys);
+void skv_bench_call_close(struct skv_bench_call *c);
 
 /* Adds the operations of b->api with this name to b->ops; all of them if NULL. With --codec only
  * those over that codec. False when there is none, or no room. */

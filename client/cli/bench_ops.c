@@ -25,13 +25,51 @@ static void count(struct skv_bench_call *c, uint64_t asked, uint64_t done)
 	c->done = done;
 }
 
+bool skv_bench_call_open(struct skv_bench_call *c, struct skv_bench *b, uint32_t keys)
+{
+	*c = (struct skv_bench_call){ .b = b };
+	c->ids = skv_calloc(keys, sizeof *c->ids);
+	c->sums = skv_calloc(keys, sizeof *c->sums);
+	c->texts = b->text ? skv_calloc(keys, sizeof *c->texts) : NULL;
+	c->strings = b->text ? skv_calloc(keys, sizeof *c->strings) : NULL;
+	return c->ids && c->sums && (!b->text || (c->texts && c->strings));
+}
+
+void skv_bench_call_close(struct skv_bench_call *c)
+{
+	skv_free(c->ids);
+	skv_free(c->sums);
+	skv_free(c->texts);
+	skv_free(c->strings);
+}
+
+/* What c->ids are called. */
+static struct slabkv_keys names(struct skv_bench_call *c, uint32_t n)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	if (!c->b->text)
+		return slabkv_keys_ints(c->ids, n);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t x = 0;
+
+		for (uint32_t k = 0; k < SKV_BENCH_TEXT; k++, x >>= 4) {
+			if (k % 16 == 0) /* the first 16 alone differ from id to id */
+				x = (c->ids[i] + k) * 0x9e3779b97f4a7c15u;
+			c->texts[i][k] = digits[x & 15];
+		}
+		c->strings[i] = c->texts[i];
+	}
+	return slabkv_keys_strings(c->strings, n);
+}
+
 /* ---- start and finish ------------------------------------------------------------------------ */
 
 static int start_finish(struct skv_bench_call *c, uint32_t n)
 {
-	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, n);
-	const struct slabkv_finish_options done = { .size = sizeof(struct slabkv_finish_options),
-						    .quiesced = true };
+	const struct slabkv_keys keys = names(c, n);
+	struct slabkv_finish_options done = { .size = sizeof(struct slabkv_finish_options),
+					      .quiesced = true };
 	struct slabkv_finished finished = { .size = sizeof(struct slabkv_finished) };
 	const struct slabkv_session *s;
 	uint64_t begin = skv_now_us(), middle;
@@ -42,6 +80,12 @@ static int start_finish(struct skv_bench_call *c, uint32_t n)
 	middle = skv_now_us();
 	if (rc != SLABKV_OK)
 		return rc;
+	if (c->b->checksums) {
+		for (uint32_t i = 0; i < n; i++)
+			c->sums[i] = ~c->ids[i] * 0x9e3779b97f4a7c15u;
+		done.checksums = c->sums;
+		done.n_checksums = s->n_write;
+	}
 	if (s->n_write > 0)
 		rc = slabkv_finish(c->b->kv, s->id, &done, &finished, &c->err);
 	c->first_us = middle - begin;
@@ -75,11 +119,11 @@ static int call_start(struct skv_bench_call *c)
 /* Makes n blocks, unmeasured. */
 static int fill(struct skv_bench *b, uint64_t n, struct slabkv_error *err)
 {
-	struct skv_bench_call c = { .b = b };
+	struct skv_bench_call c;
 	int rc = SLABKV_OK;
 
-	c.ids = skv_calloc(FILL_KEYS, sizeof *c.ids);
-	if (!c.ids) {
+	if (!skv_bench_call_open(&c, b, FILL_KEYS)) {
+		skv_bench_call_close(&c);
 		snprintf(err->message, sizeof err->message, "out of memory");
 		return err->code = SLABKV_E_NOMEM;
 	}
@@ -91,7 +135,7 @@ static int fill(struct skv_bench *b, uint64_t n, struct slabkv_error *err)
 		n -= now;
 	}
 	*err = c.err;
-	skv_free(c.ids);
+	skv_bench_call_close(&c);
 	return rc;
 }
 
@@ -146,9 +190,9 @@ static int call_lookup(struct skv_bench_call *c)
 	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
 						 .mode = c->b->mode,
 						  .lease_ms = SLABKV_LEASE_DEFAULT };
-	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	const struct slabkv_locations *l;
 	uint32_t hits = skv_bench_name_hits(c);
+	const struct slabkv_keys keys = names(c, c->b->keys);
 	int rc = slabkv_lookup(c->b->kv, c->b->name, &keys, &o, &l, &c->err);
 
 	count(c, hits, 0);
@@ -161,13 +205,14 @@ static int call_lookup(struct skv_bench_call *c)
 
 static int call_match(struct skv_bench_call *c)
 {
-	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	const char *instance = c->b->name;
+	struct slabkv_keys keys;
 	uint32_t matched = 0;
 	int rc;
 
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = asked_for(c, i);
+	keys = names(c, c->b->keys);
 	rc = slabkv_match(c->b->kv, &instance, 1, &keys, &matched, &c->err);
 	count(c, c->b->keys, matched);
 	return rc;
@@ -192,7 +237,7 @@ static int prepare_delete(struct skv_bench *b, struct slabkv_error *err)
 
 static int call_delete(struct skv_bench_call *c)
 {
-	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
+	struct slabkv_keys keys;
 	uint64_t first = c->b->stock + atomic_fetch_add(&c->b->made, c->b->keys);
 	uint32_t deleted = 0;
 	int rc;
@@ -204,6 +249,7 @@ static int call_delete(struct skv_bench_call *c)
 	assert(first >= c->b->population); /* not what lookups should find */
 	for (uint32_t i = 0; i < c->b->keys; i++)
 		c->ids[i] = first + i;
+	keys = names(c, c->b->keys);
 	rc = slabkv_delete(c->b->kv, c->b->name, &keys, &deleted, &c->err);
 	count(c, c->b->keys, deleted);
 	return rc;

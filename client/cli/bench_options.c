@@ -16,6 +16,8 @@ enum {
 	OPT_HITS,
 	OPT_BATCH,
 	OPT_SCATTER,
+	OPT_TEXT,
+	OPT_CHECKSUMS,
 	OPT_FULL,
 	OPT_KEEP,
 	OPT_PREPARE,
@@ -43,6 +45,8 @@ static const struct option options[] = {
 	{ "hits", required_argument, NULL, OPT_HITS },
 	{ "batch", no_argument, NULL, OPT_BATCH },
 	{ "scatter", no_argument, NULL, OPT_SCATTER },
+	{ "text", no_argument, NULL, OPT_TEXT },
+	{ "checksums", no_argument, NULL, OPT_CHECKSUMS },
 	{ "full", no_argument, NULL, OPT_FULL },
 	{ "keep", no_argument, NULL, OPT_KEEP },
 	{ "prepare", no_argument, NULL, OPT_PREPARE },
@@ -212,6 +216,12 @@ static int set_option(struct skv_bench *b, int opt, const char *value)
 		return SKV_EXIT_OK;
 	case OPT_SCATTER:
 		b->scatter = true;
+		return SKV_EXIT_OK;
+	case OPT_TEXT:
+		b->text = true;
+		return SKV_EXIT_OK;
+	case OPT_CHECKSUMS:
+		b->checksums = true;
 		return SKV_EXIT_OK;
 	case OPT_FULL:
 		b->full = true;

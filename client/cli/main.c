@@ -122,6 +122,8 @@ static const struct command commands[] = {
 	  "  --batch               look up every key on its own (default: prefix)\n"
 	  "  --population N        blocks that lookups and matches find (default: 65536)\n"
 	  "  --scatter             their keys lie all over these, not side by side\n"
+	  "  --text                keys are texts of 64 characters, not numbers\n"
+	  "  --checksums           start: finish has a checksum of each block\n"
 	  "  --full                fill the storage first, so that every start evicts\n"
 	  "  --capacity SIZE       of its storage (default: 16T; with --full 1G)\n"
 	  "  --slot SIZE           bytes of a block, for --capacity (default: 4K)\n"

@@ -68,7 +68,7 @@ static void server(int tell, int until, unsigned threads)
 	struct MHD_Daemon *d = MHD_start_daemon(
 		MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, serve,
 		NULL, MHD_OPTION_THREAD_POOL_SIZE, threads > 1 ? threads : 0,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)65536, MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_END);
 	const union MHD_DaemonInfo *info =
 		d ? MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT) : NULL;
 	long port = info ? info->port : 0;

@@ -2,7 +2,7 @@
 connection that of the others.
 
 Keys are 64 hex characters, as SGLang's are; pages are filled through the API, 512 a call, durable (FULL), which is not the
-default of reserve and confirm (pages_durability). SKV_SGLANG_URL: SGLang's own server, fresh, for the row that compares.
+default of reserve and confirm (pages_durability). Two rows compare with SGLang's own server: others.py says where it comes from.
 """
 
 import glob
@@ -18,6 +18,7 @@ import statistics
 import time
 import urllib.parse
 
+import others
 from lab import Missing, command, rss
 from scale import line, settled
 
@@ -196,13 +197,6 @@ def reserve_confirm(lab):
 
 # ---- one writer, one call after the other ---------------------------------------------------------
 
-class Upstream:
-    """In the place of a manager: nobody's process to look at."""
-
-    def __init__(self, url):
-        self.url = url
-
-
 def write_alone(c, seconds, first, keys):
     """Calls a second of reserve, confirm, reserve... of new keys."""
     end, n, spent = time.monotonic() + seconds, 0, 0.0
@@ -221,11 +215,11 @@ def write_alone(c, seconds, first, keys):
 def one_writer(lab, keys):
     """The servers take turns, so that the same weather is over all of them."""
     managers = {d: lab.manager("writer-" + d, "--durability", "full", "--pages-durability", d) for d in ("normal", "full")}
-    found = {d: [] for d in managers}
+    found, peer = {d: [] for d in managers}, others.sglang(lab)
     try:
         clients = {d: Client(m) for d, m in managers.items()}
-        if os.environ.get("SKV_SGLANG_URL"):
-            clients["sglang"] = Client(Upstream(os.environ["SKV_SGLANG_URL"]))
+        if peer:
+            clients["sglang"] = Client(peer)
             found["sglang"] = []
         for c in clients.values():
             c.post("initialize", num_pages=4000000)
@@ -235,12 +229,14 @@ def one_writer(lab, keys):
     finally:
         for m in managers.values():
             m.remove()
+        if peer:
+            peer.close()
     rate = {name: statistics.median(v) for name, v in found.items()}
     other = rate.get("sglang")
     yield line(f"SGLang reserve, confirm of {keys} new keys, one call after the other, pages_durability normal, Python client",
                ">= SGLang's own server in the same run", f"{rate['normal']:,.0f} calls/s",
                f"pages_durability full {rate['full']:,.0f}; SGLang's own server "
-               + (f"{other:,.0f}" if other else "not there (SKV_SGLANG_URL)"),
+               + (f"{other:,.0f}" if other else "not there (--peers)"),
                rate["normal"] >= other if other else rate["normal"] > rate["full"])
 
 
@@ -298,11 +294,10 @@ MIXED_PAGES, MIXED_PROMPTS, MIXED_EACH = 1000, 182, 8
 
 def mixed(lab):
     """The same prompts in the same order for each server."""
-    m = lab.manager("mixed")
-    other = "SGLang's own server" if os.environ.get("SKV_SGLANG_URL") else "its rules (SKV_SGLANG_URL: its server)"
-    hits = {}
+    m, peer, hits = lab.manager("mixed"), others.sglang(lab), {}
+    other = "SGLang's own server" if peer else "its rules (--peers: its server)"
     try:
-        servers = {"ours": Client(m), other: Client(Upstream(os.environ["SKV_SGLANG_URL"])) if "own" in other else Rules()}
+        servers = {"ours": Client(m), other: Client(peer) if peer else Rules()}
         prompts = [[key(p * MIXED_EACH + i, "-mixed") for i in range(MIXED_EACH)] for p in range(MIXED_PROMPTS)]
         for name, c in servers.items():
             rng, found = random.Random(1), []
@@ -313,6 +308,8 @@ def mixed(lab):
         hidden = m.counters()["lease_hidden"]
     finally:
         m.remove()
+        if peer:
+            peer.close()
     yield line(f"SGLang: pages read for a prompt of {MIXED_EACH}, of {MIXED_PROMPTS} at random, {MIXED_PAGES:,} pages; what is "
                "missing is written", ">= 0.85 of SGLang's", f"{hits['ours']:.2f}; {hidden:,} keys hidden by the cap on leases",
                f"{other} {hits[other]:.2f}", hits["ours"] >= 0.85 * hits[other])

@@ -36,7 +36,7 @@ into a full store: Mooncake's master succeeds with 0.29-0.96, p99 11-33x; SGLang
 cmake -S . -B build && cmake --build build
 tests/bench/run              # everything, about ten minutes; --quick: two
 tests/bench/run --row scale  # one row; --list names them
-tests/bench/run --peers      # and Mooncake's master from PyPI, in the same run
+tests/bench/run --peers      # and Mooncake's and SGLang's servers from PyPI, in the same run
 tests/bench/against COMMIT   # CPU time a call beside another commit, rounds in turns
 slabkv bench --help         # against a manager that runs
 ```
