@@ -16,9 +16,10 @@
 const char *const skv_key_forms[3] = { "keys", "keys_int", "keys_hex" };
 static const char *const parent_forms[] = { "parent", "parent_int", "parent_hex" };
 
-static struct skv_key read_string_key(struct skv_jdoc *d, const struct skv_jat *at)
+/* Into *out, at the latest when the batch ends. */
+static void read_string_key(struct skv_jdoc *d, const struct skv_jat *at, struct skv_key_batch *b,
+			    struct skv_key *out)
 {
-	struct skv_key none = { 0, 0 };
 	size_t n = at->v->n;
 
 	if (!skv_jat_is(at, SKV_JSON_STRING))
@@ -30,21 +31,18 @@ static struct skv_key read_string_key(struct skv_jdoc *d, const struct skv_jat *
 	else if (!d->in->secret)
 		skv_jdoc_fail(d, at, SKV_E_INVALID, "string keys cannot be hashed here");
 	else
-		return skv_key_from_string(d->in->secret, at->v->s, n);
-	return none;
+		skv_key_batch_add(b, at->v->s, n, out);
 }
 
-static struct skv_key read_key(struct skv_jdoc *d, const struct skv_jat *at, enum skv_key_form form)
+static void read_key(struct skv_jdoc *d, const struct skv_jat *at, enum skv_key_form form,
+		     struct skv_key_batch *b, struct skv_key *out)
 {
-	switch (form) {
-	case SKV_KEYS_STRING:
-		return read_string_key(d, at);
-	case SKV_KEYS_INT:
-		return (struct skv_key){ .lo = skv_jat_u64(d, at, 0, UINT64_MAX) };
-	case SKV_KEYS_HEX:
-		break;
-	}
-	return skv_jat_key_hex(d, at);
+	if (form == SKV_KEYS_STRING)
+		read_string_key(d, at, b, out);
+	else if (form == SKV_KEYS_INT)
+		*out = (struct skv_key){ .lo = skv_jat_u64(d, at, 0, UINT64_MAX) };
+	else
+		*out = skv_jat_key_hex(d, at);
 }
 
 /* The one field of `names` that is there; .v NULL if none is, or (a failure) more than one. */
@@ -96,6 +94,7 @@ const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *obj
 	enum skv_key_form form = SKV_KEYS_STRING;
 	struct skv_jat array = one_of(d, object, skv_key_forms, &form);
 	struct skv_jat item = skv_jat_first(&array);
+	struct skv_key_batch batch = { .secret = d->in->secret };
 	struct skv_key *keys;
 	uint32_t count;
 
@@ -107,7 +106,8 @@ const struct skv_key *skv_jat_keys(struct skv_jdoc *d, const struct skv_jat *obj
 	SKV_CHECK(count <= SKV_MAX_KEYS && (count > 0 || !skv_jdoc_ok(d)));
 	keys = skv_jdoc_alloc(d, count, sizeof *keys);
 	for (uint32_t i = 0; keys && i < count; i++, skv_jat_next(&item))
-		keys[i] = read_key(d, &item, form);
+		read_key(d, &item, form, &batch, &keys[i]);
+	skv_key_batch_end(&batch);
 	if (count > 1 && skv_jdoc_ok(d))
 		refuse_twice(d, &array, keys, count);
 	if (skv_jdoc_ok(d))
@@ -128,10 +128,12 @@ bool skv_jat_parent(struct skv_jdoc *d, const struct skv_jat *object, struct skv
 {
 	enum skv_key_form form = SKV_KEYS_STRING;
 	struct skv_jat at = one_of(d, object, parent_forms, &form);
+	struct skv_key_batch batch = { .secret = d->in->secret };
 
 	if (!skv_jdoc_ok(d) || !at.v)
 		return false;
-	*out = read_key(d, &at, form);
+	read_key(d, &at, form, &batch, out);
+	skv_key_batch_end(&batch);
 	return skv_jdoc_ok(d);
 }
 

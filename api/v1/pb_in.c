@@ -106,11 +106,25 @@ uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct pb_field *f, const 
 	return 0;
 }
 
+/* How many bytes from the beginning on are ASCII without NUL: all whole words, or
+ * nothing is said. */
+static size_t plain(const uint8_t *s, size_t n)
+{
+	uint64_t odd = 0;
+
+	for (size_t i = 0; i + 8 <= n; i += 8) {
+		const uint64_t x = skv_pb_load64(s + i);
+
+		odd |= x | (x - 0x0101010101010101u);
+	}
+	return odd & 0x8080808080808080u ? 0 : n - n % 8;
+}
+
 bool skv_pb_utf8(const uint8_t *s, size_t n)
 {
 	uint32_t c;
 
-	for (size_t i = 0; i < n;) {
+	for (size_t i = plain(s, n); i < n;) {
 		size_t k = 1;
 
 		if (s[i] >= 0x80)

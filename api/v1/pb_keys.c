@@ -52,8 +52,9 @@ static struct skv_key raw_key(const uint8_t *p)
 	return (struct skv_key){ skv_pb_load64_be(p), skv_pb_load64_be(p + 8) };
 }
 
-static struct skv_key text_key(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
-			       uint32_t index)
+/* False: it is no key, and the document has failed. */
+static bool is_text_key(struct skv_pbdoc *d, const struct pb_field *f, const char *name,
+			uint32_t index)
 {
 	if (f->n == 0 || f->n > SKV_MAX_KEY_STRING)
 		skv_pb_fail(d, name, index, SKV_E_INVALID, "a key has 1 to %u bytes, not %zu",
@@ -62,13 +63,19 @@ static struct skv_key text_key(struct skv_pbdoc *d, const struct pb_field *f, co
 		skv_pb_fail(d, name, index, SKV_E_INVALID, "is not UTF-8 without NUL");
 	else if (!d->in->secret)
 		skv_pb_fail(d, name, index, SKV_E_INVALID, "string keys cannot be hashed here");
-	if (!skv_pb_ok(d))
+	return skv_pb_ok(d);
+}
+
+static struct skv_key text_key(struct skv_pbdoc *d, const struct pb_field *f, const char *name)
+{
+	if (!is_text_key(d, f, name, PB_NO_INDEX))
 		return (struct skv_key){ 0, 0 };
 	return skv_key_from_string(d->in->secret, (const char *)f->p, f->n);
 }
 
 static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_key *out)
 {
+	struct skv_key_batch batch = { .secret = d->in->secret };
 	struct pb_field f;
 	uint32_t i = 0;
 
@@ -76,9 +83,11 @@ static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_ke
 		if (f.number != KEYS_TEXT)
 			continue;
 		SKV_CHECK(i < SKV_MAX_KEYS);
-		out[i] = text_key(d, &f, forms[SKV_KEYS_STRING], i);
+		if (is_text_key(d, &f, forms[SKV_KEYS_STRING], i))
+			skv_key_batch_add(&batch, (const char *)f.p, f.n, &out[i]);
 		i++;
 	}
+	skv_key_batch_end(&batch);
 }
 
 /* Which of the forms came; fails unless exactly one did. */
@@ -140,8 +149,7 @@ struct skv_key skv_pb_parent(struct skv_pbdoc *d, const struct pb_field *f)
 		return skv_pb_wire(d, f, "parent_int", PB_FIXED64) ? (struct skv_key){ 0, f->v }
 								   : none;
 	if (f->number == PARENT_TEXT)
-		return skv_pb_wire(d, f, "parent", PB_BYTES) ? text_key(d, f, "parent", PB_NO_INDEX)
-							     : none;
+		return skv_pb_wire(d, f, "parent", PB_BYTES) ? text_key(d, f, "parent") : none;
 	if (!skv_pb_wire(d, f, "parent_raw", PB_BYTES))
 		return none;
 	if (f->n == 16)

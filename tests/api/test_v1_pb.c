@@ -156,6 +156,44 @@ static void random_start_requests(void **state)
 	}
 }
 
+/* Texts are looked at by the word and hashed by the bunch: an odd byte is seen wherever it is, and
+ * each key is that of its text alone. */
+static void odd_bytes_in_texts(void **state)
+{
+	enum { MANY = 9, LONGEST = 40 };
+	static const char odd[] = { 'x', 1, 0x7f, 0, (char)0x80, (char)0xff };
+	char text[MANY][LONGEST];
+
+	(void)state;
+	for (size_t n = 1; n <= LONGEST; n++) {
+		for (size_t at = 0; at < n * sizeof odd; at++) {
+			struct skv_match_req r;
+			struct trip t;
+			int rc;
+
+			trip_begin(&t, 1);
+			skv_put_bytes(&t.text, "\x22\x01i", 3); /* instances */
+			for (int i = 0; i < MANY; i++) {
+				memset(text[i], 'a' + i, n);
+				if (i == MANY / 2)
+					text[i][at / sizeof odd] = odd[at % sizeof odd];
+				skv_put_u8(&t.text, 0x1a); /* keys */
+				skv_put_u8(&t.text, (uint8_t)n);
+				skv_put_bytes(&t.text, text[i], n);
+			}
+			rc = skv_v1_pb.read_match_req(&t.in, (char *)t.text.data, t.text.len, &r,
+						      &t.err);
+			assert_int_equal(rc, at % sizeof odd < 3 ? SKV_OK : SKV_E_INVALID);
+			for (uint32_t i = 0; rc == SKV_OK && i < MANY; i++)
+				assert_true(skv_key_equal(
+					r.keys[i], skv_key_from_string(&t.secret, text[i], n)));
+			if (rc != SKV_OK)
+				assert_string_equal(t.err.field, "keys[4]");
+			trip_end(&t);
+		}
+	}
+}
+
 static void parents_come_through(void **state)
 {
 	(void)state;
@@ -251,6 +289,7 @@ int main(void)
 		cmocka_unit_test(random_start_requests),  cmocka_unit_test(parents_come_through),
 		cmocka_unit_test(random_finish_requests), cmocka_unit_test(codecs_are_found),
 		cmocka_unit_test(no_memory_is_an_error_answer),
+		cmocka_unit_test(odd_bytes_in_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
