@@ -126,15 +126,28 @@ void skv_rwlock_read_unlock(struct skv_rwlock *l)
 	MUST(pthread_rwlock_unlock(own_stripe(l)));
 }
 
+/* By the writer whose turn it is. */
+static void take_stripes(struct skv_rwlock *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
+	atomic_store_explicit(&l->writer, skv_thread(), memory_order_relaxed);
+}
+
+static void give_stripes(struct skv_rwlock *l)
+{
+	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
+	for (uint32_t i = l->n; i-- > 0;)
+		MUST(pthread_rwlock_unlock(&l->stripe[i].l));
+}
+
 void skv_rwlock_write(struct skv_rwlock *l)
 {
 	SKV_CHECK(skv_thread_reads != l);
 	MUST(skv_rwlock_write_held(l));
 	/* If writers waited for the stripes, each would hand them to the next, past all readers. */
 	MUST(pthread_mutex_lock(&l->turn));
-	for (uint32_t i = 0; i < l->n; i++)
-		MUST(pthread_rwlock_wrlock(&l->stripe[i].l));
-	atomic_store_explicit(&l->writer, skv_thread(), memory_order_relaxed);
+	take_stripes(l);
 	skv_thread_locks++;
 }
 
@@ -142,10 +155,18 @@ void skv_rwlock_write_unlock(struct skv_rwlock *l)
 {
 	MUST(!skv_rwlock_write_held(l));
 	skv_thread_locks--;
-	atomic_store_explicit(&l->writer, 0, memory_order_relaxed);
-	for (uint32_t i = l->n; i-- > 0;)
-		MUST(pthread_rwlock_unlock(&l->stripe[i].l));
+	give_stripes(l);
 	MUST(pthread_mutex_unlock(&l->turn));
+}
+
+/* A stripe that is unlocked belongs to those who wait for it, so it cannot be locked again past
+ * them. */
+void skv_rwlock_write_pause(struct skv_rwlock *l)
+{
+	if (!MUST(!skv_rwlock_write_held(l)))
+		return;
+	give_stripes(l);
+	take_stripes(l);
 }
 
 void skv_cond_init(struct skv_cond *c)

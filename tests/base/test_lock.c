@@ -265,7 +265,7 @@ static void misuse_aborts(void **state)
 
 /* ---- readers between writers ----------------------------------------------------------------- */
 
-static _Atomic bool has_read;
+static _Atomic bool has_read, has_written;
 static _Atomic long before_reader; /* times that the second writer came first */
 
 static void *read_once(void *p)
@@ -284,6 +284,7 @@ static void *write_once(void *p)
 
 	skv_rwlock_write(&s->l);
 	before_reader += !has_read;
+	has_written = true;
 	skv_rwlock_write_unlock(&s->l);
 	return NULL;
 }
@@ -317,10 +318,43 @@ static void a_reader_waits_for_one_writer(void **state)
 	teardown(&s);
 }
 
+/* In the middle of a write the reader that waits comes in, and the writer that waits does not. */
+static void a_pause_is_for_readers(void **state)
+{
+	struct shared s;
+	int came = 0;
+
+	(void)state;
+	setup(&s);
+	before_reader = 0;
+	for (int i = 0; i < 40; i++) {
+		pthread_t reader, writer;
+
+		has_read = has_written = false;
+		skv_rwlock_write(&s.l);
+		assert_int_equal(pthread_create(&writer, NULL, write_once, &s), 0);
+		assert_int_equal(pthread_create(&reader, NULL, read_once, &s), 0);
+		while (!skv_rwlock_readers_wait(&s.l))
+			sched_yield();
+		poll(NULL, 0, 3);
+		skv_rwlock_write_pause(&s.l);
+		assert_true(skv_rwlock_write_held(&s.l));
+		assert_false(has_written);
+		came += has_read;
+		skv_rwlock_write_unlock(&s.l);
+		pthread_join(reader, NULL);
+		pthread_join(writer, NULL);
+		assert_true(has_written);
+	}
+	assert_true(came > 20);
+	teardown(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reader_waits_for_one_writer),
+		cmocka_unit_test(a_pause_is_for_readers),
 		cmocka_unit_test(a_mutex_excludes),
 		cmocka_unit_test(a_write_lock_excludes),
 		cmocka_unit_test(owners_are_known),

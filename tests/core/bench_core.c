@@ -10,6 +10,9 @@
  *      bench_core full [BLOCKS [SECONDS]]      what an eviction costs: eight writers in an empty
  *                                              store, and in one with so many blocks that is
  *                                              full, by turns (default: 1000000, 3)
+ *      bench_core beside [SECONDS]             how long a lookup of one key waits for the lock
+ *                                              beside four writers of 512 blocks a call (default:
+ *                                              3)
  *
  * No part of the tests: it judges nothing. Numbers are of CPU and wall time of this process; the
  * fake clock of the test environment stands still, so nothing expires meanwhile.
@@ -435,6 +438,92 @@ static int full(uint64_t blocks, double duration)
 	return 0;
 }
 
+/* ---- lookups beside writers ------------------------------------------------------------------ */
+
+#define BESIDE 4u
+#define LOOKS (1u << 24) /* of which the time is kept */
+
+static int by_size(const void *a, const void *b)
+{
+	return (*(const uint32_t *)a > *(const uint32_t *)b) -
+	       (*(const uint32_t *)a < *(const uint32_t *)b);
+}
+
+/* Asks until the time is over; returns how often, and how many ns each took. */
+static uint32_t ask(struct skv_core *core, const char *name, double duration, uint32_t *ns)
+{
+	double end = seconds(CLOCK_MONOTONIC) + duration;
+	struct skv_key k[BATCH];
+	struct skv_match_req req = {
+		.tenant = "t", .instances = &name, .n_instances = 1, .keys = k, .n_keys = 1
+	};
+	struct skv_match_res res;
+	struct skv_error err = { 0 };
+	struct skv_arena a;
+	uint32_t n = 0;
+
+	make_keys(k, 0);
+	skv_arena_init(&a);
+	for (double now = 0, then = seconds(CLOCK_MONOTONIC); now < end && n < LOOKS; then = now) {
+		assert_int_equal(skv_core_match(core, &req, &res, &a, &err), SKV_OK);
+		skv_arena_reset(&a);
+		now = seconds(CLOCK_MONOTONIC);
+		ns[n++] = (uint32_t)((now - then) * 1e9);
+	}
+	skv_arena_destroy(&a);
+	return n;
+}
+
+static int beside(double duration)
+{
+	char dir[] = "/tmp/skv-core-XXXXXX", path[64];
+	struct skv_store_options so = { .path = path, .durability = SKV_DURABILITY_NORMAL };
+	uint32_t *ns = calloc(LOOKS, sizeof *ns), n, waited;
+	struct skv_core_options o;
+	struct skv_core_counters c;
+	struct skv_store *store;
+	struct skv_core *core;
+	struct skv_error err = { 0 };
+	struct writer w[BESIDE];
+	uint64_t blocks = 0;
+
+	env_quiet();
+	assert_non_null(ns);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/slabkv.db", dir);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &store, &err), SKV_OK);
+	skv_core_options_init(&o);
+	o.store = store;
+	assert_int_equal(skv_core_create(&o, &core, &err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(core, 10000), SKV_OK);
+	for (uint32_t i = 0; i < BESIDE; i++) {
+		make_writer(&w[i], core, "a", 1ull << 38);
+		w[i].first = (uint64_t)i << 40;
+		w[i].seconds = duration;
+		w[i].batch = BATCH;
+		pthread_create(&w[i].thread, NULL, write_blocks, &w[i]);
+	}
+	n = ask(core, "a", duration, ns);
+	for (uint32_t i = 0; i < BESIDE; i++) {
+		pthread_join(w[i].thread, NULL);
+		sem_destroy(&w[i].done);
+		blocks += w[i].blocks;
+	}
+	skv_core_counters_get(core, &c);
+	qsort(ns, n, sizeof *ns, by_size);
+	waited = c.lock_waits < n ? (uint32_t)c.lock_waits : n - 1; /* they took longest */
+	printf("%.0f blocks/s, %.0f lookups/s, of which %u waited: %.1f us each, half of them less "
+	       "than %.1f us, one in ten more than %.1f us\n",
+	       (double)blocks / duration, n / duration, waited,
+	       (double)c.lock_wait_us / (waited + !waited), ns[n - 1 - waited / 2] / 1e3,
+	       ns[n - 1 - waited / 10] / 1e3);
+	skv_core_destroy(core);
+	skv_store_close(store);
+	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	free(ns);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t blocks = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
@@ -444,6 +533,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "partitions") == 0)
 		return partitions(argc > 2 ? strtod(argv[2], NULL) : 3, argc > 3 ? argv[3] : NULL);
+	if (argc > 1 && strcmp(argv[1], "beside") == 0)
+		return beside(argc > 2 ? strtod(argv[2], NULL) : 3);
 	if (argc > 1 && strcmp(argv[1], "full") == 0)
 		return full(argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000,
 			    argc > 3 ? strtod(argv[3], NULL) : 3);

@@ -382,12 +382,80 @@ static void clears(void **state)
 	free(s);
 }
 
+/* ---- what a lookup finds while a change is applied ------------------------------------------- */
+
+#define LONG 4096u
+
+struct watch {
+	struct env *e;
+	struct skv_key keys[LONG];
+	_Atomic bool stop;
+	_Atomic int between; /* how often it found the end of a chain before its beginning */
+};
+
+static uint32_t found(struct watch *w, struct skv_arena *a, uint32_t i)
+{
+	const char *id = "i";
+	struct skv_match_req req = {
+		.tenant = "t", .instances = &id, .n_instances = 1, .keys = &w->keys[i], .n_keys = 1
+	};
+	struct skv_match_res res;
+	struct skv_error err = { 0 };
+
+	skv_arena_reset(a);
+	assert_int_equal(skv_core_match(w->e->core, &req, &res, a, &err), SKV_OK);
+	return res.matched[0];
+}
+
+static void *watch(void *arg)
+{
+	struct watch *w = arg;
+	struct skv_arena a;
+
+	skv_arena_init(&a);
+	while (!atomic_load(&w->stop))
+		if (found(w, &a, LONG - 1) && !found(w, &a, 0))
+			atomic_fetch_add(&w->between, 1);
+	skv_arena_destroy(&a);
+	return NULL;
+}
+
+/* A finish makes a long chain visible from its end, and lets lookups in between its portions: they
+ * need not wait for all of it. */
+static void lookups_come_in_between(void **state)
+{
+	struct watch w = { 0 };
+	struct env e;
+	pthread_t t;
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	env_make(&e, (uint64_t)LONG * 4096 * 4, (uint64_t)LONG * 4096, 4096);
+	w.e = &e;
+	env_keys(w.keys, LONG, 1, 1);
+	assert_int_equal(pthread_create(&t, NULL, watch, &w), 0);
+	for (int i = 0; i < 2000 && !atomic_load(&w.between); i++) {
+		uint32_t deleted;
+
+		assert_int_equal(env_put(&e, w.keys, LONG), LONG);
+		assert_int_equal(env_delete(&e, w.keys, LONG, &deleted), SKV_OK);
+		assert_int_equal(deleted, LONG);
+	}
+	atomic_store(&w.stop, true);
+	pthread_join(t, NULL);
+	assert_true(atomic_load(&w.between) > 0);
+	env_check(&e);
+	env_destroy(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_callers),
 		cmocka_unit_test(stop_under_load),
 		cmocka_unit_test(clears),
+		cmocka_unit_test(lookups_come_in_between),
 	};
 
 	env_quiet();

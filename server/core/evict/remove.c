@@ -12,6 +12,7 @@
 
 #include <skv/mem.h>
 
+#include <lock/lock.h>
 #include <model/block.h>
 #include <model/index.h>
 #include <model/objects.h>
@@ -137,6 +138,7 @@ void removals_apply(struct partition *p, const struct removal *v, size_t n)
 		struct instance *inst = block_instance(b);
 
 		prefetch(p, v, n, i);
+		core_let_read(p->core, i);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 			if (!(v[i].specs >> s & 1))
 				continue; /* in another removal, or written again since */

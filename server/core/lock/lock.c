@@ -31,6 +31,13 @@ void core_unlock(struct skv_core *c)
 	}
 }
 
+void core_let_read(struct skv_core *c, size_t i)
+{
+	if (i % READ_PORTION == 0 && skv_rwlock_readers_wait(&c->lock) &&
+	    skv_rwlock_write_held(&c->lock))
+		skv_rwlock_write_pause(&c->lock);
+}
+
 void core_complete(struct skv_core *c, struct completion *w, int status)
 {
 	assert(skv_rwlock_write_held(&c->lock));

@@ -94,6 +94,8 @@ static void finish_session(struct partition *p, struct session *s, const uint8_t
 	assert(s->inst && !s->ending);
 	s->finished_as = hash_outcome(success, s->n_write);
 	for (uint32_t i = s->n_write; i-- > 0;) {
+		/* From the end: who reads in between finds none, or the last. */
+		core_let_read(p->core, i);
 		if (i && s->write[i - 1].specs)
 			evict_expect(block_get(p, s->write[i - 1].block));
 		if (success[i] && s->write[i].specs) {

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include <lock/lock.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/index.h>
@@ -56,6 +57,7 @@ static int fill_locations(struct waiter *w, struct partition *p, const struct se
 	for (uint32_t i = 0; rc == SKV_OK && i < s->n_keys; i++) {
 		struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 
+		core_let_read(p->core, i);
 		res->outcome[i] = s->outcome[i];
 		if (s->outcome[i] == SKV_START_WRITE) {
 			const struct session_write *sw = &s->write[write++];

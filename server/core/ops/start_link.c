@@ -93,6 +93,8 @@ int start_link(struct partition *p, struct session *s, struct grants *g,
 		struct block *b = entry_of(p, s, i, have);
 		struct session_write *w = &s->write[done];
 
+		core_let_read(p->core, i);
+
 		if (s->outcome[i] != SKV_START_WRITE || !w->specs) {
 			before = b ? b : before;
 			/* ended: when a checkpoint is replayed */

@@ -67,7 +67,10 @@ void skv_rwlock_read(struct skv_rwlock *l);
 void skv_rwlock_read_unlock(struct skv_rwlock *l);
 void skv_rwlock_write(struct skv_rwlock *l);
 void skv_rwlock_write_unlock(struct skv_rwlock *l);
-/* For a writer that may pause: unlocked and locked again, it lets them in. */
+/* In the middle of a write: lets in the readers that wait, but no other writer, and returns when
+ * they are out again. What they may find then must be fit to be read. */
+void skv_rwlock_write_pause(struct skv_rwlock *l);
+/* For a writer that may pause, or unlock and lock again: is it worth it? */
 static inline bool skv_rwlock_readers_wait(const struct skv_rwlock *l)
 {
 	return atomic_load_explicit(&l->waiting, memory_order_relaxed) > 0;

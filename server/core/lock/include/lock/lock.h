@@ -14,6 +14,12 @@ struct completion {
 void core_lock(struct skv_core *c);
 /* Releases the write lock, then runs the completions queued under it. */
 void core_unlock(struct skv_core *c);
+/* Before block i of a long change, of a portion that takes some microseconds: lookups that wait
+ * come in, nobody who writes does. Each block must be wholly changed, or not at all; nothing that
+ * the caller knows becomes untrue, but for marks of blocks. Without the write lock, as while
+ * loading, it does nothing. */
+#define READ_PORTION 32u
+void core_let_read(struct skv_core *c, size_t i);
 /* Under the write lock: w->done is called with the status after the unlock. */
 void core_complete(struct skv_core *c, struct completion *w, int status);
 
