@@ -62,27 +62,45 @@ static uint64_t pace(const struct worker *w, uint64_t now)
 	return now;
 }
 
+static void begin(struct skv_bench_call *c, uint64_t now)
+{
+	c->begin_us = now;
+	c->first_us = c->second_us = c->asked = c->done = c->bytes = c->ios = 0;
+}
+
+/* Returns the time. */
+static uint64_t end(struct worker *w, int status)
+{
+	const struct skv_bench_call *c = &w->call;
+	uint64_t now = skv_now_us();
+
+	assert(c->asked <= c->b->keys && c->begin_us <= now);
+	if (status != SLABKV_OK && !is_refusal(status)) {
+		w->status = status;
+		return now;
+	}
+	w->o.refused += status != SLABKV_OK;
+	if (c->asked > 0) /* else there was nothing left to do, or nothing is done so far */
+		add_call(&w->o, c, now - c->begin_us);
+	return now;
+}
+
 static void *work(void *ctx)
 {
 	struct worker *w = ctx;
 	struct skv_bench_call *c = &w->call;
 	uint64_t now = skv_now_us();
+	int status;
 
 	for (; now < w->end_us && !atomic_load(&c->b->stop); c->turn += c->b->n_clients) {
-		uint64_t begin = now;
-
-		c->first_us = c->second_us = c->asked = c->done = c->bytes = c->ios = 0;
-		w->status = w->op->call(c);
-		now = skv_now_us();
-		if (w->status != SLABKV_OK && !is_refusal(w->status))
+		begin(c, now);
+		now = end(w, w->op->call(c));
+		if (w->status != SLABKV_OK)
 			break;
-		w->o.refused += w->status != SLABKV_OK;
-		w->status = SLABKV_OK;
-		assert(c->asked <= c->b->keys);
-		if (c->asked > 0) /* else there was nothing left to do */
-			add_call(&w->o, c, now - begin);
 		now = pace(w, now);
 	}
+	for (begin(c, now); w->op->rest && w->op->rest(c, &status); begin(c, now))
+		now = end(w, status);
 	if (w->status != SLABKV_OK)
 		atomic_store(&c->b->stop, true);
 	return NULL;

@@ -11,6 +11,7 @@
 
 #define SKV_BENCH_SIZES 16 /* most values of --keys, --ops, --data */
 #define SKV_BENCH_TEXT 64u /* characters of a key that is a text: a SHA-256 in hex */
+#define SKV_BENCH_IN_FLIGHT 16u
 
 struct skv_bench_op;
 
@@ -41,6 +42,7 @@ struct skv_bench {
 	bool full; /* fill the storage before anything is measured */
 	bool keep; /* leave the objects there */
 	uint32_t depth;
+	uint32_t in_flight; /* calls of a thread that move bytes at a time */
 	uint64_t capacity;
 	uint64_t slot_bytes;
 	uint64_t population; /* blocks that lookups and matches find */
@@ -70,11 +72,9 @@ struct skv_bench_call {
 	uint64_t *sums; /* as many: what finish says of their bytes */
 	char (*texts)[SKV_BENCH_TEXT + 1]; /* --text: of each id, and where it is */
 	const char **strings;
-	uint8_t *buffers; /* data: room for b->keys blocks; of `pool` */
-	struct slabkv_pool *pool;
-	struct slabkv_buf *bufs;
-	struct slabkv_block *blocks;
+	struct skv_bench_moves *moves; /* data: those of this thread (bench_data.c) */
 	uint64_t turn; /* a number that no other call of the run has */
+	uint64_t begin_us;            /* in: now; out: when what it counts began */
 	uint64_t first_us, second_us; /* its two halves, if it has any */
 	uint64_t asked, done; /* blocks that should be there or be made; that were */
 	uint64_t bytes, ios;
@@ -92,6 +92,9 @@ struct skv_bench_op {
 	int (*prepare)(struct skv_bench *b, struct slabkv_error *err);
 	/* One call. SLABKV_OK or the error, which is then in c->err. */
 	int (*call)(struct skv_bench_call *c);
+	/* Where a call returns before its work is done: counts a call that is still under way.
+	 * False: there is none. Or NULL. */
+	bool (*rest)(struct skv_bench_call *c, int *status);
 };
 
 /* What one operation came to. */

@@ -1,6 +1,9 @@
 /*
  * bench_data.c - `slabkv bench --data`: put and get of real bytes on an existing storage.
  *
+ * A thread keeps some calls under way, by an asynchronous queue of its own: the bytes of one move
+ * while the next one's start or lookup, checksums and sync take place.
+ *
  * Every page of a block begins with a stamp that tells its block and its place, and the library
  * compares the checksum of what it reads: what is counted as done has been verified in both ways.
  * Buffers are aligned to pages, so that an engine may pass the page cache by.
@@ -9,6 +12,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -43,9 +47,29 @@ static bool check_block(const struct skv_bench *b, const uint8_t *data, uint64_t
 	return true;
 }
 
-/* One buffer for all blocks of a call. What "usrbio" may use without a copy is
+/* One call of a thread: a batch of its queue. */
+struct move {
+	uint64_t first; /* block */
+	uint64_t begin_us;
+	bool busy;
+	struct slabkv_io io;
+	void **data;      /* [keys] */
+	uint8_t *results; /* [keys] */
+};
+
+/* The calls of a thread. The next is made while others are under way. */
+struct skv_bench_moves {
+	struct slabkv_pool *pool;
+	uint8_t *buffers; /* of it: n * keys blocks */
+	struct slabkv_async *queue;
+	uint64_t *lengths; /* [keys] */
+	uint32_t n, n_busy;
+	struct move *v; /* [n] */
+};
+
+/* One buffer for all blocks of a thread. What "usrbio" may use without a copy is
  * shared memory with a name. */
-static bool make_buffers(struct skv_bench_call *c)
+static bool make_buffers(const struct skv_bench *b, struct skv_bench_moves *m)
 {
 	static atomic_uint serial;
 	struct slabkv_pool_options o;
@@ -53,52 +77,158 @@ static bool make_buffers(struct skv_bench_call *c)
 	char name[32];
 
 	slabkv_pool_options_init(&o, sizeof o);
-	o.bytes = o.buffer_bytes = stride(c->b) * c->b->keys;
-	if (strcmp(slabkv_engine(c->b->kv, NULL), "usrbio") == 0) {
+	o.bytes = o.buffer_bytes = stride(b) * b->keys * m->n;
+	if (strcmp(slabkv_engine(b->kv, NULL), "usrbio") == 0) {
 		snprintf(name, sizeof name, "bench%u", atomic_fetch_add(&serial, 1));
 		o.kind = SLABKV_MEMORY_SHARED;
 		o.shm_name = name;
 	}
-	if (slabkv_pool_create(&o, &c->pool, NULL) != SLABKV_OK ||
-	    slabkv_pool_get(c->pool, 0, &buf) != SLABKV_OK)
+	if (slabkv_pool_create(&o, &m->pool, NULL) != SLABKV_OK ||
+	    slabkv_pool_get(m->pool, 0, &buf) != SLABKV_OK)
 		return false;
 	assert(buf.size == o.buffer_bytes);
-	c->buffers = buf.data;
-	memset(c->buffers, 0x5a, o.bytes);
+	m->buffers = buf.data;
+	memset(m->buffers, 0x5a, o.bytes);
 	/* Faster with "uring" and "usrbio"; where it cannot be, everything works all the same. */
-	return slabkv_pool_attach(c->b->kv, c->pool, NULL) == SLABKV_OK;
+	return slabkv_pool_attach(b->kv, m->pool, NULL) == SLABKV_OK;
 }
 
-bool skv_bench_data_open(struct skv_bench_call *c)
+static bool make_moves(const struct skv_bench *b, struct skv_bench_moves *m)
 {
-	c->bufs = skv_calloc(c->b->keys, sizeof *c->bufs);
-	c->blocks = skv_calloc(c->b->keys, sizeof *c->blocks);
-	if (!c->bufs || !c->blocks || !make_buffers(c)) {
-		skv_bench_data_close(c);
+	struct slabkv_async_options o;
+
+	slabkv_async_options_init(&o, sizeof o);
+	o.threads = o.max_in_flight = m->n = b->in_flight;
+	m->v = skv_calloc(m->n, sizeof *m->v);
+	m->lengths = skv_calloc(b->keys, sizeof *m->lengths);
+	if (!m->v || !m->lengths || !make_buffers(b, m) ||
+	    slabkv_async_open(b->kv, &o, &m->queue, NULL) != SLABKV_OK)
 		return false;
-	}
-	for (uint32_t i = 0; i < c->b->keys; i++) {
-		c->bufs[i] =
-			(struct slabkv_buf){ c->buffers + i * stride(c->b), c->b->block_bytes };
-		c->blocks[i] = (struct slabkv_block){ .bufs = &c->bufs[i], .n_bufs = 1 };
+	for (uint32_t i = 0; i < b->keys; i++)
+		m->lengths[i] = b->block_bytes;
+	for (uint32_t k = 0; k < m->n; k++) {
+		struct move *v = &m->v[k];
+
+		v->data = skv_calloc(b->keys, sizeof *v->data);
+		v->results = skv_calloc(b->keys, sizeof *v->results);
+		if (!v->data || !v->results)
+			return false;
+		for (uint32_t i = 0; i < b->keys; i++)
+			v->data[i] = m->buffers + ((uint64_t)k * b->keys + i) * stride(b);
 	}
 	return true;
 }
 
+bool skv_bench_data_open(struct skv_bench_call *c)
+{
+	c->moves = skv_calloc(1, sizeof *c->moves);
+	if (c->moves && make_moves(c->b, c->moves))
+		return true;
+	skv_bench_data_close(c);
+	return false;
+}
+
 void skv_bench_data_close(struct skv_bench_call *c)
 {
-	if (c->pool) {
-		slabkv_pool_detach(c->b->kv, c->pool);
-		if (c->buffers)
-			slabkv_pool_put(c->pool, c->buffers);
-		slabkv_pool_destroy(c->pool);
+	struct skv_bench_moves *m = c->moves;
+
+	if (!m)
+		return;
+	slabkv_async_close(m->queue);
+	if (m->pool) {
+		slabkv_pool_detach(c->b->kv, m->pool);
+		if (m->buffers)
+			slabkv_pool_put(m->pool, m->buffers);
+		slabkv_pool_destroy(m->pool);
 	}
-	skv_free(c->bufs);
-	skv_free(c->blocks);
-	c->buffers = NULL;
-	c->pool = NULL;
-	c->bufs = NULL;
-	c->blocks = NULL;
+	for (uint32_t k = 0; m->v && k < m->n; k++) {
+		skv_free(m->v[k].data);
+		skv_free(m->v[k].results);
+	}
+	skv_free(m->v);
+	skv_free(m->lengths);
+	skv_free(m);
+	c->moves = NULL;
+}
+
+/* Waits for one of the thread's calls and counts it. */
+static int complete(struct skv_bench_call *c)
+{
+	struct skv_bench_moves *m = c->moves;
+	struct pollfd p = { .fd = slabkv_async_fd(m->queue), .events = POLLIN };
+	struct slabkv_completion done;
+	struct move *v;
+
+	assert(m->n_busy > 0);
+	while (slabkv_drain(m->queue, &done, sizeof done, 1) == 0)
+		poll(&p, 1, -1);
+	v = &m->v[done.tag];
+	assert(v->busy);
+	v->busy = false;
+	m->n_busy--;
+	c->begin_us = v->begin_us;
+	c->asked = c->b->keys;
+	c->bytes = v->io.bytes;
+	c->ios = v->io.ios;
+	for (uint32_t i = 0; i < c->b->keys; i++)
+		c->done += v->results[i] == SLABKV_WRITTEN ||
+			   (v->results[i] == SLABKV_HIT &&
+			    check_block(c->b, v->data[i], v->first + i));
+	if (done.result == SLABKV_ERROR) {
+		c->err.code = done.why;
+		snprintf(c->err.message, sizeof c->err.message, "%s: %s", c->op->name,
+			 slabkv_text(done.why));
+	}
+	return done.result == SLABKV_ERROR ? done.why : SLABKV_OK;
+}
+
+/* Begins a call on the blocks from `first` on; when as many as may be are under way then, waits for
+ * one. */
+static int submit(struct skv_bench_call *c, enum slabkv_op_kind kind, uint64_t first)
+{
+	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
+	struct skv_bench_moves *m = c->moves;
+	struct move *v = m->v;
+	int rc;
+
+	assert(m->n_busy < m->n);
+	while (v->busy)
+		v++;
+	for (uint32_t i = 0; i < c->b->keys; i++) {
+		c->ids[i] = first + i;
+		if (kind == SLABKV_OP_PUT)
+			fill_block(c->b, v->data[i], first + i);
+		else
+			memset(v->data[i], 0, sizeof(uint64_t)); /* earlier bytes are no hit */
+	}
+	v->first = first;
+	v->begin_us = c->begin_us;
+	v->io.size = sizeof v->io;
+	rc = slabkv_batch_submit(m->queue,
+				 &(struct slabkv_batch){ .size = sizeof(struct slabkv_batch),
+							 .kind = kind,
+							 .n_bufs = 1,
+							 .instance = c->b->name,
+							 .keys = &keys,
+							 .data = v->data,
+							 .lengths = m->lengths,
+							 .results = v->results,
+							 .tag = (uint64_t)(v - m->v),
+							 .io = &v->io },
+				 NULL, &c->err);
+	if (rc != SLABKV_OK)
+		return rc;
+	v->busy = true;
+	return ++m->n_busy < m->n ? SLABKV_OK : complete(c);
+}
+
+static bool rest(struct skv_bench_call *c, int *status)
+{
+	bool any = c->moves->n_busy > 0;
+
+	if (any)
+		*status = complete(c);
+	return any;
 }
 
 static int prepare_put(struct skv_bench *b, struct slabkv_error *err)
@@ -110,26 +240,11 @@ static int prepare_put(struct skv_bench *b, struct slabkv_error *err)
 
 static int call_put(struct skv_bench_call *c)
 {
-	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
-	uint64_t first = atomic_fetch_add(&c->b->next_id, c->b->keys);
-	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
-	int rc;
+	uint64_t bytes = c->b->keys * c->b->block_bytes;
 
-	/* opened for this size */
-	assert(c->bufs[0].data == c->buffers && c->bufs[0].size == c->b->block_bytes);
-	for (uint32_t i = 0; i < c->b->keys; i++) {
-		c->ids[i] = first + i;
-		fill_block(c->b, c->bufs[i].data, first + i);
-	}
-	rc = slabkv_put(c->b->kv, c->b->name, &keys, NULL, c->blocks, sizeof(struct slabkv_block),
-			&io, &c->err);
-	c->asked = c->b->keys;
-	c->done = io.done;
-	c->bytes = io.bytes;
-	c->ios = io.ios;
-	if (atomic_fetch_add(&c->b->made, io.bytes) + io.bytes >= c->b->data_bytes)
+	if (atomic_fetch_add(&c->b->made, bytes) + bytes >= c->b->data_bytes)
 		atomic_store(&c->b->stop, true);
-	return rc;
+	return submit(c, SLABKV_OP_PUT, atomic_fetch_add(&c->b->next_id, c->b->keys));
 }
 
 /* What put has written, in ranges as it was written. */
@@ -144,39 +259,27 @@ static int prepare_get(struct skv_bench *b, struct slabkv_error *err)
 
 static int call_get(struct skv_bench_call *c)
 {
-	const struct slabkv_lookup_options o = { .size = sizeof(struct slabkv_lookup_options),
-						 .mode = SLABKV_BATCH,
-						  .lease_ms = SLABKV_LEASE_DEFAULT };
-	const struct slabkv_keys keys = slabkv_keys_ints(c->ids, c->b->keys);
 	uint64_t ranges = (c->b->put_to - c->b->put_from) / c->b->keys;
 	uint64_t first = c->b->put_from + c->turn * 7919 % ranges * c->b->keys;
-	struct slabkv_io io = { .size = sizeof(struct slabkv_io) };
-	int rc;
 
 	/* put went by whole calls of as many keys */
 	assert((c->b->put_to - c->b->put_from) % c->b->keys == 0);
 	assert(first >= c->b->put_from && first + c->b->keys <= c->b->put_to);
-	for (uint32_t i = 0; i < c->b->keys; i++) {
-		c->ids[i] = first + i;
-		memset(c->bufs[i].data, 0, sizeof(uint64_t)); /* the last call's bytes are no hit */
-	}
-	rc = slabkv_get(c->b->kv, c->b->name, &keys, &o, c->blocks, sizeof(struct slabkv_block),
-			&io, &c->err);
-	c->asked = c->b->keys;
-	c->bytes = io.bytes;
-	c->ios = io.ios;
-	for (uint32_t i = 0; rc == SLABKV_OK && i < c->b->keys; i++)
-		c->done += c->blocks[i].result == SLABKV_HIT &&
-			   check_block(c->b, c->bufs[i].data, first + i);
-	return rc;
+	return submit(c, SLABKV_OP_GET, first);
 }
 
-const struct skv_bench_op skv_bench_put = {
-	.name = "put", .option = "put", .data = true, .prepare = prepare_put, .call = call_put
-};
-const struct skv_bench_op skv_bench_get = {
-	.name = "get", .option = "get", .data = true, .prepare = prepare_get, .call = call_get
-};
+const struct skv_bench_op skv_bench_put = { .name = "put",
+					    .option = "put",
+					    .data = true,
+					    .prepare = prepare_put,
+					    .call = call_put,
+					    .rest = rest };
+const struct skv_bench_op skv_bench_get = { .name = "get",
+					    .option = "get",
+					    .data = true,
+					    .prepare = prepare_get,
+					    .call = call_get,
+					    .rest = rest };
 
 int skv_bench_data_prepare(struct skv_bench *b, struct slabkv_error *err)
 {

@@ -22,6 +22,7 @@ enum {
 	OPT_KEEP,
 	OPT_PREPARE,
 	OPT_DEPTH,
+	OPT_IN_FLIGHT,
 	OPT_CAPACITY,
 	OPT_SLOT,
 	OPT_POPULATION,
@@ -51,6 +52,7 @@ static const struct option options[] = {
 	{ "keep", no_argument, NULL, OPT_KEEP },
 	{ "prepare", no_argument, NULL, OPT_PREPARE },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "in-flight", required_argument, NULL, OPT_IN_FLIGHT },
 	{ "capacity", required_argument, NULL, OPT_CAPACITY },
 	{ "slot", required_argument, NULL, OPT_SLOT },
 	{ "population", required_argument, NULL, OPT_POPULATION },
@@ -128,13 +130,13 @@ static bool read_ratio(const char *text, double *out)
 	return skv_args_factor(text, out) && *out <= 1;
 }
 
-static bool read_depth(struct skv_bench *b, const char *text)
+static bool read_small(const char *text, uint32_t most, uint32_t *out)
 {
 	uint64_t v;
 
-	if (!skv_args_number(text, 1, 1024, &v))
+	if (!skv_args_number(text, 1, most, &v))
 		return false;
-	b->depth = (uint32_t)v;
+	*out = (uint32_t)v;
 	return true;
 }
 
@@ -151,8 +153,6 @@ static bool read_pid(struct skv_bench *b, const char *text)
 /* Checks options: NULL when the value is valid, else the requirement. */
 static const char *set_value(struct skv_bench *b, int opt, const char *value)
 {
-	uint64_t v;
-
 	switch (opt) {
 	case OPT_KEYS:
 		return read_list(value, keys_value, b->sizes, &b->n_sizes) ? NULL
@@ -165,11 +165,7 @@ static const char *set_value(struct skv_bench *b, int opt, const char *value)
 									 : "--data: sizes, e.g. "
 									   "1M,4497408";
 	case OPT_CLIENTS:
-		if (!skv_args_number(value, 1, 1024, &v))
-			return "--clients: 1..1024";
-		assert(v >= 1 && v <= 1024);
-		b->n_clients = (uint32_t)v;
-		return NULL;
+		return read_small(value, 1024, &b->n_clients) ? NULL : "--clients: 1..1024";
 	case OPT_SECONDS:
 		return skv_args_factor(value, &b->seconds) && b->seconds <= 86400
 			       ? NULL
@@ -181,7 +177,10 @@ static const char *set_value(struct skv_bench *b, int opt, const char *value)
 	case OPT_HITS:
 		return read_ratio(value, &b->hits) ? NULL : "--hits: 0..1, e.g. 0.5";
 	case OPT_DEPTH:
-		return read_depth(b, value) ? NULL : "--depth: 1..1024";
+		return read_small(value, 1024, &b->depth) ? NULL : "--depth: 1..1024";
+	case OPT_IN_FLIGHT:
+		return read_small(value, SKV_BENCH_IN_FLIGHT, &b->in_flight) ? NULL
+									     : "--in-flight: 1..16";
 	case OPT_CAPACITY:
 		return skv_args_size(value, &b->capacity) && b->capacity >= 1u << 26 &&
 				       b->capacity % (1u << 26) == 0
@@ -290,6 +289,7 @@ int skv_bench_options(struct skv_bench *b, int argc, char **argv)
 	b->population = 65536;
 	b->max_blocks = 1000000;
 	b->data_bytes = 1ull << 30;
+	b->in_flight = 2;
 	b->storage = "default";
 	b->grpc = "127.0.0.1:7334";
 	while (rc == SKV_EXIT_OK &&
@@ -302,6 +302,7 @@ int skv_bench_options(struct skv_bench *b, int argc, char **argv)
 	set_defaults(b);
 	assert(b->n_sizes >= 1 && b->n_sizes <= SKV_BENCH_SIZES && b->n_data <= SKV_BENCH_SIZES);
 	assert(b->n_clients >= 1 && b->n_clients <= 1024 && b->seconds > 0);
+	assert(b->in_flight >= 1 && b->in_flight <= SKV_BENCH_IN_FLIGHT);
 	assert(b->hits >= 0 && b->hits <= 1 && b->slot_bytes > 0);
 	return set_ops(b);
 }

@@ -134,7 +134,8 @@ static const struct command commands[] = {
 	  "  --data LIST           put and get blocks of these sizes, verified, e.g. 1M,4497408\n"
 	  "  --storage NAME        where, with --data (default: default)\n"
 	  "  --data-bytes SIZE     put so much, with --data (default: 1G)\n"
-	  "  --depth N             requests that the engine keeps in flight\n" },
+	  "  --depth N             requests that the engine keeps in flight, for each call\n"
+	  "  --in-flight N         calls of a thread at a time, with --data (default: 2)\n" },
 	{ "doctor", skv_cmd_doctor, "[options]",
 	  "check manager, mounts and this machine; say what to do",
 	  "  --no-write            leave out the write and read probes\n"

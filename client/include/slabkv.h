@@ -955,6 +955,8 @@ struct slabkv_batch {
 			     behind ERROR and FAILED */
 	bool independent; /* as in slabkv_put_options */
 	uint64_t tag;     /* slabkv_batch_submit: returned with the completion */
+	struct slabkv_io *io; /* put and get: counts, as those calls return them; out, set when
+			       * `results` are, or NULL */
 };
 
 /* Runs the batch on this thread, with one call to the manager and one transfer. SLABKV_OK whenever
@@ -1032,9 +1034,14 @@ struct slabkv_completion {
  * SLABKV_E_UNAVAILABLE (stopped). */
 SLABKV_API int slabkv_submit(struct slabkv_async *a, const struct slabkv_op *ops, size_t op_size,
 			     uint32_t n, uint64_t *batch, struct slabkv_error *err);
-/* Submits b as one operation with one completion. `results` and `whys` are filled before it
+/* Submits b as one operation with one completion. `results`, `whys` and `io` are filled before it
  * completes and must stay valid until then, as must the buffers; everything else is copied. *batch
- * (may be NULL) is the submit's number. Errors as slabkv_submit. */
+ * (may be NULL) is the submit's number. Errors as slabkv_submit.
+ *
+ * Each batch is a call of its own, on one of the queue's threads. A caller that has the next batch
+ * submitted while one is under way keeps the storage busy: its start or lookup, its checksums and
+ * its sync take place while the other one's bytes move. Two at a time are enough; each needs
+ * buffers of its own. */
 SLABKV_API int slabkv_batch_submit(struct slabkv_async *a, const struct slabkv_batch *b,
 				   uint64_t *batch, struct slabkv_error *err);
 /* Takes up to `max` completions, `completion_size` apart (sizeof *out), without waiting. Returns

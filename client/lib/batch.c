@@ -28,11 +28,17 @@ int skv_batch_check(const struct slabkv_batch *b, struct skv_error *err)
 				"one for each spec; none unless bytes move");
 	if (moves(b) && (!b->data || !b->lengths))
 		return skv_fail(err, SKV_E_INVALID, b->data ? "lengths" : "data", "missing");
+	if (SKV_HAS(b, io) && b->io && !SKV_HAS(b->io, bytes))
+		return skv_size_refuse(err, "sizeof(struct slabkv_io)");
 	return skv_model_name_check(b->instance, "instance", err);
 }
 
 void skv_batch_tell(const struct slabkv_batch *b, enum slabkv_result result, int why)
 {
+	const struct slabkv_io none = { .size = sizeof none };
+
+	if (SKV_HAS(b, io))
+		skv_io_tell(b->io, &none);
 	for (uint32_t i = 0; i < b->keys->n; i++) {
 		b->results[i] = (uint8_t)result;
 		if (b->whys)
@@ -75,6 +81,8 @@ static int move_bytes(struct slabkv *kv, const struct slabkv_batch *b, struct sk
 	else
 		rc = skv_put_blocks(kv, b->instance, b->keys, &how, blocks, sizeof *blocks, &io,
 				    err);
+	if (SKV_HAS(b, io))
+		skv_io_tell(b->io, &io);
 	if (rc != SKV_OK && b->kind == SLABKV_OP_GET)
 		return rc; /* the caller passes all blocks of it */
 	for (uint32_t i = 0; i < b->keys->n; i++) {

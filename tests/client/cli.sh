@@ -280,13 +280,14 @@ run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match --batch --scatter 
 run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match,start,delete --text --checksums
 ! grep '"success"' out | grep -qv ': 1.0' || fail 'bench did not find blocks by their texts'
 run 0 --json bench --seconds 0.1 --clients 4 --keys 64 --ops start --full --capacity 64M; says '"success": 1.0'
-run 0 --json bench --seconds 0.1 --clients 2 --keys 4 --data 4K,70000 --data-bytes 4M
+run 0 --json bench --seconds 0.1 --clients 2 --keys 4 --data 4K,70000 --data-bytes 4M --in-flight 3
 says '"operation": "get"'; says '"block_bytes": 70000'; ! grep '"success"' out | grep -qv ': 1.0' || fail 'not all bytes came back'
 run 0 stat; ! grep -q 'bench-' out || fail 'bench left its objects'
 run 2 bench --manager-pid 999999999
 run 2 bench --keys 1,16385; complains '16384'
 run 2 bench --ops lookup,fly; complains 'ops'
 run 2 bench --hits 1.5; complains 'hits'
+run 2 bench --data 4K --in-flight 17; complains 'in-flight: 1..16'
 run 0 doctor; says '^ok *read'
 run 0 --json doctor --no-write; says '"bad": 0'
 run 3 --url http://127.0.0.1:1 doctor; says '^bad *manager'

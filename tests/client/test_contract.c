@@ -221,6 +221,7 @@ struct arrays {
 	uint8_t results[MANY];
 	int32_t whys[MANY];
 	struct slabkv_keys k;
+	struct slabkv_io io;
 	struct slabkv_batch b;
 };
 
@@ -246,7 +247,10 @@ static void arrays_init(struct arrays *s, struct set *set, enum slabkv_op_kind k
 				      .lengths = moves ? s->lengths : NULL,
 				      .results = s->results,
 				      .whys = s->whys,
-				      .tag = 7 };
+				      .tag = 7,
+				      .io = &s->io };
+	s->io.size = sizeof s->io;
+	s->io.failed = 99;
 }
 
 static void expect_all(const struct arrays *s, uint32_t n, enum slabkv_result result, int why)
@@ -269,6 +273,11 @@ static void batches_take_arrays(void **state)
 	arrays_init(&s, &set, SLABKV_OP_PUT);
 	assert_int_equal(slabkv_batch(f->kv, &s.b, &err), SLABKV_OK);
 	expect_all(&s, MANY, SLABKV_WRITTEN, SLABKV_OK);
+	assert_true(s.io.done == MANY && s.io.bytes == MANY * FIX_BYTES && s.io.failed == 0);
+	arrays_init(&s, &set, SLABKV_OP_PUT);
+	s.b.size = offsetof(struct slabkv_batch, io); /* of a program built before there was one */
+	assert_int_equal(slabkv_batch(f->kv, &s.b, &err), SLABKV_OK);
+	assert_true(s.results[0] == SLABKV_EXISTS && s.io.failed == 99);
 	arrays_init(&s, &set, SLABKV_OP_EXISTS);
 	assert_int_equal(slabkv_batch(f->kv, &s.b, &err), SLABKV_OK);
 	expect_all(&s, MANY, SLABKV_HIT, SLABKV_OK);
@@ -286,6 +295,7 @@ static void batches_take_arrays(void **state)
 	assert_int_equal(s.results[5], SLABKV_ERROR);
 	assert_int_equal(s.whys[5], SLABKV_E_INVALID);
 	assert_int_equal(s.results[4], SLABKV_HIT);
+	assert_true(s.io.matched == MANY && s.io.done == MANY - 1 && s.io.failed == 1);
 	arrays_init(&s, &set, SLABKV_OP_DELETE);
 	assert_int_equal(slabkv_batch(f->kv, &s.b, &err), SLABKV_OK);
 	expect_all(&s, MANY, SLABKV_GONE, SLABKV_OK);
@@ -300,7 +310,8 @@ static void batches_take_arrays(void **state)
 		assert_int_equal(slabkv_batch(f->kv, &s.b, &err), SLABKV_E_INVALID); \
 		assert_string_equal(err.field, name);                                \
 	} while (0)
-	BAD(s.b.size--, "size");
+	BAD(s.b.size = offsetof(struct slabkv_batch, tag), "size");
+	BAD(s.io.size = offsetof(struct slabkv_io, bytes), "size");
 	BAD(s.b.kind = (enum slabkv_op_kind)9, "kind");
 	BAD(s.b.n_bufs = 0, "n_bufs");
 	BAD(s.b.data = NULL, "data");
@@ -358,6 +369,7 @@ static void batches_complete_later(void **state)
 	assert_int_equal(slabkv_cancel(a, second), 1);
 	assert_true(completed(a, &c) && c.batch == second && c.result == SLABKV_CANCELLED);
 	expect_all(&parked, 40, SLABKV_CANCELLED, SLABKV_OK);
+	assert_true(parked.io.failed == 0 && parked.io.done == 0);
 	set_gate(false);
 	assert_true(completed(a, &c) && c.batch == id && c.result == SLABKV_HIT);
 	expect_all(&s, 40, SLABKV_HIT, SLABKV_OK);
