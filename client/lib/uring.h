@@ -15,7 +15,10 @@
 #include "engine.h"
 
 #define SKV_URING_IOV 256u      /* buffers of one request */
-#define SKV_URING_CHUNK (1u << 20) /* bytes per request: large runs are read in parallel */
+#define SKV_URING_READ (1u << 20) /* bytes per request: summed one while others arrive */
+/* Each write to a place that was never written costs the file system a change of its extents: fewer
+ * and larger ones. */
+#define SKV_URING_WRITE (4u << 20)
 #define SKV_URING_RINGS 16u     /* concurrent calls that move bytes; more wait for a ring */
 #define SKV_URING_FILES 1024u   /* files in the tables; others work too, unregistered */
 #define SKV_URING_REGIONS 64u   /* registered memory, in parts of at most SKV_URING_PART */

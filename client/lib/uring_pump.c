@@ -76,17 +76,18 @@ static bool may_go_direct(const struct pump *p, const struct skv_uring_slot *s)
 static void fill_slot(struct pump *p, struct skv_uring_slot *s)
 {
 	const struct skv_io_run *run = &p->runs[p->run];
+	const size_t most = p->write ? SKV_URING_WRITE : SKV_URING_READ;
 
 	*s = (struct skv_uring_slot){ .run = p->run, .at = p->at, .cut = true, .room = s->room,
 				      .iov = s->room };
-	while (p->iov < run->n_iov && s->length < SKV_URING_CHUNK) {
+	while (p->iov < run->n_iov && s->length < most) {
 		const struct iovec *from = &run->iov[p->iov];
 		char *base = (char *)from->iov_base + p->skip;
 		size_t n = from->iov_len - p->skip;
 		struct iovec *last = s->n_iov ? &s->iov[s->n_iov - 1] : NULL;
 
-		if (n > SKV_URING_CHUNK - s->length)
-			n = SKV_URING_CHUNK - s->length;
+		if (n > most - s->length)
+			n = most - s->length;
 		if (last && (char *)last->iov_base + last->iov_len == base)
 			last->iov_len += n;
 		else if (s->n_iov < SKV_URING_IOV)
@@ -100,7 +101,7 @@ static void fill_slot(struct pump *p, struct skv_uring_slot *s)
 			p->skip = 0;
 		}
 	}
-	SKV_CHECK(s->length <= SKV_URING_CHUNK && p->iov <= run->n_iov);
+	SKV_CHECK(s->length <= most && p->iov <= run->n_iov);
 	p->at += s->length;
 	s->direct = may_go_direct(p, s);
 }

@@ -672,7 +672,7 @@ static void late_in_the_middle(void **state)
 	r.file = p->u;
 	skv_engine_read(p->uring, &r, 1, &by);
 	assert_int_equal(r.status, SKV_E_TIMEOUT);
-	assert_int_equal(r.done, 2 * SKV_URING_CHUNK);
+	assert_int_equal(r.done, 2 * SKV_URING_READ);
 	now = calls = 0;
 	fault = REFUSE_SOME; /* the first two tries */
 	by.at_ms = 1;
@@ -684,6 +684,26 @@ static void late_in_the_middle(void **state)
 	by = never();
 	skv_engine_read(p->uring, &r, 1, &by);
 	assert_int_equal(r.done, FILE_BYTES);
+}
+
+/* Fresh places cost for each write; what is read is summed while the rest arrives. */
+static void writes_are_larger_than_reads(void **state)
+{
+	struct place *p = *state;
+	struct skv_io_call by = never();
+	struct iovec iov = { p ? p->memory_u : NULL, FILE_BYTES };
+	struct skv_io_run r = { .iov = &iov, .n_iov = 1, .length = FILE_BYTES };
+
+	NEED_RING(p);
+	r.file = p->u;
+	calls = 0;
+	skv_engine_read(p->uring, &r, 1, &by);
+	assert_int_equal(r.done, FILE_BYTES);
+	assert_int_equal(calls, (FILE_BYTES + SKV_URING_READ - 1) / SKV_URING_READ);
+	calls = 0;
+	skv_engine_write(p->uring, &r, 1, &by);
+	assert_int_equal(r.done, FILE_BYTES);
+	assert_int_equal(calls, (FILE_BYTES + SKV_URING_WRITE - 1) / SKV_URING_WRITE);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -966,6 +986,7 @@ int main(void)
 		T(errors_stop_one_run_only, setup),
 		T(nothing_is_submitted_after_the_deadline, setup_one),
 		T(late_in_the_middle, setup_one),
+		T(writes_are_larger_than_reads, setup_one),
 		T(more_threads_than_rings, setup),
 		T(closed_files_are_let_go, setup),
 		T(rings_are_ready_with_all_tables, setup),
