@@ -203,7 +203,7 @@ class Lab:
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def fio(self, file, block, mode, depth, size, fresh):
-        """MiB/s of fio with O_DIRECT, and how it was called; without fio, of direct.c."""
+        """MiB/s of fio with O_DIRECT; without fio, of direct.c."""
         if fresh and os.path.exists(file):
             os.unlink(file)
         if not os.path.exists(file):
@@ -212,7 +212,7 @@ class Lab:
         if not shutil.which("fio"):
             print("  fio is not installed: its place is taken by tests/bench/direct.c")
             kind = "write" if "write" in mode else "read"
-            return self.floor("direct", file, block, depth, self.seconds, kind, size)["mib_per_s"], "direct.c"
+            return self.floor("direct", file, block, depth, self.seconds, kind, size)["mib_per_s"]
         for engine in ("io_uring", "libaio", "psync"):
             run = command(["fio", "--name=floor", "--filename=" + file, f"--bs={block}", f"--rw={mode}", "--direct=1",
                            f"--ioengine={engine}", f"--iodepth={depth}", f"--size={size // block * block}",
@@ -222,7 +222,7 @@ class Lab:
             if run.returncode == 0:
                 job = json.loads(run.stdout[run.stdout.index("{"):])["jobs"][0]
                 side = job["write" if "write" in mode else "read"]
-                return side["io_bytes"] / (1 << 20) / max(job["job_runtime"] / 1000, 1e-9), "fio " + engine
+                return side["io_bytes"] / (1 << 20) / max(job["job_runtime"] / 1000, 1e-9)
         raise RuntimeError("fio: " + run.stderr)
 
     def close(self):

@@ -17,7 +17,9 @@ clear are SGLang's calls, from wrk over 4 connections.
 
 Floors: *echo* is a bare libmicrohttpd server with requests and answers of the same length, under the same load; *touch*
 is XXH3 of a key and one random cache line of 512 MiB; *bare SQLite* commits as many bytes as the manager's appends had,
-one after the other, with the same `synchronous`; bytes (verified, 16 in flight) stand beside fio with O_DIRECT, 16 deep.
+one after the other, with the same `synchronous`; bytes (verified; 32 blocks in flight, in two calls of each client) stand
+beside fio with O_DIRECT, 32 deep, before, between and after: medians of both, and fio's spread (highest less lowest, of the
+median) where it is over 5 %.
 
 | what | bar | measured | floor | met |
 |---|---|---|---|---|
