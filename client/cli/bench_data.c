@@ -97,6 +97,7 @@ static bool make_moves(const struct skv_bench *b, struct skv_bench_moves *m)
 {
 	struct slabkv_async_options o;
 
+	assert(b->in_flight > 0 && b->keys > 0);
 	slabkv_async_options_init(&o, sizeof o);
 	o.threads = o.max_in_flight = m->n = b->in_flight;
 	m->v = skv_calloc(m->n, sizeof *m->v);
@@ -162,6 +163,7 @@ static int complete(struct skv_bench_call *c)
 	assert(m->n_busy > 0);
 	while (slabkv_drain(m->queue, &done, sizeof done, 1) == 0)
 		poll(&p, 1, -1);
+	assert(done.tag < m->n);
 	v = &m->v[done.tag];
 	assert(v->busy);
 	v->busy = false;
@@ -194,6 +196,7 @@ static int submit(struct skv_bench_call *c, enum slabkv_op_kind kind, uint64_t f
 	assert(m->n_busy < m->n);
 	while (v->busy)
 		v++;
+	assert(v < m->v + m->n);
 	for (uint32_t i = 0; i < c->b->keys; i++) {
 		c->ids[i] = first + i;
 		if (kind == SLABKV_OP_PUT)
