@@ -671,7 +671,7 @@ static void what_cannot_keep_blocks_is_refused(void **state)
 	servers_ask(&servers, 1, "CLUSTER DELSLOTS 6000");
 	servers_signal(&servers, 2, SIGKILL);
 	servers_signal(&servers, 5, SIGKILL);
-	servers_url(&servers, "p?timeout_ms=3000", url, sizeof url);
+	servers_url(&servers, "p?timeout_ms=1000", url, sizeof url);
 	for (int tries = 0;
 	     tries < 300 && strstr(servers_ask(&servers, 0, "CLUSTER INFO"), "cluster_state:ok");
 	     tries++)
@@ -747,12 +747,12 @@ static void certificates_are_checked(void **state)
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		char options[200];
 
-		snprintf(options, sizeof options, "timeout_ms=100&%s", bad[i].options);
+		snprintf(options, sizeof options, "timeout_ms=1000&%s", bad[i].options);
 		refused(tls_url("rediss", servers.tls[0], options), SKV_E_STORE_IO, bad[i].says);
 	}
 	refused(tls_url("rediss", servers.port[0], "timeout_ms=100&" FILES), SKV_E_STORE_IO,
 		"is this a plain port?");
-	refused(tls_url("redis", servers.tls[0], "timeout_ms=100"), SKV_E_STORE_IO,
+	refused(tls_url("redis", servers.tls[0], "timeout_ms=1000"), SKV_E_STORE_IO,
 		"the URL begins with rediss://");
 	servers_stop(&servers);
 }
