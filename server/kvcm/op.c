@@ -15,7 +15,7 @@
 
 struct kvcm *kvcm_of(const struct kvcm_request *k) { return k->c->api->ctx; }
 
-struct skv_core *kvcm_core(const struct kvcm_request *k) { return k->c->s->core; }
+struct skv_core *kvcm_core(const struct kvcm_request *k) { return skv_request_core(k->c); }
 
 /* ---- results --------------------------------------------------------------------------------- */
 

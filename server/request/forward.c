@@ -8,6 +8,7 @@
 #include <skv/forward.h>
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@
 #define TELL_MS 10000u  /* between two lines of the log */
 #define MORE_BYTES 4096u /* of an answer, beyond our own bound: the owner judges that */
 
-enum { STATUS, TYPE, LOCATION, CHALLENGE, RETRY_AFTER, WANTED };
+enum { STATUS, PLACE, TYPE, LOCATION, CHALLENGE, RETRY_AFTER, WANTED };
 
 struct forwarded {
 	struct skv_request *c;
@@ -112,6 +113,55 @@ bool skv_forward_came(struct skv_request *c)
 	return c->forwarding.origin && c->forwarding.origin->header(c, SKV_FORWARDED);
 }
 
+/* ---- which partition it is for --------------------------------------------------------------- */
+
+/* False: none, or of a store with more than are here. */
+static bool read_place(const struct skv_request *c, const char *text, uint32_t *number)
+{
+	return text && sscanf(text, "%2" SCNu32, number) == 1 &&
+	       *number < skv_core_partitions(c->s->core);
+}
+
+struct skv_core *skv_forward_place(struct skv_request *c)
+{
+	uint32_t number;
+
+	return skv_forward_came(c) &&
+			       read_place(c, c->forwarding.origin->header(c, SKV_PLACE), &number)
+		       ? skv_core_alone(c->s->core, number)
+		       : NULL;
+}
+
+bool skv_forward_knows(const struct skv_request *c, uint32_t *number)
+{
+	const bool knows = c->err.status == c->status && c->err.place &&
+			   c->err.place == c->err.partition;
+
+	if (knows)
+		*number = c->err.place - 1;
+	return knows;
+}
+
+/* Who was asked does not have it: is there another one to ask at once? */
+static bool asks_another(const struct forwarded *f)
+{
+	struct skv_request *c = f->c;
+	const uint32_t asked = skv_wait_partition(&c->wait);
+	const bool named = c->err.name[0] || c->err.name[1];
+	uint32_t number = 0;
+
+	if (asked == 0 && read_place(c, f->want[PLACE].value, &number)) {
+		if (named)
+			skv_core_learn(c->s->core, c->err.name, number);
+		c->err.place = number + 1;
+	} else if (asked == 0 || !named || c->err.place) {
+		return false;
+	}
+	assert(number < skv_core_partitions(c->s->core));
+	c->wait.partition = number + 1;
+	return number != asked;
+}
+
 /* ---- the answer ------------------------------------------------------------------------------ */
 
 static const char *keep(struct skv_request *c, const char *value)
@@ -166,6 +216,17 @@ static void fail_with(struct forwarded *f, int status)
 	c->done.fn(c->done.ctx, status);
 }
 
+static void go_elsewhere(struct forwarded *f)
+{
+	struct skv_request *c = f->c;
+
+	assert(c->wait.partition && !c->forwarding.answered);
+	skv_buf_destroy(&f->call.answer);
+	skv_fail(&c->err, SKV_E_NOT_OWNER, NULL, "another manager owns the partition: retry");
+	c->err.partition = c->wait.partition;
+	c->done.fn(c->done.ctx, SKV_E_NOT_OWNER);
+}
+
 static void take_answer(struct forwarded *f)
 {
 	struct skv_request *c = f->c;
@@ -199,7 +260,9 @@ static void done(void *ctx)
 
 	switch (f->call.rc) {
 	case SKV_OK:
-		if (is_of_nobody(f))
+		if (is_of_nobody(f) && asks_another(f))
+			go_elsewhere(f);
+		else if (is_of_nobody(f))
 			fail_with(f, SKV_E_NOT_OWNER);
 		else
 			take_answer(f);
@@ -255,14 +318,18 @@ static bool make_lines(struct forwarded *f)
 {
 	static const char *const kept[] = { "Content-Type", "Accept", "Authorization" };
 	struct skv_request *c = f->c;
+	char place[12] = "";
 	bool ok = true;
 
+	if (c->err.place && c->err.place == c->wait.partition)
+		snprintf(place, sizeof place, "%" PRIu32, c->err.place - 1);
 	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
 		ok &= add_line(f, kept[i], c->forwarding.origin->header(c, kept[i]));
 	return ok && add_line(f, "X-Request-Id", c->id) &&
 	       add_line(f, "traceparent", *c->trace ? c->trace : NULL) &&
 	       add_line(f, "tracestate",
 			*c->trace ? c->forwarding.origin->header(c, "tracestate") : NULL) &&
+	       add_line(f, SKV_PLACE, *place ? place : NULL) &&
 	       add_line(f, SKV_FORWARDED, skv_forward_id(c));
 }
 
@@ -283,7 +350,7 @@ static bool make_http(struct forwarded *f)
 {
 	static const char *const names[WANTED] = {
 		[TYPE] = "Content-Type", [LOCATION] = "Location", [CHALLENGE] = "WWW-Authenticate",
-		[RETRY_AFTER] = "Retry-After", [STATUS] = SKV_STATUS,
+		[RETRY_AFTER] = "Retry-After", [STATUS] = SKV_STATUS, [PLACE] = SKV_PLACE,
 	};
 	const struct skv_request *c = f->c;
 

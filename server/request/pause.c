@@ -100,7 +100,7 @@ bool skv_pause_call(struct skv_request *c, int status)
 		c->wait.since_ms = now;
 	c->wait.until_ms = c->wait.since_ms + c->s->o.hold_ms;
 	if (is_over(c, now))
-		return false;
+		return skv_forward_call(c, status); /* the owner was found just now */
 	if (first)
 		skv_metrics_add(&c->s->metrics, METRIC_calls_held, 1);
 	c->wait.status = status;

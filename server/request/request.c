@@ -272,6 +272,7 @@ int skv_request_run(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	c->dispatched = true;
+	c->alone = skv_forward_place(c);
 	held = c->route->flags & ROUTE_HELD && (c->s->pause.started || c->s->forward.started);
 	if (held) {
 		c->wait = (struct skv_wait){ .done = c->done, .run = run_again };

@@ -23,7 +23,7 @@ static int no_such(struct skv_request *r, const char *what, const char *name)
 /* What the caller sees. */
 static int get_storages(struct skv_request *r, const char *name)
 {
-	int rc = skv_core_storages(r->s->core, name, &r->arena, &v1_of(r)->u.storages.v,
+	int rc = skv_core_storages(skv_request_core(r), name, &r->arena, &v1_of(r)->u.storages.v,
 				   &v1_of(r)->u.storages.n, &r->err);
 
 	if (rc != SKV_OK)
@@ -55,14 +55,14 @@ int skv_op_storage_put_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	spec.name = r->param[0].value;
-	rc = skv_core_storage_put(r->s->core, &spec, &r->created, &r->err);
+	rc = skv_core_storage_put(skv_request_core(r), &spec, &r->created, &r->err);
 	return rc == SKV_OK ? get_storages(r, spec.name) : rc;
 }
 void skv_op_storage_put_write(struct skv_request *r) { skv_op_storage_get_write(r); }
 
 int skv_op_storage_delete_run(struct skv_request *r)
 {
-	return skv_core_storage_delete(r->s->core, r->param[0].value, &r->err);
+	return skv_core_storage_delete(skv_request_core(r), r->param[0].value, &r->err);
 }
 void skv_op_storage_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
@@ -72,7 +72,7 @@ int skv_op_file_list_run(struct skv_request *r)
 {
 	if (!skv_tenant_sees(r, SKV_OWNED_STORAGE, r->param[0].value))
 		return no_such(r, "storage", r->param[0].value);
-	return skv_core_files(r->s->core, r->param[0].value, &r->arena, &v1_of(r)->u.files.v,
+	return skv_core_files(skv_request_core(r), r->param[0].value, &r->arena, &v1_of(r)->u.files.v,
 			      &v1_of(r)->u.files.n, &r->err);
 }
 void skv_op_file_list_write(struct skv_request *r)
@@ -89,9 +89,9 @@ int skv_op_file_put_run(struct skv_request *r)
 	if (rc == SKV_OK)
 		rc = skv_tenant_change(r, SKV_OWNED_STORAGE, r->param[0].value);
 	if (rc == SKV_OK && wish.forget)
-		rc = skv_core_file_forget(r->s->core, r->param[0].value, wish.file, &r->err);
+		rc = skv_core_file_forget(skv_request_core(r), r->param[0].value, wish.file, &r->err);
 	else if (rc == SKV_OK)
-		rc = skv_core_file_drain(r->s->core, r->param[0].value, wish.file, wish.draining,
+		rc = skv_core_file_drain(skv_request_core(r), r->param[0].value, wish.file, wish.draining,
 					 wish.move, &r->err);
 	return rc == SKV_OK ? skv_op_file_list_run(r) : rc;
 }
@@ -101,7 +101,7 @@ void skv_op_file_put_write(struct skv_request *r) { skv_op_file_list_write(r); }
 
 static int get_groups(struct skv_request *r, const char *name)
 {
-	int rc = skv_core_groups(r->s->core, name, &r->arena, &v1_of(r)->u.groups.v,
+	int rc = skv_core_groups(skv_request_core(r), name, &r->arena, &v1_of(r)->u.groups.v,
 				 &v1_of(r)->u.groups.n, &r->err);
 
 	if (rc != SKV_OK)
@@ -137,7 +137,7 @@ int skv_op_group_put_run(struct skv_request *r)
 		rc = skv_tenant_claim(r, spec.name, &claimed);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_core_group_put(r->s->core, &spec, NULL, &r->created, &r->err);
+	rc = skv_core_group_put(skv_request_core(r), &spec, NULL, &r->created, &r->err);
 	if (rc != SKV_OK && claimed)
 		skv_tenant_disclaim(r, spec.name);
 	return rc == SKV_OK ? get_groups(r, spec.name) : rc;
@@ -149,7 +149,7 @@ int skv_op_group_delete_run(struct skv_request *r)
 	int rc = skv_tenant_change(r, SKV_OWNED_GROUP, r->param[0].value);
 
 	if (rc == SKV_OK)
-		rc = skv_core_group_delete(r->s->core, r->param[0].value, &r->err);
+		rc = skv_core_group_delete(skv_request_core(r), r->param[0].value, &r->err);
 	if (rc == SKV_OK)
 		skv_tenant_disclaim(r, r->param[0].value);
 	return rc;
@@ -160,7 +160,7 @@ void skv_op_group_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
 static int get_instances(struct skv_request *r, const char *id)
 {
-	return skv_core_instances(r->s->core, r->caller.tenant, id, &r->arena,
+	return skv_core_instances(skv_request_core(r), r->caller.tenant, id, &r->arena,
 				  &v1_of(r)->u.instances.v, &v1_of(r)->u.instances.n, &r->err);
 }
 
@@ -199,7 +199,7 @@ int skv_op_instance_put_run(struct skv_request *r)
 	rc = skv_tenant_begin_instance(r, spec.id, false);
 	if (rc != SKV_OK)
 		return rc;
-	rc = skv_core_instance_put(r->s->core, &spec, &r->created, &r->err);
+	rc = skv_core_instance_put(skv_request_core(r), &spec, &r->created, &r->err);
 	skv_tenant_end_instance(r);
 	return rc == SKV_OK ? get_instances(r, spec.id) : rc;
 }
@@ -217,7 +217,7 @@ static int delete_unused(struct skv_request *r, const char *seconds, const char 
 				UNUSED_MAX_S);
 	if (with_blocks && !with && strcmp(with_blocks, "false") != 0)
 		return skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "true or false");
-	return skv_core_instance_delete_unused(r->s->core, r->caller.tenant, r->param[0].value,
+	return skv_core_instance_delete_unused(skv_request_core(r), r->caller.tenant, r->param[0].value,
 					       s * 1000, with, &r->err);
 }
 
@@ -229,7 +229,7 @@ int skv_op_instance_delete_run(struct skv_request *r)
 		return delete_unused(r, n->unused_s, n->with_blocks);
 	if (n->with_blocks)
 		return skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "only with unused_s");
-	return skv_core_instance_delete(r->s->core, r->caller.tenant, r->param[0].value, &r->err);
+	return skv_core_instance_delete(skv_request_core(r), r->caller.tenant, r->param[0].value, &r->err);
 }
 void skv_op_instance_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 

@@ -23,7 +23,7 @@ int skv_op_match_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	return skv_core_match(r->s->core, &v1_of(r)->u.match.req, &v1_of(r)->u.match.res, &r->arena,
+	return skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res, &r->arena,
 			      &r->err);
 }
 
@@ -55,7 +55,7 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 		req->instance = r->param[0].value;                                                 \
 		if (ROUTE_ID_##name == ROUTE_ID_start)                                             \
 			name_start(r, &v1_of(r)->u.start.req);                                     \
-		return skv_core_##name(r->s->core, req, &v1_of(r)->u.name.res, &r->arena, &r->err, \
+		return skv_core_##name(skv_request_core(r), req, &v1_of(r)->u.name.res, &r->arena, &r->err, \
 				       &r->done);                                                  \
 	}                                                                                          \
 	void skv_op_##name##_write(struct skv_request *r)                                          \
@@ -88,7 +88,7 @@ int skv_op_finish_run(struct skv_request *r)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_finish(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
+	return skv_core_finish(skv_request_core(r), req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
 			       &r->done);
 }
 void skv_op_finish_write(struct skv_request *r)
@@ -108,7 +108,7 @@ int skv_op_abort_run(struct skv_request *r)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_abort(r->s->core, req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
+	return skv_core_abort(skv_request_core(r), req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
 			      &r->done);
 }
 void skv_op_abort_write(struct skv_request *r)
@@ -120,7 +120,7 @@ void skv_op_abort_write(struct skv_request *r)
 
 static int get_block(struct skv_request *r, struct skv_key key)
 {
-	return skv_core_block(r->s->core, r->caller.tenant, r->param[0].value, key,
+	return skv_core_block(skv_request_core(r), r->caller.tenant, r->param[0].value, key,
 			      &v1_of(r)->u.block, &r->arena, &r->err);
 }
 
@@ -188,7 +188,7 @@ int skv_op_move_take_run(struct skv_request *r)
 
 	if (rc != SKV_OK)
 		return rc;
-	return skv_core_move_take(r->s->core, req, &v1_of(r)->u.move.taken, &r->arena, &r->err,
+	return skv_core_move_take(skv_request_core(r), req, &v1_of(r)->u.move.taken, &r->arena, &r->err,
 				  &r->done);
 }
 
@@ -246,7 +246,7 @@ int skv_op_move_finish_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	req->move = r->param[0].value;
-	return skv_core_move_finish(r->s->core, req, &v1_of(r)->u.move.finished, &r->arena, &r->err,
+	return skv_core_move_finish(skv_request_core(r), req, &v1_of(r)->u.move.finished, &r->arena, &r->err,
 				    &r->done);
 }
 

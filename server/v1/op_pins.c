@@ -65,7 +65,7 @@ int skv_op_pins_run(struct skv_request *r)
 
 	if (rc != SKV_OK)
 		return rc;
-	return skv_core_pins(r->s->core, &req, &v1_of(r)->u.pins, &r->arena, &r->err);
+	return skv_core_pins(skv_request_core(r), &req, &v1_of(r)->u.pins, &r->arena, &r->err);
 }
 
 void skv_op_pins_write(struct skv_request *r)
@@ -81,7 +81,7 @@ int skv_op_keys_run(struct skv_request *r)
 	int rc = take_portion(r, &req.cursor, &req.max);
 
 	if (rc == SKV_OK)
-		rc = skv_core_export(r->s->core, &req, &res, &r->arena, &r->err);
+		rc = skv_core_export(skv_request_core(r), &req, &res, &r->arena, &r->err);
 	if (rc == SKV_OK)
 		v1_of(r)->u.keys = (struct skv_keys_res){ .n = res.n, .key = res.key,
 							  .next = res.next };

@@ -362,7 +362,6 @@ static void is_of(struct env *e, int rc, uint32_t number)
 /* What concerns all partitions names the one that is missing, and changes nothing. */
 static void nothing_is_left_out(struct env *e, uint32_t missing)
 {
-	const struct skv_spec spec = { "kv", BLOCK };
 	struct skv_storage_view *s;
 	struct skv_group_view *g;
 	struct skv_instance_view *i;
@@ -377,10 +376,6 @@ static void nothing_is_left_out(struct env *e, uint32_t missing)
 	is_of(e, skv_core_storages(e->core, NULL, &e->arena, &s, &n, &e->err), missing);
 	is_of(e, skv_core_groups(e->core, NULL, &e->arena, &g, &n, &e->err), missing);
 	is_of(e, skv_core_instances(e->core, "t", NULL, &e->arena, &i, &n, &e->err), missing);
-	/* they may be there */
-	is_of(e, env_group(e, "unknown", 0, "s"), missing);
-	is_of(e, env_instance(e, "unknown", names[0], &spec, 1), missing);
-	is_of(e, skv_core_group_delete(e->core, "unknown", &e->err), missing);
 }
 
 /* Each call is for a partition: those that are here answer. */
@@ -443,6 +438,176 @@ static void a_partition_that_is_elsewhere(void **state)
 		assert_int_equal(found(e, names[i], i * 100, 5), 5);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* as it was */
 	env_check(e);
+}
+
+static int match_one(struct env *e, struct skv_core *c, const char *instance)
+{
+	struct skv_match_res r;
+	struct skv_key k[5];
+	const struct skv_match_req q = { .tenant = "t", .instances = &instance, .n_instances = 1,
+					 .keys = k, .n_keys = 5 };
+	int rc;
+
+	skv_error_clear(&e->err);
+	env_keys(k, 5, 7, 0);
+	rc = skv_core_match(c, &q, &r, &e->arena, &e->err);
+	return rc == SKV_OK ? (int)r.matched[0] : rc;
+}
+
+static bool has_document(struct env *e, const char *key)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(e->store, key, &b, NULL, &e->err);
+
+	skv_buf_destroy(&b);
+	assert_true(rc == SKV_OK || rc == SKV_E_NOT_FOUND);
+	skv_error_clear(&e->err);
+	return rc == SKV_OK;
+}
+
+static void remove_document(struct env *e, const char *key)
+{
+	struct skv_buf b = { 0 };
+	uint64_t version;
+
+	assert_int_equal(skv_store_get(e->store, key, &b, &version, &e->err), SKV_OK);
+	assert_int_equal(skv_store_del(e->store, NULL, key, version, &e->err), SKV_OK);
+	skv_buf_destroy(&b);
+}
+
+static void ticks(struct env *e, int n, uint64_t ms)
+{
+	for (int i = 0; i < n; i++) {
+		skv_fake_clock_advance(&e->clock, ms);
+		skv_core_tick(e->core);
+	}
+}
+
+/* Groups a, b, c, in partitions 0, 1, 2. */
+static void make_three(struct env *e)
+{
+	e->store_options.clock = &e->clock.clock;
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	for (uint32_t i = 0; i < N; i++) {
+		char id[33];
+
+		make_group(e, names[i]);
+		assert_int_equal(put(e, names[i], 0, 5, id), 5);
+		assert_int_equal(skv_session_partition(id), i);
+	}
+	ticks(e, 5, 10);
+	assert_true(has_document(e, "placed"));
+}
+
+/* Whoever owns partition 0 knows what is elsewhere, and what is nowhere. */
+static void the_lead_knows_where_names_are(void **state)
+{
+	enum { MISSING = 2 };
+	struct env *e = *state;
+	const struct skv_spec spec = { "kv", BLOCK };
+
+	make_three(e);
+	env_shutdown(e);
+	open_without(e, MISSING);
+	for (uint32_t i = 0; i < N; i++) {
+		int rc = match_one(e, e->core, names[i]);
+
+		assert_int_equal(rc, i == MISSING ? SKV_E_NOT_OWNER : 5);
+		assert_int_equal(e->err.partition, i == MISSING ? MISSING + 1 : 0);
+		assert_int_equal(e->err.place, i == MISSING ? MISSING + 1 : 0);
+	}
+	assert_int_equal(match_one(e, e->core, "nobody"), SKV_E_NOT_FOUND);
+	assert_int_equal(skv_core_group_delete(e->core, "nobody", &e->err), SKV_E_NOT_FOUND);
+	assert_int_equal(env_instance(e, "x", "nobody", &spec, 1), SKV_E_NOT_FOUND);
+	/* made where few are, and for good: its owner does it */
+	assert_int_equal(env_group(e, "d", 0, "s"), SKV_OK);
+	assert_int_equal(env_group(e, "e", 0, "s"), SKV_OK);
+	is_of(e, env_group(e, "f", 0, "s"), MISSING);
+	is_of(e, env_group(e, "f", 0, "s"), MISSING);
+	assert_true(has_document(e, "place/group/f"));
+	is_of(e, env_instance(e, "x", names[MISSING], &spec, 1), MISSING);
+	assert_true(has_document(e, "place/instance/t/x"));
+	/* it was not made there, and another group is here */
+	assert_int_equal(env_instance(e, "x", "d", &spec, 1), SKV_OK);
+	assert_int_equal(match_one(e, e->core, "x"), 0);
+	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++)
+		ticks(e, 1, 1000);
+	assert_int_equal(match_one(e, e->core, names[MISSING]), 5);
+	assert_int_equal(env_group(e, "f", 0, "s"), SKV_OK);
+	env_check(e);
+}
+
+/* Others ask its owner, and remember what it said. */
+static void others_learn_where_names_are(void **state)
+{
+	struct env *e = *state;
+	uint64_t name[2];
+
+	make_three(e);
+	env_shutdown(e);
+	open_without(e, 0);
+	assert_int_equal(match_one(e, e->core, names[1]), SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.partition, 1);
+	assert_int_equal(e->err.place, 0);
+	memcpy(name, e->err.name, sizeof name);
+	assert_true(name[0] || name[1]);
+	skv_core_learn(e->core, name, 1);
+	skv_core_learn(e->core, name, 255); /* of another manager's store, maybe */
+	assert_int_equal(match_one(e, e->core, names[1]), SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.partition, 2);
+	assert_int_equal(match_one(e, e->core, names[2]), SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.partition, 1);
+	/* where it was said to be, it is or it is not */
+	assert_int_equal(env_group(e, "new", 0, "s"), SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.partition, 1);
+	assert_false(has_document(e, "place/group/new"));
+	assert_int_equal(env_group(e, names[2], 0, "s"), SKV_E_NOT_OWNER);
+	assert_int_equal(e->err.partition, 3);
+	skv_error_clear(&e->err);
+	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++)
+		ticks(e, 1, 1000);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(match_one(e, e->core, names[i]), 5);
+		assert_int_equal(match_one(e, skv_core_alone(e->core, i), names[i]), 5);
+	}
+	assert_int_equal(match_one(e, skv_core_alone(e->core, 1), names[2]), SKV_E_NOT_FOUND);
+	assert_int_equal(env_group(e, names[2], 0, "s"), SKV_OK);
+}
+
+/* Of a store from before there were places; and those of what was deleted go. */
+static void places_come_and_go(void **state)
+{
+	struct env *e = *state;
+
+	make_three(e);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	remove_document(e, "placed");
+	for (uint32_t i = 0; i < N; i++) {
+		char key[64];
+
+		snprintf(key, sizeof key, "place/group/%s", names[i]);
+		remove_document(e, key);
+		snprintf(key, sizeof key, "place/instance/t/%s", names[i]);
+		remove_document(e, key);
+	}
+	env_shutdown(e);
+	env_open(e);
+	ticks(e, 5, 10);
+	assert_true(has_document(e, "placed"));
+	assert_true(has_document(e, "place/group/b"));
+	assert_true(has_document(e, "place/instance/t/b"));
+	assert_int_equal(skv_core_instance_delete(e->core, "t", "b", &e->err), SKV_OK);
+	assert_int_equal(skv_core_group_delete(e->core, "b", &e->err), SKV_OK);
+	ticks(e, 200, 100);
+	assert_true(has_document(e, "place/group/b")); /* it may be on its way */
+	ticks(e, 400, 2000);
+	assert_false(has_document(e, "place/group/b"));
+	assert_false(has_document(e, "place/instance/t/b"));
+	assert_true(has_document(e, "place/group/a"));
+	assert_true(has_document(e, "place/instance/t/c"));
+	make_group(e, "b");
+	assert_true(has_document(e, "place/group/b"));
 }
 
 /* A call whose record did not become durable names its partition, too. */
@@ -511,6 +676,9 @@ int main(void)
 		CASE(files_larger_than_a_share),
 		CASE(a_store_is_given_more),
 		CASE(a_partition_that_is_elsewhere),
+		CASE(the_lead_knows_where_names_are),
+		CASE(others_learn_where_names_are),
+		CASE(places_come_and_go),
 		CASE(what_was_under_way_names_its_partition),
 		CASE(a_ticket_ends_with_what_is_given_up),
 	};

@@ -44,6 +44,11 @@ struct skv_core {
 	atomic_bool elsewhere;
 	atomic_int looks; /* at it that are still answered with SKV_OK */
 	struct skv_secret secret;
+	uint32_t partitions;
+	uint32_t fail_partition, fail_place; /* plus 1 */
+	const char *owner[FAKE_PARTITIONS], *peer[FAKE_PARTITIONS]; /* NULL: this one's */
+	_Atomic uint32_t alone;   /* the newest call was for this partition, plus 1 */
+	_Atomic uint32_t learned; /* plus 1 */
 };
 
 static void *complete(void *arg)
@@ -80,6 +85,7 @@ struct skv_core *fake_core_create(void)
 	skv_mutex_init(&c->lock);
 	skv_cond_init(&c->changed);
 	c->state = SKV_CORE_READY;
+	c->partitions = 1;
 	memset(&c->secret, 7, sizeof c->secret);
 	if (pthread_create(&c->thread, NULL, complete, c) != 0)
 		abort();
@@ -124,6 +130,27 @@ void fake_core_fail(struct skv_core *c, int status, const char *message)
 	snprintf(c->fail_message, sizeof c->fail_message, "%s", message);
 	skv_mutex_unlock(&c->lock);
 }
+
+void fake_core_is_elsewhere(struct skv_core *c, uint32_t partition, bool known)
+{
+	fake_core_fail(c, SKV_E_NOT_OWNER, "it is elsewhere");
+	skv_mutex_lock(&c->lock);
+	c->fail_partition = partition + 1;
+	c->fail_place = known ? partition + 1 : 0;
+	c->alone = 0;
+	skv_mutex_unlock(&c->lock);
+}
+
+void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, const char *peer)
+{
+	c->partitions = FAKE_PARTITIONS;
+	c->elsewhere = true;
+	c->owner[number] = name;
+	c->peer[number] = peer;
+}
+
+uint32_t fake_core_alone(const struct skv_core *c) { return c->alone; }
+uint32_t fake_core_learned(const struct skv_core *c) { return c->learned; }
 
 void fake_core_await_held(struct skv_core *c, unsigned n)
 {
@@ -177,6 +204,13 @@ static int note(struct skv_core *c, const char *tenant, const char *name,
 		c->key = keys[0];
 	if (c->fail)
 		rc = skv_fail(err, c->fail, NULL, "%s", c->fail_message);
+	if (rc != SKV_OK && c->fail_partition) {
+		err->partition = c->fail_partition;
+		err->place = c->fail_place;
+		err->name[0] = FAKE_NAME;
+		if (c->alone)
+			rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
+	}
 	skv_mutex_unlock(&c->lock);
 	if (rc == SKV_OK && strcmp(name, "gone") == 0)
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
@@ -287,27 +321,40 @@ int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
 
 enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
 {
-	assert(number == 0);
-	return c->state;
+	assert(number < c->partitions);
+	return c->owner[number] ? SKV_CORE_STANDBY : c->state;
 }
 
 int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
 {
-	assert(number == 0);
-	return skv_core_may_answer(c);
+	assert(number < c->partitions);
+	return c->owner[number] ? SKV_E_NOT_OWNER : skv_core_may_answer(c);
 }
 
 void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SKV_OWNER_NAME],
 			       char leader[SKV_OWNER_NAME], uint64_t *remaining_ms)
 {
-	assert(number == 0);
+	assert(number < c->partitions);
 	skv_core_leader(c, self, leader, remaining_ms);
+	if (c->owner[number])
+		snprintf(leader, SKV_OWNER_NAME, "%s", c->owner[number]);
 }
 
 uint32_t skv_core_partitions(const struct skv_core *c)
 {
-	(void)c;
-	return 1;
+	return c->partitions;
+}
+
+struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number)
+{
+	c->alone = number + 1;
+	return c;
+}
+
+void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number)
+{
+	assert(name[0] == FAKE_NAME);
+	c->learned = number + 1;
 }
 
 void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out)
@@ -397,6 +444,14 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 {
 	int rc;
 
+	for (uint32_t i = 0; i < c->partitions; i++) {
+		const char *owner = c->owner[i];
+
+		if (owner && strncmp(name, "peer/", 5) == 0 && strcmp(name + 5, owner) == 0) {
+			*out = (struct skv_doc){ name, c->peer[i], 1 };
+			return SKV_OK;
+		}
+	}
 	skv_mutex_lock(&c->lock);
 	rc = strcmp(c->doc_name, name) == 0 ? SKV_OK : SKV_E_NOT_FOUND;
 	if (rc == SKV_OK)

@@ -25,6 +25,16 @@ void fake_core_loses_ownership_after(struct skv_core *c, int looks);
 void fake_core_mode(struct skv_core *c, enum fake_mode mode);
 /* Block operations and puts end with this status and message from now on; SKV_OK = succeed. */
 void fake_core_fail(struct skv_core *c, int status, const char *message);
+#define FAKE_PARTITIONS 3u
+#define FAKE_NAME 77u /* name[0] of what calls name then */
+/* Block operations are for a partition that is elsewhere; `known`: this is partition 0's owner, and
+ * knows. One that comes for that partition alone finds nothing. */
+void fake_core_is_elsewhere(struct skv_core *c, uint32_t partition, bool known);
+/* Another manager has that one. Before it starts; both texts are borrowed. */
+void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, const char *peer);
+/* The partition, plus 1, that the newest call was for alone, and that was learned. 0: none. */
+uint32_t fake_core_alone(const struct skv_core *c);
+uint32_t fake_core_learned(const struct skv_core *c);
 /* Waits until `n` calls are held, then completes them all. */
 void fake_core_await_held(struct skv_core *c, unsigned n);
 void fake_core_release(struct skv_core *c);

@@ -349,6 +349,7 @@ static void *run(void *arg)
 	while (!r->stop) {
 		skv_mutex_unlock(&r->lock);
 		moved = capacity_step(r);
+		places_step(r);
 		skv_mutex_lock(&r->lock);
 		if (!r->stop && !moved)
 			skv_cond_wait_ms(&r->wake, &r->lock, STEP_MS);

@@ -152,6 +152,7 @@ void skv_core_destroy(struct skv_core *c)
 	skv_cond_destroy(&r->wake);
 	skv_mutex_destroy(&r->lock);
 	skv_free(r->total);
+	places_destroy(&r->places);
 	skv_free(r);
 }
 
@@ -162,8 +163,10 @@ void skv_core_tick(struct skv_core *c)
 	one_tick(c);
 	for (uint32_t i = 1; r && i < r->n; i++)
 		one_tick(r->core[i]);
-	if (r)
+	if (r) {
 		capacity_step(r);
+		places_step(r);
+	}
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -203,6 +206,14 @@ enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t 
 int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
 {
 	return one_may_answer(numbered(c, number));
+}
+
+struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number) { return numbered(c, number); }
+
+void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number)
+{
+	if (c->route && number < c->route->n)
+		place_learn(c->route, (struct skv_key){ .hi = name[0], .lo = name[1] }, number);
 }
 
 bool skv_core_may_begin(const struct skv_core *c)

@@ -15,54 +15,69 @@
 #include <skv/storage.h>
 
 #include <model/files.h>
+#include <journal/registry_write.h>
 
 enum how { ANY, NEW, THERE };
 
 /* ---- groups and instances -------------------------------------------------------------------- */
 
-/* The partition of an external storage that it names; else the one with least. */
-static struct skv_core *place_of_group(struct skv_core *c, const struct skv_group_spec *g)
+/* That of an external storage that it names, wherever it is; NULL: any. */
+static struct skv_core *place_of_group(struct skv_core *c, const struct skv_group_spec *g,
+				       struct skv_error *err)
 {
-	struct route *r = c->route;
-	bool counted;
+	for (uint32_t s = 0; s < g->n_storages; s++) {
+		struct skv_core *at = route_storage(c, g->storages[s], err);
+		bool counted;
 
-	for (uint32_t s = 0; s < g->n_storages; s++)
-		for (uint32_t i = 0; i < r->n; i++)
-			if (route_has_storage(r->core[i], g->storages[s], &counted) && counted)
-				return r->core[i];
-	return route_least(r);
+		if (route_has_storage(at, g->storages[s], &counted)
+			    ? counted
+			    : one_state_get(at) == SKV_CORE_STANDBY)
+			return at;
+	}
+	return NULL;
 }
 
-static struct skv_core *core_of_group(struct skv_core *c, const struct skv_group_spec *g)
+static int core_of_group(struct skv_core *c, const struct skv_group_spec *g, struct skv_core **at,
+			 struct skv_error *err)
 {
-	struct skv_core *at = route_group(c, g->name);
+	char key[PLACE_KEY];
 
-	return route_has_group(at, g->name) || one_state_get(at) != SKV_CORE_READY
-		       ? at
-		       : place_of_group(c, g);
+	*at = route_group(c, g->name, err);
+	if (route_has_group(*at, g->name))
+		return SKV_OK;
+	place_group_key(key, g->name);
+	return place_take(c->route, key, place_of_group(c, g, err), at, err);
 }
 
 int skv_core_group_put(struct skv_core *c, const struct skv_group_spec *g, const uint64_t *expect,
 		       bool *created, struct skv_error *err)
 {
+	struct skv_core *at;
 	int rc;
 
+	c = whole(c);
 	if (!c->route)
 		return one_group_put(c, g, expect, created, err);
 	route_turn_take(c->route);
-	rc = one_group_put(core_of_group(c, g), g, expect, created, err);
+	rc = core_of_group(c, g, &at, err);
+	if (rc == SKV_OK)
+		rc = one_group_put(at, g, expect, created, err);
 	route_turn_leave(c->route);
 	return rc;
 }
 
 int skv_core_group_create(struct skv_core *c, const struct skv_group_spec *g, struct skv_error *err)
 {
+	struct skv_core *at;
 	int rc;
 
+	c = whole(c);
 	if (!c->route)
 		return one_group_create(c, g, err);
 	route_turn_take(c->route);
-	rc = one_group_create(core_of_group(c, g), g, err);
+	rc = core_of_group(c, g, &at, err);
+	if (rc == SKV_OK)
+		rc = one_group_create(at, g, err);
 	route_turn_leave(c->route);
 	return rc;
 }
@@ -74,30 +89,43 @@ int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error
 	if (!c->route)
 		return one_group_delete(c, name, err);
 	route_turn_take(c->route);
-	rc = one_group_delete(route_group(c, name), name, err);
+	rc = one_group_delete(route_group(c, name, err), name, err);
 	route_turn_leave(c->route);
 	return rc;
 }
 
-/* An existing one stays where it is. */
-static struct skv_core *core_of_instance(struct skv_core *c, const struct skv_instance_spec *i)
+/* An existing one stays where it is, another one goes to its group. */
+static int core_of_instance(struct skv_core *c, const struct skv_instance_spec *i,
+			    struct skv_core **at, struct skv_error *err)
 {
-	struct skv_core *at = route_instance(c, i->tenant, i->id);
+	struct skv_core *group;
+	char key[PLACE_KEY];
 
-	return route_has_instance(at, i->tenant, i->id) || one_state_get(at) != SKV_CORE_READY
-		       ? at
-		       : route_group(c, i->group);
+	*at = route_instance(c, i->tenant, i->id, err);
+	if (route_has_instance(*at, i->tenant, i->id))
+		return SKV_OK;
+	group = route_group(c, i->group, err);
+	if (one_state_get(group) == SKV_CORE_READY && !route_has_group(group, i->group)) {
+		*at = group; /* there is none, it says */
+		return SKV_OK;
+	}
+	registry_instance_key(key, i->tenant, i->id);
+	return place_take(c->route, key, group, at, err);
 }
 
 int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i, bool *created,
 			  struct skv_error *err)
 {
+	struct skv_core *at;
 	int rc;
 
+	c = whole(c);
 	if (!c->route)
 		return one_instance_put(c, i, created, err);
 	route_turn_take(c->route);
-	rc = one_instance_put(core_of_instance(c, i), i, created, err);
+	rc = core_of_instance(c, i, &at, err);
+	if (rc == SKV_OK)
+		rc = one_instance_put(at, i, created, err);
 	route_turn_leave(c->route);
 	return rc;
 }
@@ -105,12 +133,16 @@ int skv_core_instance_put(struct skv_core *c, const struct skv_instance_spec *i,
 int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec *i,
 			     struct skv_error *err)
 {
+	struct skv_core *at;
 	int rc;
 
+	c = whole(c);
 	if (!c->route)
 		return one_instance_create(c, i, err);
 	route_turn_take(c->route);
-	rc = one_instance_create(core_of_instance(c, i), i, err);
+	rc = core_of_instance(c, i, &at, err);
+	if (rc == SKV_OK)
+		rc = one_instance_create(at, i, err);
 	route_turn_leave(c->route);
 	return rc;
 }
@@ -118,13 +150,13 @@ int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec 
 int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char *id,
 			     struct skv_error *err)
 {
-	return one_instance_delete(core_of(c, tenant, id), tenant, id, err);
+	return one_instance_delete(core_of(c, tenant, id, err), tenant, id, err);
 }
 
 int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
 				    uint64_t unused_ms, bool with_blocks, struct skv_error *err)
 {
-	return one_instance_delete_unused(core_of(c, tenant, id), tenant, id, unused_ms,
+	return one_instance_delete_unused(core_of(c, tenant, id, err), tenant, id, unused_ms,
 					  with_blocks, err);
 }
 
@@ -204,11 +236,14 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *s, enu
 		       bool *created, struct skv_error *err)
 {
 	const struct skv_storage_ops *ops = s->type ? skv_storage_find(s->type) : NULL;
-	struct route *r = c->route;
 	struct skv_core *at;
 	bool counted = false;
+	char key[PLACE_KEY];
+	struct route *r;
 	int rc = SKV_OK;
 
+	c = whole(c);
+	r = c->route;
 	if (s->root && s->n_fs_master == 0)
 		rc = skv_core_root_allowed(c, s->root, err);
 	if (rc != SKV_OK)
@@ -221,13 +256,16 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *s, enu
 		route_turn_leave(r);
 		return rc;
 	}
-	at = route_storage(c, s->name);
+	at = route_storage(c, s->name, err);
 	if (!route_has_storage(at, s->name, &counted)) {
-		if (one_state_get(at) == SKV_CORE_READY && ops && ops->counted)
-			at = route_least(r);
 		counted = ops && ops->counted;
+		place_storage_key(key, s->name);
+		if (counted && how != THERE)
+			rc = place_take(r, key, NULL, &at, err);
 	}
-	if (!ops || counted || ops->counted || one_state_get(at) != SKV_CORE_READY)
+	if (rc != SKV_OK)
+		; /* it has no place */
+	else if (!ops || counted || ops->counted || one_state_get(at) != SKV_CORE_READY)
 		rc = put_one(at, s, how, created, err);
 	else
 		rc = put_slabs(r, s, how, created, err);
@@ -276,7 +314,7 @@ int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_err
 		return one_storage_delete(c, name, err);
 	route_turn_take(r);
 	rc = route_all(r, err);
-	at = route_storage(c, name);
+	at = route_storage(c, name, err);
 	if (rc == SKV_OK)
 		rc = route_has_storage(at, name, &counted) && !counted
 			     ? delete_slabs(r, name, err)
@@ -318,12 +356,13 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 		all = both;
 	}
 	*out = all;
-	return rc == SKV_OK && !all ? one_files(route_storage(c, storage), storage, a, out, n, err)
+	return rc == SKV_OK && !all ? one_files(route_storage(c, storage, err), storage, a, out, n, err)
 				    : rc;
 }
 
 /* Its number names the partition; a number that none has is told by the first. */
-static struct skv_core *core_of_file(struct skv_core *c, const char *storage, uint32_t file)
+static struct skv_core *core_of_file(struct skv_core *c, const char *storage, uint32_t file,
+				     struct skv_error *err)
 {
 	struct route *r = c->route;
 	bool counted;
@@ -332,7 +371,7 @@ static struct skv_core *core_of_file(struct skv_core *c, const char *storage, ui
 		return c;
 	if (route_has_storage(c, storage, &counted) && !counted)
 		return file >> FILE_SHIFT < r->n ? r->core[file >> FILE_SHIFT] : c;
-	return route_storage(c, storage);
+	return route_storage(c, storage, err);
 }
 
 int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, bool on, bool move,
@@ -342,7 +381,7 @@ int skv_core_file_drain(struct skv_core *c, const char *storage, uint32_t file, 
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_file_drain(core_of_file(c, storage, file), storage, file, on, move, err);
+	return one_file_drain(core_of_file(c, storage, file, err), storage, file, on, move, err);
 }
 
 int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
@@ -352,5 +391,5 @@ int skv_core_file_forget(struct skv_core *c, const char *storage, uint32_t file,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_file_forget(core_of_file(c, storage, file), storage, file, err);
+	return one_file_forget(core_of_file(c, storage, file, err), storage, file, err);
 }

@@ -18,6 +18,7 @@
 #include <model/partition.h>
 #include <model/session.h>
 #include <model/volume.h>
+#include <journal/registry_write.h>
 
 /* ---- does it have it? ------------------------------------------------------------------------ */
 
@@ -65,7 +66,7 @@ static bool has_session(struct skv_core *one, struct skv_key id)
 
 /* ---- where is it? ---------------------------------------------------------------------------- */
 
-static struct skv_core *nowhere(struct route *r)
+struct skv_core *route_missing(const struct route *r)
 {
 	for (uint32_t i = 0; i < r->n; i++)
 		if (one_state_get(r->core[i]) != SKV_CORE_READY)
@@ -73,9 +74,11 @@ static struct skv_core *nowhere(struct route *r)
 	return r->core[0];
 }
 
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id)
+struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
+				struct skv_error *err)
 {
 	struct route *r = c->route;
+	char key[PLACE_KEY];
 	_Atomic uint8_t *hint;
 	uint32_t first;
 
@@ -92,10 +95,11 @@ struct skv_core *route_instance(struct skv_core *c, const char *tenant, const ch
 			atomic_store_explicit(hint, (uint8_t)at, memory_order_relaxed);
 		return r->core[at];
 	}
-	return nowhere(r);
+	registry_instance_key(key, tenant, id);
+	return place_look(r, key, err);
 }
 
-/* Ids from before there were several partitions name any. */
+/* Ids from before there were several partitions name any, and are in the first. */
 struct skv_core *route_session(struct skv_core *c, const char *id)
 {
 	struct route *r = c->route;
@@ -110,27 +114,36 @@ struct skv_core *route_session(struct skv_core *c, const char *id)
 	for (uint32_t i = 0; i < r->n; i++)
 		if (has_session(r->core[(first + i) % r->n], key))
 			return r->core[(first + i) % r->n];
-	return nowhere(r);
+	if (first >= r->n)
+		first = 0;
+	for (uint32_t i = 0; i < r->n && one_state_get(r->core[first]) == SKV_CORE_READY; i++)
+		if (one_state_get(r->core[i]) == SKV_CORE_RECOVERING)
+			return r->core[i];
+	return r->core[first];
 }
 
-struct skv_core *route_group(struct skv_core *c, const char *name)
+struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	struct route *r = c->route;
+	char key[PLACE_KEY];
 
 	for (uint32_t i = 0; r && i < r->n; i++)
 		if (route_has_group(r->core[i], name))
 			return r->core[i];
-	return r ? nowhere(r) : c;
+	place_group_key(key, name);
+	return r ? place_look(r, key, err) : c;
 }
 
-struct skv_core *route_storage(struct skv_core *c, const char *name)
+struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	struct route *r = c->route;
+	char key[PLACE_KEY];
 
 	for (uint32_t i = 0; r && i < r->n; i++)
 		if (route_has_storage(r->core[i], name, NULL))
 			return r->core[i];
-	return r ? nowhere(r) : c;
+	place_storage_key(key, name);
+	return r ? place_look(r, key, err) : c;
 }
 
 int route_all(const struct route *r, struct skv_error *err)
@@ -140,34 +153,6 @@ int route_all(const struct route *r, struct skv_error *err)
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
 		rc = core_gate(r->core[i], err);
 	return rc;
-}
-
-/* Storages with slab files are in all alike. */
-static size_t objects_of(struct skv_core *one)
-{
-	size_t n = 0;
-
-	skv_rwlock_read(&one->lock);
-	if (one->partition)
-		n = one->partition->n_group + one->partition->n_volume - one->partition->n_gap;
-	skv_rwlock_read_unlock(&one->lock);
-	return n;
-}
-
-struct skv_core *route_least(struct route *r)
-{
-	size_t least = SIZE_MAX;
-	uint32_t at = 0;
-
-	for (uint32_t i = 0; i < r->n; i++) {
-		size_t n = objects_of(r->core[i]);
-
-		if (n < least) {
-			least = n;
-			at = i;
-		}
-	}
-	return r->core[at];
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */

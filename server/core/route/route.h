@@ -27,6 +27,24 @@ struct route_total {
 	uint64_t bytes;
 };
 
+/* places.c */
+#define PLACE_KEY 300u
+struct place {
+	bool used, gone;
+	uint8_t partition;
+	struct skv_key name;
+	char *key;           /* of the object's document; NULL: another manager told it */
+	uint64_t missing_ms; /* since when its object has not been there; 0: it was */
+};
+struct places {
+	struct place *v;  /* open addressing */
+	uint32_t n, size; /* a power of two, or 0 */
+	uint32_t turn;    /* of the sweep */
+	uint64_t fence;   /* of partition 0, when they were read; 0: they were learned */
+	bool complete;    /* every object of the store has one */
+	bool filled;      /* those of all partitions were looked at, under this fence */
+};
+
 struct route {
 	uint32_t n; /* at least 2 */
 	struct skv_core *core[SKV_MAX_PARTITIONS]; /* [0] is the handle */
@@ -38,6 +56,7 @@ struct route {
 	struct skv_mutex lock;
 	struct skv_cond wake;
 	bool busy; /* both under `lock` */
+	struct places places; /* under `lock` */
 	/* capacity.c: `stop` and `total` under `lock` */
 	bool stop;
 	struct route_total *total; /* as in the registry, while this manager leads */
@@ -47,20 +66,26 @@ struct route {
 	bool has_thread;
 };
 
-/* The core that has it. None: one that is not ready, if any, so that the answer says that; else
- * the first, whose answer is that it does not exist. */
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id);
+/* The core that has it, or may have it (place_look); one that is READY and does not have it, whose
+ * answer is that it does not exist. */
+struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
+				struct skv_error *err);
 struct skv_core *route_session(struct skv_core *c, const char *id);
-struct skv_core *route_group(struct skv_core *c, const char *name);
-struct skv_core *route_storage(struct skv_core *c, const char *name);
+struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err);
+struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err);
 bool route_has_instance(struct skv_core *one, const char *tenant, const char *id);
 bool route_has_group(struct skv_core *one, const char *name);
 /* *counted (may be NULL): it is of type external. */
 bool route_has_storage(struct skv_core *one, const char *name, bool *counted);
 /* SKV_OK if all are READY and owned: a call that changes or joins all must not leave one out. */
 int route_all(const struct route *r, struct skv_error *err);
-/* Where the next object that belongs to one partition is made: the one with fewest of them. */
-struct skv_core *route_least(struct route *r);
+/* The first that is not READY, else the first. */
+struct skv_core *route_missing(const struct route *r);
+/* For calls that make objects: all partitions, also of a handle for one (skv_core_alone). */
+static inline struct skv_core *whole(struct skv_core *c)
+{
+	return c->o.lead && c->o.lead->route ? c->o.lead : c;
+}
 
 void route_turn_take(struct route *r);
 bool route_turn_try(struct route *r);
@@ -76,10 +101,27 @@ uint64_t capacity_total(struct route *r, const char *storage);
 int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, struct skv_error *err);
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err);
 
+/* places.c: the key of the object's document, and which core to ask for what no partition that is
+ * here has. *err is told what the name is, and where, if that is known for sure. */
+void place_group_key(char out[PLACE_KEY], const char *name);
+void place_storage_key(char out[PLACE_KEY], const char *name);
+struct skv_core *place_look(struct route *r, const char *key, struct skv_error *err);
+/* Which one an object with this key is to be made in; that may be elsewhere, or partition 0 if that
+ * is: its owner says. `wanted` NULL: wherever; else there, if it does not exist. In the
+ * administrators' turn; blocks. */
+int place_take(struct route *r, const char *key, struct skv_core *wanted, struct skv_core **at,
+	       struct skv_error *err);
+/* What the owner of partition 0 has said. */
+void place_learn(struct route *r, struct skv_key name, uint32_t partition);
+/* By the thread of capacity.c, or each tick. */
+void places_step(struct route *r);
+void places_destroy(struct places *t);
+
 /* The core for calls on an instance. */
-static inline struct skv_core *core_of(struct skv_core *c, const char *tenant, const char *id)
+static inline struct skv_core *core_of(struct skv_core *c, const char *tenant, const char *id,
+				       struct skv_error *err)
 {
-	return c->route ? route_instance(c, tenant, id) : c;
+	return c->route ? route_instance(c, tenant, id, err) : c;
 }
 
 #endif

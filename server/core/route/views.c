@@ -133,7 +133,7 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 	int rc = SKV_OK;
 
 	if (!r || name)
-		return one_groups(name ? route_group(c, name) : c, name, a, out, n, err);
+		return one_groups(name ? route_group(c, name, err) : c, name, a, out, n, err);
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
 		uint32_t more = 0;
@@ -174,7 +174,7 @@ int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, s
 	int rc = SKV_OK;
 
 	if (!r || (tenant && id))
-		return one_instances(r ? route_instance(c, tenant, id) : c, tenant, id, a, out, n,
+		return one_instances(r ? route_instance(c, tenant, id, err) : c, tenant, id, a, out, n,
 				     err);
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {

@@ -71,7 +71,7 @@ struct skv_core_options {
 	 * one (skv_store_partition); and the core that must own its own partition for this one to
 	 * be owned. That core outlives this one. */
 	uint32_t partition;
-	const struct skv_core *lead;
+	struct skv_core *lead;
 	bool manual;                    /* tests: no timer threads; the test calls skv_core_tick */
 	const char *storage_roots; /* directories that storages may lie below, separated by commas;
 				    * NULL or "" = any. Borrowed */
@@ -123,6 +123,12 @@ bool skv_core_may_begin(const struct skv_core *c);
  * reloaded since, so that a manager that was suspended in between does not answer. */
 uint64_t skv_core_ticket(const struct skv_core *c);
 int skv_core_may_tell(const struct skv_core *c, uint64_t ticket);
+/* A handle for a call that is known to be for one partition: what is not in it does not exist. What
+ * makes objects, and documents, are those of all partitions. It lives as long as c. */
+struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);
+/* A call failed that named what is in no partition here (skv_error.name), and the owner of partition
+ * 0 has told which one it is in. Any thread. */
+void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
 /* Gives up ownership and does not claim it again for stay_out_ms; another manager of the store
  * may take it. Sessions, leases and blocks pass to the next owner. Blocks until done.

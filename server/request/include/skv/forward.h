@@ -15,8 +15,14 @@
  *	Slabkv-Forwarded: ID     it was sent on, and is not again
  *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer
  *	Slabkv-Route: redirect   the same, as 307 with the owner's address
+ *	Slabkv-Place: N          partition 0's owner says that what the call names is in partition N:
+ *	                         what is not there does not exist
  * and of an answer to one that was sent on:
  *	Slabkv-Status: CODE      the wire code of a failure
+ *	Slabkv-Place: N          of partition 0's owner, with not_owner or not_ready: it is in N
+ *
+ * So a call on a name that is in no partition here goes to partition 0's owner, unless it is
+ * remembered where it is, and from there, by this manager, to who has it.
  */
 #ifndef SKV_FORWARD_H
 #define SKV_FORWARD_H
@@ -28,6 +34,7 @@
 #include <skv/bytes.h>
 #include <skv/status.h>
 
+struct skv_core;
 struct skv_relay;
 struct skv_request;
 struct skv_service;
@@ -35,6 +42,7 @@ struct skv_service;
 #define SKV_FORWARDED "Slabkv-Forwarded"
 #define SKV_ROUTE "Slabkv-Route"
 #define SKV_STATUS "Slabkv-Status"
+#define SKV_PLACE "Slabkv-Place"
 #define SKV_GRPC_TYPE "application/grpc"
 #define SKV_GRPC_CODE "grpc-status"
 #define SKV_GRPC_MESSAGE "grpc-message" /* percent-encoded */
@@ -80,6 +88,10 @@ bool skv_forward_is_soon(struct skv_request *c);
 bool skv_forward_redirects(struct skv_request *c);
 /* The id under which the call was sent on, here or by the manager before; NULL: it was not. */
 const char *skv_forward_id(struct skv_request *c);
+/* The partition that another manager sent it here for; NULL: it did not, or any. */
+struct skv_core *skv_forward_place(struct skv_request *c);
+/* After a failure: if this manager knows where it would succeed, true, and that partition. */
+bool skv_forward_knows(const struct skv_request *c, uint32_t *number);
 /* Did another manager send it here? */
 bool skv_forward_came(struct skv_request *c);
 

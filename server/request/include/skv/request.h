@@ -57,6 +57,7 @@ struct skv_request {
 	struct skv_buf out; /* the answer */
 	const char *fixed;  /* static answer instead of out */
 	const char *type;   /* content type */
+	struct skv_core *alone; /* the partition that it was sent here for; NULL: any */
 	uint64_t ticket;    /* of the core, from when it began: skv_core_may_tell */
 	bool created;       /* a put made a new object */
 	bool failed;        /* the answer reports a failure even if the transport's status does
@@ -69,6 +70,12 @@ struct skv_request {
 	unsigned retry_after;  /* seconds; 0: skv_request_retry_after of `status` */
 	bool close;            /* close the connection after the answer */
 };
+
+/* What it asks: the core, or one partition of it. For calls on blocks, and on objects by name. */
+static inline struct skv_core *skv_request_core(const struct skv_request *c)
+{
+	return c->alone ? c->alone : c->s->core;
+}
 
 void skv_request_init(struct skv_request *c, struct skv_service *s, enum metric_wire wire);
 /* As after init, but arena and answer buffer keep their memory, and the hold its address. Nothing

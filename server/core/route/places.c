@@ -1,0 +1,588 @@
+/*
+ * places.c - in which partition a group, an instance or an external storage is that none here has.
+ *
+ * The truth is in the partitions. Where several managers share them, one that has only some cannot
+ * tell what is elsewhere from what does not exist. So each object has a *place*, a document of
+ * partition 0's registry, "place/<key of its own document>": written under partition 0's fence
+ * before the object is made, so it is made in one partition only, whoever else tries. The owner of
+ * partition 0 keeps all in memory and is asked; others remember what it has said.
+ *
+ * A place whose object is not there (it was deleted, or was never made) is of no harm: whoever asks
+ * for it is sent there, and told that. It goes after a while. What was made before there were
+ * places gets its own when one manager owns all partitions.
+ *
+ * State: route->places, under route->lock. Writes are in the administrators' turn.
+ */
+#include "route.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/bytes.h>
+#include <skv/log.h>
+#include <skv/mem.h>
+#include <skv/store.h>
+
+#include <journal/registry_write.h>
+#include <lock/lock.h>
+#include <model/device.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/volume.h>
+
+#define PREFIX "place/"
+#define DOC_KEY (sizeof PREFIX + PLACE_KEY)
+#define COMPLETE "placed" /* document: all objects of the store have a place */
+#define AT_A_TIME 64u     /* places written in one step */
+#define LEARNED_MAX 65536u
+#define GONE_MS 300000u /* much longer than a call is on its way */
+
+static bool is_ready(const struct skv_core *one) { return one_state_get(one) == SKV_CORE_READY; }
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+void place_group_key(char out[PLACE_KEY], const char *name)
+{
+	snprintf(out, PLACE_KEY, "group/%s", name);
+}
+
+void place_storage_key(char out[PLACE_KEY], const char *name)
+{
+	snprintf(out, PLACE_KEY, "storage/%s", name);
+}
+
+static void clear_table(struct places *t)
+{
+	for (uint32_t i = 0; i < t->size; i++)
+		skv_free(t->v[i].key);
+	skv_free(t->v);
+	t->v = NULL;
+	t->n = t->size = 0;
+}
+
+void places_destroy(struct places *t) { clear_table(t); }
+
+/* The cell of `name`, or the free one where it would be. */
+static struct place *cell(const struct places *t, struct skv_key name)
+{
+	uint32_t at = (uint32_t)name.lo & (t->size - 1);
+
+	assert(t->n < t->size);
+	while (t->v[at].used && !skv_key_equal(t->v[at].name, name))
+		at = (at + 1) & (t->size - 1);
+	return &t->v[at];
+}
+
+static const struct place *find(const struct places *t, struct skv_key name)
+{
+	const struct place *p = t->size ? cell(t, name) : NULL;
+
+	return p && p->used && !p->gone ? p : NULL;
+}
+
+static int make_room(struct places *t)
+{
+	struct places more = { .size = t->size ? 2 * t->size : 64 };
+
+	if (2 * (t->n + 1) <= t->size)
+		return SKV_OK;
+	more.v = skv_calloc(more.size, sizeof *more.v);
+	if (!more.v)
+		return SKV_E_NOMEM;
+	for (uint32_t i = 0; i < t->size; i++) {
+		if (!t->v[i].used)
+			continue;
+		*cell(&more, t->v[i].name) = t->v[i];
+		more.n++;
+	}
+	assert(more.n == t->n);
+	skv_free(t->v);
+	t->v = more.v;
+	t->size = more.size;
+	return SKV_OK;
+}
+
+/* `key` NULL: learned. */
+static int set(struct places *t, struct skv_key name, const char *key, uint32_t partition)
+{
+	struct place *p;
+	char *copy = NULL;
+
+	if (make_room(t) != SKV_OK)
+		return SKV_E_NOMEM;
+	p = cell(t, name);
+	if (key && !p->key && !(copy = skv_strdup(key)))
+		return SKV_E_NOMEM;
+	t->n += !p->used;
+	*p = (struct place){ .used = true,
+			     .name = name,
+			     .partition = (uint8_t)partition,
+			     .key = copy ? copy : p->key };
+	return SKV_OK;
+}
+
+static int remember(struct route *r, const char *key, uint32_t partition)
+{
+	int rc;
+
+	skv_mutex_lock(&r->lock);
+	rc = set(&r->places, skv_hash128(key, strlen(key)), key, partition);
+	skv_mutex_unlock(&r->lock);
+	return rc;
+}
+
+void place_learn(struct route *r, struct skv_key name, uint32_t partition)
+{
+	assert(partition < r->n);
+	if (is_ready(r->core[0]))
+		return; /* it knows by itself */
+	skv_mutex_lock(&r->lock);
+	if (r->places.n >= LEARNED_MAX)
+		clear_table(&r->places);
+	r->places.fence = 0;
+	set(&r->places, name, NULL, partition);
+	skv_mutex_unlock(&r->lock);
+}
+
+/* ---- who has it? ----------------------------------------------------------------------------- */
+
+/* One that is RECOVERING will be here soon. */
+static bool any_elsewhere(const struct route *r)
+{
+	uint32_t i = 0;
+
+	while (i < r->n && one_state_get(r->core[i]) != SKV_CORE_STANDBY)
+		i++;
+	return i < r->n;
+}
+
+/* Is everything known, by who leads? *at: where it is; r->n: nowhere, or not known. */
+static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
+{
+	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	const struct place *p;
+	bool known;
+
+	skv_mutex_lock(&r->lock);
+	known = r->places.complete && r->places.fence == fence && is_ready(r->core[0]);
+	p = find(&r->places, name);
+	*at = p ? p->partition : r->n;
+	skv_mutex_unlock(&r->lock);
+	return known;
+}
+
+static void tell(struct skv_error *err, struct skv_key name, uint32_t place)
+{
+	if (!err)
+		return;
+	err->name[0] = name.hi;
+	err->name[1] = name.lo;
+	err->place = place;
+}
+
+struct skv_core *place_look(struct route *r, const char *key, struct skv_error *err)
+{
+	const struct skv_key name = skv_hash128(key, strlen(key));
+	const bool leads = is_ready(r->core[0]);
+	uint32_t at;
+	bool known;
+
+	if (!any_elsewhere(r))
+		return route_missing(r);
+	known = ask_table(r, name, &at);
+	if (leads && !known)
+		return route_missing(r);
+	tell(err, name, leads && at < r->n ? at + 1 : 0);
+	if (at == r->n || (!leads && is_ready(r->core[at])))
+		return r->core[0]; /* its owner knows where it is, or that it is nowhere */
+	return r->core[at];
+}
+
+/* Storages with slab files are in all alike. */
+static size_t objects_here(struct skv_core *one)
+{
+	size_t n = 0;
+
+	skv_rwlock_read(&one->lock);
+	if (one->partition)
+		n = one->partition->n_group;
+	for (uint32_t i = 0; one->partition && i < one->partition->n_volume; i++)
+		n += one->partition->volume[i].pool &&
+		     one->partition->volume[i].dev->ops->counted;
+	skv_rwlock_read_unlock(&one->lock);
+	return n;
+}
+
+/* Of one that is elsewhere there are its places. */
+static size_t objects_there(struct route *r, uint32_t partition)
+{
+	size_t n = 0;
+
+	skv_mutex_lock(&r->lock);
+	for (uint32_t i = 0; i < r->places.size; i++) {
+		const struct place *p = &r->places.v[i];
+
+		n += p->used && !p->gone && p->partition == partition && p->key &&
+		     strncmp(p->key, "instance/", 9) != 0;
+	}
+	skv_mutex_unlock(&r->lock);
+	return n;
+}
+
+/* Where the next object that belongs to one partition is made. */
+static struct skv_core *least(struct route *r)
+{
+	size_t fewest = SIZE_MAX;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i < r->n; i++) {
+		size_t n = is_ready(r->core[i]) ? objects_here(r->core[i]) : objects_there(r, i);
+
+		if (n < fewest) {
+			fewest = n;
+			at = i;
+		}
+	}
+	return r->core[at];
+}
+
+/* ---- documents ------------------------------------------------------------------------------- */
+
+static void doc_key(char out[DOC_KEY], const char *key)
+{
+	snprintf(out, DOC_KEY, PREFIX "%s", key);
+}
+
+static bool read_doc(const struct route *r, const void *bytes, size_t n, uint32_t *partition)
+{
+	struct skv_rd in = skv_rd_make(bytes, n);
+	unsigned format = skv_get_u8(&in);
+
+	*partition = skv_get_u8(&in);
+	return format == 1 && !in.failed && *partition < r->n;
+}
+
+static int get_doc(struct route *r, const char *key, uint32_t *partition, uint64_t *version,
+		   struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	char name[DOC_KEY];
+	int rc;
+
+	doc_key(name, key);
+	rc = skv_store_get(r->core[0]->store, name, &b, version, err);
+	if (rc == SKV_OK && !read_doc(r, b.data, b.len, partition))
+		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry: %s is malformed", name);
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
+		*version = SKV_VERSION_NONE;
+		*partition = r->n;
+		rc = SKV_OK;
+	}
+	skv_buf_destroy(&b);
+	return rc;
+}
+
+static int put_doc(struct route *r, uint64_t fence, const char *key, uint32_t partition,
+		   uint64_t version, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	char name[DOC_KEY];
+	int rc;
+
+	doc_key(name, key);
+	skv_put_u8(&b, 1);
+	skv_put_u8(&b, (uint8_t)partition);
+	rc = registry_put(r->core[0], fence, name, version, &b, NULL, err);
+	skv_buf_destroy(&b);
+	return rc;
+}
+
+/* Is the object there, by its own document? */
+static int is_there(struct route *r, uint32_t partition, const char *key, bool *is,
+		    struct skv_error *err)
+{
+	struct skv_buf ignored = { 0 };
+	int rc = skv_store_get(r->core[partition]->store, key, &ignored, NULL, err);
+
+	*is = rc == SKV_OK;
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	skv_buf_destroy(&ignored);
+	return rc;
+}
+
+/* This manager leads: `*at`, where it is said to be, or r->n, becomes where it is made. */
+static int settle(struct route *r, const char *key, const struct skv_core *wanted, uint32_t *at,
+		  uint64_t version, struct skv_error *err)
+{
+	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	bool stays = *at < r->n && (!wanted || *at == wanted->o.partition);
+	int rc = SKV_OK;
+
+	if (!stays && *at < r->n)
+		rc = is_there(r, *at, key, &stays, err);
+	if (rc != SKV_OK || stays)
+		return rc;
+	*at = wanted ? wanted->o.partition : least(r)->o.partition;
+	return put_doc(r, fence, key, *at, version, err);
+}
+
+int place_take(struct route *r, const char *key, struct skv_core *wanted, struct skv_core **at,
+	       struct skv_error *err)
+{
+	const struct skv_key name = skv_hash128(key, strlen(key));
+	uint32_t number, ignored;
+	uint64_t version;
+	int rc;
+
+	*at = route_missing(r);
+	if (is_ready(r->core[0]) && any_elsewhere(r) && !ask_table(r, name, &ignored))
+		return SKV_OK; /* it may be there */
+	rc = get_doc(r, key, &number, &version, err);
+	if (rc == SKV_OK && is_ready(r->core[0]))
+		rc = settle(r, key, wanted, &number, version, err);
+	if (rc == SKV_OK && number < r->n)
+		rc = remember(r, key, number);
+	if (rc != SKV_OK)
+		return rc;
+	tell(err, name, number < r->n ? number + 1 : 0);
+	*at = r->core[number < r->n ? number : 0];
+	return SKV_OK;
+}
+
+/* ---- all of them, when partition 0 is taken over --------------------------------------------- */
+
+struct loading_places {
+	const struct route *r;
+	struct places t;
+};
+
+static int load_one(void *ctx, const char *name, const void *bytes, size_t n, uint64_t version)
+{
+	const char *key = name + sizeof PREFIX - 1;
+	struct loading_places *l = ctx;
+	uint32_t partition;
+
+	(void)version;
+	if (!read_doc(l->r, bytes, n, &partition) || strlen(key) >= PLACE_KEY)
+		return SKV_OK; /* of a later version */
+	return set(&l->t, skv_hash128(key, strlen(key)), key, partition);
+}
+
+static int load(struct route *r, uint64_t fence, struct skv_error *err)
+{
+	struct loading_places l = { .r = r, .t.fence = fence };
+	struct skv_store *store = r->core[0]->store;
+	struct skv_buf b = { 0 };
+	int rc = skv_store_list(store, PREFIX, load_one, &l, err);
+
+	if (rc == SKV_OK)
+		rc = skv_store_get(store, COMPLETE, &b, NULL, err);
+	skv_buf_destroy(&b);
+	l.t.complete = rc == SKV_OK;
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	if (rc == SKV_OK) {
+		skv_mutex_lock(&r->lock);
+		clear_table(&r->places);
+		r->places = l.t;
+		skv_mutex_unlock(&r->lock);
+	} else {
+		clear_table(&l.t);
+	}
+	return rc;
+}
+
+/* ---- objects without a place ----------------------------------------------------------------- */
+
+struct missing {
+	struct route *r;
+	uint32_t partition, n;
+	char key[AT_A_TIME][PLACE_KEY];
+	uint32_t of[AT_A_TIME];
+};
+
+static void need(struct missing *m, const char *key)
+{
+	bool has;
+
+	if (m->n == AT_A_TIME)
+		return;
+	skv_mutex_lock(&m->r->lock);
+	has = find(&m->r->places, skv_hash128(key, strlen(key))) != NULL;
+	skv_mutex_unlock(&m->r->lock);
+	if (has)
+		return;
+	memcpy(m->key[m->n], key, strlen(key) + 1);
+	m->of[m->n++] = m->partition;
+}
+
+static void need_all(struct missing *m, const struct partition *p)
+{
+	char key[PLACE_KEY];
+
+	ASSERT_SHARED(p);
+	for (size_t i = 0; i < p->n_group; i++) {
+		place_group_key(key, p->group[i]->spec.name);
+		need(m, key);
+	}
+	for (size_t i = 0; i < p->n_inst; i++) {
+		if (p->inst[i]->deleting || !p->inst[i]->registered)
+			continue;
+		registry_instance_key(key, p->inst[i]->spec.tenant, p->inst[i]->spec.id);
+		need(m, key);
+	}
+	for (uint32_t i = 0; i < p->n_volume; i++) {
+		if (!p->volume[i].pool || !p->volume[i].dev->ops->counted)
+			continue;
+		place_storage_key(key, p->volume[i].dev->name);
+		need(m, key);
+	}
+}
+
+/* True: all have one. */
+static bool fill(struct route *r, struct skv_error *err)
+{
+	struct missing *m = skv_calloc(1, sizeof *m);
+	bool all = m != NULL;
+
+	for (uint32_t i = 0; m && i < r->n; i++) {
+		struct skv_core *one = r->core[i];
+
+		m->r = r;
+		m->partition = i;
+		skv_rwlock_read(&one->lock);
+		if (one->partition)
+			need_all(m, one->partition);
+		all &= one->partition != NULL;
+		skv_rwlock_read_unlock(&one->lock);
+	}
+	for (uint32_t i = 0; m && i < m->n; i++) {
+		struct skv_core *at;
+
+		all = false; /* there may be more */
+		if (place_take(r, m->key[i], r->core[m->of[i]], &at, err) != SKV_OK)
+			break;
+	}
+	skv_free(m);
+	return all;
+}
+
+static void finish(struct route *r, uint64_t fence, bool complete, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = SKV_OK;
+
+	skv_put_u8(&b, 1);
+	if (!complete)
+		rc = registry_put(r->core[0], fence, COMPLETE, SKV_VERSION_NONE, &b, NULL, err);
+	skv_buf_destroy(&b);
+	if (rc != SKV_OK && rc != SKV_E_CONFLICT)
+		return;
+	skv_mutex_lock(&r->lock);
+	r->places.complete = r->places.filled = true;
+	skv_mutex_unlock(&r->lock);
+}
+
+/* ---- places without an object ---------------------------------------------------------------- */
+
+/* The next one: its key, in `key`. False: there is none in this cell. */
+static bool next(struct route *r, char key[PLACE_KEY], struct place *out)
+{
+	struct places *t = &r->places;
+	bool is;
+
+	skv_mutex_lock(&r->lock);
+	t->turn = t->size ? (t->turn + 1) & (t->size - 1) : 0;
+	is = t->size && t->v[t->turn].used && !t->v[t->turn].gone && t->v[t->turn].key;
+	if (is) {
+		*out = t->v[t->turn];
+		snprintf(key, PLACE_KEY, "%s", out->key);
+	}
+	skv_mutex_unlock(&r->lock);
+	return is;
+}
+
+static void note(struct route *r, struct skv_key name, uint64_t missing_ms, bool gone)
+{
+	struct place *p;
+
+	skv_mutex_lock(&r->lock);
+	p = r->places.size ? cell(&r->places, name) : NULL;
+	if (p && p->used) {
+		p->missing_ms = missing_ms;
+		p->gone = gone;
+	}
+	skv_mutex_unlock(&r->lock);
+}
+
+static void sweep(struct route *r, uint64_t fence, struct skv_error *err)
+{
+	const uint64_t now = skv_now_ms(r->core[0]->clock);
+	char key[PLACE_KEY], name[DOC_KEY];
+	uint32_t partition;
+	uint64_t version;
+	struct place p;
+	bool there;
+
+	if (!next(r, key, &p) || is_there(r, p.partition, key, &there, err) != SKV_OK)
+		return;
+	if (there || !p.missing_ms) {
+		note(r, p.name, there ? 0 : now, false);
+		return;
+	}
+	if (now - p.missing_ms < GONE_MS || get_doc(r, key, &partition, &version, err) != SKV_OK)
+		return;
+	doc_key(name, key);
+	if (version == SKV_VERSION_NONE ||
+	    registry_del(r->core[0], fence, name, version, err) == SKV_OK)
+		note(r, p.name, p.missing_ms, true);
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+/* Of the table, as of now; only this thread changes them. */
+static void state(struct route *r, uint64_t *fence, bool *complete, bool *filled)
+{
+	skv_mutex_lock(&r->lock);
+	*fence = r->places.fence;
+	*complete = r->places.complete;
+	*filled = r->places.filled;
+	skv_mutex_unlock(&r->lock);
+}
+
+static void step(struct route *r, uint64_t fence, struct skv_error *err)
+{
+	bool complete, filled;
+	uint64_t loaded;
+
+	state(r, &loaded, &complete, &filled);
+	if (loaded != fence) {
+		if (load(r, fence, err) != SKV_OK)
+			return;
+		state(r, &loaded, &complete, &filled);
+	}
+	if (!filled && is_ready(route_missing(r)) && fill(r, err))
+		finish(r, fence, complete, err);
+	if (complete)
+		sweep(r, fence, err);
+}
+
+void places_step(struct route *r)
+{
+	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	struct skv_error err = { 0 };
+
+	if (!is_ready(r->core[0]) || !route_turn_try(r))
+		return;
+	step(r, fence, &err);
+	route_turn_leave(r);
+	if (err.status != SKV_OK)
+		skv_log(SKV_LOG_DEBUG, "core", "places: %s", err.message);
+}
