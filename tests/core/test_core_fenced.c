@@ -78,14 +78,17 @@ static struct written {
 	{ "write_version", "del doc/", "a document is deleted", { 0 } },
 	{ "idle_store", "put unused", "an hour passes", { 0 } },
 	/* Without a scene: what a manager says of itself is not fenced; owner files, which no
-	 * storage here has; capacities that several partitions share, of which the managers
-	 * here have one; and the mark of a backup, which goes when a manager adopts it, where no
+	 * storage here has; capacities and places, which several partitions share, of which the
+	 * managers here have one; and the mark of a backup, which goes when a manager adopts it, where no
 	 * free slot is to be had for as long as the scenes take. */
 	{ "write_version", "put doc/", NULL, { 0 } },
 	{ "write_version", "del doc/", NULL, { 0 } },
 	{ "forget_old", "del incarnation/", NULL, { 0 } },
 	{ "capacity_put_total", "put capacity/", NULL, { 0 } },
 	{ "capacity_del_total", "del capacity/", NULL, { 0 } },
+	{ "put_doc", "put place/", NULL, { 0 } },
+	{ "finish", "put placed", NULL, { 0 } },
+	{ "sweep", "del place/", NULL, { 0 } },
 	{ "load", "del backup", NULL, { 0 } },
 };
 
