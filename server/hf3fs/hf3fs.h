@@ -193,7 +193,10 @@ struct hf3fs_request {
 };
 
 static inline struct pages *pages_of(const struct hf3fs_request *k) { return k->c->api->ctx; }
-static inline struct skv_core *hf3fs_core(const struct hf3fs_request *k) { return skv_request_core(k->c); }
+static inline struct skv_core *hf3fs_core(const struct hf3fs_request *k)
+{
+	return skv_request_core(k->c);
+}
 
 static inline bool hf3fs_strict(const struct hf3fs_request *k)
 {

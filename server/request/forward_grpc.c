@@ -26,8 +26,8 @@ bool forward_want(struct skv_request *c, struct skv_relay_call *call, const char
 bool forward_grpc_make(struct skv_request *c, struct skv_relay_call *call)
 {
 	static const char *const names[WANTED] = {
-		[STATUS] = SKV_STATUS, [PLACE] = SKV_PLACE, [CODE] = SKV_GRPC_CODE, [MESSAGE] = SKV_GRPC_MESSAGE,
-		[FIELD] = SKV_GRPC_FIELD,
+		[STATUS] = SKV_STATUS,        [PLACE] = SKV_PLACE,      [CODE] = SKV_GRPC_CODE,
+		[MESSAGE] = SKV_GRPC_MESSAGE, [FIELD] = SKV_GRPC_FIELD,
 	};
 
 	call->method = "POST";

@@ -72,8 +72,8 @@ int skv_op_file_list_run(struct skv_request *r)
 {
 	if (!skv_tenant_sees(r, SKV_OWNED_STORAGE, r->param[0].value))
 		return no_such(r, "storage", r->param[0].value);
-	return skv_core_files(skv_request_core(r), r->param[0].value, &r->arena, &v1_of(r)->u.files.v,
-			      &v1_of(r)->u.files.n, &r->err);
+	return skv_core_files(skv_request_core(r), r->param[0].value, &r->arena,
+			      &v1_of(r)->u.files.v, &v1_of(r)->u.files.n, &r->err);
 }
 void skv_op_file_list_write(struct skv_request *r)
 {
@@ -89,10 +89,11 @@ int skv_op_file_put_run(struct skv_request *r)
 	if (rc == SKV_OK)
 		rc = skv_tenant_change(r, SKV_OWNED_STORAGE, r->param[0].value);
 	if (rc == SKV_OK && wish.forget)
-		rc = skv_core_file_forget(skv_request_core(r), r->param[0].value, wish.file, &r->err);
+		rc = skv_core_file_forget(skv_request_core(r), r->param[0].value, wish.file,
+					  &r->err);
 	else if (rc == SKV_OK)
-		rc = skv_core_file_drain(skv_request_core(r), r->param[0].value, wish.file, wish.draining,
-					 wish.move, &r->err);
+		rc = skv_core_file_drain(skv_request_core(r), r->param[0].value, wish.file,
+					 wish.draining, wish.move, &r->err);
 	return rc == SKV_OK ? skv_op_file_list_run(r) : rc;
 }
 void skv_op_file_put_write(struct skv_request *r) { skv_op_file_list_write(r); }
@@ -217,8 +218,8 @@ static int delete_unused(struct skv_request *r, const char *seconds, const char 
 				UNUSED_MAX_S);
 	if (with_blocks && !with && strcmp(with_blocks, "false") != 0)
 		return skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "true or false");
-	return skv_core_instance_delete_unused(skv_request_core(r), r->caller.tenant, r->param[0].value,
-					       s * 1000, with, &r->err);
+	return skv_core_instance_delete_unused(skv_request_core(r), r->caller.tenant,
+					       r->param[0].value, s * 1000, with, &r->err);
 }
 
 int skv_op_instance_delete_run(struct skv_request *r)
@@ -229,7 +230,8 @@ int skv_op_instance_delete_run(struct skv_request *r)
 		return delete_unused(r, n->unused_s, n->with_blocks);
 	if (n->with_blocks)
 		return skv_fail(&r->err, SKV_E_INVALID, "with_blocks", "only with unused_s");
-	return skv_core_instance_delete(skv_request_core(r), r->caller.tenant, r->param[0].value, &r->err);
+	return skv_core_instance_delete(skv_request_core(r), r->caller.tenant, r->param[0].value,
+					&r->err);
 }
 void skv_op_instance_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 

@@ -23,8 +23,8 @@ int skv_op_match_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	return skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res, &r->arena,
-			      &r->err);
+	return skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res,
+			      &r->arena, &r->err);
 }
 
 void skv_op_match_write(struct skv_request *r)
@@ -47,16 +47,16 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 		struct skv_v1_in in = skv_v1_input(r);                                             \
 		struct skv_##name##_req *req = &v1_of(r)->u.name.req;                              \
 		int rc = v1_of(r)->body_codec->read_##name##_req(&in, r->body, r->n_body, req,     \
-		    &r->err);                                                                      \
-                                                                                                   \
+								 &r->err);                         \
+		                                                                                   \
 		if (rc != SKV_OK)                                                                  \
 			return rc;                                                                 \
 		req->tenant = r->caller.tenant;                                                    \
 		req->instance = r->param[0].value;                                                 \
 		if (ROUTE_ID_##name == ROUTE_ID_start)                                             \
 			name_start(r, &v1_of(r)->u.start.req);                                     \
-		return skv_core_##name(skv_request_core(r), req, &v1_of(r)->u.name.res, &r->arena, &r->err, \
-				       &r->done);                                                  \
+		return skv_core_##name(skv_request_core(r), req, &v1_of(r)->u.name.res, &r->arena, \
+				       &r->err, &r->done);                                         \
 	}                                                                                          \
 	void skv_op_##name##_write(struct skv_request *r)                                          \
 	{                                                                                          \
@@ -88,8 +88,8 @@ int skv_op_finish_run(struct skv_request *r)
 		return rc;
 	req->tenant = r->caller.tenant;
 	req->session = r->param[0].value;
-	return skv_core_finish(skv_request_core(r), req, &v1_of(r)->u.finish.res, &r->arena, &r->err,
-			       &r->done);
+	return skv_core_finish(skv_request_core(r), req, &v1_of(r)->u.finish.res, &r->arena,
+			       &r->err, &r->done);
 }
 void skv_op_finish_write(struct skv_request *r)
 {
@@ -188,8 +188,8 @@ int skv_op_move_take_run(struct skv_request *r)
 
 	if (rc != SKV_OK)
 		return rc;
-	return skv_core_move_take(skv_request_core(r), req, &v1_of(r)->u.move.taken, &r->arena, &r->err,
-				  &r->done);
+	return skv_core_move_take(skv_request_core(r), req, &v1_of(r)->u.move.taken, &r->arena,
+				  &r->err, &r->done);
 }
 
 static bool fill_files(struct skv_request *r, const struct skv_files *files,
@@ -246,8 +246,8 @@ int skv_op_move_finish_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	req->move = r->param[0].value;
-	return skv_core_move_finish(skv_request_core(r), req, &v1_of(r)->u.move.finished, &r->arena, &r->err,
-				    &r->done);
+	return skv_core_move_finish(skv_request_core(r), req, &v1_of(r)->u.move.finished, &r->arena,
+				    &r->err, &r->done);
 }
 
 void skv_op_move_finish_write(struct skv_request *r)

@@ -79,8 +79,8 @@ static struct written {
 	{ "idle_store", "put unused", "an hour passes", { 0 } },
 	/* Without a scene: what a manager says of itself is not fenced; owner files, which no
 	 * storage here has; capacities and places, which several partitions share, of which the
-	 * managers here have one; and the mark of a backup, which goes when a manager adopts it, where no
-	 * free slot is to be had for as long as the scenes take. */
+	 * managers here have one; and the mark of a backup, which goes when a manager adopts it,
+	 * where no free slot is to be had for as long as the scenes take. */
 	{ "write_version", "put doc/", NULL, { 0 } },
 	{ "write_version", "del doc/", NULL, { 0 } },
 	{ "forget_old", "del incarnation/", NULL, { 0 } },

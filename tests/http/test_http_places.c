@@ -76,7 +76,8 @@ static void test_the_lead_says_where_it_is(void **state)
 	assert_int_equal(fake_core_alone(t->third->core), 2);
 	assert_int_equal(fake_core_learned(t->asked->core), 2);
 	assert_int_equal(skv_metrics_get(&t->asked->service->metrics, METRIC_calls_forwarded), 1);
-	assert_int_equal(skv_metrics_get(&t->asked->service->metrics, METRIC_calls_forward_failed), 0);
+	assert_int_equal(skv_metrics_get(&t->asked->service->metrics, METRIC_calls_forward_failed),
+			 0);
 }
 
 static void test_what_is_remembered_may_be_over(void **state)

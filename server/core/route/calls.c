@@ -117,7 +117,8 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
 			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
 			    const struct skv_done *done)
 {
-	return one_finish_partial(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_finish_partial(core_of(c, req->tenant, req->instance, err), req, res, a, err,
+				  done);
 }
 
 /* Of the first partition that may have something, another one each time. */

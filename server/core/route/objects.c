@@ -356,8 +356,9 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 		all = both;
 	}
 	*out = all;
-	return rc == SKV_OK && !all ? one_files(route_storage(c, storage, err), storage, a, out, n, err)
-				    : rc;
+	return rc == SKV_OK && !all
+		       ? one_files(route_storage(c, storage, err), storage, a, out, n, err)
+		       : rc;
 }
 
 /* Its number names the partition; a number that none has is told by the first. */

@@ -174,8 +174,8 @@ int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, s
 	int rc = SKV_OK;
 
 	if (!r || (tenant && id))
-		return one_instances(r ? route_instance(c, tenant, id, err) : c, tenant, id, a, out, n,
-				     err);
+		return one_instances(r ? route_instance(c, tenant, id, err) : c, tenant, id, a, out,
+				     n, err);
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
 		uint32_t more = 0;

@@ -126,8 +126,8 @@ int skv_core_may_tell(const struct skv_core *c, uint64_t ticket);
 /* A handle for a call that is known to be for one partition: what is not in it does not exist. What
  * makes objects, and documents, are those of all partitions. It lives as long as c. */
 struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);
-/* A call failed that named what is in no partition here (skv_error.name), and the owner of partition
- * 0 has told which one it is in. Any thread. */
+/* A call failed that named what is in no partition here (skv_error.name), and the owner of
+ * partition 0 has told which one it is in. Any thread. */
 void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
 /* Gives up ownership and does not claim it again for stay_out_ms; another manager of the store

@@ -15,8 +15,8 @@
  *	Slabkv-Forwarded: ID     it was sent on, and is not again
  *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer
  *	Slabkv-Route: redirect   the same, as 307 with the owner's address
- *	Slabkv-Place: N          partition 0's owner says that what the call names is in partition N:
- *	                         what is not there does not exist
+ *	Slabkv-Place: N          partition 0's owner says that what the call names is in N: what
+ *	                         is not there does not exist
  * and of an answer to one that was sent on:
  *	Slabkv-Status: CODE      the wire code of a failure
  *	Slabkv-Place: N          of partition 0's owner, with not_owner or not_ready: it is in N
