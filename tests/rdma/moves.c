@@ -1,13 +1,19 @@
 /*
  * moves.c - the library's engine on a memory node over RDMA, by hand.
  *
- *	moves URL UUID SLAB LENGTH TOKEN bytes|stopped|broken|loop [SECONDS]
+ *	moves URL UUID SLAB LENGTH TOKEN bytes|stopped|broken
+ *	moves URL UUID SLAB LENGTH TOKEN loop SECONDS
+ *	moves URL UUID SLAB LENGTH TOKEN read|write TIMES
+ *	moves URL UUID SLAB LENGTH TOKEN many CONNECTIONS
  *
  * bytes: three sizes from and to registered, other and mixed memory, read back. stopped: a writer
  * is stopped at each look at its clock in turn, after its deadline others get its place when the
  * node says that nobody is writing, it wakes with what the clock said before: the place has the
  * others' bytes. broken: queue pairs in state error, deadlines. loop: 4 threads until the time is
- * over, whatever happens to the node; the last line counts. Exit 1: a wrong byte, or a hang.
+ * over, whatever happens to the node; the last line counts. read, write: MiB/s of so many MiB in
+ * pieces of 1 MiB from or to registered memory, at the full depth, without checksums. many: so many
+ * connections, each with its queue pair; says so, and ends with its input. Exit 1: a wrong byte, or
+ * a hang.
  */
 #include "node.h"
 #include "rdma_qp.h"
@@ -22,6 +28,7 @@
 
 #include <skv/hash.h>
 #include <skv/http.h>
+#include <skv/mem.h>
 
 #define MOST (4497408u)
 #define AT SKV_SUPERBLOCK_SIZE
@@ -337,13 +344,65 @@ static void test_loop(void)
 	printf("%u %u\n", b.good, b.failed);
 }
 
+/* ---- speed and cost -------------------------------------------------------------------------- */
+
+/* The same 16 MiB again and again, all in one call: requests of many runs are on their way. */
+static void move_many(bool write)
+{
+	const uint32_t n = 16u << 20, times = (uint32_t)atoi(b.argv[7]) / 16;
+	struct skv_io_run *runs = skv_calloc(times, sizeof *runs);
+	uint64_t began = skv_now_ms(&skv_clock_system);
+	const struct skv_io_call by = { .clock = &skv_clock_system, .at_ms = began + 300000 };
+	uint8_t *data = room(n, 7);
+	struct iovec iov = { data, n };
+
+	if (!runs || times == 0)
+		die("at least 16 MiB");
+	skv_rdma_map(b.rdma, data, n);
+	for (uint32_t i = 0; i < times; i++)
+		runs[i] = (struct skv_io_run){ .file = b.file, .offset = AT, .iov = &iov,
+					       .n_iov = 1, .length = n };
+	began = skv_now_ms(&skv_clock_system);
+	(write ? skv_engine_write : skv_engine_read)(&b.node->engine, runs, times, &by);
+	began = skv_now_ms(&skv_clock_system) - began;
+	for (uint32_t i = 0; i < times; i++)
+		must(&runs[i]);
+	printf("%.1f\n", times * 16 * 1000.0 / (double)(began ? began : 1));
+	skv_rdma_unmap(b.rdma, data);
+	skv_free(runs);
+	free(data);
+}
+
+static void test_read(void) { move_many(false); }
+static void test_write(void) { move_many(true); }
+
+static void test_many(void)
+{
+	uint32_t n = (uint32_t)atoi(b.argv[7]), made = 0;
+	struct skv_node_conn **conn = skv_calloc(n, sizeof *conn);
+	struct skv_error err;
+
+	for (; conn && made < n; made++)
+		if (skv_node_take(b.node, &conn[made], &err) != SKV_OK || !conn[made]->qp)
+			die("a connection without a queue pair");
+	printf("%u\n", made);
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	while (made > 0)
+		skv_node_give(b.node, conn[--made], false);
+	skv_free(conn);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} tests[] = { { "bytes", test_bytes },	 { "stopped", test_stopped },
-		      { "broken", test_broken }, { "loop", test_loop } };
+		      { "broken", test_broken }, { "loop", test_loop },
+		      { "read", test_read },	 { "write", test_write },
+		      { "many", test_many } };
 
 	b.argv = argv;
 	if (argc < 7)
