@@ -3,6 +3,7 @@
 #include "fixture.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,68 @@ static void blocks_come_back(void **state)
 		assert_true(set_right(&b, i));
 	}
 	set_free(&b);
+}
+
+/* Memory of a caller, and what has been copied to or from there, but for a few bytes at a time. */
+static const char *_Atomic watched;
+static size_t watched_bytes;
+static atomic_ulong copied;
+
+static void watch(const void *to, const void *from, size_t n)
+{
+	const char *base = atomic_load(&watched), *a = to, *b = from;
+
+	if (base && n >= 64 && ((a < base + watched_bytes && base < a + n) ||
+				(b < base + watched_bytes && base < b + n)))
+		atomic_fetch_add(&copied, n);
+}
+
+void *__real_memcpy(void *to, const void *from, size_t n);
+void *__wrap_memcpy(void *to, const void *from, size_t n);
+void *__real_memmove(void *to, const void *from, size_t n);
+void *__wrap_memmove(void *to, const void *from, size_t n);
+
+void *__wrap_memcpy(void *to, const void *from, size_t n)
+{
+	watch(to, from, n);
+	return __real_memcpy(to, from, n);
+}
+
+void *__wrap_memmove(void *to, const void *from, size_t n)
+{
+	watch(to, from, n);
+	return __real_memmove(to, from, n);
+}
+
+/* Between the caller's buffers and the kernel nothing is copied. */
+static void blocks_are_not_copied(void **state)
+{
+	static const char *const engines[] = { "uring", "posix" };
+	static char elsewhere[FIX_BYTES];
+	void *(*volatile copy)(void *, const void *, size_t) = __wrap_memcpy;
+	struct fixture *f = *state;
+	struct set b;
+
+	for (uint32_t e = 0; e < 2; e++) {
+		f->o.engine = engines[e];
+		fixture_reopen(f, NULL, NULL);
+		set_init(&b, 1000 + 100 * e, 64);
+		set_fill(&b);
+		watched_bytes = (size_t)b.n * FIX_BYTES;
+		atomic_store(&copied, 0);
+		atomic_store(&watched, (const char *)b.memory);
+		assert_int_equal(slabkv_put(f->kv, "m", &b.keys, NULL, b.blocks, sizeof *b.blocks,
+					    &b.io, &b.err), SLABKV_OK);
+		assert_int_equal(b.io.done, 64);
+		assert_int_equal(slabkv_get(f->kv, "m", &b.keys, NULL, b.blocks, sizeof *b.blocks,
+					    &b.io, &b.err), SLABKV_OK);
+		assert_int_equal(b.io.done, 64);
+		assert_int_equal(atomic_load(&copied), 0);
+		copy(elsewhere, b.bufs[3].data, FIX_BYTES); /* this would be seen */
+		assert_int_equal(atomic_load(&copied), FIX_BYTES);
+		atomic_store(&watched, NULL);
+		set_free(&b);
+	}
 }
 
 static void slots_with_gaps_come_back(void **state)
@@ -396,7 +459,8 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 	const struct CMUnitTest tests[] = {
-		T(blocks_come_back),	   T(slots_with_gaps_come_back),
+		T(blocks_come_back),	   T(blocks_are_not_copied),
+		T(slots_with_gaps_come_back),
 		T(prefix_stops_batch_goes_on), T(what_is_there_is_not_written_again),
 		T(specs_named_in_another_order_keep_their_bytes),
 		T(several_specs_keep_their_order), T(keys_have_three_forms),
