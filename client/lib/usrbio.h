@@ -105,6 +105,7 @@ struct skv_usrbio_io {
 	uint64_t sent_ms;
 	int64_t result;
 	struct skv_usrbio_io *next; /* of the free ones, or of the call's landed ones */
+	struct skv_usrbio_io *before, *after; /* the call's, in the order of the runs */
 };
 
 struct skv_usrbio_ring {
@@ -185,6 +186,9 @@ struct skv_usrbio_call {
 	struct skv_usrbio_io *ready[SKV_USRBIO_BATCH]; /* cut, not sent */
 	uint32_t n_ready;
 	uint32_t pending;  /* flying */
+	struct skv_usrbio_io *first, *last; /* cut and not settled */
+	uint32_t arrived;                   /* runs before it have arrived */
+	bool working;                       /* the caller has more work to do meanwhile */
 	uint64_t buffered; /* bytes of buffers of ours, ready or flying */
 	struct skv_usrbio_io *landed; /* ring.lock */
 	struct skv_usrbio_call *next; /* ring.lock: of the waiting ones */

@@ -173,6 +173,21 @@ static bool cut_buffered(struct skv_usrbio_call *c, struct skv_usrbio_io *io, ui
 	return true;
 }
 
+/* Between the neighbours that it names. */
+static void keep(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
+{
+	*(io->before ? &io->before->after : &c->first) = io;
+	*(io->after ? &io->after->before : &c->last) = io;
+}
+
+static void forget(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
+{
+	SKV_CHECK((io->before ? io->before->after : c->first) == io &&
+		  (io->after ? io->after->before : c->last) == io);
+	*(io->before ? &io->before->after : &c->first) = io->after;
+	*(io->after ? &io->after->before : &c->last) = io->before;
+}
+
 /* The next request, with its memory. False: nothing is left, or there is no place or buffer now. */
 static bool cut(struct skv_usrbio_call *c, struct skv_usrbio_io **out)
 {
@@ -198,12 +213,16 @@ static bool cut(struct skv_usrbio_call *c, struct skv_usrbio_io **out)
 		return false;
 	}
 	step(c, io->length);
+	io->before = c->last;
+	io->after = NULL;
+	keep(c, io);
 	*out = io;
 	return true;
 }
 
 static void release(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 {
+	forget(c, io);
 	if (!io->own) {
 		c->buffered -= io->length;
 		skv_usrbio_pool_give(&c->ring->conn->pools[c->ring->way], io->data, io->length);
@@ -299,8 +318,11 @@ static bool give_up(struct skv_usrbio_call *c, struct skv_usrbio_io *io)
 	bool own = io->own;
 
 	SKV_CHECK(!own || atomic_load(&c->ring->conn->gone));
-	if (!skv_usrbio_ring_abandon(c->ring, c, io))
+	forget(c, io); /* once it is an orphan it may be another call's */
+	if (!skv_usrbio_ring_abandon(c->ring, c, io)) {
+		keep(c, io);
 		return false;
+	}
 	stop_run(run, at, SKV_E_IO);
 	run->in_flight |= writing(c);
 	run->touched |= writing(c);
@@ -346,15 +368,18 @@ static void give_up_late(struct skv_usrbio_call *c)
 	skv_usrbio_conn_orphaned(g, c->ring);
 }
 
-/* Reaps completions; if there are none, checks why. */
+/* Reaps completions. If there are none, works on, or waits and checks why. */
 static void wait_some(struct skv_usrbio_call *c)
 {
 	uint32_t ms = budget(c) < SKV_USRBIO_PROBE_MS ? (uint32_t)budget(c) : SKV_USRBIO_PROBE_MS;
-	struct skv_usrbio_io *io = skv_usrbio_ring_wait(c->ring, c, ms);
+	struct skv_usrbio_io *io;
 
-	if (!io)
+	if (c->working)
+		skv_usrbio_ring_poll(c->ring);
+	io = skv_usrbio_ring_wait(c->ring, c, c->working ? 0 : ms);
+	if (!io && !c->working)
 		skv_usrbio_conn_check(c->ring->conn, c->runs[0].file->fd);
-	if (!io || atomic_load(&c->ring->conn->lost))
+	if ((!io && !c->working) || atomic_load(&c->ring->conn->lost))
 		give_up_late(c);
 	while (io) {
 		struct skv_usrbio_io *next = io->next;
@@ -362,6 +387,20 @@ static void wait_some(struct skv_usrbio_call *c)
 		settle(c, io);
 		io = next;
 	}
+}
+
+/* Requests are cut in the order of the runs and land in any: what lies before the first one that is
+ * left has arrived. */
+static void note_arrived(struct skv_usrbio_call *c)
+{
+	uint32_t run = c->first ? c->first->run : c->run;
+	uint64_t at = c->first ? c->first->at : c->at;
+
+	SKV_CHECK(c->arrived <= run && run <= c->n);
+	for (; c->arrived < run; c->arrived++)
+		c->runs[c->arrived].arrived = c->runs[c->arrived].done;
+	if (run < c->n)
+		c->runs[run].arrived = at < c->runs[run].done ? at : c->runs[run].done;
 }
 
 /* Nothing is flying, and there is no place or no buffer: others have them. */
@@ -422,10 +461,13 @@ void skv_usrbio_pump(struct skv_usrbio_conn *g, enum skv_usrbio_way way, struct 
 		if (atomic_load(&g->lost))
 			send_no_more(&c, SKV_E_IO);
 		send(&c);
+		c.working = c.pending > 0 && by->work && by->work(by->ctx);
 		if (c.pending > 0)
 			wait_some(&c);
 		else if (c.run < c.n || c.n_ready > 0)
 			wait_turn(&c);
+		if (way == SKV_USRBIO_READ)
+			note_arrived(&c);
 	}
 	skv_cond_destroy(&c.wake);
 	for (uint32_t i = 0; i < n; i++)

@@ -77,6 +77,48 @@ static void test_requests_are_large(void **state)
 	free(data);
 }
 
+struct meanwhile {
+	const struct skv_io_run *run;
+	const uint8_t *text; /* of a read: what arrives */
+	uint32_t turns;
+};
+
+static bool meanwhile(void *ctx)
+{
+	struct meanwhile *m = ctx;
+
+	if (m->text) {
+		assert_true(m->run->arrived <= m->run->length);
+		assert_memory_equal(m->run->iov[0].iov_base, m->text, m->run->arrived);
+	}
+	return ++m->turns % 3; /* now and then there is none */
+}
+
+/* Checksums are computed while requests fly, those of reads over what has arrived so far. */
+static void test_work_meanwhile(void **state)
+{
+	struct place *p = *state;
+	const size_t n = 32 * MIB;
+	uint8_t *out = malloc(n), *in = calloc(1, n);
+	struct iovec iov[1], vio[1];
+	struct skv_io_run w = run_of(p->w, 4096, out, n, n, 1, iov);
+	struct skv_io_run r = run_of(p->r, 4096, in, n, n, 1, vio);
+	struct meanwhile m = { .run = &w };
+
+	assert_true(out && in);
+	fill(out, n, 5);
+	p->by.work = meanwhile;
+	p->by.ctx = &m;
+	skv_engine_write(p->engine, &w, 1, &p->by);
+	assert_true(w.done == n && m.turns > 0);
+	m = (struct meanwhile){ .run = &r, .text = out };
+	skv_engine_read(p->engine, &r, 1, &p->by);
+	assert_true(r.done == n && r.arrived == n && m.turns > 0);
+	p->by.work = NULL;
+	free(out);
+	free(in);
+}
+
 /* A hole ends a read: what was never written is a miss, not zeros. */
 static void test_hole(void **state)
 {
@@ -416,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_requests_are_large, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_work_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hole, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_deadline, setup, teardown),
