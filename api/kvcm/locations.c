@@ -105,22 +105,39 @@ static struct piece keep(struct writer *w, struct skv_buf *text)
 	return piece;
 }
 
+static void uri_text(struct skv_buf *out, const char *s) { skv_put_bytes(out, s, strlen(s)); }
+
+static void uri_number(struct skv_buf *out, uint64_t v)
+{
+	char digits[20];
+
+	skv_put_bytes(out, digits, (size_t)(skv_jraw_digits(digits, v) - digits));
+}
+
 static void uri_begin(const struct skv_file_ref *f, const char *root, struct skv_buf *out)
 {
 	size_t n = strlen(root);
 
 	while (n > 0 && root[n - 1] == '/')
 		n--;
-	skv_buf_printf(out, "%s://%s%s%.*s/%s?blkid=", kvcm_scheme(f->type), f->storage,
-		       n > 0 && root[0] != '/' ? "/" : "", (int)n, root, f->path);
+	uri_text(out, kvcm_scheme(f->type));
+	uri_text(out, "://");
+	uri_text(out, f->storage);
+	if (n > 0 && root[0] != '/')
+		skv_put_u8(out, '/');
+	skv_put_bytes(out, root, n);
+	skv_put_u8(out, '/');
+	uri_text(out, f->path);
+	uri_text(out, "?blkid=");
 }
 
 void kvcm_uri(const struct skv_file_ref *f, const char *root, const struct skv_location *loc,
 	      struct skv_buf *out)
 {
 	uri_begin(f, root, out);
-	skv_buf_printf(out, "%llu&size=%llu", (unsigned long long)(loc->offset / loc->length),
-		       (unsigned long long)loc->length);
+	uri_number(out, loc->offset / loc->length);
+	uri_text(out, "&size=");
+	uri_number(out, loc->length);
 }
 
 /* JSON: {"name":"tp0","uri":"file://...?blkid= - binary: only the URI. */
@@ -157,8 +174,9 @@ static void make_size(struct writer *w, uint32_t column, uint64_t length)
 {
 	struct skv_buf text = { 0 };
 
-	skv_buf_printf(&text, "&size=%llu%s", (unsigned long long)length,
-		       w->json ? "\",\"node_id\":\"\"}" : "");
+	uri_text(&text, "&size=");
+	uri_number(&text, length);
+	uri_text(&text, w->json ? "\",\"node_id\":\"\"}" : "");
 	w->sizes[column] = keep(w, &text);
 	w->length[column] = length;
 }

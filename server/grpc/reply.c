@@ -36,7 +36,10 @@ static void add(struct headers *h, const char *name, const char *value)
 static void add_trailers(struct grpc_stream *st, struct headers *h, char number[4])
 {
 	assert(st->answered);
-	snprintf(number, 4, "%u", st->code);
+	if (st->code == GRPC_OK)
+		memcpy(number, "0", 2);
+	else
+		snprintf(number, 4, "%u", st->code);
 	add(h, "grpc-status", number);
 	if (st->trailer_message)
 		add(h, "grpc-message", st->trailer_message);
@@ -201,8 +204,8 @@ static void end_with(struct grpc_stream *st, unsigned code, int status, const ch
 	assert(st->conn && !st->answered);
 	st->answered = true;
 	st->code = (uint8_t)code;
-	snprintf(st->field, sizeof st->field, "%s", field);
 	if (code != GRPC_OK) {
+		snprintf(st->field, sizeof st->field, "%s", field);
 		skv_percent_encode(message, st->text);
 		st->trailer_message = st->text;
 		st->trailer_code = skv_status_name(status);

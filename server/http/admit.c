@@ -11,11 +11,6 @@
 
 #include <skv/tls.h>
 
-static const char *header(struct skv_httpd_request *r, const char *name)
-{
-	return MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, name);
-}
-
 static const char *argument(void *ctx, const char *name)
 {
 	return MHD_lookup_connection_value(ctx, MHD_GET_ARGUMENT_KIND, name);
@@ -30,7 +25,7 @@ static struct skv_httpd_request *request_of(struct skv_request *c)
 
 static const char *origin_header(struct skv_request *c, const char *name)
 {
-	return header(request_of(c), name);
+	return MHD_lookup_connection_value(request_of(c)->mhd, MHD_HEADER_KIND, name);
 }
 
 struct query {
@@ -78,8 +73,8 @@ const struct skv_origin skv_http_origin = { origin_header, origin_target, NULL }
 static int open_call(struct skv_httpd_request *r, const struct skv_api *api)
 {
 	const struct skv_head none = { .content_type = NULL };
-	const struct skv_head head = { header(r, "Content-Type"), header(r, "Accept"), argument,
-				       r->mhd };
+	const struct skv_head head = { r->header[HEADER_CONTENT_TYPE], r->header[HEADER_ACCEPT],
+				       argument, r->mhd };
 
 	return skv_request_open(&r->c, api, r->grpc ? &none : &head);
 }
@@ -87,7 +82,7 @@ static int open_call(struct skv_httpd_request *r, const struct skv_api *api)
 /* Another manager's client sent it over gRPC. */
 static bool is_grpc(struct skv_httpd_request *r)
 {
-	const char *type = header(r, "Content-Type");
+	const char *type = r->header[HEADER_CONTENT_TYPE];
 
 	return type && strcmp(type, SKV_GRPC_TYPE) == 0 && strcmp(r->method, "POST") == 0 &&
 	       skv_forward_came(&r->c);
@@ -112,8 +107,8 @@ static bool is_local_name(const char *host, size_t n)
  * other hosts is called by any name. */
 static int check_browser(struct skv_httpd_request *r)
 {
-	const char *origin = header(r, "Origin");
-	const char *host = header(r, "Host");
+	const char *origin = r->header[HEADER_ORIGIN];
+	const char *host = r->header[HEADER_HOST];
 	const char *from = origin ? strstr(origin, "://") : NULL;
 
 	if (r->f->s->auth.path)
@@ -131,7 +126,7 @@ static int check_browser(struct skv_httpd_request *r)
 /* Whoever sends no token is asked for a certificate. */
 static int authorize(struct skv_httpd_request *r)
 {
-	const char *token = header(r, "Authorization");
+	const char *token = r->header[HEADER_AUTHORIZATION];
 
 	if (!token && r->f->o.tls) {
 		const union MHD_ConnectionInfo *info =
@@ -178,16 +173,17 @@ static bool redirect(struct skv_httpd_request *r)
 	return true;
 }
 
-/* Checks that do not depend on the kind of request. */
-static int check_request(struct skv_httpd_request *r)
+/* Checks that do not depend on the kind of request. `fault`: of its header, or NULL. */
+static int check_request(struct skv_httpd_request *r, const char *fault)
 {
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(r->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 
-	int rc = skv_framing_check(r);
-
-	if (rc != SKV_OK)
-		return rc;
+	if (fault) {
+		r->c.close = true;
+		r->c.http = MHD_HTTP_BAD_REQUEST;
+		return skv_fail(&r->c.err, SKV_E_INVALID, NULL, "%s", fault);
+	}
 	if (atomic_load(&r->f->s->draining))
 		return skv_fail(&r->c.err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 	if (info && info->header_size > HEADER_MAX) {
@@ -200,8 +196,9 @@ static int check_request(struct skv_httpd_request *r)
 
 int skv_httpd_request_admit(struct skv_httpd_request *r)
 {
-	const char *id = header(r, "X-Request-Id");
-	const char *trace = header(r, "traceparent");
+	const char *fault = skv_framing_read(r);
+	const char *id = r->header[HEADER_REQUEST_ID];
+	const char *trace = r->header[HEADER_TRACEPARENT];
 	const struct skv_api *api;
 	struct skv_error nowhere;
 	int found, form, rc;
@@ -213,11 +210,11 @@ int skv_httpd_request_admit(struct skv_httpd_request *r)
 		r->c.wire = WIRE_GRPC;
 		found = skv_route_find_grpc(&r->f->o.apis, r->c.path, &api, &r->c.route, &nowhere);
 	} else {
-		found = skv_route_find(&r->f->o.apis, r->method, r->c.path, &api, &r->c.route,
-				       r->c.param, &nowhere);
+		found = skv_route_find_again(&r->conn->memo, &r->f->o.apis, r->method, r->c.path,
+					     &api, &r->c.route, r->c.param, &nowhere);
 	}
 	form = open_call(r, api);
-	rc = check_request(r);
+	rc = check_request(r, fault);
 	if (rc != SKV_OK)
 		return rc;
 	if (strcmp(r->method, "OPTIONS") == 0)

@@ -14,30 +14,37 @@
 /* libmicrohttpd passes it on as the state of a request whose first line has a NUL in it. */
 struct skv_httpd_request skv_framing_bad_line;
 
-enum name { NAME_OTHER, LENGTH, CODING, ENCODING, HOST, AUTHORIZATION, NAMES };
-
 struct seen {
-	unsigned n[NAMES];
+	struct skv_httpd_request *r;
+	unsigned n[HEADERS + 1];
 	const char *end; /* of the previous line: the position of its NUL */
-	const char *coding, *encoding;
 	bool bad_name, bad_value, cut;
 };
 
-static enum name name_of(const char *s, size_t n)
+static enum header name_of(const char *s, size_t n)
 {
 	static const struct {
 		size_t n;
 		const char *s;
-	} names[NAMES] = {
-		[LENGTH] = { 14, "Content-Length" }, [CODING] = { 17, "Transfer-Encoding" },
-		[ENCODING] = { 16, "Content-Encoding" }, [HOST] = { 4, "Host" },
-		[AUTHORIZATION] = { 13, "Authorization" },
+	} names[HEADERS] = {
+#define NAME(text) { sizeof(text) - 1, text }
+		[HEADER_CONTENT_LENGTH] = NAME("Content-Length"),
+		[HEADER_TRANSFER_ENCODING] = NAME("Transfer-Encoding"),
+		[HEADER_CONTENT_ENCODING] = NAME("Content-Encoding"),
+		[HEADER_HOST] = NAME("Host"),
+		[HEADER_AUTHORIZATION] = NAME("Authorization"),
+		[HEADER_CONTENT_TYPE] = NAME("Content-Type"),
+		[HEADER_ACCEPT] = NAME("Accept"),
+		[HEADER_ORIGIN] = NAME("Origin"),
+		[HEADER_REQUEST_ID] = NAME("X-Request-Id"),
+		[HEADER_TRACEPARENT] = NAME("traceparent"),
+#undef NAME
 	};
 
-	for (enum name i = LENGTH; i < NAMES; i++)
+	for (enum header i = 0; i < HEADERS; i++)
 		if (n == names[i].n && strcasecmp(s, names[i].s) == 0)
 			return i;
-	return NAME_OTHER;
+	return HEADER_OTHER;
 }
 
 /* Visible ASCII except separators that no name contains. */
@@ -69,59 +76,54 @@ static enum MHD_Result look(void *ctx, enum MHD_ValueKind kind, const char *name
 {
 	struct seen *s = ctx;
 	const size_t n = strlen(name), n_value = value ? strlen(value) : 0;
-	const enum name which = name_of(name, n);
+	const enum header which = name_of(name, n);
 
 	(void)kind;
+	if (which != HEADER_OTHER && s->n[which] == 0)
+		s->r->header[which] = value;
 	s->n[which]++;
 	s->bad_name |= !is_name(name, n);
 	s->bad_value |= !is_value(value ? value : "", n_value);
 	s->cut |= is_cut(s->end, name);
 	s->end = value ? value + n_value : name + n;
-	if (which == CODING)
-		s->coding = value;
-	if (which == ENCODING)
-		s->encoding = value;
 	return MHD_YES;
 }
 
 static const char *find_fault(const struct seen *s, const char *version)
 {
 	const bool http11 = strcmp(version, "HTTP/1.1") == 0;
+	const char *coding = s->r->header[HEADER_TRANSFER_ENCODING];
+	const char *encoding = s->r->header[HEADER_CONTENT_ENCODING];
 
 	if (s->bad_name)
 		return "the name of a header field is none";
 	if (s->bad_value || s->cut ||
 	    (s->end && s->end[1] != '\0' && s->end[1] != '\n' && s->end[1] != '\r'))
 		return "a header field has a control character or continues on a second line";
-	if (s->n[LENGTH] > 1 || (s->n[LENGTH] && s->n[CODING]))
+	if (s->n[HEADER_CONTENT_LENGTH] > 1 ||
+	    (s->n[HEADER_CONTENT_LENGTH] && s->n[HEADER_TRANSFER_ENCODING]))
 		return "the length of the body is told more than once";
-	if (s->n[CODING] > 1 ||
-	    (s->n[CODING] && (!http11 || !s->coding || strcasecmp(s->coding, "chunked") != 0)))
+	if (s->n[HEADER_TRANSFER_ENCODING] > 1 ||
+	    (s->n[HEADER_TRANSFER_ENCODING] &&
+	     (!http11 || !coding || strcasecmp(coding, "chunked") != 0)))
 		return "the only Transfer-Encoding is chunked, in HTTP/1.1";
-	if (s->n[ENCODING] > 1 || (s->n[ENCODING] && s->encoding && *s->encoding &&
-				   strcasecmp(s->encoding, "identity") != 0))
+	if (s->n[HEADER_CONTENT_ENCODING] > 1 ||
+	    (encoding && *encoding && strcasecmp(encoding, "identity") != 0))
 		return "a body is taken as it is: no Content-Encoding";
-	if (s->n[HOST] > 1 || (http11 && s->n[HOST] == 0))
+	if (s->n[HEADER_HOST] > 1 || (http11 && s->n[HEADER_HOST] == 0))
 		return "there must be one field Host";
-	if (s->n[AUTHORIZATION] > 1)
+	if (s->n[HEADER_AUTHORIZATION] > 1)
 		return "there is more than one field Authorization";
 	return NULL;
 }
 
-int skv_framing_check(struct skv_httpd_request *r)
+const char *skv_framing_read(struct skv_httpd_request *r)
 {
-	struct seen s = { .end = NULL };
-	const char *fault;
+	struct seen s = { .r = r };
 
-	if (!r->bad_line)
-		MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, look, &s);
-	fault = r->bad_line ? "the request's first line has a NUL in it"
-			    : find_fault(&s, r->version);
-	if (!fault)
-		return SKV_OK;
-	r->c.close = true;
-	r->c.http = MHD_HTTP_BAD_REQUEST;
-	return skv_fail(&r->c.err, SKV_E_INVALID, NULL, "%s", fault);
+	MHD_get_connection_values(r->mhd, MHD_HEADER_KIND, look, &s);
+	return r->bad_line ? "the request's first line has a NUL in it"
+			   : find_fault(&s, r->version);
 }
 
 void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd)

@@ -32,11 +32,9 @@ static bool takes_gzip(const char *accept)
 
 bool skv_gzip_wanted(const struct skv_httpd_request *r)
 {
-	const char *accept =
-		MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Accept-Encoding");
-
 	return r->c.status == SKV_OK && r->c.route && r->c.route->flags & ROUTE_SCRAPE &&
-	       !r->c.fixed && r->c.out.len >= LEAST && takes_gzip(accept);
+	       !r->c.fixed && r->c.out.len >= LEAST &&
+	       takes_gzip(MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Accept-Encoding"));
 }
 
 bool skv_gzip(struct skv_buf *b)

@@ -50,6 +50,22 @@ enum parking {
 	PARK_DONE,    /* completed: status is set */
 };
 
+/* Header fields that are looked at in every request, found in one walk (framing.c). */
+enum header {
+	HEADER_CONTENT_LENGTH,
+	HEADER_TRANSFER_ENCODING,
+	HEADER_CONTENT_ENCODING,
+	HEADER_HOST,
+	HEADER_AUTHORIZATION,
+	HEADER_CONTENT_TYPE,
+	HEADER_ACCEPT,
+	HEADER_ORIGIN,
+	HEADER_REQUEST_ID,
+	HEADER_TRACEPARENT,
+	HEADERS,
+	HEADER_OTHER = HEADERS,
+};
+
 struct skv_httpd_request {
 	struct skv_request c; /* the operation: what is not HTTP's */
 	struct skv_httpd *f;
@@ -58,6 +74,7 @@ struct skv_httpd_request {
 	const char *method;         /* libmicrohttpd's, as c.path, until the request ends;
 				       the same for the next */
 	const char *version;
+	const char *header[HEADERS]; /* the first of each name; NULL: none */
 
 	struct skv_buf body;
 	uint64_t dropped; /* bytes of an unwanted body read and thrown away */
@@ -75,6 +92,7 @@ struct conn {
 	uint64_t phase_ms; /* when the phase of the connection began, see skv_conn_phase */
 	uint32_t phases;   /* how many there have been */
 	struct skv_tls_peer *peer; /* NULL: not looked at yet, or no TLS */
+	struct skv_route_memo memo;
 	struct skv_httpd_request r;
 };
 
@@ -119,9 +137,8 @@ bool skv_events_bounded(void);
 extern struct skv_httpd_request skv_framing_bad_line;
 /* MHD_OPTION_URI_LOG_CALLBACK: NULL, or skv_framing_bad_line for the state of the request. */
 void *skv_framing_line(void *cls, const char *uri, struct MHD_Connection *mhd);
-/* SKV_OK, or the refusal of a header that could be read in two ways, in r->c.err: the
- * connection is to be closed. */
-int skv_framing_check(struct skv_httpd_request *r);
+/* Fills r->header. NULL, or why the header could be read in two ways. */
+const char *skv_framing_read(struct skv_httpd_request *r);
 
 /* ---- admit.c: what is decided from the header alone ------------------------------------------ */
 

@@ -254,9 +254,9 @@ static enum MHD_Result take(struct skv_httpd_request *r, const char *data, size_
 /* Declared bytes of the body; UINT64_MAX when it does not say (chunked). */
 static uint64_t declared_length(struct skv_httpd_request *r)
 {
-	const char *length = MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Content-Length");
+	const char *length = r->header[HEADER_CONTENT_LENGTH];
 
-	if (MHD_lookup_connection_value(r->mhd, MHD_HEADER_KIND, "Transfer-Encoding"))
+	if (r->header[HEADER_TRANSFER_ENCODING])
 		return UINT64_MAX;
 	return length ? strtoull(length, NULL, 10) : 0;
 }

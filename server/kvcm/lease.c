@@ -16,7 +16,7 @@
 #include "meta.h"
 
 #include <assert.h>
-#include <stdio.h>
+#include <string.h>
 
 #include <skv/clock.h>
 
@@ -69,14 +69,17 @@ static uint32_t ask(struct kvcm_request *k, const char *instance)
 
 static uint32_t facts(struct kvcm_request *k, const char *instance)
 {
+	const size_t n_tenant = strlen(k->c->caller.tenant);
+	const size_t n = n_tenant + 1 + strnlen(instance, SKV_MAX_NAME);
 	char name[2 * SKV_MAX_NAME + 2];
-	int n = snprintf(name, sizeof name, "%s/%.*s", k->c->caller.tenant, (int)SKV_MAX_NAME,
-			 instance);
 	uint64_t hash, second, word;
 	atomic_uint_fast64_t *at;
 
-	assert(n > 0 && (size_t)n < sizeof name);
-	hash = skv_checksum(name, (size_t)n);
+	assert(n < sizeof name);
+	memcpy(name, k->c->caller.tenant, n_tenant);
+	name[n_tenant] = '/';
+	memcpy(name + n_tenant + 1, instance, n - n_tenant - 1);
+	hash = skv_checksum(name, n);
 	second = skv_now_ms(&skv_clock_system) / 1000;
 	at = &kvcm_of(k)->leases[hash % KVCM_LEASES];
 	word = atomic_load_explicit(at, memory_order_relaxed);

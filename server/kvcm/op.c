@@ -32,6 +32,8 @@ char *kvcm_text(struct kvcm_request *k, const char *fmt, ...)
 	text = n < 0 ? NULL : skv_arena_alloc(&k->c->arena, (size_t)n + 1);
 	if (!text)
 		return none;
+	if ((size_t)n < sizeof small)
+		return memcpy(text, small, (size_t)n + 1);
 	va_start(ap, fmt);
 	vsnprintf(text, (size_t)n + 1, fmt, ap);
 	va_end(ap);

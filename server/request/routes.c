@@ -290,6 +290,31 @@ int skv_route_find(const struct skv_apis *apis, const char *method, const char *
 	return skv_fail(err, SKV_E_NOT_FOUND, NULL, "no such path; GET / lists them");
 }
 
+int skv_route_find_again(struct skv_route_memo *memo, const struct skv_apis *apis,
+			 const char *method, const char *path, const struct skv_api **api,
+			 const struct skv_route **out, struct route_param params[ROUTE_PARAMS],
+			 struct skv_error *err)
+{
+	const size_t n_method = strlen(method) + 1, n_path = strlen(path) + 1;
+	int rc;
+
+	if (memo->route && strcmp(memo->path, path) == 0 && strcmp(memo->method, method) == 0) {
+		*api = memo->api;
+		*out = memo->route;
+		memcpy(params, memo->params, sizeof memo->params);
+		return SKV_OK;
+	}
+	rc = skv_route_find(apis, method, path, api, out, params, err);
+	if (rc != SKV_OK || n_method > sizeof memo->method || n_path > sizeof memo->path)
+		return rc;
+	memo->api = *api;
+	memo->route = *out;
+	memcpy(memo->params, params, sizeof memo->params);
+	memcpy(memo->method, method, n_method);
+	memcpy(memo->path, path, n_path);
+	return SKV_OK;
+}
+
 int skv_route_find_grpc(const struct skv_apis *apis, const char *path, const struct skv_api **api,
 			const struct skv_route **out, struct skv_error *err)
 {

@@ -215,6 +215,46 @@ static void test_percent_decode(void **state)
 	assert_false(skv_percent_decode("a", 1, out, 0));
 }
 
+/* One memo, whatever is asked: it answers as the table does, and what came last without it. */
+static void a_memo_answers_as_the_table(void **state)
+{
+	static const char *const asked[][2] = {
+		{ "POST", "/v1/instances/llama/start" }, { "POST", "/v1/instances/llama/start" },
+		{ "PUT", "/v1/instances/llama" },	 { "GET", "/v1/instances/llama" },
+		{ "GET", "/v1/instances/llama%2Fx" },	 { "BREW", "/v1/instances/llama" },
+		{ "PROPPATCH", "/v1/stats" },		 { "GET", "/v1/instances/.hidden" },
+		{ "GET", "/v1/stats" },			 { "GET", "/nothing" },
+	};
+	struct skv_route_memo memo = { .route = NULL };
+	char name[3 * SKV_MAX_NAME + 1] = "", path[4 * SKV_MAX_NAME];
+
+	(void)state;
+	for (size_t i = 0; i < SKV_MAX_NAME; i++)
+		memcpy(name + 3 * i, "%6e", 4);
+	snprintf(path, sizeof path, "/v1/instances/%s/start", name);
+	for (size_t i = 0; i <= sizeof asked / sizeof *asked; i++) {
+		const bool last = i == sizeof asked / sizeof *asked;
+		const char *how = last ? "POST" : asked[i][0], *what = last ? path : asked[i][1];
+
+		for (int again = 0; again < 2; again++) {
+			struct route_param want[ROUTE_PARAMS] = { 0 }, got[ROUTE_PARAMS] = { 0 };
+			const struct skv_route *a = NULL, *b = NULL;
+			const struct skv_api *api[2];
+			struct skv_error err;
+			int rc = skv_route_find(&apis, how, what, &api[0], &a, want, &err);
+
+			assert_int_equal(rc, skv_route_find_again(&memo, &apis, how, what, &api[1],
+								  &b, got, &err));
+			assert_true(a == b && api[0] == api[1]);
+			for (int k = 0; rc == SKV_OK && k < ROUTE_PARAMS; k++)
+				assert_string_equal(want[k].value, got[k].value);
+			assert_true(rc != SKV_OK || strlen(what) >= sizeof memo.path ||
+				    (memo.route == a && strcmp(memo.path, what) == 0));
+		}
+	}
+	assert_string_equal(memo.path, "/v1/stats");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +265,7 @@ int main(void)
 		cmocka_unit_test(test_names_of_models),
 		cmocka_unit_test(test_paths_that_do_not_exist),
 		cmocka_unit_test(test_methods),
+		cmocka_unit_test(a_memo_answers_as_the_table),
 		cmocka_unit_test(test_percent_decode),
 	};
 

@@ -118,6 +118,18 @@ struct route_param {
 int skv_route_find(const struct skv_apis *apis, const char *method, const char *path,
 		   const struct skv_api **api, const struct skv_route **out,
 		   struct route_param params[ROUTE_PARAMS], struct skv_error *err);
+/* What a connection asked for last: clients of an engine ask for the same again and again. */
+struct skv_route_memo {
+	char method[8], path[184]; /* "": none; longer ones are not kept */
+	const struct skv_api *api;
+	const struct skv_route *route;
+	struct route_param params[ROUTE_PARAMS];
+};
+/* skv_route_find, at once where the memo has it. Always with the same `apis`. */
+int skv_route_find_again(struct skv_route_memo *memo, const struct skv_apis *apis,
+			 const char *method, const char *path, const struct skv_api **api,
+			 const struct skv_route **out, struct route_param params[ROUTE_PARAMS],
+			 struct skv_error *err);
 /* The same for the path of a gRPC method: SKV_E_UNSUPPORTED: there is no such one. */
 int skv_route_find_grpc(const struct skv_apis *apis, const char *path, const struct skv_api **api,
 			const struct skv_route **out, struct skv_error *err);
