@@ -48,7 +48,7 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 		struct skv_##name##_req *req = &v1_of(r)->u.name.req;                              \
 		int rc = v1_of(r)->body_codec->read_##name##_req(&in, r->body, r->n_body, req,     \
 								 &r->err);                         \
-		                                                                                   \
+                                                                                                   \
 		if (rc != SKV_OK)                                                                  \
 			return rc;                                                                 \
 		req->tenant = r->caller.tenant;                                                    \

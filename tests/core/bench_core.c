@@ -382,28 +382,38 @@ struct cost {
 
 /* Of writers of which each has an instance in one storage, after it is full; 0 `blocks`: that has
  * room. */
+/* A core on a store in a new directory; `dir` as for mkdtemp. */
+static struct skv_core *open_in(char *dir, struct skv_store **store)
+{
+	char path[64];
+	struct skv_store_options so = { .path = path, .durability = SKV_DURABILITY_NORMAL };
+	struct skv_core_options o;
+	struct skv_error err = { 0 };
+	struct skv_core *core;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/slabkv.db", dir);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, store, &err), SKV_OK);
+	skv_core_options_init(&o);
+	o.store = *store;
+	assert_int_equal(skv_core_create(&o, &core, &err), SKV_OK);
+	assert_int_equal(skv_core_wait_ready(core, 10000), SKV_OK);
+	return core;
+}
+
 static struct cost write_full(uint64_t blocks, double duration)
 {
 	static const char *const name = "a";
 	struct skv_core *core;
 	struct skv_store *store;
-	char dir[] = "/tmp/skv-core-XXXXXX", path[64];
-	struct skv_store_options so = { .path = path, .durability = SKV_DURABILITY_NORMAL };
-	struct skv_core_options o;
-	struct skv_error err = { 0 };
+	char dir[] = "/tmp/skv-core-XXXXXX";
 	struct skv_core_counters before, after;
 	struct writer w[WRITERS];
 	struct cost cost;
 	double cpu = 0;
 	uint64_t n;
 
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/slabkv.db", dir);
-	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &store, &err), SKV_OK);
-	skv_core_options_init(&o);
-	o.store = store;
-	assert_int_equal(skv_core_create(&o, &core, &err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(core, 10000), SKV_OK);
+	core = open_in(dir, &store);
 	for (uint32_t i = 0; i < WRITERS; i++)
 		make_writer(&w[i], core, name, blocks ? blocks * 4096 : 1ull << 38);
 	do {
@@ -476,26 +486,17 @@ static uint32_t ask(struct skv_core *core, const char *name, double duration, ui
 
 static int beside(double duration)
 {
-	char dir[] = "/tmp/skv-core-XXXXXX", path[64];
-	struct skv_store_options so = { .path = path, .durability = SKV_DURABILITY_NORMAL };
+	char dir[] = "/tmp/skv-core-XXXXXX";
 	uint32_t *ns = calloc(LOOKS, sizeof *ns), n, waited;
-	struct skv_core_options o;
 	struct skv_core_counters c;
 	struct skv_store *store;
 	struct skv_core *core;
-	struct skv_error err = { 0 };
 	struct writer w[BESIDE];
 	uint64_t blocks = 0;
 
 	env_quiet();
 	assert_non_null(ns);
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof path, "%s/slabkv.db", dir);
-	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &store, &err), SKV_OK);
-	skv_core_options_init(&o);
-	o.store = store;
-	assert_int_equal(skv_core_create(&o, &core, &err), SKV_OK);
-	assert_int_equal(skv_core_wait_ready(core, 10000), SKV_OK);
+	core = open_in(dir, &store);
 	for (uint32_t i = 0; i < BESIDE; i++) {
 		make_writer(&w[i], core, "a", 1ull << 38);
 		w[i].first = (uint64_t)i << 40;
