@@ -261,8 +261,20 @@ static bool prepare_again(struct skv_transfer *t)
 	return any && skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan) == SKV_OK;
 }
 
+/* The one that the piece was read from or written to. When others of the file were tried once more,
+ * that is the dropped one, already forgotten; there may be no other. */
+static struct skv_slab_file *file_of(const struct skv_transfer *t, const struct skv_piece *p)
+{
+	struct skv_slab_file *now = t->open[p->file_index];
+	struct skv_slab_file *f = now && now->file == p->file ? now : t->dropped[p->file_index];
+
+	SKV_CHECK(f && f->file == p->file);
+	return f;
+}
+
 void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by)
 {
+	struct skv_slab_file *f;
 	struct skv_error e = { 0 };
 
 	move(t, by);
@@ -275,10 +287,12 @@ void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by)
 		if (!p->file || p->done == p->length)
 			continue;
 		/* Short or failed: prove the file anew before it is used again. */
-		skv_files_forget(t->kv->files, t->open[p->file_index]);
+		f = file_of(t, p);
+		if (f == t->open[p->file_index])
+			skv_files_forget(t->kv->files, f);
 		if (p->status != SKV_OK && t->first.status == SKV_OK) {
 			skv_fail(&e, p->status, NULL, "%s %s at %llu: %s",
-				 t->write ? "writing" : "reading", t->open[p->file_index]->path,
+				 t->write ? "writing" : "reading", f->path,
 				 (unsigned long long)p->offset, skv_status_text(p->status));
 			note(t, &e, p->status);
 		}

@@ -3,6 +3,7 @@
  * go away, leases and deadlines that run out, managers that tell nonsense. Never wrong bytes, never
  * a hang.
  */
+#include "engine.h"
 #include "fixture.h"
 
 #include <fcntl.h>
@@ -114,6 +115,52 @@ static void a_truncated_file_is_a_miss(void **state)
 	assert_int_equal(b.blocks[0].result, SLABKV_ERROR);
 	assert_int_equal(b.blocks[0].why, SLABKV_E_CORRUPT);
 	assert_int_equal(f->mismatches, 0);
+	set_free(&b);
+}
+
+/* The next read by the engine, if there is a path here: the file of that path goes, all runs fail,
+ * and the first may be tried once more, as when a FUSE daemon is restarted. */
+static const char *restarted;
+
+void __real_skv_engine_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+			    const struct skv_io_call *by);
+void __wrap_skv_engine_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+			    const struct skv_io_call *by);
+
+void __wrap_skv_engine_read(struct skv_engine *e, struct skv_io_run *runs, uint32_t n,
+			    const struct skv_io_call *by)
+{
+	if (!restarted) {
+		__real_skv_engine_read(e, runs, n, by);
+		return;
+	}
+	assert_true(n > 1);
+	assert_int_equal(unlink(restarted), 0);
+	restarted = NULL;
+	for (uint32_t i = 0; i < n; i++) {
+		runs[i].status = SKV_E_IO;
+		runs[i].again = i == 0;
+	}
+}
+
+static void a_file_that_cannot_be_opened_once_more_fails_all_its_blocks(void **state)
+{
+	struct fixture *f = *state;
+	char path[160];
+	struct set b;
+
+	put_all(f, 1, 3);
+	standin_path(&f->s, 0, path);
+	set_init(&b, 1, 3);
+	b.ids[1] = 99; /* nobody has it: blocks 1 and 3 are no neighbours, so they are two runs */
+	assert_int_equal(set_get(f, &b, SLABKV_BATCH), SLABKV_OK);
+	assert_int_equal(b.io.done, 2);
+	restarted = path;
+	assert_int_equal(set_get(f, &b, SLABKV_BATCH), SLABKV_OK);
+	assert_null(restarted);
+	assert_int_equal(b.io.done, 0);
+	assert_int_equal(b.blocks[0].result, SLABKV_ERROR);
+	assert_int_equal(b.blocks[2].result, SLABKV_ERROR);
 	set_free(&b);
 }
 
@@ -532,6 +579,7 @@ int main(void)
 		T(swapped_slots_are_mismatches),
 		T(verification_can_be_switched_off),
 		T(a_truncated_file_is_a_miss),
+		T(a_file_that_cannot_be_opened_once_more_fails_all_its_blocks),
 		T(a_vanished_root_is_an_error_of_the_blocks),
 		T(the_wrong_mount_is_not_used),
 		T(mounts_are_found_for_people),
