@@ -32,16 +32,6 @@ uint64_t skv_checksum(const void *p, size_t n)
 	return XXH3_64bits(p, n);
 }
 
-uint64_t skv_key_mix(struct skv_key key, uint64_t seed)
-{
-	__uint128_t m = (__uint128_t)(key.lo ^ seed ^ 0x9e3779b97f4a7c15u) *
-			(key.hi ^ (seed >> 32 | seed << 32) ^ 0xd6e8feb86659fd93u);
-	uint64_t x = (uint64_t)m ^ (uint64_t)(m >> 64) ^ key.lo;
-
-	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
-	return x ^ (x >> 29);
-}
-
 struct skv_key skv_key_from_string(const struct skv_secret *secret, const char *s, size_t n)
 {
 	uint8_t out[crypto_shorthash_siphashx24_BYTES];

@@ -22,6 +22,7 @@
 
 _Thread_local char skv_thread_mark;
 _Thread_local unsigned skv_thread_locks;
+_Thread_local bool skv_thread_waits;
 _Thread_local const struct skv_rwlock *skv_thread_reads;
 
 void skv_mutex_init(struct skv_mutex *m)

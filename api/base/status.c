@@ -73,6 +73,7 @@ int skv_fail(struct skv_error *err, int status, const char *field, const char *f
 	va_end(ap);
 	err->status = status;
 	err->partition = 0;
+	err->asks = false;
 	copy_cut(err->field, sizeof err->field, field ? field : "");
 	copy_cut(err->message, sizeof err->message, message);
 	return status;
@@ -85,6 +86,7 @@ void skv_error_clear(struct skv_error *err)
 	err->status = SKV_OK;
 	err->field[0] = '\0';
 	err->message[0] = '\0';
-	err->partition = err->place = 0;
+	err->partition = err->place = err->went = 0;
 	err->name[0] = err->name[1] = 0;
+	err->asks = false;
 }

@@ -19,6 +19,8 @@
 #include <skv/mem.h>
 #include <skv/trace_context.h>
 
+#define KEPT 32L /* open connections of a handle: one to each manager of a store, and more */
+
 struct connection {
 	CURL *curl;
 	bool http2; /* the last call used HTTP/2 and succeeded */
@@ -45,6 +47,8 @@ struct answer {
 	int grpc_status;
 	struct curl_slist *headers; /* of the request */
 	char *why;                  /* of its handle (http_set_common) */
+	const char *wanted;         /* a header; NULL: none */
+	char got[SKV_HTTP_WANTED_MAX];
 };
 
 static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
@@ -249,6 +253,27 @@ static size_t on_header(char *line, size_t one, size_t n, void *ctx)
 	return n;
 }
 
+/* Of several with that name the last one counts. */
+static size_t on_answer_header(char *line, size_t one, size_t n, void *ctx)
+{
+	struct answer *a = ctx;
+	const size_t name = strlen(a->wanted);
+	size_t from = name + 1, end = n;
+
+	(void)one;
+	if (n <= name || line[name] != ':' || strncasecmp(line, a->wanted, name) != 0)
+		return n;
+	while (from < n && (line[from] == ' ' || line[from] == '\t'))
+		from++;
+	while (end > from && strchr(" \t\r\n", line[end - 1]))
+		end--;
+	if (end - from >= sizeof a->got)
+		end = from;
+	memcpy(a->got, line + from, end - from);
+	a->got[end - from] = '\0';
+	return n;
+}
+
 static bool is_https(const char *url) { return strncmp(url, "https://", 8) == 0; }
 
 static void set_grpc(const struct connection *c, const char *url, struct answer *a)
@@ -280,6 +305,7 @@ void http_set_common(CURL *curl, const char *url, const struct skv_http_tls *tls
 	curl_easy_setopt(curl, CURLOPT_URL, url);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_MAXCONNECTS, KEPT);
 	curl_easy_setopt(curl, CURLOPT_NOPROXY, "*"); /* managers are named directly */
 	if (tls->ca_file)
 		curl_easy_setopt(curl, CURLOPT_CAINFO, tls->ca_file);
@@ -305,6 +331,10 @@ static void set_options(CURL *curl, const struct skv_http *h, const struct skv_h
 		curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, (long)r->buffer);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, a);
+	if (a->wanted) {
+		curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_answer_header);
+		curl_easy_setopt(curl, CURLOPT_HEADERDATA, a);
+	}
 	if (strcmp(r->method, "GET") == 0)
 		return;
 	curl_easy_setopt(curl, CURLOPT_POST, 1L);
@@ -454,6 +484,7 @@ static CURLcode perform_hedged(struct connection *c, const struct skv_http *h,
 				.grpc_status = -1,
 				.max = a->max,
 				.headers = a->headers,
+				.wanted = a->wanted,
 				.why = c->why[1] };
 	struct race x = { .curl = { c->curl, c->second },
 			  .answer = { a, &other },
@@ -468,6 +499,7 @@ static CURLcode perform_hedged(struct connection *c, const struct skv_http *h,
 		a->body->len = a->first;
 		skv_put_bytes(a->body, body.data, body.len);
 		a->why = other.why;
+		memcpy(a->got, other.got, sizeof a->got);
 	}
 	skv_buf_destroy(&body);
 	if (r->hedged)
@@ -499,6 +531,7 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 	struct curl_slist traced = { trace, h->headers[r->form] };
 	struct answer a = { .body = body, .first = body->len, .grpc_status = -1,
 			    .max = r->answer_max ? r->answer_max : SKV_HTTP_ANSWER_MAX,
+			    .wanted = r->wanted,
 			    .headers = h->headers[r->form] };
 	struct connection *c;
 	CURLcode code;
@@ -521,6 +554,8 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 		       : perform(c, h, r, &a, http_status);
 	if (r->grpc_status)
 		*r->grpc_status = a.grpc_status;
+	if (r->wanted)
+		memcpy(r->got, a.got, sizeof a.got);
 	if (code != CURLE_OK)
 		rc = explain(code, &a, r->url, err);
 	give(h, c);

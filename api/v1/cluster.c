@@ -31,6 +31,8 @@ static const struct skv_field member_partition_rows[] = {
 				       "answers the one with more is of later."),
 	SKV_TEXT(T, url, 10, .flags = SKV_FIELD_SHORT,
 		 .doc = "Where clients reach the owner, if it tells them."),
+	SKV_TEXT(T, home, 11, .flags = SKV_FIELD_SHORT,
+		 .doc = "Url of the member that it was moved to, and goes back to."),
 };
 #undef T
 const struct skv_table skv_member_partition_table =
@@ -57,6 +59,16 @@ static const struct skv_field drain_rows[] = {
 #undef T
 const struct skv_table skv_drain_table =
 	SKV_TABLE("DrainSpec", struct skv_drain_spec, drain_rows, .strict = true);
+
+#define T struct skv_home_spec
+static const struct skv_field home_rows[] = {
+	SKV_NUMBER(T, partition, 1, .flags = SKV_FIELD_REQUIRED),
+	SKV_TEXT(T, member, 2, .flags = SKV_FIELD_REQUIRED,
+		 .doc = "Url of one of members; empty: to none."),
+};
+#undef T
+const struct skv_table skv_home_table =
+	SKV_TABLE("HomeSpec", struct skv_home_spec, home_rows, .strict = true);
 
 void skv_v1_write_cluster_view(struct skv_buf *out, const struct skv_cluster_view *v)
 {
@@ -88,4 +100,26 @@ void skv_v1_write_drain(struct skv_buf *out, const struct skv_drain_spec *v)
 void skv_pb_write_drain(struct skv_buf *out, const struct skv_drain_spec *v)
 {
 	skv_table_write_pb(&skv_drain_table, out, v, NULL);
+}
+
+int skv_v1_read_home(const struct skv_v1_in *in, const char *text, size_t n,
+		      struct skv_home_spec *out, struct skv_error *err)
+{
+	return skv_table_read_json(&skv_home_table, in, text, n, out, err);
+}
+
+int skv_pb_read_home(const struct skv_v1_in *in, const char *text, size_t n,
+		      struct skv_home_spec *out, struct skv_error *err)
+{
+	return skv_table_read_pb(&skv_home_table, in, text, n, out, err);
+}
+
+void skv_v1_write_home(struct skv_buf *out, const struct skv_home_spec *v)
+{
+	skv_table_write_json(&skv_home_table, out, v, NULL);
+}
+
+void skv_pb_write_home(struct skv_buf *out, const struct skv_home_spec *v)
+{
+	skv_table_write_pb(&skv_home_table, out, v, NULL);
 }

@@ -111,9 +111,11 @@ void skv_jout_location(struct skv_buf *b, const struct skv_location *loc)
 		skv_jraw_end(b, raw_location(p, loc));
 }
 
-char *skv_jraw_locations(char *p, const struct skv_location *loc, uint32_t n)
+char *skv_jraw_locations(char *p, const char *name, const struct skv_location *loc, uint32_t n)
 {
-	p = skv_jraw_text(p, ",\"locations\":[");
+	p = skv_jraw_text(p, ",\"");
+	p = skv_jraw_bytes(p, name, strlen(name));
+	p = skv_jraw_text(p, "\":[");
 	for (uint32_t i = 0; i < n; i++) {
 		if (i > 0)
 			*p++ = ',';
@@ -145,10 +147,10 @@ static void read_location(struct skv_jdoc *d, const struct skv_jat *at, uint32_t
 		out->checksum = skv_jat_hex64(d, &checksum);
 }
 
-void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, uint32_t n_files,
-		       struct skv_location *loc, uint32_t n)
+void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, const char *name,
+		       uint32_t n_files, struct skv_location *loc, uint32_t n)
 {
-	struct skv_jat array = skv_jat_get(object, "locations"), item = skv_jat_first(&array);
+	struct skv_jat array = skv_jat_get(object, name), item = skv_jat_first(&array);
 
 	skv_jat_array(d, &array, n, n);
 	for (uint32_t i = 0; skv_jdoc_ok(d) && i < n; i++, skv_jat_next(&item))

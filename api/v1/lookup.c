@@ -127,9 +127,17 @@ void skv_v1_write_lookup_req(struct skv_buf *out, const struct skv_lookup_req *r
 	skv_jout_close(out, '}');
 }
 
+static bool any_location(const struct skv_location *loc, uint32_t n)
+{
+	while (n && loc[n - 1].length == 0)
+		n--;
+	return n > 0;
+}
+
 static void write_hit(struct skv_buf *b, const struct skv_lookup_res *r, uint32_t i, bool first)
 {
-	char *p = skv_jraw_begin(b, 64 + r->n_specs * SKV_JRAW_LOCATION);
+	const struct skv_location *copy = r->copy ? r->copy + (size_t)i * r->n_specs : NULL;
+	char *p = skv_jraw_begin(b, 64 + (copy ? 2 : 1) * r->n_specs * SKV_JRAW_LOCATION);
 
 	if (!p)
 		return;
@@ -137,7 +145,9 @@ static void write_hit(struct skv_buf *b, const struct skv_lookup_res *r, uint32_
 		*p++ = ',';
 	p = skv_jraw_text(p, "{\"index\":");
 	p = skv_jraw_digits(p, i);
-	p = skv_jraw_locations(p, r->loc + (size_t)i * r->n_specs, r->n_specs);
+	p = skv_jraw_locations(p, "locations", r->loc + (size_t)i * r->n_specs, r->n_specs);
+	if (copy && any_location(copy, r->n_specs))
+		p = skv_jraw_locations(p, "copies", copy, r->n_specs);
 	*p++ = '}';
 	SKV_CHECK((const uint8_t *)p <= b->data + b->cap);
 	skv_jraw_end(b, p);
@@ -173,13 +183,16 @@ static uint32_t read_hit(struct skv_jdoc *d, const struct skv_jat *at, struct sk
 	struct skv_jat index = skv_jat_get(at, "index");
 	uint32_t i = skv_jat_u32(d, &index, next, r->n_keys - 1);
 	struct skv_location *loc = r->loc + (size_t)i * r->n_specs;
-	uint32_t s = 0;
+	struct skv_jat copies = skv_jat_get(at, "copies");
 
 	SKV_CHECK(i < r->n_keys && (i >= next || !skv_jdoc_ok(d)));
-	skv_jat_locations(d, at, r->files.n, loc, r->n_specs);
-	while (skv_jdoc_ok(d) && s < r->n_specs && loc[s].length == 0)
-		s++;
-	if (s == r->n_specs)
+	skv_jat_locations(d, at, "locations", r->files.n, loc, r->n_specs);
+	if (copies.v && !r->copy)
+		r->copy = skv_jdoc_alloc(d, (size_t)r->n_keys * r->n_specs, sizeof *r->copy);
+	if (copies.v && skv_jdoc_ok(d))
+		skv_jat_locations(d, at, "copies", r->files.n, r->copy + (size_t)i * r->n_specs,
+				  r->n_specs);
+	if (skv_jdoc_ok(d) && !any_location(loc, r->n_specs))
 		skv_jdoc_fail(d, at, SKV_E_INVALID, "a hit without any location");
 	if (skv_jdoc_ok(d))
 		r->hit[i] = true;

@@ -241,6 +241,16 @@ static const struct skv_field group_rows[] = {
 		   .doc = "What its instances may have of it."),
 	SKV_TEXT(T, extra, 14, .max = SKV_MAX_EXTRA, .flags = SHORT,
 		   .doc = "Opaque text of the API that made it."),
+	SKV_TEXT(T, tier_of, 24, .max = SKV_MAX_NAME, .flags = SHORT,
+		   .doc = "The group whose fast tier this one is: it has copies of its blocks. "
+			  "Fixed when the group is made."),
+	SKV_BOOL(T, write_through, 25, .flags = SHORT,
+		   .doc = "Of a fast tier: writers are told to put copies there."),
+	SKV_NUMBER(T, promote_after, 26, .max = SKV_MAX_PROMOTE, .flags = OPTIONAL,
+		   .doc = "Of a fast tier: movers copy blocks that were used so often; 0 = never."),
+	SKV_BOOL(T, replicate, 27, .flags = SHORT,
+		   .doc = "Of a fast tier: movers copy every block, and give blocks whose "
+			  "storage or slab file goes another place."),
 };
 #undef T
 static const struct skv_table group_table =
@@ -374,6 +384,60 @@ static const struct skv_field stats_rows[] = {
 };
 #undef T
 static const struct skv_table stats_table = SKV_TABLE("Stats", struct skv_stats, stats_rows);
+
+/* ---- administration of one partition, between managers --------------------------------------- */
+
+static const char *const ask_words[] = {
+#define ASK_WORD(name, text) text,
+	SKV_ASKS(ASK_WORD)
+#undef ASK_WORD
+	NULL };
+#define T struct skv_ask
+static const struct skv_field ask_rows[] = {
+	SKV_NUMBER(T, partition, 1, .doc = "The manager that is asked owns it."),
+	SKV_WORD(T, what, 2, .words = ask_words, .flags = REQUIRED),
+	SKV_TEXT(T, tenant, 3, .max = SKV_MAX_NAME, .flags = SHORT,
+		   .doc = "Of an instance; absent: of all."),
+	SKV_TEXT(T, name, 4, .max = SKV_MAX_NAME, .flags = SHORT, .doc = "Absent: all."),
+	SKV_LIST(T, storage, MESSAGES, 5, .of = &storage_table, .most = 1, .flags = SHORT),
+	SKV_LIST(T, group, MESSAGES, 6, .of = &group_table, .most = 1, .flags = SHORT),
+	SKV_LIST(T, instance, MESSAGES, 7, .of = &instance_table, .most = 1, .flags = SHORT),
+	SKV_LIST(T, file, MESSAGES, 8, .of = &file_wish_table, .most = 1, .flags = SHORT),
+	SKV_BOOL(T, expects, 9, .flags = SHORT),
+	SKV_NUMBER(T, expect, 10, .flags = OPTIONAL, .doc = "With expects: the group's version."),
+	SKV_NUMBER(T, unused_ms, 11, .flags = OPTIONAL),
+	SKV_BOOL(T, with_blocks, 12, .flags = SHORT),
+};
+#undef T
+static const struct skv_table ask_req_table =
+	SKV_TABLE("PartitionAsk", struct skv_ask, ask_rows, .strict = true,
+	.doc = "What the manager that leads asks the owner of another partition. Specs have one "
+	       "element, or none.");
+
+#define T struct skv_told
+static const struct skv_field told_rows[] = {
+	SKV_BOOL(T, created, 1, .flags = SHORT),
+	SKV_BOOL(T, used, 2, .flags = SHORT, .doc = "There are groups."),
+	SKV_LIST(T, storages, MESSAGES, 3, .of = &storage_view_table, .most = UINT32_MAX,
+		   .flags = SHORT),
+	SKV_LIST(T, files, MESSAGES, 4, .of = &file_view_table, .most = UINT32_MAX, .flags = SHORT),
+	SKV_LIST(T, groups, MESSAGES, 5, .of = &group_view_table, .most = UINT32_MAX,
+		   .flags = SHORT),
+	SKV_LIST(T, instances, MESSAGES, 6, .of = &instance_view_table, .most = UINT32_MAX,
+		   .flags = SHORT),
+	SKV_NUMBER(T, blocks, 7, .flags = OPTIONAL),
+	SKV_NUMBER(T, sessions, 8, .flags = OPTIONAL),
+	SKV_NUMBER(T, journal_bytes, 9, .flags = OPTIONAL),
+	SKV_NUMBER(T, journal_limit, 10, .flags = OPTIONAL),
+	SKV_NUMBER(T, evicted_blocks, 11, .flags = OPTIONAL),
+	SKV_NUMBER(T, expired_sessions, 12, .flags = OPTIONAL),
+	SKV_TEXT(T, code, 13, .flags = SHORT, .doc = "Of a failure of what was asked."),
+	SKV_TEXT(T, message, 14, .flags = SHORT | MEND),
+	SKV_TEXT(T, field, 15, .flags = SHORT),
+};
+#undef T
+static const struct skv_table told_res_table =
+	SKV_TABLE("PartitionTold", struct skv_told, told_rows, .long_answer = true);
 
 /* ---- what ends sessions, blocks and pins ----------------------------------------------------- */
 
@@ -544,6 +608,8 @@ SKV_V1_RW(file_wish, skv_file_wish)
 SKV_V1_RW(abort_req, skv_abort_req)
 SKV_V1_RW(keys_res, skv_keys_res)
 W(stats, skv_stats)
+SKV_V1_RW(ask_req, skv_ask)
+SKV_V1_RW(told_res, skv_told)
 SKV_V1_CALL(delete)
 SKV_V1_CALL(trim)
 SKV_V1_CALL(pin)
@@ -562,8 +628,9 @@ static const struct skv_table *const tables[] = {
 	&group_table, &quota_table, &group_view_table, &group_views_table,
 	&spec_table,
 	&instance_table, &instance_view_table, &instance_views_table, &placement_table,
-	&stats_table, &skv_member_table, &skv_member_partition_table, &skv_cluster_view_table,
-	&skv_drain_table,
+	&stats_table, &ask_req_table, &told_res_table, &skv_member_table,
+	&skv_member_partition_table, &skv_cluster_view_table,
+	&skv_drain_table, &skv_home_table,
 	&abort_req_table, &delete_req_table, &delete_res_table, &trim_req_table, &trim_res_table,
 	&pin_req_table, &pin_res_table, &unpin_req_table, &unpin_res_table, &keys_res_table,
 };

@@ -31,11 +31,11 @@ void skv_jat_files(struct skv_jdoc *d, const struct skv_jat *object, struct skv_
 void skv_jout_location(struct skv_buf *b, const struct skv_location *loc);
 /* Largest size of one location, and of the framing of a column. */
 #define SKV_JRAW_LOCATION ((size_t)192)
-/* Field "locations", not the first of its object: `n` columns. `p` has room for them and 64 bytes
+/* Field `name`, not the first of its object: `n` columns. `p` has room for them and 64 bytes
  * more, with what the caller writes besides. */
-char *skv_jraw_locations(char *p, const struct skv_location *loc, uint32_t n);
-/* Reads field "locations" of `object` into loc[n]. Its file numbers must be below `n_files`. */
-void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, uint32_t n_files,
-		       struct skv_location *loc, uint32_t n);
+char *skv_jraw_locations(char *p, const char *name, const struct skv_location *loc, uint32_t n);
+/* Reads such a field of `object` into loc[n]. Its file numbers must be below `n_files`. */
+void skv_jat_locations(struct skv_jdoc *d, const struct skv_jat *object, const char *name,
+		       uint32_t n_files, struct skv_location *loc, uint32_t n);
 
 #endif

@@ -120,6 +120,22 @@ static inline bool skv_pb_next(struct skv_pbdoc *d, struct skv_rd *r, struct pb_
 	return true;
 }
 
+/* Skips fields that follow with the number, the type and the (short) length of this one, and
+ * returns how many: the bytes of the i-th, from 1 on, begin at f->p + i * (f->n + 2). */
+static inline size_t skv_pb_alike(struct skv_rd *r, const struct pb_field *f)
+{
+	const uint8_t *p = r->p;
+	const size_t step = f->n + 2;
+
+	if (f->wire != PB_BYTES || f->number >= 16 || f->n >= 0x80 || p != f->p + f->n)
+		return 0;
+	while ((size_t)(r->end - p) >= step && p[0] == (uint8_t)(f->number << 3 | PB_BYTES) &&
+	       p[1] == (uint8_t)f->n)
+		p += step;
+	r->p = p;
+	return (size_t)(p - f->p - f->n) / step;
+}
+
 static inline uint64_t skv_pb_load64(const uint8_t *p)
 {
 	uint64_t v;
@@ -189,6 +205,9 @@ struct skv_pbkeys {
 };
 /* Takes note of the field if it is one of keys. */
 void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct pb_field *f);
+/* The same, and of those that follow it (skv_pb_alike), which are skipped. */
+void skv_pb_keys_fields(struct skv_pbdoc *d, struct skv_pbkeys *k, struct skv_rd *r,
+			const struct pb_field *f);
 /* After the walk: the keys, checked. */
 const struct skv_key *skv_pb_keys(struct skv_pbdoc *d, const struct skv_pbkeys *k,
 				  struct skv_rd message, uint32_t *n);

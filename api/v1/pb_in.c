@@ -110,9 +110,19 @@ uint64_t skv_pb_bad_number(struct skv_pbdoc *d, const struct pb_field *f, const 
  * nothing is said. */
 static size_t plain(const uint8_t *s, size_t n)
 {
+	typedef uint64_t words __attribute__((vector_size(32)));
+	words all = { 0 };
 	uint64_t odd = 0;
+	size_t i = 0;
 
-	for (size_t i = 0; i + 8 <= n; i += 8) {
+	for (; i + sizeof all <= n; i += sizeof all) {
+		words x;
+
+		memcpy(&x, s + i, sizeof x);
+		all |= x | (x - 0x0101010101010101u);
+	}
+	odd = all[0] | all[1] | all[2] | all[3];
+	for (; i + 8 <= n; i += 8) {
 		const uint64_t x = skv_pb_load64(s + i);
 
 		odd |= x | (x - 0x0101010101010101u);

@@ -47,6 +47,14 @@ void skv_pb_keys_field(struct skv_pbdoc *d, struct skv_pbkeys *k, const struct p
 	}
 }
 
+void skv_pb_keys_fields(struct skv_pbdoc *d, struct skv_pbkeys *k, struct skv_rd *r,
+			const struct pb_field *f)
+{
+	skv_pb_keys_field(d, k, f);
+	if (f->number == KEYS_TEXT)
+		k->n_strings += skv_pb_alike(r, f);
+}
+
 static struct skv_key raw_key(const uint8_t *p)
 {
 	return (struct skv_key){ skv_pb_load64_be(p), skv_pb_load64_be(p + 8) };
@@ -73,6 +81,14 @@ static struct skv_key text_key(struct skv_pbdoc *d, const struct pb_field *f, co
 	return skv_key_from_string(d->in->secret, (const char *)f->p, f->n);
 }
 
+/* Texts of one length, one after the other. What stands between them is ASCII: all of them are
+ * UTF-8 if the whole is. */
+static bool are_text_keys(const struct skv_pbdoc *d, const struct pb_field *f, size_t n)
+{
+	return f->n > 0 && f->n <= SKV_MAX_KEY_STRING && d->in->secret &&
+	       skv_pb_utf8(f->p, n * (f->n + 2) - 2);
+}
+
 static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_key *out)
 {
 	struct skv_key_batch batch = { .secret = d->in->secret };
@@ -80,12 +96,17 @@ static void read_texts(struct skv_pbdoc *d, struct skv_rd message, struct skv_ke
 	uint32_t i = 0;
 
 	while (skv_pb_next(d, &message, &f)) {
+		size_t n;
+		bool good;
+
 		if (f.number != KEYS_TEXT)
 			continue;
-		SKV_CHECK(i < SKV_MAX_KEYS);
-		if (is_text_key(d, &f, forms[SKV_KEYS_STRING], i))
-			skv_key_batch_add(&batch, (const char *)f.p, f.n, &out[i]);
-		i++;
+		n = 1 + skv_pb_alike(&message, &f);
+		good = are_text_keys(d, &f, n);
+		SKV_CHECK(n <= SKV_MAX_KEYS - i);
+		for (; n > 0; n--, i++, f.p += f.n + 2)
+			if (good || is_text_key(d, &f, forms[SKV_KEYS_STRING], i))
+				skv_key_batch_add(&batch, (const char *)f.p, f.n, &out[i]);
 	}
 	skv_key_batch_end(&batch);
 }

@@ -17,6 +17,7 @@ enum {
 	FOUND_FILES = 5,
 	FOUND_RUNS = 6,
 	FOUND_COLUMNS = 7,
+	FOUND_COPIES = 8,
 };
 
 #define MAX_FILES 65536u /* of one answer, for the reader */
@@ -34,7 +35,7 @@ int skv_pb_read_match_req(const struct skv_v1_in *in, const char *text, size_t n
 	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
-		skv_pb_keys_field(&d, &keys, &f);
+		skv_pb_keys_fields(&d, &keys, &r, &f);
 		m.n_instances += f.number == MATCH_INSTANCES;
 	}
 	skv_pb_count(&d, "instances", m.n_instances, 1, SKV_MAX_INSTANCES_PER_MATCH);
@@ -121,7 +122,7 @@ int skv_pb_read_lookup_req(const struct skv_v1_in *in, const char *text, size_t 
 		else if (f.number == LOOKUP_SPECS)
 			q.n_specs++;
 		else
-			skv_pb_keys_field(&d, &keys, &f);
+			skv_pb_keys_fields(&d, &keys, &r, &f);
 	}
 	q.keys = skv_pb_keys(&d, &keys, message, &q.n_keys);
 	skv_pb_count(&d, "specs", q.n_specs, 0, SKV_MAX_SPECS);
@@ -191,6 +192,8 @@ void skv_pb_write_lookup_res(struct skv_buf *out, const struct skv_lookup_res *r
 	rows.n_located = put_hits(out, r);
 	SKV_CHECK(r->n_specs <= SKV_MAX_SPECS && rows.n_located <= r->n_keys);
 	skv_pb_put_columns(out, FOUND_COLUMNS, &rows, r->loc);
+	if (r->copy)
+		skv_pb_put_columns(out, FOUND_COPIES, &rows, r->copy);
 }
 
 /* Fills r->hit from the runs; returns how many hits there are. */
@@ -216,7 +219,7 @@ static uint32_t read_hits(struct skv_pbdoc *d, struct skv_rd message, struct skv
 
 /* Array sizes of an answer, counted before the arrays are read. */
 struct found {
-	size_t n_specs, n_files, n_runs, n_columns;
+	size_t n_specs, n_files, n_runs, n_columns, n_copies;
 };
 
 static bool located_anywhere(const struct skv_location *loc, uint32_t n)
@@ -234,6 +237,7 @@ static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lo
 	skv_pb_count(d, "specs", n->n_specs, 0, SKV_MAX_SPECS);
 	skv_pb_count(d, "files", n->n_files, 0, MAX_FILES);
 	skv_pb_count(d, "columns", n->n_columns, 0, SKV_MAX_SPECS);
+	skv_pb_count(d, "copies", n->n_copies, 0, SKV_MAX_SPECS);
 	skv_pb_count(d, "hit_runs", n->n_runs, 0, r->n_keys + 1);
 	if (!skv_pb_ok(d))
 		return;
@@ -252,6 +256,11 @@ static void read_found(struct skv_pbdoc *d, struct skv_rd message, struct skv_lo
 	if (skv_pb_ok(d))
 		skv_pb_columns(d, message, FOUND_COLUMNS, (uint32_t)n->n_columns, &rows, r->files.n,
 			       r->loc);
+	if (n->n_copies && skv_pb_ok(d))
+		r->copy = skv_pb_alloc(d, (size_t)r->n_keys * r->n_specs, sizeof *r->copy);
+	if (r->copy && skv_pb_ok(d))
+		skv_pb_columns(d, message, FOUND_COPIES, (uint32_t)n->n_copies, &rows, r->files.n,
+			       r->copy);
 	for (uint32_t i = 0; skv_pb_ok(d) && i < r->n_keys; i++)
 		if (r->hit[i] && !located_anywhere(&r->loc[(size_t)i * r->n_specs], r->n_specs))
 			skv_pb_fail(d, "columns", PB_NO_INDEX, SKV_E_INVALID,
@@ -279,6 +288,7 @@ int skv_pb_read_lookup_res(const struct skv_v1_in *in, const char *text, size_t 
 		count.n_specs += f.number == FOUND_SPECS;
 		count.n_files += f.number == FOUND_FILES;
 		count.n_columns += f.number == FOUND_COLUMNS;
+		count.n_copies += f.number == FOUND_COPIES;
 	}
 	read_found(&d, message, &a, &count);
 	if (skv_pb_ok(&d))

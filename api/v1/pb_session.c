@@ -27,6 +27,7 @@ enum {
 	RES_FILES = 7,
 	RES_OUTCOMES = 8,
 	RES_COLUMNS = 9,
+	RES_COPY_INSTANCE = 10,
 };
 enum { FIN_ALL = 1, FIN_COUNT = 2, FIN_MASK = 3, FIN_CHECKSUMS = 4, FIN_QUIESCED = 5 };
 enum { ENDED_STATE = 1, ENDED_COMMITTED = 2, ENDED_FAILED = 3 };
@@ -59,7 +60,7 @@ int skv_pb_read_start_req(const struct skv_v1_in *in, const char *text, size_t n
 		else if (f.number == REQ_SELECTIVE)
 			q.selective = skv_pb_u64(&d, &f, "selective", UINT64_MAX) != 0;
 		else
-			skv_pb_keys_field(&d, &keys, &f);
+			skv_pb_keys_fields(&d, &keys, &r, &f);
 	}
 	if (id.number)
 		q.request_id =
@@ -135,6 +136,8 @@ void skv_pb_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	for (uint32_t i = 0; i < r->n_keys; i++)
 		rows.n_located += r->outcome[i] == SKV_START_WRITE;
 	skv_pb_put_columns(out, RES_COLUMNS, &rows, r->loc);
+	if (r->copy_instance)
+		skv_pb_put_text(out, RES_COPY_INSTANCE, r->copy_instance);
 }
 
 /* Fills r->outcome from the runs, which must cover all keys; returns how many are to be written. */
@@ -236,6 +239,9 @@ int skv_pb_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 			a.n_keys = skv_pb_u32(&d, &f, "n_keys", SKV_MAX_KEYS);
 		else if (f.number == RES_N_WRITE)
 			a.n_write = skv_pb_u32(&d, &f, "n_write", SKV_MAX_KEYS);
+		else if (f.number == RES_COPY_INSTANCE)
+			a.copy_instance = skv_pb_text(&d, &f, "copy_instance", PB_NO_INDEX, 1,
+						      SKV_MAX_NAME);
 		else if (f.number == RES_OUTCOMES)
 			count.n_runs += skv_pb_numbers(&d, &f, "outcome_runs", PB_VARINT);
 		count.n_specs += f.number == RES_SPECS;

@@ -85,7 +85,7 @@ static void write_outcome(struct skv_buf *b, const struct skv_start_res *r, uint
 	p = skv_jraw_bytes(p, outcome, strlen(outcome));
 	*p++ = '"';
 	if (write)
-		p = skv_jraw_locations(p, r->loc + (size_t)i * r->n_specs, r->n_specs);
+		p = skv_jraw_locations(p, "locations", r->loc + (size_t)i * r->n_specs, r->n_specs);
 	*p++ = '}';
 	SKV_CHECK((const uint8_t *)p <= b->data + b->cap);
 	skv_jraw_end(b, p);
@@ -104,6 +104,8 @@ void skv_v1_write_start_res(struct skv_buf *out, const struct skv_start_res *r)
 	skv_jout_field_u64(out, "n_keys", r->n_keys);
 	skv_jout_field_u64(out, "n_write", r->n_write);
 	skv_jout_field_strings(out, "specs", r->specs, r->n_specs);
+	if (r->copy_instance)
+		skv_jout_field_string(out, "copy_instance", r->copy_instance);
 	skv_jout_files(out, &r->files);
 	skv_jout_name(out, "blocks");
 	skv_jout_open(out, '[');
@@ -122,7 +124,8 @@ static void read_outcome(struct skv_jdoc *d, const struct skv_jat *at, struct sk
 	skv_jat_u32(d, &index, i, i);
 	r->outcome[i] = (uint8_t)skv_jat_word(d, &outcome, outcomes);
 	if (r->outcome[i] == SKV_START_WRITE)
-		skv_jat_locations(d, at, r->files.n, r->loc + (size_t)i * r->n_specs, r->n_specs);
+		skv_jat_locations(d, at, "locations", r->files.n, r->loc + (size_t)i * r->n_specs,
+				  r->n_specs);
 }
 
 /* The entries of an open session. A session that has ended has none (its keys may not be counted
@@ -168,13 +171,16 @@ int skv_v1_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_ANSWER, err);
 	struct skv_jat session = skv_jat_get(&top, "session"), state = skv_jat_get(&top, "state"),
 		       deadline = skv_jat_get(&top, "deadline_ms"),
-		       n_keys = skv_jat_get(&top, "n_keys"), specs = skv_jat_get(&top, "specs");
+		       n_keys = skv_jat_get(&top, "n_keys"), specs = skv_jat_get(&top, "specs"),
+		       copies = skv_jat_get(&top, "copy_instance");
 
 	read_session(&d, &session, &r);
 	r.state = (enum skv_session_state)skv_jat_word(&d, &state, states);
 	r.deadline_ms = skv_jat_u32(&d, &deadline, 0, UINT32_MAX);
 	r.n_keys = skv_jat_u32(&d, &n_keys, 0, SKV_MAX_KEYS);
 	r.specs = skv_jat_names(&d, &specs, 0, SKV_MAX_SPECS, &r.n_specs);
+	if (copies.v)
+		r.copy_instance = skv_jat_model_name(&d, &copies);
 	skv_jat_files(&d, &top, &r.files);
 	read_outcomes(&d, &top, &r);
 	if (skv_jdoc_ok(&d))

@@ -100,6 +100,7 @@ struct skv_table {
 	uint32_t n;
 	bool no_body; /* a request of no bytes is one without fields */
 	bool strict;  /* of a request: other fields are refused */
+	bool long_answer; /* as long as lists of a manager get */
 	const char *doc;
 };
 
@@ -220,6 +221,6 @@ void skv_table_write_pb(const struct skv_table *t, struct skv_buf *out, const vo
 
 /* cluster.c: for the OpenAPI document. */
 extern const struct skv_table skv_member_table, skv_member_partition_table, skv_cluster_view_table,
-	skv_drain_table;
+	skv_drain_table, skv_home_table;
 
 #endif

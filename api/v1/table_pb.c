@@ -54,6 +54,7 @@ static bool judge_special(struct skv_pbdoc *d, const struct skv_field *row,
 	return true;
 }
 
+/* `fields`: how many more there may be. */
 static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct skv_rd r,
 		       unsigned depth, size_t *fields)
 {
@@ -67,7 +68,7 @@ static void judge_form(struct skv_pbdoc *d, const struct skv_table *t, struct sk
 
 		if (row && judge_special(d, row, &f))
 			continue;
-		if (++*fields > SKV_TABLE_PB_FIELDS)
+		if ((*fields)-- == 0)
 			skv_pb_fail(d, NULL, 0, SKV_E_TOO_LARGE,
 				    "more than %u fields in one message", SKV_TABLE_PB_FIELDS);
 		if (!row || !skv_pb_wire(d, &f, row->name, wire_of(row)))
@@ -157,7 +158,7 @@ static void store_keys(struct skv_pbdoc *d, const struct skv_table *t, const str
 	uint32_t n = 0;
 
 	while (skv_pb_next(d, &walk, &f))
-		skv_pb_keys_field(d, &k, &f);
+		skv_pb_keys_fields(d, &k, &walk, &f);
 	if (!all)
 		keys = skv_pb_keys(d, &k, r, &n);
 	else if (k.raw_len || k.n_ints || k.n_strings)
@@ -320,7 +321,8 @@ static void judge_elements(struct skv_pbdoc *d, const struct skv_field *row, voi
 
 		if (row->kind == SKV_KIND_MESSAGES) {
 			d->at = &here;
-			judge(d, row->of, (void *)(uintptr_t)skv_field_element(row, message, i), 0);
+			judge(d, row->of, (void *)(uintptr_t)skv_field_element(row, message, i),
+			      UINT64_MAX);
 			if (skv_pb_ok(d) && skv_field_twice(row, message, i))
 				FAIL(d, row->of->fields[0].name, "'%s' is named twice",
 				     skv_field_text(&row->of->fields[0],
@@ -390,8 +392,8 @@ static void judge_field(struct skv_pbdoc *d, const struct skv_field *row, void *
 	}
 }
 
-/* `seen`: the rows that came; of an element of an array, whose tables have no
- * PRESENT rows and no parts, 0. */
+/* `seen`: the rows that came; of an element of an array all: what a part lacks is told by its own
+ * rows. */
 static void judge(struct skv_pbdoc *d, const struct skv_table *t, void *message, uint64_t seen)
 {
 	char why[SKV_MESSAGE_MAX];
@@ -415,7 +417,7 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 {
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd r = skv_rd_make(text, n);
-	size_t fields = 0;
+	size_t fields = t->long_answer ? SKV_JMAX_ANSWER : SKV_TABLE_PB_FIELDS;
 	uint64_t seen = 0;
 	void *message;
 

@@ -199,7 +199,7 @@ static int fault_append(void *self, uint32_t partition, uint64_t fence, uint64_t
 	return result(&p, "append", rc, err);
 }
 
-static int fault_sync(void *self, struct skv_error *err)
+static int fault_sync(void *self, uint32_t partition, struct skv_error *err)
 {
 	struct fault *f = self;
 	struct plan p = plan_for(f, "sync");
@@ -207,7 +207,7 @@ static int fault_sync(void *self, struct skv_error *err)
 
 	if (stops(&p, "sync", &rc, err))
 		return rc;
-	return result(&p, "sync", skv_store_sync(f->below, err), err);
+	return result(&p, "sync", skv_store_sync(f->below, partition, err), err);
 }
 
 static int fault_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
@@ -247,6 +247,41 @@ static int fault_commit(void *self, uint32_t partition, uint64_t fence, uint64_t
 		return rc;
 	rc = skv_store_checkpoint_commit(f->below, partition, fence, id, slices, upto_seq, err);
 	return result(&p, "checkpoint_commit", rc, err);
+}
+
+static int fault_restore(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			 uint32_t slices, uint64_t upto_seq, struct skv_error *err)
+{
+	struct fault *f = self;
+	struct plan p = plan_for(f, "restore");
+	int rc;
+
+	if (stops(&p, "restore", &rc, err))
+		return rc;
+	rc = skv_store_restore(f->below, partition, fence, id, slices, upto_seq, err);
+	return result(&p, "restore", rc, err);
+}
+
+static int fault_survived(void *self, uint32_t partition, bool *yes, struct skv_error *err)
+{
+	struct fault *f = self;
+	struct plan p = plan_for(f, "survived");
+	int rc;
+
+	if (stops(&p, "survived", &rc, err))
+		return rc;
+	return result(&p, "survived", skv_store_survived(f->below, partition, yes, err), err);
+}
+
+static int fault_vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
+{
+	struct fault *f = self;
+	struct plan p = plan_for(f, "vouch");
+	int rc;
+
+	if (stops(&p, "vouch", &rc, err))
+		return rc;
+	return result(&p, "vouch", skv_store_vouch(f->below, partition, fence, err), err);
 }
 
 static int fault_abort(void *self, uint32_t partition, uint64_t id)
@@ -324,6 +359,9 @@ static const struct skv_store_ops fault_ops = {
 	.stats = fault_stats,
 	.follow = fault_follow,
 	.renewed = fault_renewed,
+	.restore = fault_restore,
+	.survived = fault_survived,
+	.vouch = fault_vouch,
 };
 
 int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err)
@@ -339,6 +377,7 @@ int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct
 		return rc;
 	}
 	f->below = below;
+	(*out)->may_go_back = below->may_go_back;
 	skv_mutex_init(&f->lock);
 	return SKV_OK;
 }

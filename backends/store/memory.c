@@ -432,9 +432,10 @@ static int memory_release(void *self, uint32_t partition, uint64_t fence, struct
 	return rc;
 }
 
-static int memory_sync(void *self, struct skv_error *err)
+static int memory_sync(void *self, uint32_t partition, struct skv_error *err)
 {
 	(void)self;
+	(void)partition;
 	(void)err;
 	return SKV_OK;
 }

@@ -141,11 +141,11 @@ static int part_append(void *self, uint32_t partition, uint64_t fence, uint64_t 
 				err);
 }
 
-static int part_sync(void *self, struct skv_error *err)
+static int part_sync(void *self, uint32_t partition, struct skv_error *err)
 {
 	struct one_partition *p = self;
 
-	return skv_store_sync(p->below, err);
+	return skv_store_sync(p->below, number_below(p, partition), err);
 }
 
 static int part_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
@@ -172,6 +172,29 @@ static int part_commit(void *self, uint32_t partition, uint64_t fence, uint64_t 
 
 	return skv_store_checkpoint_commit(p->below, number_below(p, partition), fence, id, slices,
 					   upto_seq, err);
+}
+
+static int part_restore(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			uint32_t slices, uint64_t upto_seq, struct skv_error *err)
+{
+	struct one_partition *p = self;
+
+	return skv_store_restore(p->below, number_below(p, partition), fence, id, slices, upto_seq,
+				 err);
+}
+
+static int part_survived(void *self, uint32_t partition, bool *yes, struct skv_error *err)
+{
+	struct one_partition *p = self;
+
+	return skv_store_survived(p->below, number_below(p, partition), yes, err);
+}
+
+static int part_vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
+{
+	struct one_partition *p = self;
+
+	return skv_store_vouch(p->below, number_below(p, partition), fence, err);
 }
 
 static int part_abort(void *self, uint32_t partition, uint64_t id)
@@ -234,6 +257,9 @@ static const struct skv_store_ops part_ops = {
 	.stats = part_stats,
 	.follow = part_follow,
 	.renewed = part_renewed,
+	.restore = part_restore,
+	.survived = part_survived,
+	.vouch = part_vouch,
 };
 
 int skv_store_partition(struct skv_store *below, uint32_t number, const char *shared,
@@ -254,7 +280,9 @@ int skv_store_partition(struct skv_store *below, uint32_t number, const char *sh
 	p->n_prefix =
 		(size_t)snprintf(p->prefix, sizeof p->prefix, "partition/%u/", (unsigned)number);
 	rc = store_wrap(&part_ops, p, skv_store_durability(below), out, err);
-	if (rc != SKV_OK)
+	if (rc == SKV_OK)
+		(*out)->may_go_back = below->may_go_back;
+	else
 		skv_free(p);
 	return rc;
 }

@@ -136,6 +136,8 @@ static int look_over(struct redis_store *s, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = look_at_settings(l, err);
 	if (rc == SKV_OK)
+		rc = redis_silent_check(l, err);
+	if (rc == SKV_OK)
 		rc = claim_prefix(l, err);
 	redis_link_give(l);
 	return rc;
@@ -212,5 +214,8 @@ const struct skv_store_ops skv_store_redis = {
 	.load = redis_load,
 	.follow = redis_follow,
 	.renewed = redis_renewed,
+	.restore = redis_restore,
+	.survived = redis_survived,
+	.vouch = redis_vouch,
 	.stats = redis_stats,
 };

@@ -208,10 +208,10 @@ int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint6
 	return rc;
 }
 
-int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			    uint32_t slices, uint64_t upto_seq, struct skv_error *err)
+/* `chain`: of a history that begins here; NULL: the checkpoint takes the place of records. */
+static int commit(struct redis_store *s, uint32_t partition, uint64_t fence, uint64_t id,
+		  uint32_t slices, uint64_t upto_seq, const char *chain, struct skv_error *err)
 {
-	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
 	char nonce[REDIS_OP + 1], op[REDIS_OP + 1], name[32];
 	struct redis_link *l;
@@ -235,7 +235,9 @@ int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint
 	redis_arg_u64(&a, slices);
 	redis_arg_u64(&a, upto_seq);
 	redis_arg_text(&a, op);
-	rc = redis_run(l, RUN_COMMIT, &a, REDIS_ACKNOWLEDGED, &r, err);
+	if (chain)
+		redis_arg_text(&a, chain);
+	rc = redis_run(l, chain ? RUN_RESTORE : RUN_COMMIT, &a, REDIS_ACKNOWLEDGED, &r, err);
 	if (rc == SKV_OK)
 		rc = told(r, partition, id, err);
 	freeReplyObject(r);
@@ -243,6 +245,22 @@ int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint
 		sweep(l);
 	redis_link_give(l);
 	return rc;
+}
+
+int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
+			    uint32_t slices, uint64_t upto_seq, struct skv_error *err)
+{
+	return commit(self, partition, fence, id, slices, upto_seq, NULL, err);
+}
+
+int redis_restore(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
+		  uint64_t upto_seq, struct skv_error *err)
+{
+	char chain[SKV_KEY_HEX + 1], op[REDIS_OP + 1];
+
+	redis_new_op(op); /* nobody has had this one: all that others know is another history */
+	redis_chain(chain, "", fence, upto_seq, op, sizeof op);
+	return commit(self, partition, fence, id, slices, upto_seq, chain, err);
 }
 
 int redis_checkpoint_abort(void *self, uint32_t partition, uint64_t id)

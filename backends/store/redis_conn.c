@@ -17,12 +17,14 @@
 #include <unistd.h>
 
 #include <skv/bytes.h>
+#include <skv/clock.h>
 #include <skv/mem.h>
 
 #include "redis_conn.h"
 
 #define CONNECT_MS 300u
 #define ANSWER_MS 500u
+#define LATE_AGAIN_MS 30u
 #define PIECE ((size_t)64 << 10) /* bytes received at once */
 
 struct redis_conn {
@@ -33,6 +35,8 @@ struct redis_conn {
 	struct skv_buf out; /* not sent yet */
 	char *piece;
 	bool heard; /* it has said something */
+	void (*late)(void *ctx); /* NULL: nothing is done meanwhile */
+	void *late_ctx;
 	char error[320];
 };
 
@@ -81,16 +85,35 @@ static bool no_redis(struct redis_conn *c)
 	return false;
 }
 
-/* REDIS_WANTS_...; false: nothing came in time. */
-static bool wait_for(struct redis_conn *c, ssize_t wants)
+void redis_conn_late(struct redis_conn *c, void (*late)(void *ctx), void *ctx)
+{
+	c->late = late;
+	c->late_ctx = ctx;
+}
+
+static bool is_ready(const struct redis_conn *c, ssize_t wants, uint64_t ms)
 {
 	struct pollfd p = { c->fd, wants == REDIS_WANTS_WRITE ? POLLOUT : POLLIN, 0 };
 	int rc;
 
 	do
-		rc = poll(&p, 1, (int)c->limit_ms);
+		rc = poll(&p, 1, (int)ms);
 	while (rc < 0 && errno == EINTR);
-	if (rc > 0)
+	return rc > 0;
+}
+
+/* REDIS_WANTS_...; false: nothing came in time. */
+static bool wait_for(struct redis_conn *c, ssize_t wants)
+{
+	const uint64_t end = skv_now_us() / 1000 + c->limit_ms;
+	uint64_t now = end - c->limit_ms, next = REDIS_LATE_MS;
+
+	for (; c->late && now + next < end; now = skv_now_us() / 1000, next = LATE_AGAIN_MS) {
+		if (is_ready(c, wants, next))
+			return true;
+		c->late(c->late_ctx);
+	}
+	if (is_ready(c, wants, now < end ? end - now : 0))
 		return true;
 	snprintf(c->error, sizeof c->error, "no answer within %u ms", c->limit_ms);
 	return false;

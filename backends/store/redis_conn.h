@@ -40,6 +40,9 @@ struct redis_conn *redis_conn_open(const struct redis_node *at, const struct red
 void redis_conn_close(struct redis_conn *c); /* may be NULL */
 /* Silence that ends a call. */
 void redis_conn_limit(struct redis_conn *c, uint32_t ms);
+/* What is done while an answer is late: first after REDIS_LATE_MS, then again and again. */
+#define REDIS_LATE_MS 100u
+void redis_conn_late(struct redis_conn *c, void (*late)(void *ctx), void *ctx);
 /* Why the connection is broken. */
 const char *redis_conn_error(const struct redis_conn *c);
 

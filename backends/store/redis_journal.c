@@ -225,22 +225,15 @@ static int sync_link(struct redis_link *l, struct skv_error *err)
 	return rc;
 }
 
-int redis_sync(void *self, struct skv_error *err)
+int redis_sync(void *self, uint32_t partition, struct skv_error *err)
 {
-	struct redis_store *s = self;
-	struct redis_link *l;
-	int rc = SKV_OK;
+	struct redis_link *l = redis_link_take(self, partition, REDIS_JOURNAL);
+	int rc;
 
-	skv_mutex_lock(&s->lock);
-	l = s->links;
-	skv_mutex_unlock(&s->lock);
-	for (; l && rc == SKV_OK; l = l->next) { /* links are added in front and never removed */
-		if (l->use != REDIS_JOURNAL)
-			continue;
-		skv_mutex_lock(&l->lock);
-		rc = sync_link(l, err);
-		skv_mutex_unlock(&l->lock);
-	}
+	if (!l)
+		return redis_no_memory(err);
+	rc = sync_link(l, err);
+	redis_link_give(l);
 	return rc == SKV_E_UNKNOWN_OUTCOME
 		       ? skv_fail(err, SKV_E_STORE_IO, "store", "not all replicas have it")
 		       : rc;

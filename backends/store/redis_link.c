@@ -55,6 +55,9 @@ void redis_key(const struct redis_store *s, uint32_t tag, char out[REDIS_KEY_MAX
 {
 	int n = tag == REDIS_REGISTRY
 			? snprintf(out, REDIS_KEY_MAX, "{%s.registry}:", s->url.prefix)
+		: tag >= REDIS_SILENT_TAG
+			? snprintf(out, REDIS_KEY_MAX, "{%s.silent.%u}:", s->url.prefix,
+				   tag - REDIS_SILENT_TAG)
 			: snprintf(out, REDIS_KEY_MAX, "{%s.%u}:", s->url.prefix, tag);
 	va_list ap;
 
@@ -120,6 +123,7 @@ void redis_link_drop(struct redis_link *l)
 	assert(skv_mutex_held(&l->lock));
 	redis_conn_close(l->c);
 	l->c = NULL;
+	l->id[0] = '\0';
 }
 
 void redis_link_mute(struct redis_link *l)
@@ -132,6 +136,7 @@ void redis_link_mute(struct redis_link *l)
 void redis_link_destroy(struct redis_link *l)
 {
 	redis_conn_close(l->c);
+	redis_conn_close(l->side);
 	skv_mutex_destroy(&l->lock);
 	skv_free(l);
 }
@@ -167,6 +172,16 @@ struct redis_conn *redis_connect_to(const struct redis_store *s, const struct re
 		return c;
 	redis_conn_close(c);
 	return NULL;
+}
+
+int redis_refused(const struct redis_link *l, const char *text, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_FORBIDDEN, "store", "%.120s:%u %s: %.150s", l->at.host,
+			l->at.port,
+			strncmp(text, "NOAUTH", 6) == 0
+				? "wants a password (redis://user:password@host:port)"
+				: "does not let this user do what a manager must",
+			text);
 }
 
 /* ROLE of a node: is it a primary? A replica names its master. */
@@ -218,6 +233,9 @@ static struct redis_node next_node(struct redis_link *l)
 	return at;
 }
 
+/* One that is stopped keeps its connections. The masters miss it before its answer is given up. */
+static void is_late(void *link) { redis_failover(link); }
+
 static int try_one(struct redis_link *l, struct skv_error *err)
 {
 	bool told = l->moved.port != 0;
@@ -236,6 +254,7 @@ static int try_one(struct redis_link *l, struct skv_error *err)
 	 * have them. */
 	if ((l->store->cluster && told) || is_primary(l, c, err)) {
 		l->c = c;
+		redis_conn_late(c, is_late, l);
 		l->tries = 0;
 		return SKV_OK;
 	}

@@ -51,6 +51,25 @@ static void remember(struct redis_store *s, uint32_t partition, uint64_t fence,
 	skv_mutex_unlock(&s->lock);
 }
 
+/* The greatest that this handle has had. A primary that lost acquires would give numbers out again,
+ * which the registry, on another shard, may know. */
+static uint64_t greatest_fence(struct redis_store *s, uint32_t partition)
+{
+	const struct redis_fence *f;
+	const struct redis_sighting *at;
+	uint64_t most = 0;
+
+	skv_mutex_lock(&s->lock);
+	for (f = s->fences; f; f = f->next)
+		if (f->partition == partition && f->number > most)
+			most = f->number;
+	for (at = s->sightings; at; at = at->next)
+		if (at->partition == partition && at->most > most)
+			most = at->most;
+	skv_mutex_unlock(&s->lock);
+	return most;
+}
+
 static bool recall(struct redis_store *s, uint32_t partition, uint64_t fence,
 		   char out[REDIS_OP + 1])
 {
@@ -141,6 +160,7 @@ static bool waited_out(struct redis_store *s, uint32_t partition, const struct l
 	if (at && (at->seen_ms == UINT64_MAX || at->fence != l->fence || at->beats != l->beats ||
 		   strcmp(at->nonce, l->nonce) != 0)) {
 		at->fence = l->fence;
+		at->most = l->fence > at->most ? l->fence : at->most;
 		at->beats = l->beats;
 		memcpy(at->nonce, l->nonce, sizeof at->nonce);
 		at->seen_ms = now;
@@ -230,6 +250,7 @@ static int take(struct redis_link *l, const struct lease *seen, const char *owne
 	redis_arg_text(&a, owner);
 	redis_arg_text(&a, nonce);
 	arg_lease(&a, l->store, now, ttl_ms);
+	redis_arg_u64(&a, greatest_fence(l->store, l->tag));
 	rc = redis_run(l, RUN_ACQUIRE, &a, REDIS_ACKNOWLEDGED, &r, err);
 	if (rc != SKV_OK)
 		return rc;

@@ -30,6 +30,7 @@ static const char *const texts[] = {
 #define LOAD_MS 2000u      /* of a load: a record may be SKV_STORE_BATCH_MAX */
 #define BYTES_PER_MS 5000u /* anything slower counts as dead */
 #define PAUSE_MS 10
+#define RECORD_MS 500u /* of a silent replica: a write waits for it, and other shards are tried */
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
@@ -159,16 +160,6 @@ static void note_moved(struct redis_link *l, const char *text)
 	l->store->cluster = true;
 }
 
-int redis_refused(const struct redis_link *l, const char *text, struct skv_error *err)
-{
-	return skv_fail(err, SKV_E_FORBIDDEN, "store", "%.120s:%u %s: %.150s", l->at.host,
-			l->at.port,
-			begins(text, "NOAUTH")
-				? "wants a password (redis://user:password@host:port)"
-				: "does not let this user do what a manager must",
-			text);
-}
-
 enum verdict { DONE, AGAIN, AGAIN_WHOLE, OVER };
 
 /* Classifies an error: retry here, retry elsewhere, or fail. */
@@ -250,10 +241,30 @@ static enum verdict try_once(struct redis_link *l, enum redis_script script,
 	return v;
 }
 
+/* With silent_ms: it ran on a primary that may lack what others acknowledged. Others are tried. */
+static bool is_doubtful(struct redis_link *l, struct skv_error *err)
+{
+	int rc = redis_silent_vet(l, err);
+
+	if (rc == SKV_OK)
+		return false;
+	if (rc == SKV_E_UNSUPPORTED)
+		redis_link_mute(l);
+	redis_link_drop(l);
+	return true;
+}
+
+static uint32_t limit_of(const struct redis_link *l)
+{
+	return l->tag >= REDIS_SILENT_TAG && l->tag != REDIS_REGISTRY ? RECORD_MS
+								      : l->store->url.timeout_ms;
+}
+
 int redis_run(struct redis_link *l, enum redis_script script, const struct redis_args *a,
 	      unsigned flags, redisReply **out, struct skv_error *err)
 {
-	const uint64_t deadline = redis_deadline(l->store);
+	const uint64_t deadline = skv_now_us() + limit_of(l) * UINT64_C(1000);
+	char doubt[SKV_MESSAGE_MAX] = "";
 	bool whole = false, sent = false, ever = false;
 	enum verdict v;
 	int rc;
@@ -265,10 +276,19 @@ int redis_run(struct redis_link *l, enum redis_script script, const struct redis
 		if (rc == SKV_E_STORE_IO && ever)
 			return skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
 					"no primary answers any more");
+		if (rc != SKV_OK && doubt[0])
+			return skv_fail(err, rc, "store", "%s", doubt);
 		if (rc != SKV_OK)
 			return rc;
 		v = try_once(l, script, a, whole, &sent, out, err);
 		whole = v == AGAIN_WHOLE;
+		if (v == DONE && is_doubtful(l, err)) {
+			freeReplyObject(*out);
+			*out = NULL;
+			sent = false; /* what that one has does not count */
+			v = AGAIN;
+			memcpy(doubt, err->message, sizeof doubt);
+		}
 		ever |= sent;
 		if (v == DONE && (flags & REDIS_ACKNOWLEDGED) && redis_says(*out, "OK") &&
 		    redis_acknowledge(l, deadline, err) != SKV_OK) {
@@ -286,7 +306,7 @@ int redis_run(struct redis_link *l, enum redis_script script, const struct redis
 		return SKV_OK;
 	if (v != OVER || ever) /* the newest problem is reported */
 		return skv_fail(err, ever ? SKV_E_UNKNOWN_OUTCOME : SKV_E_STORE_IO, "store",
-				"within %u ms: %.200s", l->store->url.timeout_ms,
-				strdupa(err->message));
+				"within %u ms: %.200s", limit_of(l),
+				doubt[0] ? doubt : strdupa(err->message));
 	return err->status;
 }

@@ -18,7 +18,8 @@
 #define NUMBER "local function number(x) return string.format('%.0f', x) end\n"
 
 #define REDIS_SCRIPTS                                                                              \
-	/* owner head garbage; seen fence, nonce, beats; owner nonce ttl boot expires */           \
+	/* owner head garbage; seen fence, nonce, beats; owner nonce ttl boot expires; the         \
+	 * greatest fence that is known */                                                         \
 	REDIS_SCRIPT(ACQUIRE, EVEN_FULL NUMBER                                                     \
 		"local o = redis.call('HMGET', KEYS[1], 'fence', 'nonce', 'beats', 'owner')\n"     \
 		"if o[2] == ARGV[5] and o[4] == ARGV[4] then\n"                                    \
@@ -26,7 +27,7 @@
 		"if (o[1] or '0') ~= ARGV[1] or (o[2] or '') ~= ARGV[2] or (o[3] or '0') ~= "      \
 		"ARGV[3] then\n"                                                                   \
 		"  return {'CHANGED'} end\n"                                                       \
-		"local f = number(tonumber(ARGV[1]) + 1)\n"                                        \
+		"local f = number(math.max(tonumber(ARGV[1]), tonumber(ARGV[9])) + 1)\n"           \
 		"redis.call('HSET', KEYS[1], 'fence', f, 'nonce', ARGV[5], 'beats', '0', "         \
 		"'owner', ARGV[4],\n"                                                              \
 		"  'ttl', ARGV[6], 'boot', ARGV[7], 'expires', ARGV[8])\n"                         \
@@ -46,6 +47,13 @@
 		"redis.call('HSET', KEYS[1], 'ttl', ARGV[3], 'boot', ARGV[4], "                    \
 		"'expires', ARGV[5])\n"                                                            \
 		"return {'OK'}\n")                                                                 \
+	/* owner; fence nonce engine: the processes that have what is acknowledged */              \
+	REDIS_SCRIPT(VOUCH, EVEN_FULL FENCE_CHECK                                                  \
+		"redis.call('HSET', KEYS[1], 'engine', ARGV[3])\n"                                 \
+		"return {'OK'}\n")                                                                 \
+	/* owner */                                                                                \
+	REDIS_SCRIPT(VOUCHED,                                                                      \
+		"return {'OK', redis.call('HGET', KEYS[1], 'engine') or ''}\n")                    \
 	/* owner; fence nonce op */                                                                \
 	REDIS_SCRIPT(RELEASE, EVEN_FULL NUMBER                                                     \
 		"if redis.call('HGET', KEYS[1], 'release_op') == ARGV[3] then\n"                   \
@@ -66,6 +74,14 @@
 	REDIS_SCRIPT(FORMAT,                                                                       \
 		"redis.call('HSETNX', KEYS[1], 'format', ARGV[1])\n"                               \
 		"return {'OK', redis.call('HGET', KEYS[1], 'format')}\n")                          \
+	/* nodes; id before after ('' = no record): of a silent replica */                         \
+	REDIS_SCRIPT(SILENT, EVEN_FULL                                                             \
+		"local is = redis.call('HGET', KEYS[1], ARGV[1]) or ''\n"                          \
+		"if is ~= ARGV[2] and is ~= ARGV[3] then return {'CHANGED'} end\n"                 \
+		AGAIN("KEYS[1]")                                                                   \
+		"if ARGV[3] == '' then redis.call('HDEL', KEYS[1], ARGV[1])\n"                     \
+		"else redis.call('HSET', KEYS[1], ARGV[1], ARGV[3]) end\n"                         \
+		"return {'OK'}\n")                                                                 \
 	/* meta values versions; key */                                                            \
 	REDIS_SCRIPT(GET,                                                                          \
 		"local v = redis.call('HGET', KEYS[3], ARGV[1])\n"                                 \
@@ -183,6 +199,26 @@
 		"redis.call('HSET', KEYS[2], 'commit_op', ARGV[6], 'building', '0', "              \
 		"'checkpoint', ARGV[3], 'slices', ARGV[4],\n"                                      \
 		"  'base', ARGV[5], 'base_total', total, 'base_chain', chain)\n"                   \
+		"if h[5] then redis.call('SADD', KEYS[5], h[5]) end\n"                             \
+		"return {'OK'}\n")                                                                 \
+	/* owner head slices journal garbage; fence nonce id slices upto op chain: the             \
+	 * checkpoint is all there is */                                                           \
+	REDIS_SCRIPT(RESTORE, FENCE_CHECK                                                          \
+		"local h = redis.call('HMGET', KEYS[2], 'commit_op', 'building', 'last', 'total', "\
+		"'checkpoint')\n"                                                                  \
+		"if h[1] == ARGV[6] then\n" AGAIN("KEYS[1]") "return {'OK'} end\n"                 \
+		"if h[2] ~= ARGV[3] then return {'CONFLICT'} end\n"                                \
+		"for i = 0, tonumber(ARGV[4]) - 1 do\n"                                            \
+		"  if (redis.call('HGET', KEYS[3], i) or '') == '' then return {'MISSING', "       \
+		"tostring(i)} end end\n"                                                           \
+		"if tonumber(ARGV[5]) < tonumber(h[3] or '0') then return {'RANGE', '0', h[3]} "   \
+		"end\n"                                                                            \
+		"redis.call('UNLINK', KEYS[4])\n"                                                  \
+		"local total = h[4] or '0'\n"                                                      \
+		"redis.call('HSET', KEYS[2], 'commit_op', ARGV[6], 'building', '0', "              \
+		"'checkpoint', ARGV[3], 'slices', ARGV[4],\n"                                      \
+		"  'base', ARGV[5], 'base_total', total, 'base_chain', ARGV[7], 'last', ARGV[5], " \
+		"'total', total, 'chain', ARGV[7])\n"                                              \
 		"if h[5] then redis.call('SADD', KEYS[5], h[5]) end\n"                             \
 		"return {'OK'}\n")                                                                 \
 	/* head garbage; id */                                                                     \

@@ -3,7 +3,8 @@
  * with replicas, or Cluster.
  *
  * Keys. Each partition has one hash tag, so that a script sees all of it; the registry has its own:
- *	  {PREFIX.N}:owner    hash: owner, fence, nonce, beats, ttl, boot, expires, again
+ *	  {PREFIX.N}:owner    hash: owner, fence, nonce, beats, ttl, boot, expires, again,
+ *	                      engine (redis_engine.c)
  *	  {PREFIX.N}:head     hash: last, chain, total; base, base_chain, base_total, checkpoint,
  *	                      slices; building, ids; *_op
  *	  {PREFIX.N}:journal  stream, id "SEQ-1": f (fence), c (chain), t (total), b (bytes)
@@ -13,6 +14,8 @@
  *	                      the time at which they expire
  *	  {PREFIX.registry}:values, :versions ("VERSION OP"), :keys (sorted set), :meta (format,
  *	                      changes, fPARTITION "FENCE NONCE")
+ *	  {PREFIX.silent.K}:nodes  hash: id of a replica that writing goes on without -> record
+ *	                      (redis_silent.c)
  *
  * A *fence* is a number and a nonce: a primary that lost the newest acquire can give out the same
  * number again, never the same nonce. Each acquire also writes it to the registry, so that registry
@@ -42,12 +45,18 @@
 #define REDIS_PREFIX_MAX 64u
 #define REDIS_SECRET_MAX 255u /* of a user name or password */
 #define REDIS_REGISTRY UINT32_MAX /* in place of a partition's number */
+#define REDIS_SILENT 16u          /* keys for silent replicas; their tags: */
+#define REDIS_SILENT_TAG (REDIS_REGISTRY - REDIS_SILENT)
 #define REDIS_OP 16u          /* hex digits of an operation number */
+#define REDIS_ENGINE_MAX 1024u
+#define REDIS_ID 40u          /* hex digits of a node's id */
+#define REDIS_ABSENT 16u      /* replicas that may be absent at once */
+#define REDIS_ABSENT_MAX 1024u
 #define REDIS_CHUNK_BYTES ((size_t)256 << 10)
 
 /* redis[s]://[user:password@]host[:port][,host[:port]...][/prefix]
- *	  [?replicas=N&timeout_ms=N&force=1&ca_file=PATH&cert_file=PATH&key_file=PATH&
- *	  server_name=NAME] */
+ *	  [?replicas=N&timeout_ms=N&force=1&silent_ms=N&ca_file=PATH&cert_file=PATH&
+ *	  key_file=PATH&server_name=NAME] */
 struct redis_url {
 	struct redis_node node[REDIS_NODES];
 	uint32_t n;
@@ -57,6 +66,7 @@ struct redis_url {
 	uint32_t replicas;   /* replicas that must acknowledge, 1 by default. 0: the primary alone
 			      * suffices */
 	uint32_t timeout_ms; /* how long a call tries to reach a primary and its replicas; 3000 */
+	uint32_t silent_ms;  /* after which writing goes on without a replica; 0: never */
 	struct redis_tls tls;
 	bool force;          /* has a replica elected as soon as a primary is missed */
 };
@@ -82,6 +92,11 @@ struct redis_link {
 	enum redis_use use;
 	struct redis_conn *c; /* NULL: none */
 	struct redis_node at;
+	char id[REDIS_ID + 1];  /* with silent_ms: its node id, and it is known to have all. "": not
+				 * looked yet */
+	uint64_t used_us;       /* with silent_ms: when it was last used */
+	struct redis_conn *side; /* with silent_ms, to another shard's primary; NULL: none */
+	struct redis_node side_at;
 	struct redis_node home; /* the primary that answered last; port 0: none */
 	struct redis_node mute; /* of a cluster: it has not answered in time; until mute_us */
 	uint64_t mute_us;
@@ -91,6 +106,45 @@ struct redis_link {
 	uint64_t chain_seq; /* the record that `chain` belongs to; UINT64_MAX = unknown */
 	char chain[SKV_KEY_HEX + 1];
 	bool behind; /* something was appended without waiting */
+	/* Of the BULK link: under which fence, and when, it was said which processes have all. */
+	struct redis_vouched {
+		uint64_t fence, sum, looked_us, asked_us;
+	} vouched;
+};
+
+/* A node of a cluster that writing went on without: as recorded (redis_silent.c). */
+struct redis_absent {
+	char id[REDIS_ID + 1];
+	uint32_t key; /* the record's */
+	enum { REDIS_OUT, REDIS_BACK, REDIS_IN } state;
+	struct redis_node at, from; /* its address; who told this */
+	char text[REDIS_ABSENT_MAX]; /* the whole record */
+	uint64_t seen_us; /* since when this handle knows `text` */
+	uint64_t goal, goal_us; /* an offset of its primary, and when that was it; 0: none yet */
+	bool durable; /* this handle had `text` acknowledged */
+};
+
+/* What the masters of a cluster say. */
+struct redis_replica {
+	struct redis_node at, primary;
+	char id[REDIS_ID + 1];
+	uint32_t listed; /* by so many of those that answered */
+};
+struct redis_listing {
+	struct redis_replica v[REDIS_NODES]; /* replicas, of every primary that a list names */
+	uint32_t n;
+	struct redis_node master[REDIS_NODES]; /* those that others reach */
+	uint32_t n_masters;
+	struct redis_node primary[REDIS_NODES]; /* whom anybody calls a primary */
+	uint32_t n_primaries;
+	struct redis_node voter[REDIS_NODES]; /* masters with slots, reached or not */
+	uint32_t n_voters, answered;          /* how many of these answered */
+	bool silent; /* a master that others do not reach is not asked: it may hang */
+	/* With silent_ms. */
+	struct redis_absent absent[REDIS_ABSENT];
+	uint32_t n_absent;
+	struct redis_node key_at[REDIS_SILENT]; /* who answers for a key; port 0: nobody did */
+	bool unread; /* a record is malformed, or there are too many */
 };
 
 /* What this handle knows of a fence. */
@@ -106,6 +160,7 @@ struct redis_sighting {
 	struct redis_sighting *next;
 	uint32_t partition;
 	uint64_t fence, beats;
+	uint64_t most; /* the greatest fence that was seen */
 	char nonce[REDIS_OP + 1];
 	uint64_t seen_ms;
 };
@@ -125,12 +180,11 @@ struct redis_store {
 	struct redis_sighting *sightings;
 	struct redis_node node[REDIS_NODES]; /* of the URL, and learned */
 	uint32_t n_node;
-	/* redis_acks.c: replicas that voting masters list, and of which primary. */
-	struct redis_replica {
-		struct redis_node at, primary;
-	} replica[REDIS_NODES];
-	uint32_t n_replica;
-	uint64_t replicas_us; /* when the lists were read; 0 = never */
+	/* redis_lists.c: the masters' lists, with previous lines of masters that did not answer. */
+	struct redis_listing lists;
+	uint64_t lists_us; /* when they were read; 0 = never */
+	uint64_t meet_us;  /* when a replica that is back was last introduced */
+	uint64_t told_us;  /* when the log last told of a primary that is not used */
 	/* redis_failover.c: when it was last looked whether a primary is missed, and until when
 	 * this process is the one that has a replica elected. */
 	uint64_t failover_us, sender_until_us;
@@ -159,6 +213,8 @@ bool redis_node_equal(const struct redis_node *a, const struct redis_node *b);
 void redis_learn(struct redis_store *s, const struct redis_node *at);
 uint64_t redis_deadline(const struct redis_store *s);
 int redis_no_memory(struct skv_error *err);
+/* The server does not allow it: with the remedy. */
+int redis_refused(const struct redis_link *l, const char *text, struct skv_error *err);
 /* "{PREFIX.TAG}:name"; 160 bytes are enough. */
 #define REDIS_KEY_MAX 160u
 void redis_key(const struct redis_store *s, uint32_t tag, char out[REDIS_KEY_MAX], const char *fmt,
@@ -194,21 +250,76 @@ uint64_t redis_u64(const redisReply *r, size_t i);
 /* Element i as text; "" if it is none. */
 const char *redis_text(const redisReply *r, size_t i);
 
-/* ---- redis_acks.c ---------------------------------------------------------------------------- */
+/* ---- redis_member.c -------------------------------------------------------------------------- */
 
 /* A line of CLUSTER NODES. */
 struct redis_member {
 	char id[64], of[64]; /* its own, its primary's */
 	struct redis_node at;
-	bool master, replica, gone;
+	uint16_t bus;
+	bool myself, master, replica, gone;
 	bool suspect; /* the node that was asked does not reach it, or all say so */
 	bool votes;   /* a master with slots */
 };
 /* False: it says no address. */
 bool redis_member_parse(const char *text, struct redis_member *out);
 
+/* ---- redis_lists.c --------------------------------------------------------------------------- */
+
+bool redis_has_node(const struct redis_node *v, uint32_t n, const struct redis_node *at);
+
+/* Asks the cluster's masters, the link's own first. *out is what they say now; what the store keeps
+ * of it has previous lines, too. */
+void redis_look(struct redis_link *l, struct redis_listing *out);
+/* Looks again if the newest lists are old. The replicas of this link's primary. */
+uint32_t redis_electable(struct redis_link *l, struct redis_node out[REDIS_NODES]);
+
+/* ---- redis_acks.c ---------------------------------------------------------------------------- */
+
+/* Replicas that have to have a write, and which of them have it. */
+struct redis_have {
+	struct redis_node at[2 * REDIS_NODES];
+	bool has[2 * REDIS_NODES];
+	uint64_t upto[2 * REDIS_NODES]; /* its offset when it was last heard; 0: not connected */
+	uint32_t n;
+	uint64_t offset; /* the primary's, now */
+};
+
 /* Waits until every electable replica has what this connection has written. */
 int redis_acknowledge(struct redis_link *l, uint64_t deadline, struct skv_error *err);
+
+/* The replicas that the primary sends to. */
+uint32_t redis_replicas(struct redis_link *l, struct redis_node out[REDIS_NODES]);
+
+/* ---- redis_records.c ------------------------------------------------------------------------- */
+
+/* At opening: can this cluster do it, if silent_ms is set? Does it go on without a replica, which
+ * those without silent_ms do not know of? */
+int redis_silent_check(struct redis_link *l, struct skv_error *err);
+/* Adds what this node records to the listing. */
+void redis_silent_read(const struct redis_store *s, struct redis_conn *c,
+		       const struct redis_node *at, struct redis_listing *l);
+/* The text of a record by this link's primary: those of `h` that have all are in sync. */
+void redis_record_compose(char out[REDIS_ABSENT_MAX], unsigned state, const struct redis_link *l,
+			  const struct redis_node *at, const struct redis_have *h,
+			  const struct redis_listing *lists);
+/* Changes a record from `before` to `after` ("": there is none), acknowledged. Not for links of
+ * records. */
+bool redis_record_change(struct redis_link *l, const struct redis_absent *a, const char *before,
+			 const char *after);
+/* It is known to be `text` from now on. */
+void redis_record_learn(struct redis_store *s, const struct redis_absent *a, const char *text);
+/* Is the primary of this connection one that has all? SKV_E_UNSUPPORTED: no. SKV_E_STORE_IO: nobody
+ * can tell. */
+int redis_silent_vet(struct redis_link *l, struct skv_error *err);
+
+/* ---- redis_silent.c: with silent_ms ---------------------------------------------------------- */
+
+/* How many of `must` need not acknowledge. */
+uint32_t redis_silent_excused(struct redis_link *l, const struct redis_node *must, uint32_t n);
+/* Is a write acknowledged by those that have it? Goes on without the others if they have been
+ * silent since `begun_us` for long enough, and takes back those that are not any more. */
+bool redis_silent_suffices(struct redis_link *l, struct redis_have *h, uint64_t begun_us);
 
 /* ---- redis_failover.c ------------------------------------------------------------------------ */
 
@@ -225,8 +336,6 @@ int redis_nonce(struct redis_store *s, uint32_t partition, uint64_t fence, char 
 int redis_fenced(uint32_t partition, struct skv_error *err);
 /* For an answer that is neither OK nor a word that the caller knows. */
 int redis_odd(const redisReply *r, struct skv_error *err);
-/* The server does not allow it: with the remedy. */
-int redis_refused(const struct redis_link *l, const char *text, struct skv_error *err);
 
 int redis_get(void *self, const char *key, struct skv_buf *value, uint64_t *version,
 	      struct skv_error *err);
@@ -241,10 +350,12 @@ int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t tt
 int redis_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
 		struct skv_error *err);
 int redis_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
+int redis_survived(void *self, uint32_t partition, bool *yes, struct skv_error *err);
+int redis_vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
 uint64_t redis_renewed(void *self, uint32_t partition);
 int redis_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
 		 size_t n, unsigned flags, struct skv_error *err);
-int redis_sync(void *self, struct skv_error *err);
+int redis_sync(void *self, uint32_t partition, struct skv_error *err);
 int redis_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
 			   struct skv_error *err);
 int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint64_t id,
@@ -252,6 +363,8 @@ int redis_checkpoint_slice(void *self, uint32_t partition, uint64_t fence, uint6
 int redis_checkpoint_commit(void *self, uint32_t partition, uint64_t fence, uint64_t id,
 			    uint32_t slices, uint64_t upto_seq, struct skv_error *err);
 int redis_checkpoint_abort(void *self, uint32_t partition, uint64_t id);
+int redis_restore(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
+		  uint64_t upto_seq, struct skv_error *err);
 int redis_load(void *self, uint32_t partition, uint64_t *base_seq, const struct skv_load_sink *sink,
 	       struct skv_error *err);
 int redis_follow(void *self, uint32_t partition, struct skv_position *at,

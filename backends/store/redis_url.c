@@ -17,8 +17,8 @@ static int refuse(struct skv_error *err, const char *what)
 	return skv_fail(
 		err, SKV_E_INVALID, "store",
 		"%s (redis://[user:password@]host:port[,host:port...][/prefix][?replicas=N&"
-		"timeout_ms=N&force=1], or rediss:// for TLS, with ca_file=PATH&cert_file=PATH&"
-		"key_file=PATH&server_name=NAME too)",
+		"timeout_ms=N&force=1&silent_ms=N], or rediss:// for TLS, with "
+		"ca_file=PATH&cert_file=PATH&key_file=PATH&server_name=NAME too)",
 		what);
 }
 
@@ -166,6 +166,16 @@ static int parse_force(struct value v, struct redis_url *out, struct skv_error *
 	return SKV_OK;
 }
 
+static int parse_silent(struct value v, struct redis_url *out, struct skv_error *err)
+{
+	uint64_t n;
+
+	if (!parse_number(v.text, v.n, 300000, &n) || (n > 0 && n < 1000))
+		return refuse(err, "silent_ms is not 0 or a number from 1000 to 300000");
+	out->silent_ms = (uint32_t)n;
+	return SKV_OK;
+}
+
 static int parse_tls_text(struct value v, char *out, size_t size, struct skv_error *err)
 {
 	if (v.n == 0 || !decode(v.text, v.n, out, size))
@@ -202,6 +212,7 @@ static const struct option {
 	{ "replicas", parse_replicas, false },
 	{ "timeout_ms", parse_timeout, false },
 	{ "force", parse_force, false },
+	{ "silent_ms", parse_silent, false },
 	{ "ca_file", parse_ca, true },
 	{ "cert_file", parse_cert, true },
 	{ "key_file", parse_key, true },
@@ -222,8 +233,8 @@ static int parse_option(const char *text, size_t n, struct redis_url *out, struc
 				       ? refuse(err, "files and server_name are for rediss://")
 				       : o->parse(v, out, err);
 	}
-	return refuse(err, "the only options are replicas, timeout_ms and force, and of rediss:// "
-			   "ca_file, cert_file, key_file and server_name");
+	return refuse(err, "the only options are replicas, timeout_ms, force and silent_ms, and of "
+			   "rediss:// ca_file, cert_file, key_file and server_name");
 }
 
 static int parse_options(const char *text, struct redis_url *out, struct skv_error *err)
@@ -238,6 +249,9 @@ static int parse_options(const char *text, struct redis_url *out, struct skv_err
 	}
 	if (rc == SKV_OK && !*out->tls.cert_file != !*out->tls.key_file)
 		rc = refuse(err, "cert_file and key_file go together");
+	if (rc == SKV_OK && out->silent_ms * 2 > out->timeout_ms)
+		rc = refuse(err, "silent_ms is more than half of timeout_ms: calls would end "
+				 "before they may go on");
 	return rc;
 }
 

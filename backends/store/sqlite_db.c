@@ -285,7 +285,7 @@ static void sync_ahead(const struct db *d)
 
 	assert(!skv_mutex_held(&d->file->turn));
 	if (atomic_load_explicit(&d->file->unsynced, memory_order_relaxed) >= UNSYNCED_MAX)
-		sqlite_sync(s, NULL);
+		sqlite_sync(s, 0, NULL);
 }
 
 int tx_begin(struct db *d, struct skv_error *err) { return tx_begin_later(d, false, err); }

@@ -185,11 +185,12 @@ static int sync_log(struct db *d, struct skv_error *err)
 	return SKV_OK;
 }
 
-int sqlite_sync(void *self, struct skv_error *err)
+int sqlite_sync(void *self, uint32_t partition, struct skv_error *err)
 {
 	struct sqlite_store *s = self;
 	int rc;
 
+	(void)partition; /* one file has all of them */
 	if (s->durability == SKV_DURABILITY_FULL && !atomic_load(&s->later))
 		return SKV_OK;
 	skv_mutex_lock(&s->sync.lock);

@@ -271,7 +271,7 @@ uint64_t slice_sum(uint32_t partition, uint64_t checkpoint, uint32_t number, con
 
 int sqlite_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
 		  size_t n, unsigned flags, struct skv_error *err);
-int sqlite_sync(void *self, struct skv_error *err);
+int sqlite_sync(void *self, uint32_t partition, struct skv_error *err);
 
 int sqlite_checkpoint_begin(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
 			    struct skv_error *err);

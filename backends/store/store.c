@@ -138,6 +138,7 @@ int store_wrap(const struct skv_store_ops *ops, void *self, enum skv_durability 
 	s->ops = ops;
 	s->self = self;
 	s->durability = durability;
+	s->may_go_back = ops->restore != NULL;
 	*out = s;
 	return SKV_OK;
 }
@@ -372,12 +373,12 @@ int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, ui
 	return finish(s, &c, rc);
 }
 
-int skv_store_sync(struct skv_store *s, struct skv_error *err)
+int skv_store_sync(struct skv_store *s, uint32_t partition, struct skv_error *err)
 {
 	struct call c;
 
 	call_begin(&c, "sync", err);
-	return finish(s, &c, s->ops->sync(s->self, c.err));
+	return finish(s, &c, s->ops->sync(s->self, partition, c.err));
 }
 
 /* ---- checkpoints and load
@@ -431,6 +432,49 @@ int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_
 	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_commit(s->self, partition, fence, id, slices, upto_seq,
 					       c.err);
+	return finish(s, &c, rc);
+}
+
+bool skv_store_may_go_back(const struct skv_store *s) { return s->may_go_back; }
+
+int skv_store_survived(struct skv_store *s, uint32_t partition, bool *yes, struct skv_error *err)
+{
+	struct call c;
+	int rc;
+
+	*yes = true;
+	call_begin(&c, "survived", err);
+	rc = check_partition(partition, c.err);
+	if (rc == SKV_OK && s->may_go_back)
+		rc = s->ops->survived(s->self, partition, yes, c.err);
+	return finish(s, &c, rc);
+}
+
+int skv_store_vouch(struct skv_store *s, uint32_t partition, uint64_t fence, struct skv_error *err)
+{
+	struct call c;
+	int rc;
+
+	call_begin(&c, "vouch", err);
+	rc = check_partition(partition, c.err);
+	if (rc == SKV_OK && s->may_go_back)
+		rc = s->ops->vouch(s->self, partition, fence, c.err);
+	return finish(s, &c, rc);
+}
+
+int skv_store_restore(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id,
+		      uint32_t slices, uint64_t upto_seq, struct skv_error *err)
+{
+	struct call c;
+	int rc;
+
+	assert(upto_seq <= SKV_STORE_SEQ_MAX);
+	call_begin(&c, "restore", err);
+	rc = check_partition(partition, c.err);
+	if (rc == SKV_OK)
+		rc = s->may_go_back ? s->ops->restore(s->self, partition, fence, id, slices,
+						      upto_seq, c.err)
+				    : SKV_E_UNSUPPORTED;
 	return finish(s, &c, rc);
 }
 

@@ -39,6 +39,8 @@ struct skv_bench {
 	bool scatter; /* a lookup's keys lie all over the population, not side by side */
 	bool text; /* keys are texts of SKV_BENCH_TEXT characters, not numbers */
 	bool checksums; /* finish has one for each block */
+	bool independent; /* start: blocks are no chains */
+	const char *policy; /* of the group; NULL = the manager's default */
 	bool full; /* fill the storage before anything is measured */
 	bool keep; /* leave the objects there */
 	uint32_t depth;

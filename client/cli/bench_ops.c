@@ -71,12 +71,14 @@ static int start_finish(struct skv_bench_call *c, uint32_t n)
 	struct slabkv_finish_options done = { .size = sizeof(struct slabkv_finish_options),
 					      .quiesced = true };
 	struct slabkv_finished finished = { .size = sizeof(struct slabkv_finished) };
+	const struct slabkv_put_options how = { .size = sizeof(struct slabkv_put_options),
+						.independent = c->b->independent };
 	const struct slabkv_session *s;
 	uint64_t begin = skv_now_us(), middle;
 	int rc;
 
 	count(c, n, 0);
-	rc = slabkv_start(c->b->kv, c->b->name, &keys, NULL, NULL, &s, &c->err);
+	rc = slabkv_start(c->b->kv, c->b->name, &keys, &how, NULL, &s, &c->err);
 	middle = skv_now_us();
 	if (rc != SLABKV_OK)
 		return rc;
@@ -318,7 +320,8 @@ static int make_objects(struct skv_bench *b, struct slabkv_error *err)
 		.enabled = true,
 	};
 	const struct slabkv_group group = { .size = sizeof(struct slabkv_group), .name = name,
-					    .storages = &name, .n_storages = 1 };
+					    .storages = &name, .n_storages = 1,
+					    .policy = b->policy };
 	const struct slabkv_spec spec = { "kv", b->slot_bytes };
 	const struct slabkv_instance instance = {
 		.size = sizeof(struct slabkv_instance), .id = name, .group = name, .specs = &spec,

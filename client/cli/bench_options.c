@@ -18,6 +18,8 @@ enum {
 	OPT_SCATTER,
 	OPT_TEXT,
 	OPT_CHECKSUMS,
+	OPT_INDEPENDENT,
+	OPT_POLICY,
 	OPT_FULL,
 	OPT_KEEP,
 	OPT_PREPARE,
@@ -48,6 +50,8 @@ static const struct option options[] = {
 	{ "scatter", no_argument, NULL, OPT_SCATTER },
 	{ "text", no_argument, NULL, OPT_TEXT },
 	{ "checksums", no_argument, NULL, OPT_CHECKSUMS },
+	{ "independent", no_argument, NULL, OPT_INDEPENDENT },
+	{ "policy", required_argument, NULL, OPT_POLICY },
 	{ "full", no_argument, NULL, OPT_FULL },
 	{ "keep", no_argument, NULL, OPT_KEEP },
 	{ "prepare", no_argument, NULL, OPT_PREPARE },
@@ -221,6 +225,12 @@ static int set_option(struct skv_bench *b, int opt, const char *value)
 		return SKV_EXIT_OK;
 	case OPT_CHECKSUMS:
 		b->checksums = true;
+		return SKV_EXIT_OK;
+	case OPT_INDEPENDENT:
+		b->independent = true;
+		return SKV_EXIT_OK;
+	case OPT_POLICY: /* the manager knows which there are */
+		b->policy = value;
 		return SKV_EXIT_OK;
 	case OPT_FULL:
 		b->full = true;

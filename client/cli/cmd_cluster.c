@@ -1,10 +1,11 @@
 /*
  * cmd_cluster.c - slabkv cluster: the managers of a store, its partitions and their owners;
- * draining one before an upgrade.
+ * draining one before an upgrade; moving a partition.
  *
  * Any manager knows the others' addresses; each is asked for its own part, so what is shown is of
  * now. Stateless; one thread.
  */
+#include "args.h"
 #include "cli.h"
 
 #include <assert.h>
@@ -15,6 +16,8 @@
 #define MEMBERS 64u
 #define TAKEOVER_MS 30000u
 #define LOOK_MS 50u
+
+enum { OPT_CLEAR = 1 };
 
 struct member {
 	const char *url;
@@ -168,6 +171,11 @@ static const struct member *owner_of(const struct members *m, size_t number)
 	return NULL;
 }
 
+static const char *home_of(const json_t *partition)
+{
+	return json_object_get(partition, "home") ? skv_cli_text(partition, "home") : "-";
+}
+
 /* False: one has no owner. */
 static bool print_partitions(const struct members *m)
 {
@@ -175,17 +183,17 @@ static bool print_partitions(const struct members *m)
 	bool all = true;
 
 	assert(m->n <= MEMBERS);
-	printf("\n%-9s %-36s %10s %10s %7s\n", "PARTITION", "OWNER", "BLOCKS", "RECORD",
-	       "EPOCH");
+	printf("\n%-9s %-36s %10s %10s %7s  %s\n", "PARTITION", "OWNER", "BLOCKS", "RECORD",
+	       "EPOCH", "MOVED TO");
 	for (size_t i = 0; i < n; i++) {
 		const struct member *owner = owner_of(m, i);
 		const json_t *p = owner ? partition_of(owner, i) : NULL;
 
 		all &= owner != NULL;
 		if (owner)
-			printf("%-9zu %-36s %10" PRIu64 " %10" PRIu64 " %7" PRIu64 "\n", i,
+			printf("%-9zu %-36s %10" PRIu64 " %10" PRIu64 " %7" PRIu64 "  %s\n", i,
 			       owner->url, skv_cli_u64(p, "blocks"),
-			       skv_cli_u64(p, "record"), skv_cli_u64(p, "epoch"));
+			       skv_cli_u64(p, "record"), skv_cli_u64(p, "epoch"), home_of(p));
 		else
 			printf("%-9zu nobody\n", i);
 	}
@@ -296,16 +304,71 @@ static int set(const struct skv_cli *cli, const char *url, bool on)
 	return rc;
 }
 
+/* ---- move ------------------------------------------------------------------------------------ */
+
+static int await_move(const struct skv_cli *cli, struct members *m, size_t number,
+		      const struct member *to)
+{
+	const struct timespec pause = { 0, LOOK_MS * 1000000l };
+
+	for (unsigned ms = 0; ms < TAKEOVER_MS; ms += LOOK_MS) {
+		look_again(m);
+		if (owner_of(m, number) == to)
+			return SKV_EXIT_OK;
+		nanosleep(&pause, NULL);
+	}
+	skv_cli_tell(cli, "timeout", "%s does not own it yet: does it follow it?", to->url);
+	return SKV_EXIT_REFUSED;
+}
+
+/* `url` NULL: to none. */
+static int move(const struct skv_cli *cli, const char *partition, const char *url)
+{
+	struct members m;
+	struct slabkv *kv;
+	uint64_t number;
+	struct member *to = NULL;
+	int rc;
+
+	if (!skv_args_number(partition, 0, UINT32_MAX, &number))
+		return skv_cli_usage(cli, "'%s' is not the number of a partition", partition);
+	rc = find_all(cli, &m);
+	if (rc == SKV_EXIT_OK && url && !(to = named(&m, url))) {
+		skv_cli_tell(cli, "not_found", "there is no member %s: 'slabkv cluster' lists them",
+			     url);
+		rc = SKV_EXIT_MISS;
+	}
+	if (rc == SKV_EXIT_OK)
+		rc = skv_cli_open(cli, NULL, &kv);
+	if (rc == SKV_EXIT_OK) {
+		rc = skv_cli_call(cli, kv, "PUT", "/v1/cluster/home",
+				  json_pack("{sIss}", "partition", (json_int_t)number, "member",
+					    to ? to->url : ""), NULL);
+		slabkv_close(kv);
+	}
+	if (rc == SKV_EXIT_OK && to)
+		rc = await_move(cli, &m, number, to);
+	if (rc == SKV_EXIT_OK && cli->json)
+		rc = print_json(&m);
+	forget(&m);
+	return rc;
+}
+
 int skv_cmd_cluster(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { SKV_CLI_GLOBAL_OPTIONS };
-	static const char *const actions[] = { "status", "drain", "undrain", NULL };
+	static const struct option options[] = { { "clear", no_argument, NULL, OPT_CLEAR },
+						 SKV_CLI_GLOBAL_OPTIONS };
+	static const char *const actions[] = { "status", "drain", "undrain", "move", NULL };
+	bool clear = false;
 	const char *action;
 	int opt, n, rc = SKV_EXIT_OK;
 
 	while (rc == SKV_EXIT_OK &&
 	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = skv_cli_global_option(cli, opt, optarg);
+		if (opt == OPT_CLEAR)
+			clear = true;
+		else
+			rc = skv_cli_global_option(cli, opt, optarg);
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	n = argc - optind;
@@ -313,8 +376,15 @@ int skv_cmd_cluster(struct skv_cli *cli, int argc, char **argv)
 	for (size_t i = 0; !actions[i] || strcmp(action, actions[i]) != 0; i++)
 		if (!actions[i])
 			return skv_cli_unknown(cli, "action", action, actions);
+	if (clear != (strcmp(action, "move") == 0 && n == 2))
+		return skv_cli_usage(cli, clear ? "--clear belongs to: move PARTITION --clear"
+						: "move: to which member? 'slabkv cluster' "
+						  "lists them");
 	if (strcmp(action, "status") == 0)
 		return n > 1 ? skv_cli_usage(cli, "status takes no arguments") : status(cli);
+	if (strcmp(action, "move") == 0)
+		return n > 3 ? skv_cli_usage(cli, "move takes a partition and a member")
+			     : move(cli, argv[optind + 1], clear ? NULL : argv[optind + 2]);
 	if (n != 2)
 		return skv_cli_usage(cli, "%s: which manager? 'slabkv cluster' lists them", action);
 	return set(cli, argv[optind + 1], strcmp(action, "drain") == 0);

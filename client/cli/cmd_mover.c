@@ -1,5 +1,6 @@
 /*
- * cmd_mover.c - slabkv mover: copies the blocks of what drains with --move, until told to end.
+ * cmd_mover.c - slabkv mover: copies the blocks of what drains with --move, and those that are
+ * wanted in fast tiers, until told to end.
  *
  * It keeps nothing: killed at any point it costs a repeat. One thread; its I/O has idle priority.
  */

@@ -124,6 +124,8 @@ static const struct command commands[] = {
 	  "  --scatter             their keys lie all over these, not side by side\n"
 	  "  --text                keys are texts of 64 characters, not numbers\n"
 	  "  --checksums           start: finish has a checksum of each block\n"
+	  "  --independent         start: each block by itself, not in a chain\n"
+	  "  --policy NAME         of its group, e.g. lru (default: the manager's)\n"
 	  "  --full                fill the storage first, so that every start evicts\n"
 	  "  --capacity SIZE       of its storage (default: 16T; with --full 1G)\n"
 	  "  --slot SIZE           bytes of a block, for --capacity (default: 4K)\n"
@@ -162,7 +164,7 @@ static const struct command commands[] = {
 	  "allows it; a\n"
 	  "lower capacity drains the files that are worth least.\n" },
 	{ "mover", skv_cmd_mover, "[--limit BYTES_PER_S] [--once]",
-	  "move blocks out of what drains with --move",
+	  "copy blocks: out of what drains with --move, into fast tiers",
 	  "  --limit SIZE          bytes to copy in a second, like 200M (default: no bound)\n"
 	  "  --once                end when there was nothing to move for 5 s\n"
 	  "Runs until SIGTERM, on any host that reaches the storages, as often as you like; it\n"
@@ -177,14 +179,17 @@ static const struct command commands[] = {
 	  "isolate gives it a storage and a group of its name, in the directory root, with\n"
 	  "capacity. With gid=GROUP it makes that directory, on this host, for processes of\n"
 	  "that Unix group only (mode=2770): run it as the manager's user or as root.\n" },
-	{ "cluster", skv_cmd_cluster, "[status] | drain MEMBER | undrain MEMBER",
+	{ "cluster", skv_cmd_cluster, 
+	  "[status] | drain MEMBER | undrain MEMBER | move PARTITION MEMBER | move PARTITION "
+	  "--clear",
 	  "managers of the store: who owns its partitions, how far the others are",
 	  "  --json                what each manager says, as one document\n"
 	  "status exits with 1 if nobody owns a partition. drain takes what a manager owns away "
 	  "from\n"
 	  "it, before an upgrade, until undrain or until its process ends; MEMBER is the URL that\n"
 	  "status shows. It waits until another one has taken over, and asks first if none "
-	  "could.\n" },
+	  "could.\n"
+	  "move gives a partition to a member for good: it comes back to it, until --clear.\n" },
 	{ "token", skv_cmd_token,
 	  "add NAME | list | rotate NAME | revoke NAME | new | hash FILE",
 	  "bearer tokens: who may call",

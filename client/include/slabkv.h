@@ -160,7 +160,14 @@ struct slabkv_options {
 	/* Managers, "http://host:port" or "host:port", at most 16; one text may name several, with
 	 * commas between them. When one cannot be reached, is not ready or does not own the
 	 * partition, the next is tried. NULL and 0: the environment variable SLABKV_URL, else
-	 * http://127.0.0.1:7333. */
+	 * http://127.0.0.1:7333.
+	 *
+	 * With several, the handle remembers from their answers who owns what, and asks that one
+	 * first. A manager may send a call to an owner that is not among them: then the token goes
+	 * there, too, and so does what the call says. Only to a URL with the scheme that all of
+	 * these have: name them by https:// where others can change what is sent, then the other
+	 * one needs a certificate that ca_file vouches for. With a single one, calls go nowhere
+	 * else. */
 	const char *const *urls;
 	uint32_t n_urls;
 	const char *token; /* bearer token, or NULL */
@@ -387,6 +394,13 @@ struct slabkv_group {
 	uint64_t pin_percent; /* percent of the capacity that hard pins may hold, 0..100 (default
 			       * 50) */
 	enum slabkv_share share;
+	const char *tier_of; /* the group whose fast tier this one is, with copies of its blocks;
+			      * fixed at creation ("" = none, the default) */
+	enum slabkv_switch write_through; /* of a fast tier. YES: puts write copies, too */
+	uint64_t promote_after; /* of a fast tier: `slabkv mover` copies blocks that were used so
+				 * often, 1..15; NONE (default): it does not */
+	enum slabkv_switch replicate; /* of a fast tier. YES: it copies every block, and gives
+				       * blocks whose storage goes another place */
 };
 
 struct slabkv_group_info {
@@ -670,6 +684,8 @@ struct slabkv_io {
 			      * io_size) */
 	uint64_t bytes;      /* of hits, or of blocks written */
 	uint64_t not_admitted; /* put */
+	uint64_t copies;       /* in the fast tier: get: hits read there; put: blocks written
+				* there, too */
 };
 
 #define SLABKV_LEASE_DEFAULT UINT32_MAX

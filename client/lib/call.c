@@ -1,14 +1,17 @@
 /*
  * call.c - sends one operation to the managers until one answers it.
  *
- * The URL that answered last is tried first. A manager that cannot be reached, is not ready or does
- * not own the partition costs one try; then the next. After a round over all of them the call waits
- * (50 ms doubling to 1 s, with jitter so that many clients do not come back at once). Bounded by
- * the handle's rounds and timeout. A manager that has not answered after hedge_ms is not waited for
- * alone: the next one gets the same request, and the first good answer counts. Everything sent here
- * may be repeated harmlessly: the manager's operations are idempotent, start by its request id.
+ * The owner of what the call is about is tried first, if it is known (owners.c), else the URL that
+ * answered last. A manager that cannot be reached, is not ready or does not own the partition costs
+ * one try; then the owner that it tells of, or the next. After a round over all of them the call
+ * waits (50 ms doubling to 1 s, with jitter so that many clients do not come back at once).
+ * Bounded by the handle's rounds and timeout. A manager that has not answered after hedge_ms is not
+ * waited for alone: the next one gets the same request, and the first good answer counts.
+ * Everything sent here may be repeated harmlessly: the manager's operations are idempotent, start
+ * by its request id.
  *
- * State: kv->current and kv->codec only. Any thread. Sleeps between rounds, holds no lock.
+ * State: kv->current, kv->owners and kv->codec only. Any thread. Sleeps between rounds, holds no
+ * lock.
  */
 #include "client.h"
 
@@ -20,6 +23,7 @@
 
 #define FIRST_WAIT_MS 50u
 #define LAST_WAIT_MS 1000u
+#define MOST_TIPS 3u /* in a round: managers that know little tell of one that knows more */
 
 /* Can another manager, or the same one a little later, give a better answer? */
 static bool worth_retry(int status)
@@ -85,44 +89,85 @@ static void put_url(struct skv_buf *url, const char *base, const char *path)
 	skv_put_bytes(url, path, strlen(path) + 1);
 }
 
-/* Sends it to manager *at; *at is then whose answer it is. */
-static int try_one(struct slabkv *kv, const struct skv_call *c, uint32_t *at, uint64_t timeout_ms,
-		   struct skv_answer *a, struct skv_error *err)
+/* A round of tries: the owner, if it is known, then the managers that the caller named, and owners
+ * that one of those tells of. */
+struct round {
+	uint32_t first, named;    /* of the named ones: where it begins, how many had a try */
+	uint32_t tips;            /* how many told ones had one */
+	char owner[SKV_NOTE_URL]; /* one that is not asked by its name in kv->urls; "" = none yet */
+	const char *at;           /* who is asked, and then who has answered */
+	bool noted;
+	struct skv_owner_note note; /* of the answer, if noted */
+};
+
+/* The next named one; NULL: all had their try. */
+static const char *next_named(const struct slabkv *kv, struct round *r)
 {
-	const uint32_t next = (*at + 1) % kv->n_urls;
-	const bool hedges = kv->hedge_ms > 0 && next != *at && kv->hedge_ms < timeout_ms;
-	struct skv_http_request r = { .method = c->method,
+	while (r->named < kv->n_urls) {
+		const char *url = kv->urls[(r->first + r->named++) % kv->n_urls];
+
+		if (strcmp(url, r->owner) != 0)
+			return url;
+	}
+	return NULL;
+}
+
+/* Who gets the request, too, if r->at is slow; NULL: nobody. */
+static const char *hedge_of(const struct slabkv *kv, const struct round *r)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		const char *url = kv->urls[(r->first + r->named + i) % kv->n_urls];
+
+		if (strcmp(url, r->at) != 0)
+			return url;
+	}
+	return NULL;
+}
+
+/* Sends it to r->at. */
+static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
+		   uint64_t timeout_ms, struct skv_answer *a, struct skv_error *err)
+{
+	const bool hedges = kv->hedge_ms > 0 && kv->hedge_ms < timeout_ms;
+	const char *hedge = hedges ? hedge_of(kv, r) : NULL;
+	char note[SKV_HTTP_WANTED_MAX] = "";
+	struct skv_http_request q = { .method = c->method,
 				      .timeout_ms = timeout_ms,
 				      .connect_ms = kv->connect_ms,
 				      .hedge_ms = kv->hedge_ms,
 				      .trace = skv_trace_of_thread(),
 				      .form = c->codec == &skv_v1_pb ? SKV_HTTP_PROTOBUF
-					      : SKV_HTTP_JSON };
+					      : SKV_HTTP_JSON,
+				      .wanted = kv->owners ? SKV_OWNER_NOTE : NULL,
+				      .got = note };
 	struct skv_buf url = { 0 }, other = { 0 };
 	long http_status = 0;
 	bool hedged = false;
 	int rc;
 
-	put_url(&url, kv->urls[*at], c->path);
-	if (hedges)
-		put_url(&other, kv->urls[next], c->path);
+	put_url(&url, r->at, c->path);
+	if (hedge)
+		put_url(&other, hedge, c->path);
 	if (url.failed || other.failed) {
 		skv_buf_destroy(&url);
 		skv_buf_destroy(&other);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	r.url = (const char *)url.data;
-	r.hedge_url = (const char *)other.data;
-	r.hedged = &hedged;
+	q.url = (const char *)url.data;
+	q.hedge_url = (const char *)other.data;
+	q.hedged = &hedged;
 	SKV_CHECK(url.len > 1 && url.data[url.len - 1] == 0 && a->codec);
 	if (c->body) {
-		r.body = c->body->data;
-		r.body_len = c->body->len;
+		q.body = c->body->data;
+		q.body_len = c->body->len;
 	}
 	skv_buf_clear(&a->body);
 	a->sent_ms = skv_now_ms(kv->clock);
-	rc = skv_http_do(kv->http, &r, &a->body, &http_status, err);
-	*at = hedged ? next : *at;
+	rc = skv_http_do(kv->http, &q, &a->body, &http_status, err);
+	if (hedged && kv->owners) /* only an owner's answer counts: the other one hangs */
+		skv_owners_forget(kv->owners, NULL, r->at);
+	r->at = hedged ? hedge : r->at;
+	r->noted = rc == SKV_OK && skv_owner_note_read(note, &r->note);
 	a->codec = codec_of(c, &a->body);
 	a->refused = rc == SKV_OK && is_refused(c, a, http_status);
 	if (rc == SKV_OK)
@@ -150,27 +195,81 @@ static uint64_t wait_of(uint32_t round)
 	return wait / 2 + dice % (wait / 2 + 1);
 }
 
-/* One try at each manager, the one that answered last first. */
+/* ---- a round --------------------------------------------------------------------------------- */
+
+/* What the answer says about the owner. */
+static void note_owner(struct slabkv *kv, const struct skv_call *c, const struct round *r, int rc)
+{
+	const char *about = c->about ? c->about : c->path;
+
+	if (!kv->owners)
+		return;
+	if (r->noted)
+		skv_owners_learn(kv->owners, about, &r->note, r->at);
+	if (rc == SKV_E_NOT_OWNER)
+		skv_owners_forget(kv->owners, about, r->at);
+	else if (rc == SKV_E_NETWORK || rc == SKV_E_TIMEOUT)
+		skv_owners_forget(kv->owners, NULL, r->at);
+}
+
+/* Is the told owner to be asked? The token goes with the call: so only over https if the caller
+ * named only such URLs, and not elsewhere if they differ. */
+static bool is_tip(const struct slabkv *kv, const struct round *r)
+{
+	const char *url = r->note.url;
+	const size_t scheme = strcspn(url, ":") + 3;
+
+	if (!r->noted || r->note.epoch || r->tips == MOST_TIPS || strcmp(url, r->at) == 0)
+		return false;
+	for (uint32_t i = 0; i < kv->n_urls; i++)
+		if (strncmp(kv->urls[i], url, scheme) != 0)
+			return false;
+	return true;
+}
+
+/* Who is asked after a failure; NULL: nobody is left. */
+static const char *next_of(const struct slabkv *kv, struct round *r)
+{
+	if (!is_tip(kv, r))
+		return next_named(kv, r);
+	r->tips++;
+	memcpy(r->owner, r->note.url, sizeof r->owner);
+	return r->owner;
+}
+
+/* A named manager has answered: it is asked first from now on, where the owner is not known. */
+static void remember(struct slabkv *kv, const char *at)
+{
+	for (uint32_t i = 0; i < kv->n_urls; i++)
+		if (kv->urls[i] == at)
+			atomic_store_explicit(&kv->current, i, memory_order_relaxed);
+}
+
 static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us,
 		    struct skv_answer *a, struct skv_error *err)
 {
-	uint32_t first = atomic_load_explicit(&kv->current, memory_order_relaxed);
+	struct round r = { .first = atomic_load_explicit(&kv->current, memory_order_relaxed) };
 	int rc = SKV_E_TIMEOUT;
 
-	SKV_CHECK(kv->n_urls > 0 && first < kv->n_urls);
-	for (uint32_t i = 0; i < kv->n_urls; i++) {
-		uint32_t at = (first + i) % kv->n_urls;
+	SKV_CHECK(kv->n_urls > 0 && r.first < kv->n_urls);
+	if (kv->owners && skv_owners_find(kv->owners, c->about ? c->about : c->path, r.owner))
+		r.at = r.owner;
+	else
+		r.at = next_named(kv, &r);
+	while (r.at) {
 		uint64_t now = skv_now_us();
 		uint64_t left_ms = now < end_us ? (end_us - now) / 1000 : 0;
 
 		if (left_ms == 0)
 			return rc;
 		/* A manager that hangs must leave time for the others. */
-		rc = try_one(kv, c, &at, left_ms / (kv->n_urls - i) + 1, a, err);
+		rc = try_one(kv, c, &r, left_ms / (kv->n_urls - r.named + 1) + 1, a, err);
+		note_owner(kv, c, &r, rc);
 		if (!worth_retry(rc)) {
-			atomic_store_explicit(&kv->current, at, memory_order_relaxed);
+			remember(kv, r.at);
 			return rc;
 		}
+		r.at = next_of(kv, &r);
 	}
 	return rc;
 }

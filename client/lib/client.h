@@ -27,6 +27,7 @@
 #include "files.h"
 #include "memory.h"
 #include "mount.h"
+#include "owners.h"
 #include "plan.h"
 
 #define SKV_MAX_URLS 16u
@@ -39,6 +40,7 @@ struct slabkv {
 	char **urls; /* without trailing '/' */
 	uint32_t n_urls;
 	atomic_uint current; /* the URL that answered last */
+	struct skv_owners *owners; /* who owns what; NULL: a single manager, which need not tell */
 	/* Of requests and answers; JSON as soon as a manager refuses the other. */
 	_Atomic(const struct skv_v1_codec *) codec;
 	uint32_t timeout_ms;
@@ -99,6 +101,7 @@ struct skv_call {
 	const char *op;     /* for on_call and messages; static */
 	const char *method;
 	const char *path;   /* "/v1/..." */
+	const char *about;  /* another path, of what it is about; NULL: its own says so */
 	const struct skv_buf *body; /* may be NULL */
 	const struct skv_v1_codec *codec; /* of the body and wanted for the answer; NULL: JSON */
 	uint32_t rounds;    /* 0 = the handle's */

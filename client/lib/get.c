@@ -5,11 +5,15 @@
  * from before the request was sent. So bytes that arrived inside the lease are the block's; bytes
  * with the right checksum are the block's whenever they arrived; everything else is a miss. A wrong
  * checksum inside the lease is damage and reported; after it the slot may simply have been reused.
+ *
+ * Where a spec has a copy in a fast tier, that is read first. Blocks that do not become hits so are
+ * read once more, from their own places, under the same lease: nobody is asked again.
  */
 #include "client.h"
 
 #include <string.h>
 
+#include <skv/log.h>
 
 struct get {
 	struct slabkv *kv;
@@ -20,11 +24,31 @@ struct get {
 	struct slabkv_io *io;
 	struct skv_lookup_answer answer;
 	struct skv_transfer t;
+	bool copies; /* the transfer reads copies where there are some */
 };
 
+static const struct skv_location *copy_of(const struct get *g, uint32_t block, uint32_t spec)
+{
+	const struct skv_lookup_res *res = &g->answer.res;
+	size_t at = (size_t)block * res->n_specs + spec;
+
+	return res->copy && res->copy[at].length ? &res->copy[at] : NULL;
+}
+
+/* Where the transfer reads it. */
 static const struct skv_location *location(const struct get *g, uint32_t block, uint32_t spec)
 {
-	return &g->answer.res.loc[(size_t)block * g->answer.res.n_specs + spec];
+	const struct skv_location *copy = g->copies ? copy_of(g, block, spec) : NULL;
+
+	return copy ? copy : &g->answer.res.loc[(size_t)block * g->answer.res.n_specs + spec];
+}
+
+static bool has_copy(const struct get *g, uint32_t block)
+{
+	for (uint32_t s = 0; s < g->answer.res.n_specs; s++)
+		if (copy_of(g, block, s))
+			return true;
+	return false;
 }
 
 static struct slabkv_block *block(const struct get *g, uint32_t i)
@@ -38,12 +62,19 @@ static bool provable(const struct get *g, const struct skv_location *loc)
 	return g->kv->verify && loc->has_checksum;
 }
 
+/* Is the block part of the transfer: the first one, or the second, because its copy failed? */
+static bool is_read(const struct get *g, uint32_t b)
+{
+	return g->answer.res.hit[b] &&
+	       (g->copies || (has_copy(g, b) && block(g, b)->result != SLABKV_HIT));
+}
+
 static void add_pieces(struct get *g)
 {
 	const struct skv_lookup_res *res = &g->answer.res;
 
 	for (uint32_t b = 0; b < res->n_keys; b++)
-		for (uint32_t s = 0; res->hit[b] && s < res->n_specs; s++)
+		for (uint32_t s = 0; is_read(g, b) && s < res->n_specs; s++)
 			skv_transfer_add(&g->t, b, s, location(g, b, s), block(g, b), false,
 					 provable(g, location(g, b, s)));
 }
@@ -114,41 +145,53 @@ static void settle_piece(struct get *g, struct skv_piece *p)
 	b->why = r == SLABKV_ERROR ? p->status : SKV_OK;
 }
 
+/* The results of the transfer's blocks. */
 static void settle(struct get *g)
+{
+	const struct skv_piece *last = NULL;
+
+	for (uint32_t i = 0; i < g->t.n_pieces; i++) {
+		struct skv_piece *p = &g->t.pieces[i];
+
+		if (!last || last->block != p->block) {
+			block(g, p->block)->result = SLABKV_HIT;
+			block(g, p->block)->why = SLABKV_OK;
+		}
+		settle_piece(g, p);
+		last = p;
+	}
+	g->io->ios += g->t.ios;
+}
+
+/* Once all transfers are done; `again`: what the second one read. */
+static void count(struct get *g, const bool *again)
 {
 	const struct skv_lookup_res *res = &g->answer.res;
 
-	for (uint32_t b = 0; b < res->n_keys; b++)
-		if (res->hit[b])
-			block(g, b)->result = SLABKV_HIT;
-	for (uint32_t i = 0; i < g->t.n_pieces; i++)
-		settle_piece(g, &g->t.pieces[i]);
 	for (uint32_t b = 0; b < res->n_keys; b++) {
 		enum slabkv_result r = block(g, b)->result;
 
 		g->io->done += r == SLABKV_HIT;
 		g->io->mismatches += r == SLABKV_MISMATCH;
 		g->io->failed += r == SLABKV_ERROR;
+		g->io->copies += r == SLABKV_HIT && !again[b] && has_copy(g, b);
 		for (uint32_t s = 0; r == SLABKV_HIT && s < res->n_specs; s++)
 			g->io->bytes += location(g, b, s)->length;
 	}
 	SKV_CHECK(g->io->done + g->io->mismatches + g->io->failed <= res->n_keys);
+	SKV_CHECK(g->io->copies <= g->io->done);
 	g->io->matched = res->matched;
-	g->io->ios = g->t.ios;
 }
 
-static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, struct skv_arena *a,
-		      struct skv_error *err)
+/* One transfer of the blocks that is_read() names. */
+static int transfer(struct get *g, struct skv_arena *a)
 {
 	struct skv_io_call by;
 	uint64_t pieces = 0;
-	int rc = skv_query_lookup(g->kv, g->instance, g->keys, o, a, &g->answer, err);
+	int rc;
 
-	if (rc != SKV_OK)
-		return rc;
-	SKV_CHECK(g->answer.res.n_keys == g->keys->n && g->answer.res.matched <= g->keys->n);
 	for (uint32_t b = 0; b < g->answer.res.n_keys; b++)
-		pieces += g->answer.res.hit[b] ? g->answer.res.n_specs : 0;
+		pieces += is_read(g, b) ? g->answer.res.n_specs : 0;
 	rc = skv_transfer_begin(&g->t, g->kv, a, &g->answer.res.files, pieces);
 	if (rc == SKV_OK) {
 		g->t.buffer = g->answer.buffer;
@@ -160,9 +203,49 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 		by = deadline(g);
 		skv_transfer_run(&g->t, &by);
 		settle(g);
-		*err = g->t.first; /* for information: the call itself did its work */
 	}
 	skv_transfer_end(&g->t);
+	return rc;
+}
+
+/* What the copies did not bring, from the blocks' own places. Not where a request was given up: its
+ * bytes may still come into the buffers. */
+static void read_again(struct get *g, struct skv_arena *a, bool *again)
+{
+	uint32_t n = 0;
+
+	if (!g->answer.res.copy || g->t.in_flight)
+		return;
+	g->copies = false;
+	for (uint32_t b = 0; b < g->answer.res.n_keys; b++)
+		n += again[b] = is_read(g, b);
+	if (n == 0)
+		return;
+	skv_log(SKV_LOG_DEBUG, "client", "%u blocks were not read from the fast tier%s%s", n,
+		g->t.first.message[0] ? ": " : "", g->t.first.message);
+	if (transfer(g, a) != SKV_OK)
+		memset(again, 0, g->answer.res.n_keys * sizeof *again); /* out of memory */
+}
+
+static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, struct skv_arena *a,
+		      struct skv_error *err)
+{
+	bool *again;
+	int rc = skv_query_lookup(g->kv, g->instance, g->keys, o, a, &g->answer, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	SKV_CHECK(g->answer.res.n_keys == g->keys->n && g->answer.res.matched <= g->keys->n);
+	again = skv_arena_calloc(a, g->keys->n, sizeof *again);
+	if (!again)
+		return SKV_E_NOMEM;
+	g->copies = true;
+	rc = transfer(g, a);
+	if (rc == SKV_OK) {
+		read_again(g, a, again);
+		count(g, again);
+		*err = g->t.first; /* for information: the call itself did its work */
+	}
 	return rc;
 }
 

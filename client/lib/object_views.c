@@ -75,7 +75,11 @@ const struct slabkv_group_info *skv_group_info(struct skv_arena *a, const struct
 					.low_percent = v->spec.low_percent,
 					.pin_percent = v->spec.pin_percent ? v->spec.pin_percent
 						: 50,
-					.share = (enum slabkv_share)((int)v->spec.share + 1) };
+					.share = (enum slabkv_share)((int)v->spec.share + 1),
+					.tier_of = text(v->spec.tier_of),
+					.write_through = switch_of(v->spec.write_through),
+					.promote_after = bound(v->spec.promote_after),
+					.replicate = switch_of(v->spec.replicate) };
 	*info = (struct slabkv_group_info){ .spec = spec,
 					     .used_bytes = v->used_bytes,
 					     .blocks = v->blocks,

@@ -337,11 +337,15 @@ static int lay_storage(const void *from, union view *v, struct skv_arena *a, str
 
 static int lay_group(const void *from, union view *v, struct skv_arena *a, struct skv_error *err)
 {
-	const struct slabkv_group *g = from;
+	const size_t size = ((const struct slabkv_group *)from)->size;
+	struct slabkv_group named = { 0 }; /* what an older caller does not know is not named */
+	const struct slabkv_group *g = &named;
 	struct skv_group_spec *to = &v->group.spec;
-	int rc = lay_number(g->max_instances, UINT32_MAX, "max_instances", &to->max_instances, err);
+	int rc;
 
 	(void)a;
+	memcpy(&named, from, size < sizeof named ? size : sizeof named);
+	rc = lay_number(g->max_instances, UINT32_MAX, "max_instances", &to->max_instances, err);
 	for (uint32_t i = 0; rc == SKV_OK && g->storages && i < g->n_storages; i++)
 		rc = skv_name_check(g->storages[i], "storages", err);
 	if (rc == SKV_OK)
@@ -350,6 +354,9 @@ static int lay_group(const void *from, union view *v, struct skv_arena *a, struc
 		rc = lay_number(g->low_percent, 100, "low_percent", &to->low_percent, err);
 	if (rc == SKV_OK)
 		rc = lay_number(g->pin_percent, 100, "pin_percent", &to->pin_percent, err);
+	if (rc == SKV_OK)
+		rc = lay_number(g->promote_after, SKV_MAX_PROMOTE, "promote_after",
+				&to->promote_after, err);
 	if (rc == SKV_OK && ((int)g->share < SLABKV_SHARE_KEEP || g->share > SLABKV_SHARE_FIXED))
 		rc = skv_fail(err, SKV_E_INVALID, "share", "group, proportional or fixed");
 	if (rc != SKV_OK)
@@ -363,6 +370,9 @@ static int lay_group(const void *from, union view *v, struct skv_arena *a, struc
 	}
 	lay_text(g->policy, &to->policy);
 	to->ttl_ms = number(g->ttl_ms, to->ttl_ms);
+	lay_text(g->tier_of, &to->tier_of);
+	lay_switch(g->write_through, &to->write_through);
+	lay_switch(g->replicate, &to->replicate);
 	if (g->share != SLABKV_SHARE_KEEP)
 		to->share = (enum skv_share)((int)g->share - 1);
 	return SKV_OK;

@@ -183,6 +183,15 @@ static int make_mounts(struct slabkv *kv, const struct slabkv_options *o, struct
 	return rc;
 }
 
+/* Of several managers the right one is found here: none need send a call on. */
+static int make_owners(struct slabkv *kv, struct skv_error *err)
+{
+	kv->owners = skv_owners_create();
+	if (kv->owners && skv_http_add_line(kv->http, "Slabkv-Route: direct") == SKV_OK)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+}
+
 static int build(struct slabkv *kv, const struct slabkv_options *o,
 		 const struct skv_engine_ops *engine, struct skv_error *err)
 {
@@ -195,9 +204,8 @@ static int build(struct slabkv *kv, const struct slabkv_options *o,
 	if (o->token && !kv->token)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	rc = skv_http_create(o->token, &tls, &kv->http, err);
-	/* Of several managers the right one is found here: none need send a call on. */
 	if (rc == SKV_OK && kv->n_urls > 1)
-		rc = skv_http_add_line(kv->http, "Slabkv-Route: direct");
+		rc = make_owners(kv, err);
 	if (rc == SKV_OK)
 		rc = make_engine(kv, o, engine, err);
 	if (rc == SKV_OK)
@@ -300,6 +308,7 @@ void slabkv_close(struct slabkv *kv)
 	for (uint32_t i = 0; i < kv->n_urls; i++)
 		skv_free(kv->urls[i]);
 	skv_free(kv->urls);
+	skv_owners_destroy(kv->owners);
 	skv_mutex_destroy(&kv->async_lock);
 	skv_handle_of_thread(NULL);
 	skv_free(kv);

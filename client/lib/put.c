@@ -6,10 +6,15 @@
  * submission), and finish names exactly the blocks whose every byte was written and synced. Since
  * the engine returns only when all it submitted has completed, finish may say `quiesced`: slots
  * that failed can be used again at once. It does not when the engine had to give up a request.
+ *
+ * Where the manager names a copy instance, what was written is put there, too, when it is
+ * committed: a copy in a fast tier. If that fails, the put did not.
  */
 #include "client.h"
 
 #include <string.h>
+
+#include <skv/log.h>
 
 struct put {
 	struct slabkv *kv;
@@ -196,27 +201,6 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 	return skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
 }
 
-static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
-		      const struct slabkv_put_options *o, struct skv_arena *a,
-		      struct skv_error *err)
-{
-	int rc = skv_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
-
-	if (rc != SKV_OK)
-		return rc;
-	if (p->answer.res.n_write == 0) {
-		settle_blocks(p, SKV_OK);
-		return SKV_OK;
-	}
-	rc = write_session(p, a, err);
-	/* release the slots now, not at the deadline, except those that a write may still reach */
-	if (rc == SKV_E_NOMEM)
-		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
-	settle_blocks(p, rc);
-	skv_transfer_end(&p->t);
-	return rc;
-}
-
 /* Keys from the `at`th on, in the same memory, without a parent. */
 static struct slabkv_keys keys_from(const struct slabkv_keys *keys, uint32_t at, uint32_t n)
 {
@@ -241,6 +225,86 @@ static struct slabkv_keys keys_from(const struct slabkv_keys *keys, uint32_t at,
 		break;
 	}
 	return part;
+}
+
+static int put_parts(const struct put *whole, const char *instance, const struct slabkv_keys *keys,
+		     const struct slabkv_put_options *o, struct skv_arena *a,
+		     struct skv_error *err);
+
+/* A run of `n` blocks that were written, from the `at`th on, into the copy instance. */
+static void put_run(struct put *p, const struct slabkv_keys *keys, uint32_t at, uint32_t n,
+		    const struct slabkv_put_options *o, struct skv_arena *a)
+{
+	bool chain = !o || !SKV_HAS(o, independent) || !o->independent;
+	struct slabkv_put_options same = { 0 };
+	struct slabkv_keys part = keys_from(keys, at, n), before;
+	struct slabkv_io io = { .size = sizeof io };
+	struct slabkv_block *v = skv_arena_calloc(a, n, sizeof *v);
+	struct put copies = { .kv = p->kv, .blocks = v, .block_size = sizeof *v, .io = &io };
+	struct skv_error err = { 0 };
+
+	if (!v)
+		return;
+	if (o)
+		memcpy(&same, o, o->size < sizeof same ? o->size : sizeof same);
+	same.size = sizeof same;
+	same.flags = 0; /* what was admitted there is admitted here */
+	for (uint32_t i = 0; i < n; i++) {
+		const struct slabkv_block *from = block(p, at + i);
+
+		v[i].bufs = from->bufs;
+		v[i].n_bufs = from->n_bufs;
+	}
+	if (chain && at > 0)
+		before = keys_from(keys, at - 1, 1);
+	part.parent = !chain ? NULL : at > 0 ? &before : keys->parent;
+	if (put_parts(&copies, p->answer.res.copy_instance, &part, &same, a, &err) != SKV_OK)
+		skv_log(SKV_LOG_DEBUG, "client", "no copies in %s: %s",
+			p->answer.res.copy_instance, err.message);
+	SKV_CHECK(io.done <= n);
+	p->io->copies += io.done;
+}
+
+/* Only blocks whose bytes are committed have copies, and only with checksums. */
+static void put_copies(struct put *p, const struct slabkv_keys *keys,
+		       const struct slabkv_put_options *o, struct skv_arena *a)
+{
+	const char *to = p->answer.res.copy_instance;
+	struct skv_error ignored;
+	uint32_t n;
+
+	if (!to || !*to || !p->kv->checksum ||
+	    skv_model_name_check(to, "copy_instance", &ignored) != SKV_OK)
+		return;
+	for (uint32_t at = 0; at < keys->n; at += n + 1) {
+		for (n = 0; at + n < keys->n && block(p, at + n)->result == SLABKV_WRITTEN; n++)
+			;
+		if (n > 0)
+			put_run(p, keys, at, n, o, a);
+	}
+}
+
+static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
+		      const struct slabkv_put_options *o, struct skv_arena *a,
+		      struct skv_error *err)
+{
+	int rc = skv_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	if (p->answer.res.n_write == 0) {
+		settle_blocks(p, SKV_OK);
+		return SKV_OK;
+	}
+	rc = write_session(p, a, err);
+	/* release the slots now, not at the deadline, except those that a write may still reach */
+	if (rc == SKV_E_NOMEM)
+		(void)skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
+	settle_blocks(p, rc);
+	skv_transfer_end(&p->t);
+	if (rc == SKV_OK)
+		put_copies(p, keys, o, a);
+	return rc;
 }
 
 /* Says why of blocks that failed with the call, not by themselves. */

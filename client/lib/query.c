@@ -27,13 +27,17 @@ static int match(struct slabkv *kv, const struct skv_match_req *req,
 	struct skv_match_res res = { 0 };
 	struct skv_buf body = { 0 };
 	struct skv_answer answer = { 0 };
+	char about[SKV_PATH_MAX];
 	struct skv_call c = {
-		.op = "match", .method = "POST", .path = SKV_PATH_MATCH, .body = &body
+		.op = "match", .method = "POST", .path = SKV_PATH_MATCH, .about = about,
+		.body = &body
 	};
 	int rc = skv_keys_input(keys, "keys", a, &input, err);
 
 	if (rc != SKV_OK)
 		return rc;
+	snprintf(about, sizeof about, SKV_PATH_INSTANCE,
+		 skv_path_name(req->instances[0], (char[SKV_PATH_NAME]){ 0 }));
 	do {
 		c.codec = kv->codec;
 		skv_buf_clear(&body);
@@ -80,6 +84,16 @@ int slabkv_match(struct slabkv *kv, const char *const *instances, uint32_t n_ins
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
+/* A copy is proven by the checksum that its block has, too. */
+static bool copy_fits(const struct skv_lookup_res *res, size_t i)
+{
+	const struct skv_location *loc = &res->loc[i], *copy = res->copy ? &res->copy[i] : NULL;
+
+	return !copy || !copy->length ||
+	       (copy->file < res->files.n && copy->length == loc->length && copy->has_checksum &&
+		loc->has_checksum && copy->checksum == loc->checksum);
+}
+
 static bool lookup_fits(const struct skv_lookup_res *res, const struct skv_lookup_req *req,
 			uint32_t n_keys)
 {
@@ -91,8 +105,9 @@ static bool lookup_fits(const struct skv_lookup_res *res, const struct skv_looku
 			continue;
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (res->loc[(size_t)k * res->n_specs + s].file >= res->files.n ||
-			    res->loc[(size_t)k * res->n_specs + s].length == 0)
+			    res->loc[(size_t)k * res->n_specs + s].length == 0 ||
 			    /* no caller asked for parts of blocks */
+			    !copy_fits(res, (size_t)k * res->n_specs + s))
 				return false;
 	}
 	return true;

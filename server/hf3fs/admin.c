@@ -215,7 +215,7 @@ int hf3fs_admin_export(struct skv_request *c)
 	req = (struct skv_export_req){ .tenant = k->space.tenant, .instance = k->space.id,
 				       .cursor = k->u.admin.cursor,
 				       .max = (uint32_t)max };
-	return skv_core_export(c->s->core, &req, &k->u.admin.export_res, &c->arena, &c->err);
+	return skv_core_export(hf3fs_core(k), &req, &k->u.admin.export_res, &c->arena, &c->err);
 }
 
 void hf3fs_admin_export_write(struct skv_request *c)
@@ -471,8 +471,8 @@ int hf3fs_admin_clear(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	k->u.admin.clear_req = (struct skv_clear_req){ k->space.tenant, k->space.id };
-	return skv_core_clear(c->s->core, &k->u.admin.clear_req, &k->u.admin.clear_res, &c->arena,
-			      &c->err, &c->done);
+	return skv_core_clear(hf3fs_core(k), &k->u.admin.clear_req, &k->u.admin.clear_res,
+			      &c->arena, &c->err, &c->done);
 }
 
 void hf3fs_admin_clear_write(struct skv_request *c)

@@ -109,7 +109,6 @@ static void write(struct skv_request *c)
 {
 	struct hf3fs_request *k = c->state;
 
-	hf3fs_is_up(k);
 	if (k->n > 0)
 		tell(k);
 	if (k->raised)
@@ -183,19 +182,20 @@ static void tell_clears_apart(struct hf3fs_request *k)
 	snprintf(p->name, sizeof p->name, "tenant");
 }
 
-int hf3fs_begin(struct hf3fs_request *k)
+static int run(struct skv_request *c)
 {
+	struct hf3fs_request *k = c->state;
 	int ready, rc;
 
 	assert(k->at == 0 && k->told == 0);
 	tell_clears_apart(k);
 	/* before keys are read: they are hashed with the store's secret */
-	ready = skv_request_check_core(k->c);
+	ready = skv_request_check_core(c);
 	rc = hf3fs_read(k);
 	if (rc != SKV_OK)
 		return check_late(k, rc);
 	if (k->op->say && k->u.num_pages == VLLM_SCHEDULER) {
-		skv_error_clear(&k->c->err);
+		skv_error_clear(&c->err);
 		return SKV_OK;
 	}
 	if (ready != SKV_OK)
@@ -206,22 +206,23 @@ int hf3fs_begin(struct hf3fs_request *k)
 	return rc == SKV_E_NOT_FOUND && k->op->flags & HF3FS_GRANTS ? hf3fs_make_later(k) : rc;
 }
 
-static int run(struct skv_request *c)
+/* Which operation it is stays known: its path was told apart already. */
+static void again(struct skv_request *c)
 {
 	struct hf3fs_request *k = c->state;
 
-	return hf3fs_wait(k) ? SKV_PENDING : hf3fs_begin(k);
+	*k = (struct hf3fs_request){ .c = c, .op = k->op, .done = k->done };
 }
 
-#define ROUTE(op, path, role_)                           \
-	{ .name = #op,                                   \
-	  .method = "POST",                              \
-	  .pattern = path,                               \
-	  .role = ROLE_##role_,                          \
-	  .flags = ROUTE_OWNED | ROUTE_BODY | ROUTE_RAW, \
-	  .planes = SKV_PLANE_META,                      \
-	  .own = &ops[NUMBER_##op],                      \
-	  .run = run,                                    \
+#define ROUTE(op, path, role_)                                        \
+	{ .name = #op,                                                \
+	  .method = "POST",                                           \
+	  .pattern = path,                                            \
+	  .role = ROLE_##role_,                                       \
+	  .flags = ROUTE_OWNED | ROUTE_HELD | ROUTE_BODY | ROUTE_RAW, \
+	  .planes = SKV_PLANE_META,                                   \
+	  .own = &ops[NUMBER_##op],                                   \
+	  .run = run,                                                 \
 	  .write = write },
 
 /* The first that fits is taken: paths of fixed words go before these. */
@@ -231,7 +232,7 @@ static const struct skv_route routes[] = {
 	  .method = #method_,          \
 	  .pattern = "/v1/pages" path, \
 	  .role = ROLE_ADMIN,          \
-	  .flags = ROUTE_TENANT | ROUTE_CORE | (f), \
+	  .flags = ROUTE_TENANT | ROUTE_CORE | ROUTE_HELD | (f), \
 	  .planes = SKV_PLANE_ALL,     \
 	  .run = hf3fs_admin_##op,     \
 	  .write = hf3fs_admin_##op##_write },
@@ -281,7 +282,6 @@ int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api *
 		skv_free(p);
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	skv_mutex_init(&p->wait_lock);
 	skv_mutex_init(&p->wish_lock);
 	p->o = *o;
 	p->api = (struct skv_api){
@@ -294,6 +294,8 @@ int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api *
 		.owns = owns,
 		.slash_redirect = true,
 		.head = head,
+		.again = again,
+		.patience = hf3fs_patience,
 		.message = message,
 		.fail = hf3fs_fail,
 		.expose = hf3fs_expose,
@@ -308,9 +310,7 @@ void skv_hf3fs_api_destroy(struct skv_api *api)
 
 	if (!p)
 		return;
-	assert(!p->waiting && !p->waking);
 	skv_mutex_destroy(&p->wish_lock);
-	skv_mutex_destroy(&p->wait_lock);
 	hf3fs_watch_destroy(p->watch);
 	hf3fs_ranks_destroy(p->ranks);
 	skv_free(p->wishes);

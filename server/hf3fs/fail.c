@@ -1,10 +1,9 @@
 /*
  * fail.c - answers of failed calls: the one place that decides them.
  *
- * SGLang's clients disable their cache on any error, so a well-formed call never gets one: if the
- * store fails or pages are short the answer is as if nothing was there, and a manager that is not
- * ready asks clients to retry only as long as their own retries last. In upstream mode, whatever
- * makes its server raise is 500.
+ * SGLang's clients disable their cache on any error, so a well-formed call never gets one: if pages
+ * are short the answer is as if nothing was there, and so it is if a call has waited in vain for a
+ * manager or the store to be ready. In upstream mode, whatever makes its server raise is 500.
  */
 #include "hf3fs.h"
 
@@ -13,6 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/clock.h>
+
+#define MAKE_MS 10000u    /* how long an initialize waits */
+#define HOPELESS_MS 5000u /* after a call has waited in vain others need not */
 
 int hf3fs_nomem(struct hf3fs_request *k)
 {
@@ -35,12 +38,57 @@ int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char
 	return skv_fail(&k->c->err, SKV_E_INVALID, NULL, "%s", text);
 }
 
-void hf3fs_is_up(struct hf3fs_request *k)
-{
-	atomic_uint_fast64_t *since = &pages_of(k)->down_since;
+/* ---- calls that wait ------------------------------------------------------------------------- */
 
-	if (atomic_load_explicit(since, memory_order_relaxed))
-		atomic_store_explicit(since, 0, memory_order_relaxed);
+static atomic_uint_fast64_t *gave_up_ms(struct skv_request *c)
+{
+	struct pages *p = c->api->ctx;
+	const uint32_t number = skv_wait_partition(&c->wait);
+
+	assert(number < SKV_MAX_PARTITIONS);
+	return &p->gave_up_ms[number];
+}
+
+/* It waited as long as it may, or has nothing to wait for. Else what it has found out could not be
+ * told just as the ownership went. */
+static bool is_in_vain(struct skv_request *c)
+{
+	const struct skv_wait *w = &c->wait;
+
+	if (!w->since_ms)
+		return hf3fs_patience(c) == 0;
+	return skv_now_ms(&skv_clock_system) >= w->until_ms ||
+	       (!skv_forward_can(c) &&
+		skv_core_owned_elsewhere(c->s->core, skv_wait_partition(w), w->since_ms));
+}
+
+static bool is_hopeless(struct skv_request *c)
+{
+	const uint64_t since = atomic_load_explicit(gave_up_ms(c), memory_order_relaxed);
+
+	return since && skv_now_ms(&skv_clock_system) - since < HOPELESS_MS;
+}
+
+/* A client that can be sent to the owner has nothing to wait for. */
+uint32_t hf3fs_patience(struct skv_request *c)
+{
+	const struct hf3fs_request *k = c->state;
+	const struct pages *p = c->api->ctx;
+	char url[SKV_URL_MAX];
+
+	if (!k->op) /* an administrator's */
+		return c->s->o.hold_ms;
+	if (!skv_forward_can(c) && !skv_forward_came(c) &&
+	    skv_service_owner_url(c->s, skv_wait_partition(&c->wait), url) == SKV_OK)
+		return 0;
+	if (k->op->flags & HF3FS_MAKES)
+		return MAKE_MS;
+	return is_hopeless(c) ? 0 : p->o.retry_ms;
+}
+
+static void give_up(struct skv_request *c)
+{
+	atomic_store_explicit(gave_up_ms(c), skv_now_ms(&skv_clock_system), memory_order_relaxed);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -73,12 +121,15 @@ static unsigned later(struct skv_request *c)
 	return detail(c, 503, c->err.message);
 }
 
-/* Redirects to the partition's owner, same path, if its address is known. False: it is not. */
+/* Redirects to the partition's owner, same path, if its address is known and the call could not go
+ * there by itself; partition 0's owner knows where a space is. False: it is not. */
 static bool elsewhere(struct skv_request *c, unsigned *http)
 {
+	const uint32_t named = c->err.status == c->status ? c->err.partition : 0;
 	char url[SKV_URL_MAX], *to;
 	size_t n;
-	int rc = skv_service_leader_url(c->s, url);
+	int rc = skv_forward_can(c) ? SKV_E_NOT_FOUND
+				    : skv_service_owner_url(c->s, named ? named - 1 : 0, url);
 
 	if (rc == SKV_E_NOT_READY)
 		*http = later(c);
@@ -216,11 +267,18 @@ static unsigned answer(struct skv_request *c)
 	case SKV_E_NOT_OWNER:
 	case SKV_E_FENCED:
 	case SKV_E_UNKNOWN_OUTCOME:
+		if (skv_forward_came(c)) /* whoever sent it on asks the next one */
+			return later(c);
 		if (elsewhere(c, &http))
 			return http;
 		if (skv_core_state_get(c->s->core) == SKV_CORE_STOPPED || skv_service_ends(c->s) ||
-		    (!(k->op->flags & HF3FS_MAKES) && pages_down_ms(k) < pages_of(k)->o.retry_ms))
+		    !is_in_vain(c))
 			return later(c);
+		give_up(c);
+		break;
+	case SKV_E_STORE_IO:
+	case SKV_E_STORE_FULL:
+		give_up(c);
 		break;
 	default:
 		break;

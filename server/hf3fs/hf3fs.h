@@ -45,18 +45,14 @@ struct pages {
 	struct skv_api api;
 	struct skv_hf3fs_api_options o;
 	atomic_uint_fast64_t counters[HF3FS_COUNTERS];
-	struct skv_mutex wait_lock;
-	struct hf3fs_request *waiting; /* these four protected by wait_lock */
-	bool waking; /* the waker is scheduled */
-	struct job waker;
-	struct skv_service *service; /* of those that wait */
 	struct hf3fs_ranks *ranks; /* ranks.c */
 	struct hf3fs_watch *watch; /* watch.c; NULL: no files are watched */
 	struct skv_mutex wish_lock;
 	struct wish *wishes; /* [WISHES_MAX]; these two protected by wish_lock */
 	uint32_t n_wishes;
-	atomic_uint_fast64_t down_since; /* ms, when a call first found the partition without an
-					  * owner; 0: it has one */
+	/* ms, when a call that failed for this partition was last answered as if nothing were
+	 * stored; 0: never */
+	atomic_uint_fast64_t gave_up_ms[SKV_MAX_PARTITIONS];
 };
 
 /* BARE: an empty body is {}. WHOLE: about the space, whatever keys it names. KEYS_FIRST: upstream
@@ -110,8 +106,6 @@ struct hf3fs_request {
 	bool caught; /* upstream's handler would report the reason: op->trouble */
 	struct skv_done done;
 	struct job job; /* on a worker */
-	struct hf3fs_request *next; /* while it waits */
-	uint64_t wait_until;     /* ms */
 
 	uint32_t total; /* keys of the request, or pages if more */
 	uint32_t at, n; /* portion last sent to the core; n 0: already appended */
@@ -213,8 +207,6 @@ static inline void hf3fs_count(const struct hf3fs_request *k, enum hf3fs_counter
 
 /* ---- api.c ----------------------------------------------------------------------------------- */
 
-/* Runs the operation, once the core is ready or no longer waited for. */
-int hf3fs_begin(struct hf3fs_request *k);
 /* Processes the rest, portion by portion. Status as of a route's run. */
 int hf3fs_go(struct hf3fs_request *k);
 /* Completes the answer with nothing for the remaining keys. */
@@ -226,6 +218,8 @@ void hf3fs_untell(struct hf3fs_request *k);
 
 /* skv_api.fail. */
 unsigned hf3fs_fail(struct skv_request *c);
+/* skv_api.patience. */
+uint32_t hf3fs_patience(struct skv_request *c);
 /* Refuses the request with `http`, or in upstream mode with 500 if `raises`. Returns
  * SKV_E_INVALID. */
 int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char *fmt, ...)
@@ -233,16 +227,6 @@ int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char
 int hf3fs_nomem(struct hf3fs_request *k);
 /* Upstream's server raises here: answers 500 and closes the connection. */
 unsigned hf3fs_raise(struct hf3fs_request *k);
-/* Notes that the core has answered. */
-void hf3fs_is_up(struct hf3fs_request *k);
-
-/* ---- wait.c ---------------------------------------------------------------------------------- */
-
-/* True: hf3fs_begin is called later, and the call completed with its result. False: no need to
- * wait. */
-bool hf3fs_wait(struct hf3fs_request *k);
-/* How long the partition has been known to have no owner. */
-uint64_t pages_down_ms(struct hf3fs_request *k);
 
 /* ---- body.c ---------------------------------------------------------------------------------- */
 

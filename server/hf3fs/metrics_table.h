@@ -34,7 +34,6 @@
 	X(malformed, "malformed", "", "requests that were refused for what they say")            \
 	X(get_all_null, "get_all_null", "",                                                      \
 	  "calls of get_page_indices answered null for all keys because one was missing")        \
-	X(held, "held", "", "calls that waited until this manager was ready")                    \
 	X(wishes, "wishes", "", "initializations that wait for the store")                       \
 	X(file_looks, "file_looks", "", "looks at a page file, or at where it would be")         \
 	X(file_unseen, "file_unseen", "",                                                        \

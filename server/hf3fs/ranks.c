@@ -123,7 +123,7 @@ static int read_ranks(struct hf3fs_request *k, struct ranks *out)
 	struct skv_instance_view *v;
 	struct space s;
 	uint32_t count;
-	int rc = skv_core_instances(hf3fs_core(k), k->space.tenant, NULL, &k->c->arena, &v, &count,
+	int rc = skv_core_instances(k->c->s->core, k->space.tenant, NULL, &k->c->arena, &v, &count,
 				    &k->c->err);
 
 	if (rc != SKV_OK)

@@ -232,23 +232,32 @@ static struct skv_doc *doc_of(struct round *r, const char *name)
 	return NULL;
 }
 
-/* `seen` with inode 0: forgets its state. */
+/* `seen` with inode 0: forgets its state. Documents are fenced by the first partition; where
+ * another manager owns that, this one still owns the space: its keys were dropped durably before
+ * this. What comes late has another one drop them once more. */
 static int learn(struct round *r, const char *name, const struct page_file *f,
 		 const struct skv_file_look *seen, struct skv_error *err)
 {
+	const bool first = skv_core_partition_state(r->w->core, 0) != SKV_CORE_STANDBY;
 	char doc[SKV_MAX_NAME + sizeof DOCS];
 	struct skv_buf text = { 0 };
 	int rc;
 
+	assert(*name && strlen(name) <= SKV_MAX_NAME);
 	snprintf(doc, sizeof doc, DOCS "%s", name);
 	if (!seen->inode) {
-		rc = skv_core_doc_delete(r->w->core, doc, err);
+		rc = first ? skv_core_doc_delete(r->w->core, doc, err)
+			   : skv_core_doc_retire(r->w->core, doc, err);
 		return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
 	}
 	page_file_put(seen, f->path, &text);
-	rc = text.failed ? SKV_E_NOMEM
-			 : skv_core_doc_put(r->w->core, doc, SKV_DOC_ANY, (const char *)text.data,
-					    NULL, err);
+	if (text.failed)
+		rc = SKV_E_NOMEM;
+	else if (first)
+		rc = skv_core_doc_put(r->w->core, doc, SKV_DOC_ANY, (const char *)text.data, NULL,
+				      err);
+	else
+		rc = skv_core_doc_publish(r->w->core, doc, (const char *)text.data, err);
 	skv_buf_destroy(&text);
 	return rc;
 }
@@ -397,7 +406,7 @@ static bool serve_asked(struct pages *p)
 	if (n == 0 || stop)
 		return !stop;
 	skv_arena_init(&r.a);
-	for (uint32_t i = 0; i < n && skv_core_may_answer(w->core) == SKV_OK; i++)
+	for (uint32_t i = 0; i < n && skv_core_may_begin(w->core); i++)
 		look_at_asked(&r, &w->taken[i]);
 	skv_arena_destroy(&r.a);
 	skv_mutex_lock(&w->lock);
@@ -473,7 +482,8 @@ static void look_at_all(struct round *r)
 		if (space_of(&v[i].spec, &r->a, &s))
 			look_in_turn(r, &s);
 	}
-	for (uint32_t i = 0; i < r->n_docs; i++) /* of spaces that are gone, or without a file */
+	/* of spaces that are gone, or without a file; others' are not known here */
+	for (uint32_t i = 0; i < r->n_docs && skv_core_may_answer(r->w->core) == SKV_OK; i++)
 		if (!r->used[i])
 			skv_core_doc_delete(r->w->core, r->docs[i].name, &err);
 	forget(r->w, false);
@@ -483,7 +493,7 @@ static void look_round(struct pages *p)
 {
 	struct round r = { .p = p, .w = p->watch };
 
-	if (skv_core_may_answer(r.w->core) != SKV_OK)
+	if (!skv_core_may_begin(r.w->core))
 		return;
 	r.w->round++;
 	skv_arena_init(&r.a);

@@ -15,6 +15,7 @@
 #include <skv/clock.h>
 #include <skv/log.h>
 #include <skv/mem.h>
+#include <skv/owner.h>
 
 /* ---- log ------------------------------------------------------------------------------------- */
 
@@ -122,7 +123,7 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 {
 	unsigned retry_after =
 		r->c.retry_after ? r->c.retry_after : skv_request_retry_after(r->c.status);
-	char text[128];
+	char text[128], note[SKV_NOTE_MAX];
 	uint32_t place;
 
 	if (http != MHD_HTTP_NO_CONTENT && r->c.type)
@@ -150,6 +151,8 @@ static void add_headers(struct skv_httpd_request *r, struct MHD_Response *respon
 		snprintf(text, sizeof text, "%" PRIu32, place);
 		MHD_add_response_header(response, SKV_PLACE, text);
 	}
+	if (skv_owner_tell(&r->c, note))
+		MHD_add_response_header(response, SKV_OWNER_NOTE, note);
 	if (r->c.close || atomic_load(&r->f->s->leaving) || atomic_load(&r->f->s->draining))
 		MHD_add_response_header(response, "Connection", "close");
 }

@@ -17,15 +17,18 @@
 
 /* ---- health ---------------------------------------------------------------------------------- */
 
-/* Leader and health come from one check: a manager with the ownership is leader once it serves.
- * Until then it is what its clients see, a follower, and a healthy one unless it cannot load. */
+/* Leader and health come from one check: a manager that owns the first partition is leader once it
+ * serves. Until then it is what its clients see, a follower, and a healthy one unless it cannot
+ * load, or no storage is healthy in what it owns. */
 struct kvcm_health kvcm_health(struct skv_service *s)
 {
 	struct skv_error ignored;
 	int rc = atomic_load(&s->holding) ? SKV_E_NOT_READY : skv_core_ready(s->core, &ignored);
 
 	if (rc == SKV_OK || rc == SKV_E_UNAVAILABLE)
-		return (struct kvcm_health){ .leads = true, .healthy = rc == SKV_OK };
+		return (struct kvcm_health){
+			.leads = skv_core_partition_state(s->core, 0) == SKV_CORE_READY,
+			.healthy = rc == SKV_OK };
 	return (struct kvcm_health){ .healthy = skv_core_state_get(s->core) != SKV_CORE_STOPPED &&
 						!skv_core_load_fails(s->core) };
 }
@@ -54,7 +57,7 @@ int kvcm_run_admin_getManagerClusterInfo(struct kvcm_request *k)
 	res->self_node_id = (char *)c.self;
 	res->leader_node_id = (char *)c.leader;
 	res->leader_endpoint = (KvcmAdmin__NodeEndpoint *)c.endpoint;
-	if (skv_core_may_answer(kvcm_core(k)) == SKV_OK)
+	if (skv_core_partition_may_answer(kvcm_core(k), 0) == SKV_OK)
 		res->self_leader_expiration_time = now + (int64_t)c.remaining_ms;
 	return SKV_OK;
 }

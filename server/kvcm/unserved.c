@@ -15,7 +15,7 @@ static int refuse(struct kvcm_request *k, const char *what)
 
 int kvcm_run_admin_migrateCache(struct kvcm_request *k)
 {
-	return refuse(k, "blocks stay on their storage");
+	return refuse(k, "movers prove blocks by checksums, which its blocks do not have");
 }
 
 int kvcm_run_admin_listAsyncCopyQuarantine(struct kvcm_request *k)
@@ -30,7 +30,7 @@ int kvcm_run_admin_breakGlassReleaseAsyncCopy(struct kvcm_request *k)
 
 int kvcm_run_meta_replicateCache(struct kvcm_request *k)
 {
-	return refuse(k, "a block has one place");
+	return refuse(k, "copies are proven by checksums, which its blocks do not have");
 }
 
 int kvcm_run_meta_reportEvent(struct kvcm_request *k)

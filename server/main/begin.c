@@ -130,15 +130,29 @@ static int make_objects(struct service *s, struct skv_error *err)
 						 : skv_defaults_make(s->p, s->compat, s->core, err);
 }
 
-/* Waits until the default objects exist, whoever owns the store meanwhile. */
-static int await_defaults(struct service *s, struct skv_error *err)
+/* It passes, or other managers who have partitions cannot be asked now. */
+static bool is_early(const struct service *s, int rc)
+{
+	return rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER ||
+	       (rc == SKV_E_UNAVAILABLE && skv_core_may_answer(s->core) != SKV_OK);
+}
+
+static bool has_first(const struct service *s)
+{
+	return skv_core_partition_may_answer(s->core, 0) == SKV_OK;
+}
+
+/* Waits until the default objects exist, whoever owns the store meanwhile. They are made by who
+ * owns the first partition; where that is another one, *made is false. */
+static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 {
 	int rc = SKV_E_NOT_READY;
 	bool told = false;
 
-	while (!atomic_load(&s->stopping) && (rc == SKV_E_NOT_READY || rc == SKV_E_NOT_OWNER)) {
+	while (!atomic_load(&s->stopping) && is_early(s, rc)) {
 		if (skv_core_wait_ready(s->core, POLL_MS) == SKV_OK) {
-			rc = make_objects(s, err);
+			*made = has_first(s);
+			rc = *made ? make_objects(s, err) : SKV_OK;
 		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
 			skv_log(SKV_LOG_INFO, "main", "standby: another manager owns the store %s",
 				s->store_shown);
@@ -150,6 +164,22 @@ static int await_defaults(struct service *s, struct skv_error *err)
 			skv_httpd_open(s->httpd);
 	}
 	return rc;
+}
+
+/* Whoever had the first partition may have ended before it made them. */
+static void make_later(struct service *s)
+{
+	const struct timespec pause = { 0, POLL_MS * 1000 * 1000 };
+	int rc = SKV_E_NOT_OWNER;
+	struct skv_error err;
+
+	while (!atomic_load(&s->stopping) && is_early(s, rc)) {
+		nanosleep(&pause, NULL);
+		if (has_first(s))
+			rc = make_objects(s, &err);
+	}
+	if (!atomic_load(&s->stopping) && rc != SKV_OK)
+		skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
 }
 
 /* Waits until a storage is usable: after a start each one is checked first. */
@@ -176,6 +206,9 @@ static int publish_all(struct service *s, struct skv_error *err)
 
 	if (rc == SKV_OK && *url)
 		rc = skv_node_publish(s->core, SKV_NODE_URL, url, err);
+	if (rc == SKV_OK) /* before the address */
+		rc = skv_node_publish(s->core, SKV_NODE_ASK,
+				      skv_auth_manager_token(&s->service->auth), err);
 	return rc == SKV_OK ? skv_node_publish(s->core, SKV_NODE_PEER, s->service->peer, err) : rc;
 }
 
@@ -194,10 +227,12 @@ void *serve_begin(void *arg)
 {
 	struct service *s = arg;
 	struct skv_error err;
+	bool made = true;
 	int rc;
 
+	skv_thread_waits = true;
 	publish(s);
-	rc = await_defaults(s, &err);
+	rc = await_defaults(s, &made, &err);
 	if (rc == SKV_OK) {
 		skv_service_release_ready(s->service);
 		skv_httpd_open(s->httpd);
@@ -213,5 +248,7 @@ void *serve_begin(void *arg)
 		skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
 		serve_end_with_problem(s);
 	}
+	if (!made)
+		make_later(s);
 	return NULL;
 }

@@ -319,7 +319,7 @@ int copy_run(struct copy *c, const char *mark)
 	if (rc == SKV_OK && mark)
 		rc = put_marks(c, mark);
 	if (rc == SKV_OK)
-		rc = skv_store_sync(c->to.store, &c->err);
+		rc = skv_store_sync(c->to.store, 0, &c->err);
 	if (rc == SKV_OK)
 		rc = skv_store_del(c->to.store, &c->to.fence[0], SKV_STORE_UNFINISHED, c->version,
 				   &c->err);

@@ -145,6 +145,7 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	o.standby_cold = !p->warm_standby;
 	assert(p->partitions <= SKV_MAX_PARTITIONS);
 	o.partitions = (uint32_t)p->partitions;
+	o.assigned = true; /* start_spread */
 	return o;
 }
 
@@ -242,15 +243,32 @@ static bool has_members(const struct service *s)
 	return skv_core_partitions(s->core) > 1 || strcmp(skv_store_name(s->store), "redis") == 0;
 }
 
+/* Managers share the partitions of a store that several may write at once; in a file they would
+ * wait for each other. */
+static int start_spread(struct service *s, struct skv_error *err)
+{
+	if (skv_core_partitions(s->core) > 1)
+		return skv_spread_start(&s->service->spread, s->core, &s->service->members,
+					strcmp(skv_store_name(s->store), "redis") == 0, err);
+	skv_core_may_own(s->core, 1);
+	return SKV_OK;
+}
+
 static int start_transports(struct service *s, struct skv_error *err)
 {
 	int rc;
 
 	assert(s->service && s->httpd);
 	rc = skv_service_start(s->service, s->core, err);
+	if (rc == SKV_OK) {
+		skv_v1_asks(s->service, &s->asks);
+		skv_core_ask_by(s->core, &s->asks);
+	}
 	if (rc == SKV_OK && has_members(s))
-		rc = skv_members_start(&s->service->members, s->core,
+		rc = skv_members_start(&s->service->members, s->core, s->service->peer,
 				       (uint32_t)s->p->owner_lease_ms, err);
+	if (rc == SKV_OK)
+		rc = start_spread(s, err);
 	if (rc == SKV_OK && s->pages)
 		rc = skv_hf3fs_api_start(s->pages, s->core, err);
 	if (rc == SKV_OK)
@@ -322,8 +340,10 @@ static void release(struct service *s)
 		skv_compat_close(s->compat);
 	skv_grpc_destroy(s->grpc);
 	skv_httpd_destroy(s->httpd);
-	if (s->service)
+	if (s->service) {
+		skv_spread_stop(&s->service->spread);
 		skv_members_stop(&s->service->members);
+	}
 	skv_service_destroy(s->service);
 	skv_tls_unload();
 	if (s->core)
@@ -349,6 +369,7 @@ static void stop(struct service *s)
 		unlink(s->p->port_file);
 	if (s->has_grpc_port_file)
 		unlink(s->p->grpc_port_file);
+	skv_members_leave(&s->service->members);
 	skv_httpd_leave(s->httpd, LEAVE_MS);
 	skv_compat_retire(s->compat, s->core);
 	if (s->grpc)
@@ -361,11 +382,13 @@ static void stop(struct service *s)
 	if (left > 0)
 		skv_log(SKV_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
 			DRAIN_MS / 1000);
+	skv_spread_stop(&s->service->spread);
 	skv_core_shutdown(s->core);
 	/* others return it as long as this manager owns the store */
 	skv_members_stop(&s->service->members);
 	skv_node_retire(s->core, SKV_NODE_URL);
 	skv_node_retire(s->core, SKV_NODE_PEER);
+	skv_node_retire(s->core, SKV_NODE_ASK);
 	if (!join_begin(s) || !skv_httpd_quiet(s->httpd, 1000) ||
 	    (s->grpc && !skv_grpc_quiet(s->grpc, 1000)) || !skv_compat_quiet(s->compat, 1000) ||
 	    !skv_hf3fs_api_quiet(s->pages, 1000) || !skv_core_quiet(s->core, 1000)) {

@@ -18,6 +18,7 @@ struct service {
 	struct skv_store *store;
 	char store_shown[SKV_STORE_SHOWN_MAX];
 	struct skv_core *core;
+	struct skv_core_asks asks; /* of its */
 	struct skv_service *service; /* shared by the transports */
 	struct skv_httpd *httpd;
 	struct skv_grpc *grpc; /* NULL: off */

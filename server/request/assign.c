@@ -1,10 +1,11 @@
 /*
  * assign.c - which manager should own which partition. See assign.h.
  *
- * First each member's share is fixed: all get the same, and what is left over goes to those that
- * have most already, so that they keep it. Then members keep what they have, up to their share,
- * and the rest is given out. What is kept and who gets the rest is said by a hash of member and
- * partition, the highest first. No state.
+ * First partitions go to their homes. Then each member's share of the others is fixed, so that all
+ * have as many as possible alike, and what is left over goes to those that have most already, so
+ * that they keep it. Then members keep what they have, up to their share, and the rest is given
+ * out. What is kept and who gets the rest is said by a hash of member and partition, the highest
+ * first. No state.
  */
 #include <skv/assign.h>
 
@@ -17,6 +18,7 @@
 
 struct share {
 	const struct skv_assign_member *m;
+	uint32_t homes; /* partitions whose home it is; what follows is of the others */
 	uint32_t has;   /* now */
 	uint32_t gets;  /* at most */
 	uint32_t given;
@@ -37,32 +39,36 @@ static bool is_before(const struct share *a, const struct share *b, uint32_t p)
 	return x != y ? x > y : strcmp(a->m->id, b->m->id) < 0;
 }
 
-/* The members that get one more: those that have most. */
-static void give_rest(struct share *s, uint32_t n, uint32_t rest)
+/* Should `a` get the next one, rather than `b`? Who has fewest with it; then who keeps it. */
+static bool gets_next(const struct share *a, const struct share *b)
 {
-	while (rest--) {
-		struct share *most = NULL;
+	const uint32_t x = a->homes + a->gets, y = b->homes + b->gets;
 
-		for (uint32_t i = 0; i < n; i++) {
-			struct share *k = &s[i];
+	if (x != y)
+		return x < y;
+	if (a->has + b->gets != b->has + a->gets)
+		return a->has + b->gets > b->has + a->gets;
+	return is_before(a, b, SKV_NOBODY);
+}
 
-			if (k->m->leaves || k->given)
-				continue;
-			if (!most || k->has > most->has ||
-			    (k->has == most->has && is_before(k, most, SKV_NOBODY)))
-				most = k;
-		}
-		assert(most);
-		most->given = 1;
-		most->gets++;
+/* Shares of the partitions without a home. */
+static void share_out(struct share *s, uint32_t n, uint32_t partitions)
+{
+	while (partitions--) {
+		struct share *next = NULL;
+
+		for (uint32_t i = 0; i < n; i++)
+			if (!s[i].m->leaves && (!next || gets_next(&s[i], next)))
+				next = &s[i];
+		assert(next);
+		next->gets++;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		s[i].given = 0;
 }
 
 /* The partition that member `i` keeps next; SKV_NOBODY: none is left. */
-static uint32_t dearest(const struct share *s, uint32_t i, const uint32_t *has,
-			const uint32_t *should, uint32_t n_partitions)
+static uint32_t dearest(const struct share *s, uint32_t i,
+			const struct skv_assign_partition *partitions, const uint32_t *should,
+			uint32_t n_partitions)
 {
 	uint32_t found = SKV_NOBODY;
 	uint64_t best = 0;
@@ -70,7 +76,8 @@ static uint32_t dearest(const struct share *s, uint32_t i, const uint32_t *has,
 	for (uint32_t p = 0; p < n_partitions; p++) {
 		const uint64_t v = score(s[i].m->id, p);
 
-		if (has[p] != i || should[p] != SKV_NOBODY || (found != SKV_NOBODY && v <= best))
+		if (partitions[p].has != i || should[p] != SKV_NOBODY ||
+		    (found != SKV_NOBODY && v <= best))
 			continue;
 		found = p;
 		best = v;
@@ -78,12 +85,12 @@ static uint32_t dearest(const struct share *s, uint32_t i, const uint32_t *has,
 	return found;
 }
 
-static void keep(struct share *s, uint32_t n, const uint32_t *has, uint32_t *should,
-		 uint32_t n_partitions)
+static void keep(struct share *s, uint32_t n, const struct skv_assign_partition *partitions,
+		 uint32_t *should, uint32_t n_partitions)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		while (s[i].given < s[i].gets) {
-			uint32_t p = dearest(s, i, has, should, n_partitions);
+			uint32_t p = dearest(s, i, partitions, should, n_partitions);
 
 			if (p == SKV_NOBODY)
 				break;
@@ -93,28 +100,88 @@ static void keep(struct share *s, uint32_t n, const uint32_t *has, uint32_t *sho
 	}
 }
 
-static void give(struct share *s, uint32_t n, uint32_t *should, uint32_t n_partitions)
+/* Who has room for partition `p`; SKV_NOBODY: only the one that shuns it. */
+static uint32_t roomy(const struct share *s, uint32_t n, uint32_t shuns, uint32_t p)
+{
+	uint32_t to = SKV_NOBODY;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (i != shuns && s[i].given < s[i].gets &&
+		    (to == SKV_NOBODY || is_before(&s[i], &s[to], p)))
+			to = i;
+	return to;
+}
+
+static bool has_less(const struct share *a, const struct share *b, uint32_t p)
+{
+	const uint32_t x = a->homes + a->given, y = b->homes + b->given;
+
+	return x != y ? x < y : is_before(a, b, p);
+}
+
+/* The other one that has least, though it has its share. */
+static uint32_t least(const struct share *s, uint32_t n, uint32_t shuns, uint32_t p)
+{
+	uint32_t to = SKV_NOBODY;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (i != shuns && !s[i].m->leaves &&
+		    (to == SKV_NOBODY || has_less(&s[i], &s[to], p)))
+			to = i;
+	return to;
+}
+
+static void give(struct share *s, uint32_t n, const struct skv_assign_partition *partitions,
+		 uint32_t *should, uint32_t n_partitions)
 {
 	for (uint32_t p = 0; p < n_partitions; p++) {
-		uint32_t to = SKV_NOBODY;
+		const uint32_t shuns = partitions[p].shuns;
+		uint32_t to;
 
 		if (should[p] != SKV_NOBODY)
 			continue;
-		for (uint32_t i = 0; i < n; i++)
-			if (s[i].given < s[i].gets &&
-			    (to == SKV_NOBODY || is_before(&s[i], &s[to], p)))
-				to = i;
-		assert(to != SKV_NOBODY); /* the shares add up to all */
+		to = roomy(s, n, shuns, p);
+		if (to == SKV_NOBODY)
+			to = least(s, n, shuns, p);
+		if (to == SKV_NOBODY)
+			to = shuns; /* it is the only one that stays */
+		assert(to != SKV_NOBODY && !s[to].m->leaves); /* the shares add up to all */
 		should[p] = to;
 		s[to].given++;
 	}
 }
 
-int skv_assign(const struct skv_assign_member *members, uint32_t n_members, const uint32_t *has,
-	       uint32_t *should, uint32_t n_partitions)
+/* Who has just lost it, or lets it go, may be gone. */
+static bool is_home(const struct skv_assign_partition *p, const struct share *s)
+{
+	return p->home != SKV_NOBODY && p->home != p->shuns && !s[p->home].m->leaves;
+}
+
+/* Those with a home; returns how many have none. */
+static uint32_t go_home(struct share *s, const struct skv_assign_partition *partitions,
+			uint32_t *should, uint32_t n_partitions)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < n_partitions; i++) {
+		const struct skv_assign_partition *p = &partitions[i];
+
+		should[i] = is_home(p, s) ? p->home : SKV_NOBODY;
+		if (should[i] != SKV_NOBODY)
+			s[should[i]].homes++;
+		else if (p->has != SKV_NOBODY)
+			s[p->has].has++;
+		others += should[i] == SKV_NOBODY;
+	}
+	return others;
+}
+
+int skv_assign(const struct skv_assign_member *members, uint32_t n_members,
+	       const struct skv_assign_partition *partitions, uint32_t *should,
+	       uint32_t n_partitions)
 {
 	struct share *s = skv_calloc((size_t)n_members + 1, sizeof *s);
-	uint32_t stay = 0;
+	uint32_t stay = 0, others;
 
 	if (!s)
 		return SKV_E_NOMEM;
@@ -122,18 +189,15 @@ int skv_assign(const struct skv_assign_member *members, uint32_t n_members, cons
 		s[i].m = &members[i];
 		stay += !members[i].leaves;
 	}
-	for (uint32_t p = 0; p < n_partitions; p++) {
-		assert(has[p] == SKV_NOBODY || has[p] < n_members);
-		should[p] = SKV_NOBODY;
-		if (has[p] != SKV_NOBODY)
-			s[has[p]].has++;
+	for (uint32_t i = 0; i < n_partitions; i++) {
+		assert(partitions[i].has == SKV_NOBODY || partitions[i].has < n_members);
+		assert(partitions[i].home == SKV_NOBODY || partitions[i].home < n_members);
 	}
-	for (uint32_t i = 0; stay && i < n_members; i++)
-		s[i].gets = members[i].leaves ? 0 : n_partitions / stay;
+	others = go_home(s, partitions, should, n_partitions);
 	if (stay) {
-		give_rest(s, n_members, n_partitions % stay);
-		keep(s, n_members, has, should, n_partitions);
-		give(s, n_members, should, n_partitions);
+		share_out(s, n_members, others);
+		keep(s, n_members, partitions, should, n_partitions);
+		give(s, n_members, partitions, should, n_partitions);
 	}
 	skv_free(s);
 	return SKV_OK;

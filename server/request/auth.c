@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,9 +170,12 @@ int skv_auth_list(struct auth *a, struct skv_arena *arena, struct auth_table *fi
 
 int skv_auth_init(struct auth *a, const char *path, struct skv_error *err)
 {
+	uint64_t random[2];
 	int rc;
 
 	memset(a, 0, sizeof *a);
+	skv_random(random, sizeof random);
+	snprintf(a->manager, sizeof a->manager, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 	skv_rwlock_init(&a->lock);
 	if (!path || !*path)
 		return SKV_OK;
@@ -371,6 +375,26 @@ int skv_auth_check(struct auth *a, const char *header, const struct skv_tls_peer
 		out->credentials = CREDENTIALS_GOOD;
 	snprintf(out->tenant, sizeof out->tenant, "default");
 	return SKV_OK;
+}
+
+/* ---- other managers -------------------------------------------------------------------------- */
+
+const char *skv_auth_manager_token(const struct auth *a) { return a->manager; }
+
+bool skv_auth_is_manager(const struct auth *a, const char *header, struct caller *out)
+{
+	enum credentials unknown;
+	char token[TOKEN_ROOM];
+
+	assert(*a->manager);
+	if (read_header(header, token, &unknown) != CREDENTIALS_GOOD ||
+	    strlen(token) != sizeof a->manager - 1 ||
+	    sodium_memcmp(token, a->manager, sizeof a->manager - 1) != 0)
+		return false;
+	*out = (struct caller){ .role = ROLE_ADMIN, .credentials = CREDENTIALS_GOOD };
+	snprintf(out->tenant, sizeof out->tenant, "default");
+	snprintf(out->name, sizeof out->name, "manager");
+	return true;
 }
 
 /* ---- given while it runs --------------------------------------------------------------------- */

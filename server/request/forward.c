@@ -87,6 +87,13 @@ bool skv_forward_is_soon(struct skv_request *c)
 	return where(c, url, owner) == SOON;
 }
 
+bool skv_forward_can(struct skv_request *c)
+{
+	char url[SKV_URL_MAX], owner[SKV_OWNER_NAME];
+
+	return where(c, url, owner) != NOWHERE;
+}
+
 static bool is_id(const char *s)
 {
 	const size_t n = strlen(s);
@@ -132,10 +139,19 @@ struct skv_core *skv_forward_place(struct skv_request *c)
 		       : NULL;
 }
 
+static bool is_placed(const struct skv_request *c, int status)
+{
+	return c->err.status == status && c->err.place && c->err.place == c->err.partition;
+}
+
+bool skv_forward_tells(struct skv_request *c, int status)
+{
+	return status == SKV_E_NOT_OWNER && is_placed(c, status) && skv_forward_came(c);
+}
+
 bool skv_forward_knows(const struct skv_request *c, uint32_t *number)
 {
-	const bool knows = c->err.status == c->status && c->err.place &&
-			   c->err.place == c->err.partition;
+	const bool knows = is_placed(c, c->status);
 
 	if (knows)
 		*number = c->err.place - 1;
@@ -197,6 +213,15 @@ static void tell(struct skv_forward *to, const struct skv_error *why)
 		"calls cannot go on to the manager that owns the partition, %s", why->message);
 }
 
+/* It is not the owner any more, or not yet again. */
+static bool is_of_nobody(const struct forwarded *f)
+{
+	const int status = skv_status_from_name(f->want[STATUS].value);
+
+	return *f->want[STATUS].value &&
+	       (status == SKV_E_NOT_OWNER || status == SKV_E_NOT_READY);
+}
+
 static void fail_with(struct forwarded *f, int status)
 {
 	const struct skv_error *why = &f->call.why;
@@ -213,6 +238,7 @@ static void fail_with(struct forwarded *f, int status)
 	c->err.partition = c->wait.partition; /* it is still for that one */
 	tell(&c->s->forward, why);
 	c->forwarding.again_ms = now_ms() + AGAIN_MS;
+	c->forwarding.refused = is_of_nobody(f);
 	c->done.fn(c->done.ctx, status);
 }
 
@@ -243,15 +269,6 @@ static void take_answer(struct forwarded *f)
 	c->forwarding.answered = true;
 	skv_metrics_add(&c->s->metrics, METRIC_calls_forwarded, 1);
 	c->done.fn(c->done.ctx, status);
-}
-
-/* It is not the owner any more, or not yet again. */
-static bool is_of_nobody(const struct forwarded *f)
-{
-	const int status = skv_status_from_name(f->want[STATUS].value);
-
-	return *f->want[STATUS].value &&
-	       (status == SKV_E_NOT_OWNER || status == SKV_E_NOT_READY);
 }
 
 static void done(void *ctx)

@@ -70,17 +70,23 @@ static void look(struct job *job, bool expired)
 	skv_mutex_unlock(lock);
 }
 
+/* What is known of another one is forgotten. */
+static void see_owner_locked(struct leader_of *l, const char *owner, uint64_t now)
+{
+	assert(skv_mutex_held(&l->service->leader.lock));
+	if (strcmp(l->owner, owner) == 0)
+		return;
+	snprintf(l->owner, sizeof l->owner, "%s", owner);
+	*l->url = *l->peer = *l->token = '\0';
+	l->since_ms = now;
+	l->looked_ms = 0;
+}
+
 /* True: the caller has the look-up made. `known`: what it asks for. */
 static bool must_look_locked(struct leader_of *l, const char *owner, const char *known,
 			     uint64_t now)
 {
-	assert(skv_mutex_held(&l->service->leader.lock));
-	if (strcmp(l->owner, owner) != 0) {
-		snprintf(l->owner, sizeof l->owner, "%s", owner);
-		*l->url = *l->peer = '\0';
-		l->since_ms = now;
-		l->looked_ms = 0;
-	}
+	see_owner_locked(l, owner, now);
 	if (*known || l->looking || (l->looked_ms && now - l->looked_ms < LOOK_AGAIN_MS))
 		return false;
 	l->looking = true;
@@ -140,4 +146,52 @@ int skv_service_peer(struct skv_service *s, uint32_t partition, char out[SKV_URL
 		     char owner[SKV_OWNER_NAME])
 {
 	return find(s, partition, s->leader.of[partition].peer, s->peer, out, owner);
+}
+
+/* It is sent in a header. */
+static void read_token(struct skv_service *s, const char *owner, char out[SKV_PEER_TOKEN])
+{
+	const char *text = "";
+	struct skv_error ignored;
+	struct skv_arena a;
+
+	skv_arena_init(&a);
+	if (skv_node_text(s->core, SKV_NODE_ASK, owner, &a, &text, &ignored) != SKV_OK ||
+	    strspn(text, "0123456789abcdef") != strlen(text))
+		text = "";
+	snprintf(out, SKV_PEER_TOKEN, "%s", text);
+	skv_arena_destroy(&a);
+}
+
+int skv_service_peer_wait(struct skv_service *s, uint32_t partition, char out[SKV_URL_MAX],
+			  char token[SKV_PEER_TOKEN], char owner[SKV_OWNER_NAME])
+{
+	struct leader_of *l = &s->leader.of[partition];
+	struct skv_mutex *lock = &s->leader.lock;
+	char self[SKV_OWNER_NAME];
+	uint64_t left;
+
+	assert(skv_thread_locks == 0);
+	skv_core_partition_leader(s->core, partition, self, owner, &left);
+	if (!*owner || strcmp(self, owner) == 0)
+		return SKV_E_NOT_FOUND;
+	skv_mutex_lock(lock);
+	*out = *token = '\0';
+	if (strcmp(l->owner, owner) == 0) {
+		memcpy(out, l->peer, SKV_URL_MAX);
+		memcpy(token, l->token, SKV_PEER_TOKEN);
+	}
+	skv_mutex_unlock(lock);
+	if (*out && *token)
+		return SKV_OK;
+	read_url(s, SKV_NODE_PEER, owner, out);
+	read_token(s, owner, token);
+	skv_mutex_lock(lock);
+	see_owner_locked(l, owner, skv_now_ms(&skv_clock_system));
+	if (*out) {
+		memcpy(l->peer, out, SKV_URL_MAX);
+		memcpy(l->token, token, SKV_PEER_TOKEN);
+	}
+	skv_mutex_unlock(lock);
+	return *out ? SKV_OK : SKV_E_NOT_READY;
 }

@@ -17,6 +17,7 @@
 #include <skv/mem.h>
 #include <skv/nodes.h>
 #include <skv/service.h>
+#include <skv/store.h>
 
 #define BEATS 3u /* per lease */
 
@@ -25,7 +26,9 @@ struct member_sighting {
 	uint64_t version; /* of its document */
 	uint64_t since_ms; /* it was seen first then */
 	uint32_t lease_ms;
+	uint32_t takes;
 	bool draining;
+	char peer[SKV_URL_MAX];
 };
 
 /* ---- what was seen --------------------------------------------------------------------------- */
@@ -43,14 +46,18 @@ static void read_text(const char *text, uint32_t otherwise_ms, struct member_sig
 {
 	char word[16] = "";
 
-	out->lease_ms = 0;
-	if (sscanf(text, "%9" SCNu32 " %15s", &out->lease_ms, word) < 1 || !out->lease_ms)
+	_Static_assert(SKV_URL_MAX == 300, "a peer's room");
+	out->lease_ms = out->takes = 0;
+	*out->peer = '\0';
+	if (sscanf(text, "%9" SCNu32 " %15s %8" SCNx32 " %299s", &out->lease_ms, word, &out->takes,
+		   out->peer) < 1 ||
+	    !out->lease_ms)
 		out->lease_ms = otherwise_ms;
 	out->draining = strcmp(word, "drained") == 0;
 }
 
 int skv_members_look(struct skv_members *m, const struct skv_doc *docs, uint32_t n,
-		     uint64_t now_ms)
+		     const struct skv_homes *homes, uint64_t now_ms)
 {
 	struct member_sighting *fresh = skv_calloc((size_t)n + 1, sizeof *fresh), *before;
 	uint32_t found = 0;
@@ -74,6 +81,7 @@ int skv_members_look(struct skv_members *m, const struct skv_doc *docs, uint32_t
 	before = m->seen;
 	m->seen = fresh;
 	m->n_seen = found;
+	m->homes = *homes;
 	m->looked_ms = now_ms;
 	skv_mutex_unlock(&m->lock);
 	skv_free(before);
@@ -114,23 +122,131 @@ static bool fill(struct skv_members *m, struct skv_member *out)
 	return there;
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
+int skv_members_seen(struct skv_members *m, struct skv_member_seen **out, uint32_t *n)
+{
+	int rc = SKV_E_NOMEM;
 
-static int beat(struct skv_members *m, struct skv_error *err)
+	*n = 0;
+	skv_mutex_lock(&m->lock);
+	*out = skv_calloc((size_t)m->n_seen + 1, sizeof **out);
+	for (uint32_t i = 0; *out && i < m->n_seen; i++) {
+		const struct member_sighting *at = &m->seen[i];
+		struct skv_member_seen *s = &(*out)[*n];
+
+		if (is_silent_locked(m, at) || skv_owner_is_dead(at->name))
+			continue;
+		skv_node_process(at->name, s->id);
+		s->since_ms = at->since_ms;
+		s->takes = at->takes;
+		s->draining = at->draining;
+		memcpy(s->peer, at->peer, sizeof s->peer);
+		(*n)++;
+	}
+	if (*out)
+		rc = SKV_OK;
+	skv_mutex_unlock(&m->lock);
+	return rc;
+}
+
+/* ---- homes ----------------------------------------------------------------------------------- */
+
+uint32_t skv_members_home(struct skv_members *m, uint32_t number, const struct skv_member_seen *v,
+			  uint32_t n)
+{
+	uint32_t found = UINT32_MAX, all = 0;
+	char peer[SKV_URL_MAX];
+
+	assert(number < SKV_MAX_PARTITIONS);
+	skv_mutex_lock(&m->lock);
+	memcpy(peer, m->homes.peer[number], sizeof peer);
+	skv_mutex_unlock(&m->lock);
+	for (uint32_t i = 0; *peer && i < n; i++) {
+		if (v[i].draining || strcmp(v[i].peer, peer) != 0)
+			continue;
+		found = i;
+		all++;
+	}
+	return all == 1 ? found : UINT32_MAX;
+}
+
+int skv_homes_read(struct skv_core *core, struct skv_homes *out, struct skv_error *err)
 {
 	struct skv_doc *docs;
 	struct skv_arena a;
-	uint32_t n;
-	char text[32];
+	uint32_t n = 0, number;
 	int rc;
 
-	snprintf(text, sizeof text, "%" PRIu32 " %s", m->lease_ms,
-		 skv_core_draining(m->core) ? "drained" : "up");
+	memset(out, 0, sizeof *out);
+	skv_arena_init(&a);
+	rc = skv_core_doc_list(core, SKV_HOME, &a, &docs, &n, err);
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
+		if (sscanf(docs[i].name, SKV_HOME "%9" SCNu32, &number) == 1 &&
+		    number < SKV_MAX_PARTITIONS && strlen(docs[i].text) < SKV_URL_MAX)
+			snprintf(out->peer[number], SKV_URL_MAX, "%s", docs[i].text);
+	skv_arena_destroy(&a);
+	return rc;
+}
+
+int skv_home_put(struct skv_core *core, uint32_t number, const char *peer, struct skv_error *err)
+{
+	char name[sizeof SKV_HOME + 10];
+	int rc;
+
+	assert(number < skv_core_partitions(core) && strlen(peer) < SKV_URL_MAX);
+	snprintf(name, sizeof name, SKV_HOME "%" PRIu32, number);
+	if (*peer)
+		return skv_core_doc_put(core, name, SKV_DOC_ANY, peer, NULL, err);
+	rc = skv_core_doc_delete(core, name, err);
+	if (rc == SKV_E_NOT_FOUND)
+		skv_error_clear(err);
+	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static bool is_leaving(struct skv_members *m)
+{
+	bool leaving;
+
+	skv_mutex_lock(&m->lock);
+	leaving = m->leaving;
+	skv_mutex_unlock(&m->lock);
+	return leaving || skv_core_draining(m->core);
+}
+
+static uint32_t takes(struct skv_core *core)
+{
+	const uint32_t n = skv_core_partitions(core);
+	struct skv_partition_view v;
+	uint32_t bits = 0;
+
+	assert(n > 0 && n <= SKV_MAX_PARTITIONS);
+	for (uint32_t i = 0; i < n; i++) {
+		skv_core_partition_get(core, i, &v);
+		bits |= (uint32_t)v.takes << i;
+	}
+	return bits;
+}
+
+static int beat(struct skv_members *m, struct skv_error *err)
+{
+	struct skv_homes homes;
+	struct skv_doc *docs;
+	struct skv_arena a;
+	uint32_t n;
+	char text[40 + SKV_URL_MAX];
+	int rc;
+
+	snprintf(text, sizeof text, "%" PRIu32 " %s %" PRIx32 " %s", m->lease_ms,
+		 is_leaving(m) ? "drained" : "up", takes(m->core), m->peer);
 	skv_arena_init(&a);
 	rc = skv_node_publish(m->core, SKV_NODE_MEMBER, text, err);
 	if (rc == SKV_OK)
 		rc = skv_node_list(m->core, SKV_NODE_MEMBER, &a, &docs, &n, err);
-	if (rc == SKV_OK && skv_members_look(m, docs, n, skv_now_ms(&skv_clock_system)) != SKV_OK)
+	if (rc == SKV_OK)
+		rc = skv_homes_read(m->core, &homes, err);
+	if (rc == SKV_OK &&
+	    skv_members_look(m, docs, n, &homes, skv_now_ms(&skv_clock_system)) != SKV_OK)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	skv_arena_destroy(&a);
 	return rc;
@@ -165,11 +281,11 @@ static void *beat_on(void *arg)
 	return NULL;
 }
 
-int skv_members_start(struct skv_members *m, struct skv_core *core, uint32_t lease_ms,
-		      struct skv_error *err)
+int skv_members_start(struct skv_members *m, struct skv_core *core, const char *peer,
+		      uint32_t lease_ms, struct skv_error *err)
 {
-	assert(!m->started && core && lease_ms >= BEATS);
-	*m = (struct skv_members){ .core = core, .lease_ms = lease_ms };
+	assert(!m->started && core && lease_ms >= BEATS && strlen(peer) < SKV_URL_MAX);
+	*m = (struct skv_members){ .core = core, .peer = peer, .lease_ms = lease_ms };
 	skv_mutex_init(&m->lock);
 	skv_cond_init(&m->wake);
 	m->started = pthread_create(&m->thread, NULL, beat_on, m) == 0;
@@ -178,6 +294,16 @@ int skv_members_start(struct skv_members *m, struct skv_core *core, uint32_t lea
 	skv_cond_destroy(&m->wake);
 	skv_mutex_destroy(&m->lock);
 	return skv_fail(err, SKV_E_NOMEM, NULL, "cannot start a thread for the members");
+}
+
+void skv_members_leave(struct skv_members *m)
+{
+	if (!m->started)
+		return;
+	skv_mutex_lock(&m->lock);
+	m->leaving = true;
+	skv_cond_broadcast(&m->wake);
+	skv_mutex_unlock(&m->lock);
 }
 
 void skv_members_stop(struct skv_members *m)

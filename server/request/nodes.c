@@ -3,6 +3,7 @@
  */
 #include <skv/nodes.h>
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +70,16 @@ void skv_node_retire(struct skv_core *core, const char *kind)
 
 	own_name(core, kind, name);
 	skv_core_doc_retire(core, name, &ignored);
+}
+
+void skv_node_process(const char *owner, char *out)
+{
+	const char *end = strrchr(owner, '.');
+	const size_t n = end ? (size_t)(end - owner) : strlen(owner);
+
+	assert(n < SKV_OWNER_NAME);
+	memcpy(out, owner, n);
+	out[n] = '\0';
 }
 
 /* It publishes under the name that it has for the first partition. */

@@ -43,20 +43,26 @@ static bool passes(const struct skv_request *c, int status)
 static bool can_run(const struct skv_request *c)
 {
 	struct skv_core *core = c->s->core;
+	struct skv_ticket now;
 
-	return c->wait.partition
-		       ? skv_core_partition_may_answer(core, c->wait.partition - 1) == SKV_OK
-		       : skv_core_may_tell(core, skv_core_ticket(core)) == SKV_OK;
+	if (c->wait.partition)
+		return skv_core_partition_may_answer(core, c->wait.partition - 1) == SKV_OK;
+	skv_core_ticket(core, &now);
+	return skv_core_may_tell(core, &now, 0) == SKV_OK;
 }
 
-/* Nobody answers it here: it is over, or another manager does, and can be asked now. */
+static bool is_at_end(const struct skv_request *c, uint64_t now)
+{
+	return now >= c->wait.until_ms || skv_service_ends(c->s) ||
+	       skv_core_state_get(c->s->core) == SKV_CORE_STOPPED;
+}
+
+/* Nobody answers it here: it is at its end, or another manager does, and can be asked now. */
 static bool is_over(struct skv_request *c, uint64_t now)
 {
-	struct skv_service *s = c->s;
-
-	return now >= c->wait.until_ms || skv_service_ends(s) ||
-	       skv_core_state_get(s->core) == SKV_CORE_STOPPED ||
-	       (skv_core_owned_elsewhere(s->core, skv_wait_partition(&c->wait), c->wait.since_ms) &&
+	return is_at_end(c, now) ||
+	       (skv_core_owned_elsewhere(c->s->core, skv_wait_partition(&c->wait),
+					 c->wait.since_ms) &&
 		!skv_forward_is_soon(c));
 }
 
@@ -87,6 +93,11 @@ static void put(struct skv_pause *p, struct skv_request *c, uint64_t now, bool f
 	skv_mutex_unlock(&p->lock);
 }
 
+static uint32_t patience_of(struct skv_request *c)
+{
+	return c->api->patience ? c->api->patience(c) : c->s->o.hold_ms;
+}
+
 bool skv_pause_call(struct skv_request *c, int status)
 {
 	struct skv_pause *p = &c->s->pause;
@@ -94,11 +105,12 @@ bool skv_pause_call(struct skv_request *c, int status)
 	const bool first = c->wait.since_ms == 0;
 
 	assert(status != SKV_PENDING);
-	if (!p->started || status == SKV_OK || !passes(c, status))
+	if (!p->started || status == SKV_OK || !passes(c, status) || skv_forward_tells(c, status))
 		return false;
-	if (first)
+	if (first) {
 		c->wait.since_ms = now;
-	c->wait.until_ms = c->wait.since_ms + c->s->o.hold_ms;
+		c->wait.until_ms = now + patience_of(c);
+	}
 	if (is_over(c, now))
 		return skv_forward_call(c, status); /* the owner was found just now */
 	if (first)
@@ -143,12 +155,19 @@ static void fail(struct skv_pause *p, struct skv_request *c)
 	c->wait.done.fn(c->wait.done.ctx, c->wait.status);
 }
 
+/* Who was asked did not have it: whom it is for is found out again, since this manager may have
+ * named just any partition when it did not know. */
+static bool begins_again(const struct skv_request *c, uint64_t now)
+{
+	return c->forwarding.refused && !is_at_end(c, now);
+}
+
 static void go_on(struct skv_pause *p, struct skv_request *c)
 {
 	int rc;
 
 	skv_gauge_move(&c->s->metrics, GAUGE_calls_waiting, -1);
-	if (is_over(c, now_ms())) {
+	if (is_over(c, now_ms()) && !begins_again(c, now_ms())) {
 		if (skv_forward_call(c, SKV_E_NOT_OWNER))
 			return;
 		if (now_ms() < c->wait.until_ms && skv_forward_is_soon(c))

@@ -123,6 +123,9 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 	if (need == ROLE_OPEN ||
 	    (c->route->flags & ROUTE_SCRAPE && atomic_load(&c->s->metrics_open)))
 		return SKV_OK;
+	if (c->route->flags & ROUTE_MANAGERS &&
+	    skv_auth_is_manager(&c->s->auth, authorization, &c->caller))
+		return SKV_OK;
 	rc = skv_auth_check(&c->s->auth, authorization, peer, &c->caller, &c->err);
 	rc = check_guard(c, rc);
 	if (rc != SKV_OK)
@@ -148,7 +151,7 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 static void take_ticket(struct skv_request *c)
 {
 	if (c->route->flags & ROUTE_OWNED)
-		c->ticket = skv_core_ticket(c->s->core);
+		skv_core_ticket(c->s->core, &c->ticket);
 }
 
 static void run_job(struct job *job, bool expired)
@@ -165,8 +168,9 @@ static void run_job(struct job *job, bool expired)
 		take_ticket(c); /* it may have waited for long */
 		rc = c->route->run(c);
 	}
-	assert(rc != SKV_PENDING);
-	c->done.fn(c->done.ctx, rc);
+	assert(rc != SKV_PENDING || c->asks);
+	if (rc != SKV_PENDING)
+		c->done.fn(c->done.ctx, rc);
 }
 
 static int hand_to_worker(struct skv_request *c)
@@ -230,10 +234,10 @@ static int run_once(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	take_ticket(c);
-	return c->route->flags & ROUTE_BLOCKS ? hand_to_worker(c) : c->route->run(c);
+	return c->route->flags & ROUTE_BLOCKS || c->asks ? hand_to_worker(c) : c->route->run(c);
 }
 
-/* It has waited, and goes on. */
+/* It has waited, or needs a thread that may, and goes on. */
 static int run_again(struct skv_request *c)
 {
 	assert(c->dispatched && c->route->flags & ROUTE_HELD && !c->forwarding.answered);
@@ -246,6 +250,22 @@ static int run_again(struct skv_request *c)
 	return run_once(c);
 }
 
+/* A success tells of the partitions that it went to; a failure may be due to any. */
+static int may_tell(const struct skv_request *c)
+{
+	const uint32_t of = c->err.status == SKV_OK ? c->err.went : 0;
+
+	return skv_core_may_tell(c->s->core, &c->ticket, of);
+}
+
+/* If that is only one: which, plus 1; else 0. */
+static uint32_t one_of(uint32_t partitions)
+{
+	return partitions && !(partitions & (partitions - 1))
+		       ? (uint32_t)__builtin_ctz(partitions) + 1
+		       : 0;
+}
+
 /* It has ended, but not for the client: another manager answers it, or it waits. What a manager
  * found out while it owned the partition it must not tell when it does not any more. */
 static bool goes_on(struct skv_request *c, int status)
@@ -253,10 +273,16 @@ static bool goes_on(struct skv_request *c, int status)
 	if (c->forwarding.answered)
 		return false;
 	if (status == SKV_OK && c->route->flags & ROUTE_OWNED)
-		status = skv_core_may_tell(c->s->core, c->ticket);
+		status = may_tell(c);
 	if (status == SKV_OK)
 		return false;
-	c->wait.partition = c->err.status == status ? c->err.partition : 0;
+	c->wait.partition = c->err.status == status ? c->err.partition : one_of(c->err.went);
+	if (status == SKV_E_NOT_OWNER && c->err.status == status && c->err.asks && !c->asks) {
+		c->asks = true;
+		if (run_again(c) == SKV_PENDING)
+			return true;
+		status = c->err.status;
+	}
 	return skv_forward_call(c, status) || skv_pause_call(c, status);
 }
 
@@ -348,7 +374,7 @@ static void check_ownership(struct skv_request *c)
 
 	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || skv_status_http(c->status) >= 500)
 		return;
-	rc = skv_core_may_tell(c->s->core, c->ticket);
+	rc = may_tell(c);
 	if (rc != SKV_OK)
 		c->status = skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
 				     "this manager does not own the partition any more: retry");

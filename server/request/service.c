@@ -89,6 +89,15 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 	return SKV_OK;
 }
 
+static bool calls_wait(const struct skv_service *s)
+{
+	bool any = s->o.hold_ms > 0;
+
+	for (size_t i = 0; i < s->n_apis; i++)
+		any |= s->apis[i]->patience != NULL;
+	return any;
+}
+
 int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_error *err)
 {
 	int rc;
@@ -96,7 +105,7 @@ int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_e
 	assert(!s->started);
 	s->core = core;
 	rc = skv_workers_start(&s->workers, err);
-	if (rc == SKV_OK && core && s->o.hold_ms > 0)
+	if (rc == SKV_OK && core && calls_wait(s))
 		rc = skv_pause_start(&s->pause, err);
 	if (rc == SKV_OK && core && s->o.forward)
 		rc = skv_forward_start(&s->forward, err);

@@ -31,6 +31,7 @@ static void *work(void *arg)
 {
 	struct workers *w = arg;
 
+	skv_thread_waits = true;
 	skv_mutex_lock(&w->lock);
 	while (!w->stopping) {
 		struct job *job = pop_locked(w, UINT64_MAX);

@@ -17,6 +17,7 @@
 #include <skv/limits.h>
 #include <skv/mem.h>
 #include <skv/ops.h>
+#include <skv/policy.h>
 
 static const char usage[] =
 	"Usage: slabkvd simulate [options] TRACE...\n"
@@ -33,6 +34,12 @@ static const char usage[] =
 	"  --capacity LIST       capacities in bytes, e.g. 1TiB: of all ranks of the model; "
 	"with --full and\n"
 	"                        without a model, of the storage\n"
+	"  --tiers FAST,SLOW     capacities in bytes of a fast tier and of the one below it,\n"
+	"                        e.g. 64G,2T; repeat it to compare several; with a --model, or\n"
+	"                        --block-bytes\n"
+	"  --promote-after N     uses of a block after which it is copied to the fast tier,\n"
+	"                        1..15, 0 = never (default: 1)\n"
+	"  --write-through       what is written goes to both tiers\n"
 	"  --requests N          only the first N of each trace\n"
 	"  --threads N           (default: one for each processor)\n"
 	"  --csv, --json         instead of tables; deploy/plot-hits draws the CSV of one trace\n"
@@ -49,7 +56,7 @@ static const char usage[] =
 	"                        --clients 1 --lease 0 finds at one with free_percent 0, "
 	"open_percent 100\n"
 	"  --ttl-ms N            of policy ttl (default: 3600000); without --full it is as fifo\n"
-	"  --block-bytes SIZE    of its blocks (default: 4K)\n"
+	"  --block-bytes SIZE    of its blocks (default: 4K); with --tiers, of the trace's\n"
 	"  --instance ID         (default: replay-BYTESx1, as slabkv replay)\n"
 	"  --unit SIZE           of its storage (default: 64M)\n"
 	"  --file-size SIZE      of its storage's slab files (default: 1G)\n\n"
@@ -64,7 +71,7 @@ static const char usage[] =
 	"Exit status: 0 done, 1 a failure or interrupted, 2 an argument or trace that "
 	"is not valid.\n";
 
-enum { EXIT_BAD = 2, NUMBERS = 1000, SIZES = 2000 };
+enum { EXIT_BAD = 2, NUMBERS = 1000, SIZES = 2000, DEFAULT_PROMOTE = 1 };
 
 static const struct number {
 	const char *name;
@@ -78,6 +85,7 @@ static const struct number {
 		sizeof(((struct options *)0)->field) == 8       \
 	}
 	NUMBER("requests", requests, 1, UINT32_MAX),
+	NUMBER("promote-after", promote_after, 0, SKV_POLICY_FREQ),
 	NUMBER("threads", threads, 1, 1024),
 	NUMBER("conversations", gen.conversations, 1, 10000000),
 	NUMBER("seed", gen.seed, 0, UINT64_MAX),
@@ -221,6 +229,29 @@ static int set_kind(struct options *o, const char *name)
 	return OPTIONS_RUN;
 }
 
+static int parse_tiers(struct options *o, const char *text)
+{
+	uint64_t pair[MAX_LIST];
+	uint32_t n = 0;
+	int rc = parse_list("tiers", text, true, pair, &n);
+
+	if (rc != OPTIONS_RUN)
+		return rc;
+	if (n != 2)
+		return bad("tiers", "two sizes, the fast tier's first, as 64G,2T", text);
+	if (pair[0] >= pair[1])
+		return bad("tiers",
+			   "the fast tier has copies of what is in the other: it must be smaller",
+			   text);
+	if (o->n_capacity == MAX_LIST)
+		return bad("tiers", "at most 64 values", NULL);
+	assert(pair[0] > 0 && pair[0] < pair[1]);
+	o->fast[o->n_capacity] = pair[0];
+	o->capacity[o->n_capacity++] = pair[1];
+	o->tiers = true;
+	return OPTIONS_RUN;
+}
+
 static int set_other(struct options *o, int opt, const char *value)
 {
 	switch (opt) {
@@ -230,6 +261,11 @@ static int set_other(struct options *o, int opt, const char *value)
 		return parse_list("blocks", value, false, o->blocks, &o->n_blocks);
 	case 'c':
 		return parse_list("capacity", value, true, o->capacity, &o->n_capacity);
+	case 'T':
+		return parse_tiers(o, value);
+	case 'w':
+		o->write_through = true;
+		return OPTIONS_RUN;
 	case 'g':
 		return set_kind(o, value);
 	case 'm':
@@ -267,6 +303,26 @@ static int set_other(struct options *o, int opt, const char *value)
 	}
 }
 
+static int check_tiers(const struct options *o)
+{
+	if (!o->tiers && (o->write_through || o->promote_after != DEFAULT_PROMOTE))
+		return bad("tiers", "for --promote-after, --write-through", NULL);
+	if (!o->tiers)
+		return OPTIONS_RUN;
+	for (uint32_t i = 0; i < o->n_capacity; i++)
+		if (!o->fast[i])
+			return bad("tiers", "either this or --capacity", NULL);
+	if (o->full || o->n_blocks)
+		return bad("tiers", "without --full, --blocks", NULL);
+	if (o->sizing == o->has_block_bytes)
+		return bad("tiers", "bytes need either a --model (or its shape) or --block-bytes",
+			   NULL);
+	if (!o->promote_after && !o->write_through)
+		return bad("promote-after", "0 only with --write-through: else the fast tier stays "
+			   "empty", NULL);
+	return OPTIONS_RUN;
+}
+
 static int check(const struct options *o)
 {
 	uint32_t inputs = o->n_traces + o->generate;
@@ -288,12 +344,15 @@ static int check(const struct options *o)
 		return bad("capacity", "either this or --blocks", NULL);
 	if (!o->sizing && (o->tp || o->block_tokens || o->dtype))
 		return bad("model", "or its shape: for --tp, --dtype, --block-tokens", NULL);
-	if (o->n_capacity && !o->sizing && !o->full)
+	if (check_tiers(o) != OPTIONS_RUN)
+		return EXIT_BAD;
+	if (o->n_capacity && !o->sizing && !o->full && !o->tiers)
 		return bad("capacity",
 			   "bytes need a --model (or its shape), or --full; use --blocks", NULL);
 	if (o->hits && inputs != 1)
 		return bad("hits", "of one trace", NULL);
-	if (!o->full && (o->has_block_bytes || o->instance || o->unit || o->file_size))
+	if (!o->full && ((o->has_block_bytes && !o->tiers) || o->instance || o->unit ||
+			 o->file_size))
 		return bad("block-bytes",
 			   "and --instance, --unit, --file-size: of the manager (--full)", NULL);
 	if (o->instance && !skv_model_name_valid(o->instance, strlen(o->instance)))
@@ -316,7 +375,7 @@ static void complete(struct options *o)
 		o->gen.conversations = given.conversations;
 }
 
-#define TABLE_SIZE (N_NUMBERS + N_SIZES + 16)
+#define TABLE_SIZE (N_NUMBERS + N_SIZES + 18)
 
 static void make_table(struct option table[TABLE_SIZE])
 {
@@ -324,6 +383,8 @@ static void make_table(struct option table[TABLE_SIZE])
 		{ "policy", required_argument, NULL, 'p' },
 		{ "blocks", required_argument, NULL, 'b' },
 		{ "capacity", required_argument, NULL, 'c' },
+		{ "tiers", required_argument, NULL, 'T' },
+		{ "write-through", no_argument, NULL, 'w' },
 		{ "generate", required_argument, NULL, 'g' },
 		{ "model", required_argument, NULL, 'm' },
 		{ "dtype", required_argument, NULL, 'd' },
@@ -355,7 +416,8 @@ int options_parse(struct options *o, int argc, char **argv)
 	int opt, rc = OPTIONS_RUN;
 
 	*o = (struct options){ .gen.seed = 1, .block_bytes = 4096, .ttl_ms = 3600000,
-			       .trace_tokens = SKV_TRACE_BLOCK_TOKENS };
+			       .trace_tokens = SKV_TRACE_BLOCK_TOKENS,
+			       .promote_after = DEFAULT_PROMOTE };
 	make_table(table);
 	while (rc == OPTIONS_RUN && (opt = getopt_long(argc, argv, "h", table, NULL)) != -1) {
 		if (opt >= SIZES && opt < SIZES + (int)N_SIZES)

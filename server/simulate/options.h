@@ -21,6 +21,10 @@ struct options {
 	uint32_t n_blocks; /* 0 = chosen by the trace */
 	uint64_t capacity[MAX_LIST]; /* bytes */
 	uint32_t n_capacity;
+	uint64_t fast[MAX_LIST]; /* with --tiers, of the fast tier: bytes, beside `capacity` */
+	bool tiers;
+	uint32_t promote_after;
+	bool write_through;
 	uint64_t requests; /* of each trace, 0 = all */
 	bool full;
 	bool one_by_one;

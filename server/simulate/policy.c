@@ -5,6 +5,9 @@
  * Holds blocks and queues as the core does (server/core/evict/evict.c): a use changes a block's
  * stamp and count, the queues learn of it when the block comes to a top. Blocks of a policy with
  * `leaf_first` go only when no other hangs below them, as long as there is a choice.
+ *
+ * With tiers (docs/decisions/0051) the fast one is a cache of its own: what is in it is a hit only
+ * if the other has it too.
  */
 #include "run.h"
 
@@ -20,7 +23,8 @@ struct cell {
 	uint32_t place; /* skv/heap.h; 0 = the block is not there */
 	uint32_t below; /* its children in the cache */
 	bool linked;    /* its parent counts it */
-	uint32_t found; /* number of the request that found it last, counted from 1 */
+	uint32_t found; /* number of the request that found it last, counted from 1; of a fast tier:
+			 * was it found below by the current one? */
 };
 
 struct cache {
@@ -34,6 +38,9 @@ struct cache {
 	uint64_t uses;
 	uint64_t births;
 	uint32_t *absent; /* [longest request] */
+	uint64_t capacity;
+	struct counts *counts;
+	const struct cache *slow; /* of a fast tier: what it has copies of; else NULL */
 };
 
 static uint32_t *place_of(void *ctx, uint32_t id)
@@ -112,7 +119,7 @@ static struct top first_top(const struct cache *c)
 /* Whether it is evicted, or placed again. */
 static bool may_go(struct cache *c, const struct top *t)
 {
-	c->r->counts.examined++;
+	c->counts->examined++;
 	return t->inner == (inner_bit(c, t->id) != 0) &&
 	       c->ops->look(c->state, &c->cell[t->id].b, t->at);
 }
@@ -125,7 +132,7 @@ static void remove_block(struct cache *c, uint32_t id)
 	assert(c->n.blocks > 0 && (!linked || c->cell[parent].below > 0));
 	dequeue(c, id);
 	c->n.blocks--;
-	c->r->counts.evicted++;
+	c->counts->evicted++;
 	c->cell[id].linked &= c->cell[id].below > 0;
 	if (!linked || --c->cell[parent].below || !c->cell[parent].place || !c->ops->leaf_first)
 		return;
@@ -186,10 +193,15 @@ static void insert(struct cache *c, uint32_t id, uint64_t born, uint32_t how)
 {
 	struct cell *cell = &c->cell[id];
 
-	assert(cell->place == 0 && c->n.blocks < c->r->blocks);
+	assert(cell->place == 0 && c->n.blocks < c->capacity);
 	cell->b = (struct skv_policy_block){ .hash = mix(c->t->id[id] + 1), .use = next_use(c),
 					     .born = born };
 	c->n.blocks++;
+	assert(!c->slow || c->slow->cell[id].place);
+	if (c->slow) {
+		c->r->tier.promoted += cell->found;
+		c->r->tier.written += !cell->found;
+	}
 	if (c->ops->born)
 		c->ops->born(c->state, &cell->b, how);
 	enqueue(c, id);
@@ -201,6 +213,35 @@ static uint32_t birth(const struct request_hits *h, uint32_t i, uint32_t last)
 	return (i == last ? SKV_BORN_LAST : 0) | (h->prefix ? SKV_BORN_BELOW : 0);
 }
 
+/* Was the block at position `i` of request `q` found there, so that the lookup used it? */
+static bool was_used(const struct cache *c, uint32_t q, uint32_t i, const struct request_hits *h)
+{
+	return i < c->t->first[q] + h->prefix ||
+	       (c->r->one_by_one && c->cell[c->t->ref[i]].found == q + 1);
+}
+
+/* Does a fast tier take the block in: written just now, or used often enough below? */
+static bool comes_up(const struct cache *c, uint32_t q, uint32_t i, const struct request_hits *h)
+{
+	const struct cell *below = &c->slow->cell[c->t->ref[i]];
+
+	assert(c->slow && !c->slow->slow);
+	if (!below->place)
+		return false; /* evicted since, or never taken in */
+	if (was_used(c->slow, q, i, h))
+		return c->r->promote_after && below->b.freq >= c->r->promote_after;
+	return c->r->write_through && below->found != q + 1;
+}
+
+/* Is the block at position `i` of request `q` to be written? */
+static bool is_wanted(const struct cache *c, uint32_t q, uint32_t i, const struct request_hits *h)
+{
+	if (c->slow)
+		return !c->cell[c->t->ref[i]].place && comes_up(c, q, i, h);
+	return !(c->r->one_by_one ? c->cell[c->t->ref[i]].found == q + 1
+				  : c->cell[c->t->ref[i]].place != 0);
+}
+
 /* Each block makes room for itself as it comes. Blocks found stay out, also if they have been
  * evicted to make room for others. */
 static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
@@ -210,12 +251,12 @@ static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32
 	uint32_t last = end;
 
 	for (uint32_t i = first; i < end; i++)
-		if (c->cell[ref[i]].found != q + 1)
+		if (is_wanted(c, q, i, h))
 			last = i;
 	for (uint32_t i = first; i < end; i++) {
-		if (c->cell[ref[i]].found == q + 1)
+		if (!is_wanted(c, q, i, h))
 			continue;
-		if (c->n.blocks == c->r->blocks)
+		if (c->n.blocks == c->capacity)
 			evict_one(c, NULL, 0);
 		link_up(c, ref[i]);
 		insert(c, ref[i], ++c->births, birth(h, i, last));
@@ -223,12 +264,13 @@ static void write_one_by_one(struct cache *c, uint32_t q, uint32_t first, uint32
 	}
 }
 
-static uint32_t list_absent(struct cache *c, uint32_t first, uint32_t end)
+static uint32_t list_absent(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
+			    const struct request_hits *h)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = first; i < end; i++)
-		if (!c->cell[c->t->ref[i]].place)
+		if (is_wanted(c, q, i, h))
 			c->absent[n++] = c->t->ref[i];
 	return n;
 }
@@ -257,7 +299,7 @@ static uint32_t make_room(struct cache *c, const struct newcomers *in, uint32_t 
 {
 	uint32_t got = 0;
 
-	assert(at < in->n && c->n.blocks == c->r->blocks - at);
+	assert(at < in->n && c->n.blocks == c->capacity - at);
 	while (at + got < in->n) {
 		struct skv_policy_block b = facts_of(c, in, at + got);
 
@@ -281,23 +323,24 @@ static void refuse(struct cache *c, const struct newcomers *in, uint32_t from)
 /* As the core does: room is made for all of them first, which may cost blocks behind
  * the first miss, so that there are more in the next round; they come in tail first, numbered head
  * first; what the policy does not admit stays out, and all if the capacity is too small. */
-static void write_together(struct cache *c, uint32_t first, uint32_t end, struct request_hits *h)
+static void write_together(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
+			   struct request_hits *h)
 {
 	struct newcomers in = { .v = c->absent, .below = h->prefix > 0 };
 	uint64_t room;
 	uint32_t got;
 
 	do {
-		in.n = list_absent(c, first, end);
-		room = c->r->blocks - c->n.blocks;
-		if (in.n > c->r->blocks)
+		in.n = list_absent(c, q, first, end, h);
+		room = c->capacity - c->n.blocks;
+		if (in.n > c->capacity)
 			return;
 		got = in.n > room ? make_room(c, &in, (uint32_t)room) : 0;
 	} while (got);
 	if (in.n > room)
 		refuse(c, &in, (uint32_t)room);
 	in.n = in.n > room ? (uint32_t)room : in.n;
-	assert(c->n.blocks + in.n <= c->r->blocks);
+	assert(c->n.blocks + in.n <= c->capacity);
 	h->written = in.n;
 	for (uint32_t i = 0; i < in.n; i++)
 		link_up(c, in.v[i]);
@@ -306,7 +349,39 @@ static void write_together(struct cache *c, uint32_t first, uint32_t end, struct
 	c->births += in.n;
 }
 
-static void request(struct cache *c, uint32_t q)
+static void write_absent(struct cache *c, uint32_t q, uint32_t first, uint32_t end,
+			 struct request_hits *h)
+{
+	if (c->r->one_by_one)
+		write_one_by_one(c, q, first, end, h);
+	else
+		write_together(c, q, first, end, h);
+}
+
+/* What the fast tier has of the blocks found below, and what it takes in of them and of those that
+ * came in there. */
+static void request_fast(struct cache *f, uint32_t q, const struct request_hits *below)
+{
+	const struct refs *t = f->t;
+	uint32_t first = t->first[q], end = t->first[q + 1];
+	struct request_hits h = { .prefix = below->prefix };
+
+	assert(f->slow && h.prefix <= end - first);
+	f->uses++;
+	for (uint32_t i = first; i < end; i++) {
+		struct cell *cell = &f->cell[t->ref[i]];
+
+		cell->found = was_used(f->slow, q, i, below);
+		if (!cell->found || !cell->place)
+			continue;
+		use(f, t->ref[i]);
+		f->r->tier.hits += i < first + below->prefix;
+	}
+	f->uses++;
+	write_absent(f, q, first, end, &h);
+}
+
+static struct request_hits request(struct cache *c, uint32_t q)
 {
 	const struct refs *t = c->t;
 	uint32_t first = t->first[q], end = t->first[q + 1];
@@ -326,11 +401,9 @@ static void request(struct cache *c, uint32_t q)
 			use(c, t->ref[i]);
 	}
 	c->uses++;
-	if (c->r->one_by_one)
-		write_one_by_one(c, q, first + h.prefix, end, &h);
-	else
-		write_together(c, first + h.prefix, end, &h);
+	write_absent(c, q, first + h.prefix, end, &h);
 	run_note(c->r, q, h);
+	return h;
 }
 
 static uint32_t longest(const struct refs *t)
@@ -342,16 +415,17 @@ static uint32_t longest(const struct refs *t)
 	return most;
 }
 
-static int open_cache(struct cache *c, struct run *r)
+static int open_cache(struct cache *c, struct run *r, uint64_t capacity, struct counts *counts)
 {
 	uint64_t most;
 
-	*c = (struct cache){ .r = r, .t = r->refs, .ops = skv_policy_find(r->policy) };
+	*c = (struct cache){ .r = r, .t = r->refs, .ops = skv_policy_find(r->policy),
+			     .capacity = capacity, .counts = counts };
 	if (!c->ops)
 		return skv_fail(&r->err, SKV_E_INVALID, "policy",
 				"there is no policy '%s': one of %s, belady", r->policy,
 				skv_policy_names());
-	most = r->blocks < c->t->n_blocks ? r->blocks : c->t->n_blocks;
+	most = capacity < c->t->n_blocks ? capacity : c->t->n_blocks;
 	if (most >= SKV_HEAP_IDS)
 		return skv_fail(&r->err, SKV_E_TOO_LARGE, NULL,
 				"%s: a capacity of over 2^27 blocks", c->t->name);
@@ -365,19 +439,36 @@ static int open_cache(struct cache *c, struct run *r)
 	return SKV_OK;
 }
 
+static void close_cache(struct cache *c)
+{
+	if (c->state)
+		c->ops->destroy(c->state);
+	skv_heaps_destroy(&c->heaps);
+	skv_free(c->cell);
+	skv_free(c->absent);
+}
+
 int run_policy(struct run *r)
 {
-	struct cache c;
-	int rc = open_cache(&c, r);
+	struct cache c, fast = { 0 };
+	struct counts of_fast = { 0 };
+	int rc = open_cache(&c, r, r->blocks, &r->counts);
 
+	assert(r->fast_blocks < r->blocks && r->promote_after <= SKV_POLICY_FREQ);
+	if (rc == SKV_OK && r->fast_blocks) {
+		rc = open_cache(&fast, r, r->fast_blocks, &of_fast);
+		fast.slow = &c;
+	}
 	for (uint32_t q = 0; rc == SKV_OK && q < r->refs->n_requests; q++) {
-		request(&c, q);
+		struct request_hits h = request(&c, q);
+
+		if (r->fast_blocks)
+			request_fast(&fast, q, &h);
 		rc = run_goes_on(r) ? SKV_OK : r->err.status;
 	}
-	if (c.state)
-		c.ops->destroy(c.state);
-	skv_heaps_destroy(&c.heaps);
-	skv_free(c.cell);
-	skv_free(c.absent);
+	r->tier.evicted = of_fast.evicted;
+	if (r->fast_blocks && fast.slow)
+		close_cache(&fast);
+	close_cache(&c);
 	return rc;
 }

@@ -33,6 +33,21 @@ static void capacities(const struct report *r, const char *what, FILE *out)
 	fputc('\n', out);
 }
 
+/* Of the fast tier: as blocks, or as bytes. */
+static void fast_capacities(const struct report *r, const char *what, bool bytes, FILE *out)
+{
+	row_begin(out, what);
+	for (uint32_t b = 0; b < r->n_blocks; b++) {
+		uint64_t blocks = report_run(r, 0, 0, b)->fast_blocks;
+
+		if (bytes)
+			fprintf(out, " %9.1f", (double)(blocks * r->tier_bytes) / GB);
+		else
+			fprintf(out, " %9" PRIu64, blocks);
+	}
+	fputc('\n', out);
+}
+
 static void gigabytes(const struct report *r, const char *what, uint64_t per_token, FILE *out)
 {
 	row_begin(out, what);
@@ -41,25 +56,37 @@ static void gigabytes(const struct report *r, const char *what, uint64_t per_tok
 	fputc('\n', out);
 }
 
-enum cell { PREFIX_RATE, BLOCK_RATE, TOKENS };
+enum cell { PREFIX_RATE, BLOCK_RATE, TOKENS, FAST_RATE, PROMOTED, WRITTEN };
+
+static double value(const struct report *r, const struct run *run, enum cell cell)
+{
+	switch (cell) {
+	case PREFIX_RATE:
+		return report_rate(run->counts.prefix_hits, run->refs);
+	case BLOCK_RATE:
+		return report_rate(run->counts.block_hits, run->refs);
+	case TOKENS:
+		return (double)tokens_saved(r, run) / 1e6;
+	case FAST_RATE:
+		assert(run->tier.hits <= run->counts.prefix_hits);
+		return report_rate(run->tier.hits, run->refs);
+	case PROMOTED:
+		return (double)(run->tier.promoted * r->tier_bytes) / GB;
+	case WRITTEN:
+		return (double)(run->tier.written * r->tier_bytes) / GB;
+	}
+	return 0;
+}
 
 static void rows(const struct report *r, uint32_t trace, enum cell cell, FILE *out)
 {
-	const struct refs *t = &r->refs[trace];
+	const bool rate = cell == PREFIX_RATE || cell == BLOCK_RATE || cell == FAST_RATE;
 
 	for (uint32_t p = 0; p < r->n_policies; p++) {
 		row_begin(out, r->policies[p]);
-		for (uint32_t b = 0; b < r->n_blocks; b++) {
-			const struct run *run = report_run(r, trace, p, b);
-
-			if (cell == TOKENS)
-				fprintf(out, " %9.2f", (double)tokens_saved(r, run) / 1e6);
-			else
-				fprintf(out, " %9.4f",
-					report_rate(cell == PREFIX_RATE ? run->counts.prefix_hits
-									: run->counts.block_hits,
-						    t));
-		}
+		for (uint32_t b = 0; b < r->n_blocks; b++)
+			fprintf(out, rate ? " %9.4f" : " %9.2f",
+				value(r, report_run(r, trace, p, b), cell));
 		fputc('\n', out);
 	}
 }
@@ -91,6 +118,21 @@ static void about_sizing(const struct report *r, FILE *out)
 		r->trace_tokens, s->block_tokens, s->bytes.rank * s->block_tokens);
 }
 
+static void tiers_of(const struct report *r, uint32_t trace, FILE *out)
+{
+	assert(r->tier_bytes > 0 && r->runs->fast_blocks > 0);
+	fputs("prefix hit rate of the fast tier alone\n", out);
+	rows(r, trace, FAST_RATE, out);
+	if (r->runs->promote_after) {
+		fputs("GB copied up\n", out);
+		rows(r, trace, PROMOTED, out);
+	}
+	if (r->runs->write_through) {
+		fputs("GB written to the fast tier, too\n", out);
+		rows(r, trace, WRITTEN, out);
+	}
+}
+
 static void table_of(const struct report *r, uint32_t trace, FILE *out)
 {
 	about_trace(&r->refs[trace], out);
@@ -98,6 +140,10 @@ static void table_of(const struct report *r, uint32_t trace, FILE *out)
 	if (r->sizing) {
 		gigabytes(r, "GB, one rank", r->sizing->bytes.rank, out);
 		gigabytes(r, "GB, all", r->sizing->bytes.whole, out);
+	}
+	if (r->tier_bytes) {
+		fast_capacities(r, "fast, blocks", false, out);
+		fast_capacities(r, "fast, GB", true, out);
 	}
 	fputs("prefix hit rate\n", out);
 	rows(r, trace, PREFIX_RATE, out);
@@ -108,6 +154,8 @@ static void table_of(const struct report *r, uint32_t trace, FILE *out)
 			(double)r->refs[trace].input_tokens / 1e6);
 		rows(r, trace, TOKENS, out);
 	}
+	if (r->tier_bytes)
+		tiers_of(r, trace, out);
 }
 
 int report_table(const struct report *r, FILE *out)
@@ -156,8 +204,10 @@ static void quoted(FILE *out, const char *s)
 int report_csv(const struct report *r, FILE *out)
 {
 	fputs("trace,policy,blocks,bytes_rank,bytes_all,requests,references,block_hits,prefix_hits,"
-	      "block_hit_rate,prefix_hit_rate,inserted,evicted,examined,tokens_saved\n",
+	      "block_hit_rate,prefix_hit_rate,inserted,evicted,examined,tokens_saved",
 	      out);
+	fputs(r->tier_bytes ? ",fast_blocks,fast_hits,fast_evicted,promoted_bytes,"
+			      "written_through_bytes\n" : "\n", out);
 	for (uint32_t i = 0; i < r->n_refs * r->n_policies * r->n_blocks; i++) {
 		const struct run *run = &r->runs[i];
 		const struct counts *c = &run->counts;
@@ -172,11 +222,17 @@ int report_csv(const struct report *r, FILE *out)
 			fputc(',', out);
 		fprintf(out,
 			",%u,%u,%" PRIu64 ",%" PRIu64 ",%.6f,%.6f,%" PRIu64 ",%" PRIu64 ",%" PRIu64
-			",%" PRIu64 "\n",
+			",%" PRIu64,
 			run->refs->n_requests, run->refs->n_refs, c->block_hits, c->prefix_hits,
 			report_rate(c->block_hits, run->refs),
 			report_rate(c->prefix_hits, run->refs), c->inserted, c->evicted,
 			c->examined, tokens_saved(r, run));
+		if (r->tier_bytes)
+			fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
+				run->fast_blocks, run->tier.hits, run->tier.evicted,
+				run->tier.promoted * r->tier_bytes,
+				run->tier.written * r->tier_bytes);
+		fputc('\n', out);
 	}
 	return ferror(out) ? -1 : 0;
 }
@@ -210,6 +266,13 @@ static void json_run(const struct report *r, const struct run *run, struct skv_b
 	skv_jout_field_u64(b, "evicted", run->counts.evicted);
 	skv_jout_field_u64(b, "examined", run->counts.examined);
 	skv_jout_field_u64(b, "tokens_saved", tokens_saved(r, run));
+	if (r->tier_bytes) {
+		skv_jout_field_u64(b, "fast_blocks", run->fast_blocks);
+		skv_jout_field_u64(b, "fast_hits", run->tier.hits);
+		skv_jout_field_u64(b, "fast_evicted", run->tier.evicted);
+		skv_jout_field_u64(b, "promoted_bytes", run->tier.promoted * r->tier_bytes);
+		skv_jout_field_u64(b, "written_through_bytes", run->tier.written * r->tier_bytes);
+	}
 	skv_jout_close(b, '}');
 }
 

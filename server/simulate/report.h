@@ -29,6 +29,7 @@ struct report {
 	const struct run *runs;      /* [n_refs * n_policies * n_blocks], in this order */
 	const struct sizing *sizing; /* NULL: none */
 	uint32_t trace_tokens;       /* of a block of the trace */
+	uint64_t tier_bytes;         /* with tiers: bytes of a block of the trace; else 0 */
 };
 
 static inline const struct run *report_run(const struct report *r, uint32_t trace, uint32_t policy,

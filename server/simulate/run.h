@@ -7,6 +7,10 @@
  * are absent, and they come in; what is larger than the capacity is not written. One by one (and of
  * the optimum): every block that is there is used, in request order; then those absent come in, in
  * order, with one victim for each once the capacity is reached.
+ *
+ * With a fast tier (docs/decisions/0051): of what is used the fast tier is asked for a copy; then
+ * the used ones that have been used often enough, and with write_through those that came in, come
+ * into it, as at once. What is in the fast tier alone is no hit.
  */
 #ifndef SKV_SIMULATE_RUN_H
 #define SKV_SIMULATE_RUN_H
@@ -24,6 +28,14 @@ struct counts {
 	uint64_t examined; /* entries that evictions looked at */
 };
 
+/* Of a fast tier. */
+struct tier_counts {
+	uint64_t hits;     /* of prefix_hits, those that it had */
+	uint64_t promoted; /* copied up, because they were found often enough */
+	uint64_t written;  /* by those who wrote them below, too */
+	uint64_t evicted;
+};
+
 /* What a request found: as many leading blocks, so many behind the first miss. */
 struct request_hits {
 	uint32_t prefix;
@@ -34,7 +46,10 @@ struct request_hits {
 struct run {
 	const struct refs *refs;
 	const char *policy; /* of skv_policy_all(), or "belady" */
-	uint64_t blocks;    /* capacity, at least 1 */
+	uint64_t blocks;    /* capacity, at least 1; with tiers, of the slow one */
+	uint64_t fast_blocks;   /* of a fast tier before it, 0 = none; policy mode only */
+	uint32_t promote_after; /* uses after which a block is copied up, 0 = never */
+	bool write_through;     /* what is written goes into both */
 	bool full;
 	bool one_by_one;    /* not in full mode */
 	const char *instance;     /* full: its name, NULL = as slabkv replay calls it;
@@ -48,6 +63,7 @@ struct run {
 	struct request_hits *hits; /* [refs->n_requests], or NULL */
 	/* results */
 	struct counts counts;
+	struct tier_counts tier;
 	int status;
 	struct skv_error err; /* unless it is SKV_OK */
 };

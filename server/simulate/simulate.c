@@ -33,6 +33,7 @@ struct job {
 	const char *policies[MAX_LIST];
 	uint32_t n_policies;
 	uint64_t blocks[MAX_LIST];
+	uint64_t fast[MAX_LIST];
 	uint32_t n_blocks;
 	struct sizing sizing;
 	struct run *runs;
@@ -133,12 +134,12 @@ static int choose_policies(struct job *j)
 		const char *name = j->o.policies[i];
 		bool optimum = strcmp(name, "belady") == 0;
 
-		if (optimum ? !j->o.full : skv_policy_find(name) != NULL) {
+		if (optimum ? !j->o.full && !j->o.tiers : skv_policy_find(name) != NULL) {
 			j->policies[j->n_policies++] = optimum ? name : skv_policy_find(name)->name;
 			continue;
 		}
 		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s", name,
-			 skv_policy_names(), j->o.full ? "" : ", belady");
+			 skv_policy_names(), j->o.full || j->o.tiers ? "" : ", belady");
 		return complain(EXIT_USAGE, text);
 	}
 	assert(j->n_policies <= MAX_LIST);
@@ -147,7 +148,7 @@ static int choose_policies(struct job *j)
 	for (const struct skv_policy_ops *const *p = skv_policy_all(); *p; p++)
 		if (j->o.full || strcmp((*p)->name, "ttl") != 0) /* without a clock it is fifo */
 			j->policies[j->n_policies++] = (*p)->name;
-	if (!j->o.full)
+	if (!j->o.full && !j->o.tiers)
 		j->policies[j->n_policies++] = "belady";
 	return EXIT_DONE;
 }
@@ -167,13 +168,24 @@ static void choose_blocks(struct job *j)
 	j->blocks[j->n_blocks++] = most;
 }
 
+/* Bytes of a block of the trace, with all ranks of the model. */
+static uint64_t block_bytes(const struct job *j)
+{
+	return j->o.sizing ? j->sizing.bytes.whole * j->o.trace_tokens : j->o.block_bytes;
+}
+
 /* Bytes of the model's ranks, or of the storage in full mode, as blocks of the trace. */
 static int blocks_of_capacities(struct job *j)
 {
-	uint64_t one = j->o.sizing ? j->sizing.bytes.whole * j->o.trace_tokens : j->o.block_bytes;
+	uint64_t one = block_bytes(j);
 
 	for (uint32_t i = 0; i < j->o.n_capacity; i++) {
+		j->fast[j->n_blocks] = j->o.fast[i] / one;
 		j->blocks[j->n_blocks++] = j->o.capacity[i] / one;
+		if (j->o.tiers &&
+		    (j->o.fast[i] / one == 0 || j->o.fast[i] / one == j->o.capacity[i] / one))
+			return complain(EXIT_USAGE, "--tiers: less than one block, or than one "
+						    "block of difference");
 		if (j->o.capacity[i] / one == 0)
 			return complain(EXIT_USAGE, "--capacity: less than one block");
 	}
@@ -234,11 +246,15 @@ static int make_runs(struct job *j)
 					.refs = &j->refs[t], .policy = j->policies[p],
 					.blocks = j->blocks[b], .full = j->o.full,
 					.one_by_one = j->o.one_by_one,
+					.fast_blocks = j->fast[b],
+					.promote_after = j->o.promote_after,
+					.write_through = j->o.write_through,
 					.instance = j->o.instance, .ttl_ms = j->o.ttl_ms,
 					.block_bytes = j->o.block_bytes,
 					.storage_unit = j->o.unit, .storage_file = j->o.file_size,
-					.storage_bytes = j->o.n_capacity && !j->o.sizing
-						? j->o.capacity[b] : 0,
+					.storage_bytes =
+						j->o.full && j->o.n_capacity && !j->o.sizing
+							? j->o.capacity[b] : 0,
 				};
 	assert(at == n);
 	if (j->o.hits &&
@@ -308,7 +324,8 @@ static int print(const struct job *j)
 				  .n_policies = j->n_policies,
 				  .blocks = j->blocks, .n_blocks = j->n_blocks, .runs = j->runs,
 				  .sizing = j->o.sizing ? &j->sizing : NULL,
-				  .trace_tokens = j->o.trace_tokens };
+				  .trace_tokens = j->o.trace_tokens,
+				  .tier_bytes = j->o.tiers ? block_bytes(j) : 0 };
 	int rc = EXIT_DONE, printed;
 
 	if (j->o.hits)

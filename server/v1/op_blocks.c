@@ -6,6 +6,7 @@
  * completion; each write function encodes the result. Nothing here waits, allocates outside the
  * request, or keeps state.
  */
+#include "match_split.h"
 #include "v1.h"
 
 #include <assert.h>
@@ -23,8 +24,10 @@ int skv_op_match_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	return skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res,
-			      &r->arena, &r->err);
+	r->instance = v1_of(r)->u.match.req.instances[0];
+	rc = skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res,
+			    &r->arena, &r->err);
+	return rc == SKV_OK ? rc : match_split(r, rc);
 }
 
 void skv_op_match_write(struct skv_request *r)
@@ -55,6 +58,8 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 		req->instance = r->param[0].value;                                                 \
 		if (ROUTE_ID_##name == ROUTE_ID_start)                                             \
 			name_start(r, &v1_of(r)->u.start.req);                                     \
+		if (ROUTE_ID_##name == ROUTE_ID_lookup)                                            \
+			v1_of(r)->u.lookup.req.want_copies = true;                                 \
 		return skv_core_##name(skv_request_core(r), req, &v1_of(r)->u.name.res, &r->arena, \
 				       &r->err, &r->done);                                         \
 	}                                                                                          \

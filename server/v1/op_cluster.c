@@ -1,5 +1,6 @@
 /*
- * op_cluster.c - the managers of one store: who they are, what this one owns or follows; draining.
+ * op_cluster.c - the managers of one store: who they are, what this one owns or follows; draining;
+ * moves.
  *
  * Members are those of skv/members.h. Everything lives in the request.
  */
@@ -8,7 +9,9 @@
 #include <string.h>
 
 #include <skv/core.h>
+#include <skv/mem.h>
 #include <skv/members.h>
+#include <skv/nodes.h>
 
 struct members {
 	struct skv_member *v;
@@ -22,16 +25,7 @@ static const char *state_text(enum skv_core_state state)
 	return texts[state];
 }
 
-/* An owner's name without what tells the cores of one process apart. */
-static void process_of(const char *owner, char out[SKV_MEMBER_ID])
-{
-	const char *end = strrchr(owner, '.');
-	const size_t n = end ? (size_t)(end - owner) : strlen(owner);
-
-	_Static_assert(SKV_MEMBER_ID == SKV_OWNER_NAME, "it fits");
-	memcpy(out, owner, n);
-	out[n] = '\0';
-}
+_Static_assert(SKV_MEMBER_ID == SKV_OWNER_NAME, "a process's id fits");
 
 static int list_members(struct skv_request *r, const struct members *known,
 			struct skv_cluster_view *out)
@@ -45,7 +39,7 @@ static int list_members(struct skv_request *r, const struct members *known,
 	for (uint32_t i = 0; i < n; i++) {
 		struct skv_member_view *m = &out->members[i];
 
-		process_of(v[i].name, m->id);
+		skv_node_process(v[i].name, m->id);
 		m->url = v[i].peer;
 		m->draining = v[i].draining;
 	}
@@ -59,7 +53,7 @@ static const char *url_of(const struct members *known, const char *id)
 	char other[SKV_MEMBER_ID];
 
 	for (uint32_t i = 0; *id && i < known->n; i++) {
-		process_of(known->v[i].name, other);
+		skv_node_process(known->v[i].name, other);
 		if (strcmp(other, id) == 0)
 			return known->v[i].url;
 	}
@@ -69,11 +63,16 @@ static const char *url_of(const struct members *known, const char *id)
 static int list_partitions(struct skv_request *r, const struct members *known,
 			   struct skv_cluster_view *out)
 {
+	struct skv_homes *homes = skv_arena_alloc(&r->arena, sizeof *homes);
 	const uint32_t n = skv_core_partitions(r->s->core);
+	int rc;
 
 	out->partitions = skv_arena_calloc(&r->arena, n, sizeof *out->partitions);
-	if (!out->partitions)
+	if (!out->partitions || !homes)
 		return skv_fail(&r->err, SKV_E_NOMEM, NULL, "out of memory");
+	rc = skv_homes_read(r->s->core, homes, &r->err);
+	if (rc != SKV_OK)
+		return rc;
 	for (uint32_t i = 0; i < n; i++) {
 		struct skv_member_partition *p = &out->partitions[i];
 		struct skv_partition_view v;
@@ -83,8 +82,9 @@ static int list_partitions(struct skv_request *r, const struct members *known,
 			.number = i, .state = state_text(v.state), .loaded = v.loaded,
 			.record = v.loaded ? v.seq : 0, .behind = v.loaded ? v.behind : 0,
 			.blocks = v.blocks, .groups = v.groups, .epoch = v.epoch,
+			.home = homes->peer[i],
 		};
-		process_of(v.owner, p->owner);
+		skv_node_process(v.owner, p->owner);
 		p->url = url_of(known, p->owner);
 	}
 	out->n_partitions = n;
@@ -105,7 +105,7 @@ int skv_op_cluster_get_run(struct skv_request *r)
 		.draining = skv_core_draining(r->s->core),
 	};
 	skv_core_leader(r->s->core, self, leader, &left);
-	process_of(self, out->id);
+	skv_node_process(self, out->id);
 	rc = skv_members_list(r->s, &r->arena, &known.v, &known.n, &r->err);
 	if (rc == SKV_OK)
 		rc = list_members(r, &known, out);
@@ -127,3 +127,77 @@ int skv_op_cluster_put_run(struct skv_request *r)
 	return rc == SKV_OK ? skv_op_cluster_get_run(r) : rc;
 }
 void skv_op_cluster_put_write(struct skv_request *r) { skv_op_cluster_get_write(r); }
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+/* Members have addresses of their own, or none can be told from another. */
+static int check_home(struct skv_request *r, const char *url)
+{
+	struct skv_member_seen *v;
+	uint32_t n, found = 0;
+	bool draining = false;
+	int rc;
+
+	if (!r->s->spread.started || !r->s->spread.shares)
+		return skv_fail(&r->err, SKV_E_UNSUPPORTED, NULL,
+				"one manager has all of this store: it is a file, or has one "
+				"partition");
+	rc = skv_members_seen(&r->s->members, &v, &n);
+	for (uint32_t i = 0; i < n; i++) {
+		if (strcmp(v[i].peer, url) != 0)
+			continue;
+		draining = v[i].draining;
+		found++;
+	}
+	skv_free(v);
+	if (rc != SKV_OK)
+		return skv_fail(&r->err, rc, NULL, "out of memory");
+	if (found != 1)
+		return skv_fail(&r->err, SKV_E_INVALID, "member",
+				found ? "several members have that url"
+				      : "there is no member with that url");
+	return draining ? skv_fail(&r->err, SKV_E_CONFLICT, "member", "it is drained") : SKV_OK;
+}
+
+int skv_op_home_put_run(struct skv_request *r)
+{
+	const struct skv_v1_in in = { .arena = &r->arena, .tenant = r->caller.tenant };
+	const uint32_t n = skv_core_partitions(r->s->core);
+	struct skv_home_spec spec;
+	int rc = v1_of(r)->body_codec->read_home(&in, r->body, r->n_body, &spec, &r->err);
+
+	if (rc == SKV_OK && spec.partition >= n)
+		rc = skv_fail(&r->err, SKV_E_INVALID, "partition", "must be below %u", (unsigned)n);
+	if (rc == SKV_OK && *spec.member)
+		rc = check_home(r, spec.member);
+	if (rc == SKV_OK)
+		rc = skv_home_put(r->s->core, spec.partition, spec.member, &r->err);
+	return rc == SKV_OK ? skv_op_cluster_get_run(r) : rc;
+}
+void skv_op_home_put_write(struct skv_request *r) { skv_op_cluster_get_write(r); }
+
+/* ---- one partition, for the manager that leads ----------------------------------------------- */
+
+int skv_op_partition_ask_run(struct skv_request *r)
+{
+	const struct skv_v1_in in = { .arena = &r->arena, .tenant = r->caller.tenant };
+	struct skv_told *t = &v1_of(r)->u.told;
+	struct skv_ask q;
+	int rc = v1_of(r)->body_codec->read_ask_req(&in, r->body, r->n_body, &q, &r->err);
+
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_core_asked(r->s->core, &q, t, &r->arena, &r->err);
+	if (rc == SKV_OK || rc == SKV_E_NOT_OWNER || rc == SKV_E_NOT_READY || rc == SKV_E_NOMEM)
+		return rc;
+	*t = (struct skv_told){ .code = skv_status_name(rc) };
+	t->message = skv_arena_strndup(&r->arena, r->err.message, strlen(r->err.message));
+	t->field = skv_arena_strndup(&r->arena, r->err.field, strlen(r->err.field));
+	skv_error_clear(&r->err);
+	return t->message && t->field ? SKV_OK : SKV_E_NOMEM;
+}
+
+void skv_op_partition_ask_write(struct skv_request *r)
+{
+	v1_of(r)->codec->write_told_res(&r->out, &v1_of(r)->u.told);
+}

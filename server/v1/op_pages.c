@@ -50,7 +50,7 @@ void skv_op_openapi_write(struct skv_request *r)
 
 int skv_op_stats_run(struct skv_request *r)
 {
-	int rc = skv_core_stats(r->s->core, &r->arena, &v1_of(r)->u.stats, &r->err);
+	int rc = skv_core_stats_all(r->s->core, &r->arena, &v1_of(r)->u.stats, &r->err);
 
 	if (rc == SKV_OK)
 		skv_tenant_filter_stats(r, &v1_of(r)->u.stats);

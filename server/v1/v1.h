@@ -89,6 +89,7 @@ struct v1_request {
 		struct skv_keys_res keys;
 		struct skv_block_view block;
 		struct skv_stats stats;
+		struct skv_told told;
 	} u;
 };
 

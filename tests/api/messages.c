@@ -57,6 +57,9 @@ ECHO_SIMPLE(file_wish, skv_file_wish)
 ECHO_SIMPLE(token, skv_token_spec)
 ECHO_SIMPLE(tenant, skv_tenant_spec)
 ECHO_SIMPLE(drain, skv_drain_spec)
+ECHO_SIMPLE(home, skv_home_spec)
+ECHO_SIMPLE(ask_req, skv_ask)
+ECHO_SIMPLE(told_res, skv_told)
 ECHO_SIMPLE(move_take, skv_move_take_req)
 ECHO_SIMPLE(move_view, skv_move_view)
 ECHO_SIMPLE(move_finish_req, skv_move_finish_req)
@@ -104,7 +107,8 @@ static int echo_error(const struct skv_v1_in *in, const char *text, size_t n, st
 	"\"reclaim_step_percent\":100,"                                                           \
 	"\"reclaim_period_ms\":8,\"max_idle_ms\":\"18446744073709551615\",\"policy\":\"s3fifo\"," \
 	"\"ttl_ms\":9,\"version\":10,\"extra\":\"\\u00e9\","                                      \
-	"\"high_percent\":99,\"low_percent\":1,\"pin_percent\":25,\"share\":\"fixed\""
+	"\"high_percent\":99,\"low_percent\":1,\"pin_percent\":25,\"share\":\"fixed\","     \
+	"\"tier_of\":\"slow\",\"write_through\":true,\"promote_after\":2,\"replicate\":true"
 #define INSTANCE_FIELDS                                                                       \
 	"\"group\":\"g\",\"block_tokens\":512,\"specs\":[{\"name\":\"tp0\",\"size\":\"4K\"}," \
 	"{\"name\":\"tp1\",\"size\":4497408}],\"extra\":\"\\u00e9 \\\"x\\\"\\n"               \
@@ -170,6 +174,7 @@ const struct message messages[] = {
 	  "\"requests_per_s\":100,\"max_bytes\":9000000000,\"max_blocks\":8,\"max_sessions\":7,"
 	  "\"max_pins\":6,\"blocks_per_s\":5,\"max_held_bytes\":4,\"weight\":3}" },
 	{ "drain", echo_drain, "{\"draining\":true}" },
+	{ "home", echo_home, "{\"partition\":3,\"member\":\"http://10.0.0.7:7333\"}" },
 	{ "move_take", echo_move_take, "{\"max\":7,\"deadline_ms\":5000}" },
 	{ "move_view", echo_move_view,
 	  "{\"move\":\"0123456789abcdef0123456789abcdef\",\"deadline_ms\":900,\"files\":[{"
@@ -192,6 +197,23 @@ const struct message messages[] = {
 	  K2 ",\"kind\":\"soft\",\"ttl_ms\":7}],"
 	  "\"next\":16384}" },
 	{ "keys_res", echo_keys_res, "{\"keys_hex\":[" K1 "," K2 "],\"next\":4096}" },
+	{ "ask_req", echo_ask_req,
+	  "{\"partition\":15,\"what\":\"group_put\",\"tenant\":\"t\",\"name\":\"n\","
+	  "\"storage\":[{" STORAGE_FIELDS "}],\"group\":[{" GROUP_FIELDS
+	  "}],\"instance\":[{" INSTANCE_FIELDS "}],\"file\":[{\"file\":3,\"draining\":true}],"
+	  "\"expects\":true,\"expect\":\"18446744073709551615\",\"unused_ms\":7,"
+	  "\"with_blocks\":true}" },
+	{ "told_res", echo_told_res,
+	  "{\"created\":true,\"used\":true,\"storages\":[{\"name\":\"default\"," STORAGE_FIELDS
+	  ",\"uuid\":" UUID ",\"healthy\":true,\"problem\":\"\",\"files\":3,\"file_bytes\":4,"
+	  "\"assigned_bytes\":5,\"used_bytes\":6,\"quarantined_bytes\":7,\"free_bytes\":8}],"
+	  "\"files\":[{\"file\":3,\"state\":\"used\",\"length\":4}],"
+	  "\"groups\":[{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2}],"
+	  "\"instances\":[{\"id\":\"m\",\"tenant\":\"default\"," INSTANCE_FIELDS
+	  ",\"blocks\":1,\"used_bytes\":2,\"open_sessions\":3,\"open_bytes\":4,"
+	  "\"leased_bytes\":5}],\"blocks\":1,\"sessions\":2,\"journal_bytes\":3,"
+	  "\"journal_limit\":4,\"evicted_blocks\":5,\"expired_sessions\":6,"
+	  "\"code\":\"in_use\",\"message\":\"no\",\"field\":\"name\"}" },
 	{ "error", echo_error,
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\","
 	  "\"detail\":{\"field\":\"keys\"}},\"request_id\":\"r-1\"}" },

@@ -75,6 +75,8 @@ static inline struct skv_lookup_res any_lookup(struct trip *t, int hits)
 	r.files = any_files(t, 1 + below(t, 5));
 	r.hit = made(t, r.n_keys, sizeof *r.hit);
 	r.loc = any_locations(t, r.n_keys, r.n_specs, r.files.n, false);
+	if (below(t, 2))
+		r.copy = any_locations(t, r.n_keys, r.n_specs, r.files.n, true);
 	for (uint32_t i = 0; i < r.n_keys; i++) {
 		r.hit[i] = hits == 0 || (hits == 1 && below(t, 2)) ||
 			   (hits == 2 && i < r.n_keys / 2);
@@ -94,6 +96,8 @@ static inline struct skv_start_res any_start(struct trip *t)
 	r.files = any_files(t, 1 + below(t, 5));
 	r.outcome = made(t, r.n_keys, sizeof *r.outcome);
 	r.loc = any_locations(t, r.n_keys, r.n_specs, r.files.n, true);
+	if (r.state == SKV_SESSION_OPEN && below(t, 2))
+		r.copy_instance = "Org/model@fast";
 	for (uint32_t i = 0; i < r.n_keys; i++) {
 		r.outcome[i] = (uint8_t)(below(t, 2) ? 0 : below(t, 4));
 		r.n_write += r.outcome[i] == SKV_START_WRITE;

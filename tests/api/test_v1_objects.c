@@ -136,6 +136,10 @@ static struct skv_group_spec any_group(struct trip *t)
 	g.policy = below(t, 2) ? "" : any_name(t, 0);
 	g.ttl_ms = any64(t);
 	g.version = any64(t);
+	g.tier_of = below(t, 2) ? "" : any_name(t, 0);
+	g.write_through = below(t, 2);
+	g.promote_after = below(t, SKV_MAX_PROMOTE + 1);
+	g.replicate = below(t, 2);
 	g.extra = any_text(t, below(t, 2) ? 0 : SKV_MAX_EXTRA);
 	return g;
 }
@@ -163,6 +167,10 @@ static void same_group(const struct skv_group_spec *a, const struct skv_group_sp
 	same(a->ttl_ms, b->ttl_ms);
 	same(a->version, b->version);
 	assert_string_equal(a->extra, b->extra);
+	assert_string_equal(a->tier_of, b->tier_of);
+	same(a->write_through, b->write_through);
+	same(a->promote_after, b->promote_after);
+	same(a->replicate, b->replicate);
 }
 
 /* Through the codec that is not JSON, too. */
@@ -481,7 +489,7 @@ static void test_defaults(void **state)
 	read_text(&t, "{\"storages\":[\"default\"]}");
 	read_back(&t, skv_v1_read_group, &g);
 	same_group(&(struct skv_group_spec){ .storages = (const char *const[]){ "default" },
-					     .n_storages = 1, .policy = "",
+					     .n_storages = 1, .policy = "", .tier_of = "",
 					     .extra = "" }, &g);
 	read_text(&t, "{\"specs\":[{\"name\":\"kv\",\"size\":\"4G\"}]}");
 	read_back(&t, skv_v1_read_instance, &i);

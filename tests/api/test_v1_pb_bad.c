@@ -384,6 +384,65 @@ static void any_order(void **state)
 	trip_end(&t);
 }
 
+/* ---- texts of one length, one after the other ------------------------------------------------ */
+
+enum { RUN = 21 }; /* more than are hashed at once, and not a multiple of that */
+
+/* RUN texts of `length` bytes; element `odd`, if there is one, ends with `with`. */
+static void put_run(struct skv_buf *b, size_t length, uint32_t odd, const char *with)
+{
+	for (uint32_t i = 0; i < RUN; i++) {
+		char text[100];
+		size_t n = i == odd ? strlen(with) + (*with == 0) : 0;
+
+		memset(text, 'a' + (int)i, length);
+		memcpy(text + length - n, with, n);
+		skv_put_u8(b, 3 << 3 | 2);
+		skv_put_string(b, text, length);
+	}
+}
+
+static void texts_of_one_length(void **state)
+{
+	static const size_t length[] = { 3, 8, 31, 34, 64, 65 };
+	enum { RUNS = sizeof length / sizeof length[0] };
+	struct skv_lookup_req r;
+	struct trip t;
+
+	(void)state;
+	/* Runs with an umlaut somewhere, with other fields between. */
+	trip_begin(&t, 1);
+	for (uint32_t i = 0; i < RUNS; i++) {
+		put_run(&t.text, length[i], i * 3, "\xc3\xa4");
+		skv_put_bytes(&t.text, "\x20\x01", i % 2 ? 2 : 0);
+	}
+	if (skv_v1_pb.read_lookup_req(&t.in, trip_text(&t), t.text.len, &r, &t.err) != SKV_OK)
+		fail_msg("%s at '%s'", t.err.message, t.err.field);
+	same(r.n_keys, RUN * RUNS);
+	for (uint32_t i = 0; i < r.n_keys; i++) {
+		char text[100];
+		const size_t n = length[i / RUN];
+
+		memset(text, 'a' + (int)(i % RUN), n);
+		if (i % RUN == i / RUN * 3)
+			memcpy(text + n - 2, "\xc3\xa4", 2);
+		assert_true(skv_key_equal(r.keys[i], skv_key_from_string(&t.secret, text, n)));
+	}
+	trip_end(&t);
+	/* One that is none, at the beginning, in the middle and at the end of a run. */
+	for (uint32_t odd = 0; odd < RUN; odd += 10) {
+		static const char *const with[] = { "", "\xc3", "\xff" "a", "\xed\xa0\x80" };
+		char field[20];
+
+		snprintf(field, sizeof field, "keys[%u]", odd);
+		for (int i = 0; i < 4; i++) {
+			trip_begin(&t, 1);
+			put_run(&t.text, 64, odd, with[i]);
+			expect(&t, "lookup_req", SKV_E_INVALID, field);
+		}
+	}
+}
+
 /* ---- no memory ------------------------------------------------------------------------------- */
 
 static void every_allocation_may_fail(void **state)
@@ -425,6 +484,7 @@ int main(void)
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(freedoms_of_protobuf),
 		cmocka_unit_test(any_order),
+		cmocka_unit_test(texts_of_one_length),
 		cmocka_unit_test(every_allocation_may_fail),
 	};
 

@@ -74,6 +74,7 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&slabkv__v1__token_spec__descriptor,
 	&slabkv__v1__tenant_spec__descriptor,
 	&slabkv__v1__drain_spec__descriptor,
+	&slabkv__v1__home_spec__descriptor,
 	&slabkv__v1__move_wish__descriptor,
 	&slabkv__v1__move__descriptor,
 	&slabkv__v1__move_finish__descriptor,
@@ -85,6 +86,8 @@ static const ProtobufCMessageDescriptor *const types[] = {
 	&slabkv__v1__finish_response__descriptor,
 	&slabkv__v1__pin_list__descriptor,
 	&slabkv__v1__key_list__descriptor,
+	&slabkv__v1__partition_ask__descriptor,
+	&slabkv__v1__partition_told__descriptor,
 	&slabkv__v1__error__descriptor,
 };
 
@@ -178,6 +181,9 @@ static void lookups_are_theirs(void **state)
 		for (size_t s = 0; s < m->n_columns; s++)
 			same_column(m->columns[s], r.loc + s, r.n_specs, (const uint8_t *)r.hit,
 				    true, r.n_keys);
+		for (size_t s = 0; s < m->n_copies; s++)
+			same_column(m->copies[s], r.copy + s, r.n_specs, (const uint8_t *)r.hit,
+				    true, r.n_keys);
 		protobuf_c_message_free_unpacked(&m->base, NULL);
 		trip_end(&t);
 	}
@@ -205,6 +211,7 @@ static void starts_are_theirs(void **state)
 		for (size_t s = 0; s < m->n_columns; s++)
 			same_column(m->columns[s], r.loc + s, r.n_specs, r.outcome, SKV_START_WRITE,
 				    r.n_keys);
+		assert_string_equal(m->copy_instance, r.copy_instance ? r.copy_instance : "");
 		protobuf_c_message_free_unpacked(&m->base, NULL);
 		trip_end(&t);
 	}

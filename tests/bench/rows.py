@@ -303,6 +303,7 @@ ROWS = {
     "ios": ios,
     **pages.ROWS,
     "scale": scale.rows,
+    "memory-policies": scale.policies,
     "checkpoints": scale.checkpoints,
     **fairness.ROWS,
     **peers.ROWS,

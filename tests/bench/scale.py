@@ -109,6 +109,25 @@ def rows(lab):
         m.remove()
 
 
+def policies(lab):
+    """Memory of a full store when as many blocks as fit have been evicted: what a policy remembers of these is there too."""
+    capacity, blocks = ("4G", 1 << 20) if lab.quick else ("16G", 4 << 20)
+    check_room(lab, blocks)
+    for policy, how, bar in (("lru", "in chains", 80), ("lru", "each by itself", None),
+                             ("reuse", "in chains", 96), ("reuse", "each by itself", None)):
+        m = lab.manager("policies", "--durability", "normal", "--storage-capacity", "64M")
+        try:
+            empty = settled(m)
+            m.bench("--ops", "start", "--keys", 4096 if how == "in chains" else 512, "--clients", 4, "--seconds", 1800,
+                    "--max-blocks", blocks, "--keep", "--full", "--capacity", capacity, "--population", 1, "--policy", policy,
+                    *([] if how == "in chains" else ["--independent"]))
+            each = (settled(m) - empty) / m.blocks()
+        finally:
+            m.remove()
+        yield line(f"memory, {blocks:,} blocks {how}, `{policy}`, full, as many evicted", f"<= {bar} B a block" if bar else "-",
+                   f"{each:.1f} B", "fields alone 64 B", each <= bar if bar else None)
+
+
 def churn(lab, m, capacity):
     """Writers on a full store over three checkpoints. Returns what was counted from the end of one checkpoint to the end
     of another, and the length of the journal when the manager was killed: about as long as it gets."""

@@ -279,6 +279,8 @@ grep -q '"success": 1.0' out || fail 'bench did not find its own blocks'
 run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match --batch --scatter --hits 0.25; says '"success": 1.0'
 run 0 --json bench --seconds 0.1 --keys 16 --ops lookup,match,start,delete --text --checksums
 ! grep '"success"' out | grep -qv ': 1.0' || fail 'bench did not find blocks by their texts'
+run 4 bench --seconds 0.1 --ops start --policy nosuch; complains "policy: no policy 'nosuch'"
+run 0 --json bench --seconds 0.1 --keys 16 --ops start --policy lru --independent; says '"success": 1.0'
 run 0 --json bench --seconds 0.1 --clients 4 --keys 64 --ops start --full --capacity 64M; says '"success": 1.0'
 run 0 --json bench --seconds 0.1 --clients 2 --keys 4 --data 4K,70000 --data-bytes 4M --in-flight 3
 says '"operation": "get"'; says '"block_bytes": 70000'; ! grep '"success"' out | grep -qv ': 1.0' || fail 'not all bytes came back'

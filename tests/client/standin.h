@@ -74,11 +74,12 @@ struct standin {
 	const char *bad_spec; /* instead of the first column's name */
 	bool only_json;   /* refuses protobuf with 415 */
 	uint32_t refused; /* how often it had protobuf and did not want it */
+	const char *note; /* Slabkv-Owner of every answer; NULL: none */
 	const char *fail_op;  /* "start", "lookup", ...: this operation fails */
 	int fail_status;      /* with this; SKV_OK = does its work, then breaks the connection */
 	uint32_t fail_count;  /* so many times */
 	/* counters */
-	uint32_t starts, finishes, aborts, lookups, storage_gets;
+	uint32_t requests, starts, finishes, aborts, lookups, storage_gets;
 	struct skv_finish_req last_finish; /* mask and checksums not kept */
 	bool last_abort_quiesced;
 };

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <skv/owner_note.h>
+
 #include "shell.h"
 
 void standin_path(const struct standin *s, uint32_t file, char out[160])
@@ -78,6 +80,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	skv_arena_init(&x->arena);
 	x->codec = codec_of(c, method);
 	pthread_mutex_lock(&s->lock);
+	s->requests++;
 	refused = s->only_json && x->codec != &skv_v1_json;
 	s->refused += refused;
 	if (refused)
@@ -96,6 +99,8 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	}
 	r = MHD_create_response_from_buffer(x->out.len, x->out.data ? (void *)x->out.data : "",
 					    MHD_RESPMEM_MUST_COPY);
+	if (s->note)
+		MHD_add_response_header(r, SKV_OWNER_NOTE, s->note);
 	result = MHD_queue_response(c, refused ? 415 : (unsigned)skv_status_http(rc), r);
 	MHD_destroy_response(r);
 	return result;

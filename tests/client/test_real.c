@@ -485,7 +485,33 @@ static void puts_leave_the_rest(void **state)
 	assert_true(info->spec->capacity == SLABKV_NONE && info->spec->max_blocks == SLABKV_NONE);
 	assert_true(info->spec->share == SLABKV_SHARE_GROUP && info->spec->pin_percent == 20);
 	assert_int_equal(slabkv_group_put(r->f.kv, info->spec, &err), SLABKV_OK);
+	assert_true(!*info->spec->tier_of && info->spec->write_through == SLABKV_NO);
 	slabkv_free(info);
+	g = (struct slabkv_group){ .size = sizeof g, .name = "fast", .tier_of = "others",
+				   .storages = &s.name, .n_storages = 1,
+				   .write_through = SLABKV_YES, .promote_after = 3,
+				   .replicate = SLABKV_YES };
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	g = (struct slabkv_group){ .size = sizeof g, .name = "fast", .capacity = 2 << 20 };
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(slabkv_group_get(r->f.kv, "fast", &info, &err), SLABKV_OK);
+	assert_string_equal(info->spec->tier_of, "others");
+	assert_int_equal(info->spec->write_through, SLABKV_YES);
+	assert_int_equal(info->spec->promote_after, 3);
+	assert_int_equal(info->spec->replicate, SLABKV_YES);
+	slabkv_free(info);
+	/* of a program older than tiers: what lies behind its struct is not looked at */
+	g = (struct slabkv_group){ .size = offsetof(struct slabkv_group, tier_of), .name = "fast",
+				   .tier_of = "nobody", .write_through = SLABKV_NO,
+				   .promote_after = 99 };
+	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_OK);
+	assert_int_equal(slabkv_group_get(r->f.kv, "fast", &info, &err), SLABKV_OK);
+	assert_string_equal(info->spec->tier_of, "others");
+	assert_int_equal(info->spec->write_through, SLABKV_YES);
+	assert_int_equal(info->spec->promote_after, 3);
+	slabkv_free(info);
+	assert_int_equal(slabkv_group_delete(r->f.kv, "others", &err), SLABKV_E_IN_USE);
+	assert_int_equal(slabkv_group_delete(r->f.kv, "fast", &err), SLABKV_OK);
 	g = (struct slabkv_group){ .size = sizeof g / 2, .name = "others" };
 	assert_int_equal(slabkv_group_put(r->f.kv, &g, &err), SLABKV_E_INVALID);
 	assert_string_equal(err.field, "size");

@@ -10,6 +10,10 @@
  *      bench_core full [BLOCKS [SECONDS]]      what an eviction costs: eight writers in an empty
  *                                              store, and in one with so many blocks that is
  *                                              full, by turns (default: 1000000, 3)
+ *      bench_core takeover [BLOCKS [DIRECTORY]]
+ *                                              CPU time of a restart after a kill, and of a
+ *                                              takeover by a standby that followed (default:
+ *                                              1000000, and /tmp)
  *      bench_core beside [SECONDS]             how long a lookup of one key waits for the lock
  *                                              beside four writers of 512 blocks a call (default:
  *                                              3)
@@ -167,6 +171,71 @@ static void restart(struct env *e, bool clean)
 	wall = seconds(CLOCK_MONOTONIC);
 	env_open(e);
 	printf("ready again after %.2f s\n", seconds(CLOCK_MONOTONIC) - wall);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	(void)where;
+	return remove(path);
+}
+
+/* A standby that followed goes on; then, for comparison, the next owner loads everything. */
+static int takeover(uint64_t blocks, const char *where)
+{
+	char dir[200], path[256];
+	struct skv_key k[BATCH];
+	struct env a, b;
+	double cpu;
+
+	snprintf(dir, sizeof dir, "%s/skv-core-XXXXXX", where);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/slabkv.db", dir);
+	env_quiet();
+	env_init(&a);
+	a.ops = &skv_store_sqlite;
+	a.store_options = (struct skv_store_options){ .path = path,
+						      .durability = SKV_DURABILITY_NORMAL };
+	a.o.owner_lease_ms = LEASE_MS;
+	env_open(&a);
+	make_instance(&a, (blocks + blocks / 8 + 65536) * 4096, false);
+	env_init(&b);
+	b.ops = a.ops;
+	b.store_options = a.store_options;
+	b.o.owner_lease_ms = LEASE_MS;
+	assert_int_equal(skv_store_open(b.ops, &b.store_options, &b.store, &b.err), SKV_OK);
+	b.o.store = b.store;
+	assert_int_equal(skv_core_create(&b.o, &b.core, &b.err), SKV_OK);
+	for (uint64_t n = 0; n < blocks; n += BATCH) {
+		make_keys(k, n);
+		put(&a, k, 0);
+		if (n / BATCH % 16 == 0) {
+			skv_fake_clock_advance(&b.clock, 20);
+			skv_core_tick(b.core);
+		}
+	}
+	for (int i = 0; i < 100; i++) {
+		skv_fake_clock_advance(&b.clock, 20);
+		skv_core_tick(b.core);
+	}
+	env_crash(&a);
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	poll(NULL, 0, LEASE_MS + 100);
+	skv_fake_clock_advance(&b.clock, LEASE_MS);
+	assert_int_equal(skv_core_wait_ready(b.core, 60000), SKV_OK);
+	skv_core_tick(b.core);
+	printf("takeover of %llu blocks that were followed: %.3f s CPU\n",
+	       (unsigned long long)blocks, seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	env_crash(&b);
+	poll(NULL, 0, LEASE_MS + 100);
+	cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
+	env_open(&b);
+	printf("restart after a kill: %.3f s CPU\n", seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+	env_destroy(&b);
+	env_destroy(&a);
+	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return 0;
 }
 
 /* The call with its record, then the sweep behind it. */
@@ -337,14 +406,6 @@ static double write_in(uint32_t partitions, const char *text, double duration, d
 	}
 	skv_store_close(base);
 	return (double)blocks / duration;
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
-{
-	(void)st;
-	(void)kind;
-	(void)where;
-	return remove(path);
 }
 
 static int partitions(double duration, const char *store)
@@ -534,6 +595,9 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "partitions") == 0)
 		return partitions(argc > 2 ? strtod(argv[2], NULL) : 3, argc > 3 ? argv[3] : NULL);
+	if (argc > 1 && strcmp(argv[1], "takeover") == 0)
+		return takeover(argc > 2 ? strtoull(argv[2], NULL, 10) : 1000000,
+				argc > 3 ? argv[3] : "/tmp");
 	if (argc > 1 && strcmp(argv[1], "beside") == 0)
 		return beside(argc > 2 ? strtod(argv[2], NULL) : 3);
 	if (argc > 1 && strcmp(argv[1], "full") == 0)

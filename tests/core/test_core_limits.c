@@ -164,6 +164,32 @@ static void test_quota_spares_growth(void **state)
 	assert_int_equal(v->files, 1);
 }
 
+/* As when the thread is stopped between any two of them. */
+static uint64_t later_at_each_reading(void *self)
+{
+	return atomic_fetch_add(&((struct skv_fake_clock *)self)->now, 1);
+}
+
+/* While a new file is being made nothing is evicted for want of it, however late a start reads the
+ * clock. */
+static void test_growth_spares_blocks(void **state)
+{
+	struct skv_storage_view *v;
+	uint32_t n;
+
+	(void)state;
+	env_crash(&e);
+	e.o.owner_lease_ms = 10000000;
+	env_open(&e);
+	env_make(&e, 160 * UNIT, UNIT, BLOCK);
+	e.clock.clock.now_ms = later_at_each_reading;
+	for (uint32_t i = 0; i < 100; i++)
+		assert_int_equal(put(4 * i, 4), 4);
+	assert_int_equal(skv_core_storages(e.core, "s", &e.arena, &v, &n, &e.err), SKV_OK);
+	assert_in_range(v->files, 2, 10);
+	assert_int_equal(view()->blocks, 400);
+}
+
 /* Blocks go to the next type when the first one's quota is reached; nothing is evicted
  * as long as one has room. */
 static void test_types_side_by_side(void **state)
@@ -701,7 +727,8 @@ static void test_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SCENE(test_quota_spares_growth), SCENE(test_types_side_by_side),
+		SCENE(test_quota_spares_growth), SCENE(test_growth_spares_blocks),
+		SCENE(test_types_side_by_side),
 		SCENE(test_sessions_count_after_a_restart),
 		SCENE(test_idle_chains),         SCENE(test_idle_over_restarts),
 		SCENE(test_idle_in_portions),

@@ -1,6 +1,7 @@
 /*
  * test_core_partitions.c - several cores of one process, each with a partition of one store, in one
- * slab directory: what is named by the partition, what is apart, who leads.
+ * slab directory: what is named by the partition, what is apart, that each has
+ * an owner of its own.
  *
  * Cores without threads on one SQLite file, one clock, a real directory.
  */
@@ -227,8 +228,8 @@ static void sessions_name_their_partition(void **state)
 	close_all(s, true);
 }
 
-/* The others are taken after the first, and given up with it. */
-static void the_first_leads(void **state)
+/* Without the first one, and all of them. */
+static void each_is_given_up_alone(void **state)
 {
 	struct scene *s = *state;
 	char holder[192];
@@ -237,7 +238,13 @@ static void the_first_leads(void **state)
 	open_all(s);
 	for (uint32_t i = 0; i < N; i++)
 		make(s, i);
-	assert_int_equal(skv_core_demote(s->core[0], 3000, &s->e.err), SKV_OK);
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(skv_core_demote(s->core[i], 3000, &s->e.err), SKV_OK);
+		tick(s);
+		for (uint32_t k = 0; k < N; k++)
+			assert_int_equal(skv_core_state_get(s->core[k]),
+					 k <= i ? SKV_CORE_STANDBY : SKV_CORE_READY);
+	}
 	for (int i = 0; i < 4; i++) {
 		skv_fake_clock_advance(&s->e.clock, 400);
 		tick(s);
@@ -444,7 +451,8 @@ static void a_tenant_of_nobody(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		assert_int_equal(put(s, i, 0, 10), SKV_OK);
 	assert_int_equal(use(s).blocks, 10 * N);
-	assert_int_equal(skv_core_demote(s->core[0], 3000, &s->e.err), SKV_OK);
+	for (uint32_t i = 0; i < N; i++)
+		assert_int_equal(skv_core_demote(s->core[i], 3000, &s->e.err), SKV_OK);
 	for (int i = 0; i < 4; i++) {
 		skv_fake_clock_advance(&s->e.clock, 400);
 		tick(s);
@@ -467,7 +475,7 @@ int main(void)
 	const struct CMUnitTest cases[] = {
 		CASE(each_has_its_own),
 		CASE(sessions_name_their_partition),
-		CASE(the_first_leads),
+		CASE(each_is_given_up_alone),
 		CASE(a_storage_goes),
 		CASE(blocks_of_a_tenant),
 		CASE(bytes_of_a_tenant),

@@ -21,12 +21,12 @@ static int append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, 
 	return skv_store_memory.append(self, partition, fence, seq, bytes, n, flags, err);
 }
 
-static int sync_all(void *self, struct skv_error *err)
+static int sync_all(void *self, uint32_t partition, struct skv_error *err)
 {
 	n_syncs++;
 	if (sync_fails)
 		return skv_fail(err, SKV_E_STORE_IO, NULL, "the test said so");
-	return skv_store_memory.sync(self, err);
+	return skv_store_memory.sync(self, partition, err);
 }
 
 static struct skv_store_ops counting;

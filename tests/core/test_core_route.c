@@ -310,6 +310,7 @@ static void a_store_is_given_more(void **state)
 	struct env *e = *state;
 	struct skv_storage_view *v;
 	char id[33];
+	uint64_t epoch;
 	uint32_t n;
 
 	e->o.partitions = 0;
@@ -317,9 +318,13 @@ static void a_store_is_given_more(void **state)
 	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
 	make_group(e, "a");
 	assert_int_equal(put(e, "a", 0, 40, NULL), 40);
+	assert_int_equal(skv_core_instance_partition(e->core, "t", "a"), 0);
+	assert_true(skv_core_instance_partition(e->core, "t", "b") == UINT32_MAX);
+	epoch = skv_core_partition_epoch(e->core, 0);
 	env_shutdown(e);
 	e->o.partitions = N;
 	env_open(e);
+	assert_true(skv_core_partition_epoch(e->core, 0) > epoch && epoch > 0);
 	for (int i = 0; i < 10; i++)
 		env_advance(e, 200);
 	assert_int_equal(found(e, "a", 0, 40), 40);
@@ -385,7 +390,8 @@ static void a_partition_that_is_elsewhere(void **state)
 	struct env *e = *state;
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint32_t place[4], there = 0;
-	uint64_t ticket, left;
+	struct skv_ticket ticket;
+	uint64_t left;
 
 	e->store_options.clock = &e->clock.clock;
 	env_open(e);
@@ -399,11 +405,11 @@ static void a_partition_that_is_elsewhere(void **state)
 	}
 	env_shutdown(e);
 	open_without(e, MISSING);
-	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_RECOVERING);
+	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_READY);
 	assert_int_equal(skv_core_may_answer(e->core), SKV_E_NOT_OWNER);
 	assert_true(skv_core_may_begin(e->core));
-	ticket = skv_core_ticket(e->core);
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK);
+	skv_core_ticket(e->core, &ticket);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK);
 	for (uint32_t p = 0; p < N; p++) {
 		assert_int_equal(skv_core_partition_state(e->core, p),
 				 p == MISSING ? SKV_CORE_STANDBY : SKV_CORE_READY);
@@ -411,7 +417,11 @@ static void a_partition_that_is_elsewhere(void **state)
 				 p == MISSING ? SKV_E_NOT_OWNER : SKV_OK);
 		skv_core_partition_leader(e->core, p, self, owner, &left);
 		assert_string_equal(owner, p == MISSING ? "other" : self);
+		assert_int_equal(skv_core_partition_epoch(e->core, p) > 0, p != MISSING);
 	}
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(skv_core_instance_partition(e->core, "t", names[i]),
+				 place[i] == MISSING ? UINT32_MAX : place[i]);
 	for (uint32_t i = 0; i < 4; i++) {
 		struct skv_match_res r;
 		struct skv_key k[5];
@@ -433,7 +443,7 @@ static void a_partition_that_is_elsewhere(void **state)
 		skv_core_tick(e->core);
 	}
 	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK); /* one came, none went */
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK); /* one came, none went */
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(found(e, names[i], i * 100, 5), 5);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* as it was */
@@ -546,7 +556,9 @@ static void others_learn_where_names_are(void **state)
 
 	make_three(e);
 	env_shutdown(e);
+	e->o.assigned = true; /* nothing, for now */
 	open_without(e, 0);
+	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_STANDBY);
 	assert_int_equal(match_one(e, e->core, names[1]), SKV_E_NOT_OWNER);
 	assert_int_equal(e->err.partition, 1);
 	assert_int_equal(e->err.place, 0);
@@ -565,6 +577,7 @@ static void others_learn_where_names_are(void **state)
 	assert_int_equal(env_group(e, names[2], 0, "s"), SKV_E_NOT_OWNER);
 	assert_int_equal(e->err.partition, 3);
 	skv_error_clear(&e->err);
+	skv_core_may_own(e->core, UINT32_MAX);
 	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++)
 		ticks(e, 1, 1000);
 	for (uint32_t i = 0; i < N; i++) {
@@ -643,27 +656,56 @@ static void what_was_under_way_names_its_partition(void **state)
 static void a_ticket_ends_with_what_is_given_up(void **state)
 {
 	struct env *e = *state;
-	uint64_t ticket;
+	struct skv_ticket ticket, now;
 
 	env_open(e);
-	ticket = skv_core_ticket(e->core);
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK);
+	skv_core_ticket(e->core, &ticket);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK);
 	skv_fake_clock_advance(&e->clock, 5000); /* stopped for a lease */
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
 	skv_core_tick(e->core);
 	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
-	ticket = skv_core_ticket(e->core);
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_OK);
+	skv_core_ticket(e->core, &ticket);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK);
 	assert_int_equal(skv_core_demote(e->core, 100, &e->err), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_E_NOT_OWNER);
-	assert_int_equal(skv_core_may_tell(e->core, skv_core_ticket(e->core)), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
+	skv_core_ticket(e->core, &now);
+	assert_int_equal(skv_core_may_tell(e->core, &now, 0), SKV_E_NOT_OWNER);
 	for (int i = 0; i < 20; i++) {
 		skv_fake_clock_advance(&e->clock, 100);
 		skv_core_tick(e->core);
 	}
 	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, ticket), SKV_E_NOT_OWNER);
-	assert_int_equal(skv_core_may_tell(e->core, skv_core_ticket(e->core)), SKV_OK);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
+	skv_core_ticket(e->core, &now);
+	assert_int_equal(skv_core_may_tell(e->core, &now, 0), SKV_OK);
+}
+
+/* An answer of one partition may leave when another was given up; a failure, which may be due to
+ * any, tells of all. */
+static void a_ticket_is_of_the_partitions_of_the_call(void **state)
+{
+	struct env *e = *state;
+	struct skv_ticket ticket;
+	uint32_t went, other;
+	char id[33];
+
+	env_open(e);
+	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
+	make_group(e, "g");
+	assert_int_equal(put(e, "g", 100, 5, id), 5);
+	skv_core_ticket(e->core, &ticket);
+	skv_error_clear(&e->err);
+	assert_int_equal(found(e, "g", 100, 5), 5);
+	went = e->err.went;
+	assert_int_equal(__builtin_popcount(went), 1);
+	other = went == 1u << 1 ? 2 : 1; /* the first one's handle is that of all */
+	assert_int_equal(skv_core_demote(skv_core_alone(e->core, other), 100, &e->err), SKV_OK);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, went), SKV_OK);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, went | 1u << other), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
+	skv_fake_clock_advance(&e->clock, 5000); /* stopped for a lease */
+	assert_int_equal(skv_core_may_tell(e->core, &ticket, went), SKV_E_NOT_OWNER);
 }
 
 int main(void)
@@ -681,6 +723,7 @@ int main(void)
 		CASE(places_come_and_go),
 		CASE(what_was_under_way_names_its_partition),
 		CASE(a_ticket_ends_with_what_is_given_up),
+		CASE(a_ticket_is_of_the_partitions_of_the_call),
 	};
 
 	return cmocka_run_group_tests_name("route", cases, NULL, NULL);

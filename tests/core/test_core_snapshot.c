@@ -15,6 +15,7 @@
 #include <journal/commit.h>
 #include <journal/snapshot.h>
 #include <evict/clear.h>
+#include <recovery/checkpoint.h>
 
 #define N 600u /* blocks: three chunks */
 
@@ -325,6 +326,29 @@ static void test_put_back_is_not_appended(void **state)
 	skv_arena_destroy(&a);
 }
 
+/* What was queued when the ownership ended is over: a checkpoint of the next one, with nothing
+ * appended in between, does not wait for it. */
+static void test_given_up_is_not_awaited(void **state)
+{
+	struct skv_key k[2];
+	struct call c;
+
+	(void)state;
+	env_crash(&e);
+	e.o.owner_lease_ms = 2000;
+	env_open(&e);
+	env_keys(k, 2, 78, 1);
+	assert_int_equal(env_put(&e, k, 1), 1);
+	begin_start(&c, k + 1, 1);
+	assert_true(commit_appended(e.core) < e.core->commit->queued);
+	assert_int_equal(skv_core_demote(e.core, 10, &e.err), SKV_OK);
+	end(&c, SKV_E_NOT_OWNER);
+	env_advance(&e, 10);
+	assert_int_equal(skv_core_wait_ready(e.core, 10000), SKV_OK);
+	assert_int_equal(commit_appended(e.core), e.core->commit->queued);
+	assert_int_equal(checkpoint_run(e.core, false, &e.err), SKV_OK);
+}
+
 /* Of a store that is full: each checkpoint waits for half as many bytes of journal as it writes. */
 static void test_cost(void **state)
 {
@@ -361,6 +385,7 @@ int main(void)
 		SCENE(test_drop_on_its_way),
 		SCENE(test_not_swept),
 		SCENE(test_put_back_is_not_appended),
+		SCENE(test_given_up_is_not_awaited),
 		SCENE(test_cost),
 	};
 

@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 	char c;
 
 	slabkv_options_init(&o, sizeof o);
+	o.token = getenv("SLABKV_TOKEN");
 	o.urls = urls;
 	for (char *url = argc > 1 ? strtok(argv[1], ",") : NULL; url && o.n_urls < 16;
 	     url = strtok(NULL, ","))

@@ -1,4 +1,4 @@
-"""redis.py - real Redis servers for tests: a primary with replicas, or a cluster of three masters with a replica each, on
+"""redis.py - real Redis servers for tests: a primary with replicas, or a cluster of three masters with replicas, on
 ports of their own, in a directory of their own. Debian's redis-tools has the server's program under the name of another: which
 of the two it is, is its argv[0]'s matter.
 """
@@ -34,15 +34,19 @@ def ask(port, *words, timeout=2):
         return "" if head == "$-1" else f.read(int(head[1:])).decode()
 
 
-class Servers:
-    """`replicas` of one primary, or a cluster."""
+MASTERS = 3  # of a cluster: servers 0 to 2; those of server i are i + 3, i + 6 ...
 
-    def __init__(self, folder, replicas=2, cluster=False, arguments=(), node_timeout=500):
+
+class Servers:
+    """`replicas` of one primary (2), or of each master of a cluster (1)."""
+
+    def __init__(self, folder, replicas=None, cluster=False, arguments=(), node_timeout=500):
         self.folder, self.cluster, self.arguments = folder, cluster, list(arguments)
         if cluster:
             self.arguments += ["--cluster-enabled", "yes", "--cluster-node-timeout", str(node_timeout),
                                "--cluster-replica-validity-factor", "0"]
-        n = 6 if cluster else 1 + replicas
+        replicas = (1 if cluster else 2) if replicas is None else replicas
+        n = MASTERS * (1 + replicas) if cluster else 1 + replicas
         self.ports, self.bus = free_ports(n), [0] * n
         self.process = [None] * n
 
@@ -106,18 +110,20 @@ class Servers:
             return False
 
     def join(self):
-        for i in range(3):
-            last = 16383 if i == 2 else i * 5461 + 5460
+        n = len(self.ports)
+        for i in range(MASTERS):
+            last = 16383 if i == MASTERS - 1 else i * 5461 + 5460
             assert ask(self.ports[i], "CLUSTER", "ADDSLOTSRANGE", i * 5461, last) == "OK"
         for port, bus in zip(self.ports[1:], self.bus[1:]):
             assert ask(self.ports[0], "CLUSTER", "MEET", "127.0.0.1", port, bus) == "OK"
         for port in self.ports:
-            until(lambda p=port: "cluster_known_nodes:6" in ask(p, "CLUSTER", "INFO"), 20, "all nodes")
-        for i in range(3, 6):
-            of = ask(self.ports[i - 3], "CLUSTER", "MYID")
+            until(lambda p=port: f"cluster_known_nodes:{n}" in ask(p, "CLUSTER", "INFO"), 20, "all nodes")
+        for i in range(MASTERS, n):
+            of = ask(self.ports[i % MASTERS], "CLUSTER", "MYID")
             until(lambda p=self.ports[i], o=of: ask(p, "CLUSTER", "REPLICATE", o) == "OK", 20, "a replica")
-        for i in range(3):
-            until(lambda p=self.ports[i]: "state=online" in ask(p, "INFO", "replication"), 20, "its replica")
+        for i in range(MASTERS):
+            until(lambda p=self.ports[i]: ask(p, "INFO", "replication").count("state=online") == n // MASTERS - 1, 20,
+                  "its replicas")
         for port in self.ports:
             until(lambda p=port: "cluster_state:ok" in ask(p, "CLUSTER", "INFO"), 20, "the cluster")
 

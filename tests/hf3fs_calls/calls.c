@@ -4,6 +4,7 @@
  */
 #include "calls.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 struct env env;
@@ -13,7 +14,7 @@ struct skv_request call;
 unsigned status;
 const char *tokens = "";
 const char *authorization;
-static int completed; /* 1: not yet */
+static atomic_int completed; /* 1: not yet */
 
 struct skv_hf3fs_api_options options(void)
 {
@@ -35,6 +36,8 @@ void open_api(const struct skv_hf3fs_api_options *o)
 	skv_mutex_init(&service->workers.lock);
 	skv_cond_init(&service->workers.wake);
 	service->workers.tail = &service->workers.head;
+	if (o->retry_ms)
+		assert_int_equal(skv_pause_start(&service->pause, &env.err), SKV_OK);
 }
 
 void close_api(void)

@@ -344,6 +344,7 @@ static void test_no_memory(void **state)
 				fail_msg("%s at %lu: %u", rows[i].path, n, status);
 		}
 		skv_mem_fail_at(0);
+		assert_int_equal(skv_core_wait_ready(env.core, 10000), SKV_OK);
 		env_check(&env);
 	}
 	env_advance(&env, 10000);

@@ -44,9 +44,12 @@ struct skv_core {
 	atomic_bool elsewhere;
 	atomic_int looks; /* at it that are still answered with SKV_OK */
 	struct skv_secret secret;
+	const struct skv_core_asks *asks;
 	uint32_t partitions;
 	uint32_t fail_partition, fail_place; /* plus 1 */
 	const char *owner[FAKE_PARTITIONS], *peer[FAKE_PARTITIONS]; /* NULL: this one's */
+	const char *token[FAKE_PARTITIONS];
+	atomic_bool asks_others;
 	_Atomic uint32_t alone;   /* the newest call was for this partition, plus 1 */
 	_Atomic uint32_t learned; /* plus 1 */
 };
@@ -148,6 +151,13 @@ void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, cons
 	c->owner[number] = name;
 	c->peer[number] = peer;
 }
+
+void fake_core_token(struct skv_core *c, uint32_t number, const char *token)
+{
+	c->token[number] = token;
+}
+
+void fake_core_asks(struct skv_core *c) { c->asks_others = true; }
 
 uint32_t fake_core_alone(const struct skv_core *c) { return c->alone; }
 uint32_t fake_core_learned(const struct skv_core *c) { return c->learned; }
@@ -307,15 +317,15 @@ int skv_core_may_answer(const struct skv_core *c)
 
 bool skv_core_may_begin(const struct skv_core *c) { return c->state == SKV_CORE_READY; }
 
-uint64_t skv_core_ticket(const struct skv_core *c)
+void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out)
 {
 	(void)c;
-	return 7;
+	out->given_up[0] = 7;
 }
 
-int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
+int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of)
 {
-	assert(ticket == 7);
+	assert(ticket->given_up[0] == 7 && of == 0);
 	return skv_core_may_answer(c);
 }
 
@@ -323,6 +333,25 @@ enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t 
 {
 	assert(number < c->partitions);
 	return c->owner[number] ? SKV_CORE_STANDBY : c->state;
+}
+
+uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number)
+{
+	return skv_core_partition_state(c, number) == SKV_CORE_READY ? FAKE_EPOCH : 0;
+}
+
+/* Those whose names do not begin with "gone" are in the last one. */
+uint32_t skv_core_instance_partition(struct skv_core *c, const char *tenant, const char *id)
+{
+	(void)tenant;
+	return strncmp(id, "gone", 4) == 0 ? UINT32_MAX : c->partitions - 1;
+}
+
+uint32_t skv_session_partition(const char *id)
+{
+	struct skv_key k;
+
+	return skv_key_from_hex(id, strlen(id), &k) ? (uint32_t)(k.hi >> 56) : UINT32_MAX;
 }
 
 int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number)
@@ -447,6 +476,16 @@ int skv_core_doc_get(struct skv_core *c, const char *name, struct skv_arena *a, 
 	for (uint32_t i = 0; i < c->partitions; i++) {
 		const char *owner = c->owner[i];
 
+		if (owner && strncmp(name, "ask/", 4) == 0 && strcmp(name + 4, owner) == 0 &&
+		    c->token[i]) {
+			*out = (struct skv_doc){ name, c->token[i], 1 };
+			return SKV_OK;
+		}
+		if (owner && *c->peer[i] && strncmp(name, "url/", 4) == 0 &&
+		    strcmp(name + 4, owner) == 0) {
+			*out = (struct skv_doc){ name, c->peer[i], 1 };
+			return SKV_OK;
+		}
 		if (owner && strncmp(name, "peer/", 5) == 0 && strcmp(name + 5, owner) == 0) {
 			*out = (struct skv_doc){ name, c->peer[i], 1 };
 			return SKV_OK;
@@ -526,6 +565,11 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 	struct skv_group_view *v = skv_arena_calloc(a, 1, sizeof *v);
 	int rc = v ? note(c, "", name ? name : "", NULL, err) : SKV_E_NOMEM;
 
+	if (rc == SKV_OK && c->asks_others && !skv_thread_waits) {
+		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "fake: asks others");
+		err->asks = true;
+		err->partition = 2;
+	}
 	if (rc != SKV_OK)
 		return rc;
 	v->spec = (struct skv_group_spec){ .name = name ? copy(a, name) : "default",
@@ -793,6 +837,35 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 		rc = skv_core_storages(c, NULL, a, &out->storages, &out->n_storages, err);
 	if (rc == SKV_OK)
 		rc = skv_core_groups(c, NULL, a, &out->groups, &out->n_groups, err);
+	return rc;
+}
+
+int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
+		       struct skv_error *err)
+{
+	return skv_core_stats(c, a, out, err);
+}
+
+/* ---- between managers ------------------------------------------------------------------------ */
+
+void skv_core_ask_by(struct skv_core *c, const struct skv_core_asks *by) { c->asks = by; }
+
+int skv_core_asked(struct skv_core *c, const struct skv_ask *q, struct skv_told *out,
+		   struct skv_arena *a, struct skv_error *err)
+{
+	const char *name = q->name && *q->name ? q->name : NULL;
+	int rc = note(c, q->tenant ? q->tenant : "", name ? name : "", NULL, err);
+
+	*out = (struct skv_told){ .created = true, .blocks = q->partition };
+	if (rc == SKV_OK && c->owner[q->partition])
+		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "fake: of another one");
+	if (rc == SKV_OK && q->what == SKV_ASK_STORAGES)
+		rc = skv_core_storages(c, name, a, &out->storages, &out->n_storages, err);
+	if (rc == SKV_OK && q->what == SKV_ASK_GROUPS)
+		rc = skv_core_groups(c, name, a, &out->groups, &out->n_groups, err);
+	if (rc == SKV_OK && q->what == SKV_ASK_INSTANCES)
+		rc = skv_core_instances(c, q->tenant, name, a, &out->instances,
+					&out->n_instances, err);
 	return rc;
 }
 

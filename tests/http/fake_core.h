@@ -7,6 +7,8 @@
 
 #include <skv/core.h>
 
+#define FAKE_EPOCH 7 /* of each partition that is its own */
+
 enum fake_mode {
 	FAKE_NOW,    /* results at once */
 	FAKE_THREAD, /* SKV_PENDING, completed by another thread as soon as it can */
@@ -32,6 +34,10 @@ void fake_core_fail(struct skv_core *c, int status, const char *message);
 void fake_core_is_elsewhere(struct skv_core *c, uint32_t partition, bool known);
 /* Another manager has that one. Before it starts; both texts are borrowed. */
 void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, const char *peer);
+/* What managers show to the owner of that one; borrowed. */
+void fake_core_token(struct skv_core *c, uint32_t number, const char *token);
+/* Groups are other managers', too: listing them is for a thread that may wait. */
+void fake_core_asks(struct skv_core *c);
 /* The partition, plus 1, that the newest call was for alone, and that was learned. 0: none. */
 uint32_t fake_core_alone(const struct skv_core *c);
 uint32_t fake_core_learned(const struct skv_core *c);

@@ -135,6 +135,10 @@ static const char *body_of(const char *name)
 		return "{\"file\":3,\"draining\":true}";
 	if (strcmp(name, "cluster_put") == 0)
 		return "{\"draining\":true}";
+	if (strcmp(name, "home_put") == 0)
+		return "{\"partition\":0,\"member\":\"\"}";
+	if (strcmp(name, "partition_ask") == 0)
+		return "{\"what\":\"use\"}";
 	if (strcmp(name, "trim") == 0)
 		return "{\"to_ms\":1}";
 	if (strcmp(name, "abort") == 0 || strcmp(name, "move_take") == 0)

@@ -70,16 +70,17 @@ bool skv_core_may_begin(const struct skv_core *c)
 	return false;
 }
 
-uint64_t skv_core_ticket(const struct skv_core *c)
+void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out)
 {
 	(void)c;
-	return 0;
+	(void)out;
 }
 
-int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
+int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of)
 {
 	(void)c;
 	(void)ticket;
+	(void)of;
 	return SKV_E_NOT_OWNER;
 }
 

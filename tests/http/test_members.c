@@ -55,6 +55,18 @@ bool skv_core_draining(const struct skv_core *c)
 	return on;
 }
 
+uint32_t skv_core_partitions(const struct skv_core *c)
+{
+	(void)c;
+	return 5;
+}
+
+void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out)
+{
+	(void)c;
+	*out = (struct skv_partition_view){ .takes = number == 1 || number == 4 };
+}
+
 bool skv_owner_is_dead(const char *owner) { return strncmp(owner, "dead", 4) == 0; }
 
 static unsigned at_locked(const char *name)
@@ -84,6 +96,18 @@ int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 	}
 	skv_mutex_unlock(&fake.lock);
 	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "the store is gone");
+}
+
+int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, const char *text,
+		     uint64_t *version, struct skv_error *err)
+{
+	assert_true(expect == SKV_DOC_ANY && !version);
+	return skv_core_doc_publish(c, name, text, err);
+}
+
+int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
+{
+	return skv_core_doc_retire(c, name, err);
 }
 
 int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
@@ -165,7 +189,8 @@ static void start(void)
 	struct skv_error err;
 
 	service.core = (struct skv_core *)&fake;
-	assert_int_equal(skv_members_start(&service.members, service.core, LEASE_MS, &err), SKV_OK);
+	assert_int_equal(skv_members_start(&service.members, service.core, "http://me:1",
+					   LEASE_MS, &err), SKV_OK);
 }
 
 /* The thread has begun to look `n` times more. */
@@ -208,6 +233,7 @@ static void await_names(const char *expected)
 /* A lease runs from when the newest version was seen, to looks that saw no other. */
 static void silent_for_its_lease(void **state)
 {
+	const struct skv_homes homes = { { "" } };
 	struct skv_members *m = &service.members;
 	struct skv_doc docs[3] = { { .name = "a", .text = "100 up", .version = 7 },
 				   { .name = "b", .text = "300 up", .version = 1 },
@@ -216,24 +242,24 @@ static void silent_for_its_lease(void **state)
 	(void)state;
 	skv_mutex_init(&m->lock);
 	m->lease_ms = 200;
-	assert_int_equal(skv_members_look(m, docs, 3, 1000), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1000), SKV_OK);
 	assert_false(skv_members_is_silent(m, "a"));
-	assert_int_equal(skv_members_look(m, docs, 3, 1099), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1099), SKV_OK);
 	assert_false(skv_members_is_silent(m, "a"));
 	assert_false(skv_members_is_silent(m, "c"));
 	docs[0].version++;
-	assert_int_equal(skv_members_look(m, docs, 3, 1150), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1150), SKV_OK);
 	assert_false(skv_members_is_silent(m, "a"));
-	assert_int_equal(skv_members_look(m, docs, 3, 1249), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1249), SKV_OK);
 	assert_false(skv_members_is_silent(m, "a"));
-	assert_int_equal(skv_members_look(m, docs, 3, 1250), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1250), SKV_OK);
 	assert_true(skv_members_is_silent(m, "a"));
 	assert_false(skv_members_is_silent(m, "b"));
 	assert_true(skv_members_is_silent(m, "c")); /* our lease, since it says none */
 	/* gone, and there again with the same version */
-	assert_int_equal(skv_members_look(m, docs + 1, 2, 1260), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs + 1, 2, &homes, 1260), SKV_OK);
 	assert_false(skv_members_is_silent(m, "a"));
-	assert_int_equal(skv_members_look(m, docs, 3, 1300), SKV_OK);
+	assert_int_equal(skv_members_look(m, docs, 3, &homes, 1300), SKV_OK);
 	assert_false(skv_members_is_silent(m, "a"));
 	assert_true(skv_members_is_silent(m, "b"));
 	skv_free(m->seen);
@@ -241,8 +267,29 @@ static void silent_for_its_lease(void **state)
 	memset(m, 0, sizeof *m);
 }
 
+/* When it is seen to take part, or not. */
+static struct skv_member_seen await_seen(const char *id, bool up)
+{
+	for (;; await_looks(1)) {
+		struct skv_member_seen *v, found = { .since_ms = 0 };
+		uint32_t n;
+
+		assert_int_equal(skv_members_seen(&service.members, &v, &n), SKV_OK);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_not_equal(strncmp(v[i].id, "dead", 4), 0);
+			if (strcmp(v[i].id, id) == 0)
+				found = v[i];
+		}
+		skv_free(v);
+		if (found.since_ms && found.draining != up)
+			return found;
+	}
+}
+
 static void those_that_are_there(void **state)
 {
+	struct skv_member_seen at;
+
 	(void)state;
 	publish("peer/me", "http://me:1");
 	publish("peer/moves", "http://moves:1");
@@ -250,11 +297,24 @@ static void those_that_are_there(void **state)
 	publish("peer/old", "http://old:1");
 	publish("peer/dead1", "http://dead:1");
 	publish("member/moves", "50 up");
+	publish("member/dead1", "3600000 up ff");
 	start();
 	/* one stands still; one that has no document counts, one that is dead does not */
 	await_names("me old ");
 	publish("member/moves", "3600000 drained");
 	await_names("me moves* old ");
+	at = await_seen("moves", false);
+	assert_true(at.draining && at.takes == 0);
+	publish("member/moves", "3600000 up 1f later");
+	at = await_seen("moves", true);
+	assert_true(!at.draining && at.takes == 0x1f);
+	at = await_seen("me", true);
+	assert_true(!at.draining && at.takes == 0x12);
+	skv_members_leave(&service.members);
+	at = await_seen("me", false);
+	assert_true(at.draining);
+	await_names("me* moves old ");
+	publish("member/moves", "3600000 drained");
 	skv_mutex_lock(&fake.lock);
 	fake.draining = true;
 	skv_mutex_unlock(&fake.lock);
@@ -311,12 +371,54 @@ static void renewed_until_the_end(void **state)
 	skv_members_stop(&service.members); /* harmless */
 }
 
+/* Where partition 3 was moved to is known to one member by its address: alone, and not drained. */
+static void homes(void **state)
+{
+	struct skv_member_seen *v;
+	struct skv_homes of;
+	struct skv_error err;
+	uint32_t n, at;
+
+	(void)state;
+	publish("member/old", "3600000 up 1f");
+	publish("member/far", "3600000 up 1f http://far:1");
+	publish("home/99", "http://far:1"); /* of a store with more */
+	start();
+	assert_int_equal(skv_home_put(service.core, 3, "http://far:1", &err), SKV_OK);
+	for (unsigned i = 0; i < 5; i++) {
+		static const char *const others[] = { "3600000 up 1f http://else:1",
+						      "3600000 up 1f http://far:1",
+						      "3600000 drained 1f http://far:1" };
+
+		if (i > 0 && i < 4)
+			publish("member/twin", others[i - 1]);
+		if (i == 4)
+			publish("member/far", others[2]);
+		await_looks(5); /* two of each beat, and the last one is done */
+		assert_int_equal(skv_members_seen(&service.members, &v, &n), SKV_OK);
+		at = skv_members_home(&service.members, 3, v, n);
+		if (i == 2 || i == 4)
+			assert_int_equal(at, UINT32_MAX);
+		else
+			assert_true(at < n && strcmp(v[at].id, "far") == 0);
+		assert_int_equal(skv_members_home(&service.members, 2, v, n), UINT32_MAX);
+		skv_free(v);
+	}
+	assert_int_equal(skv_homes_read(service.core, &of, &err), SKV_OK);
+	assert_string_equal(of.peer[3], "http://far:1");
+	for (unsigned i = 0; i < 2; i++) /* the second time is harmless */
+		assert_int_equal(skv_home_put(service.core, 3, "", &err), SKV_OK);
+	assert_int_equal(skv_homes_read(service.core, &of, &err), SKV_OK);
+	assert_string_equal(of.peer[3], "");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(silent_for_its_lease, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_that_are_there, setup, teardown),
 		cmocka_unit_test_setup_teardown(addresses, setup, teardown),
+		cmocka_unit_test_setup_teardown(homes, setup, teardown),
 		cmocka_unit_test_setup_teardown(renewed_until_the_end, setup, teardown),
 	};
 

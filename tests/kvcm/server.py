@@ -10,6 +10,7 @@ import ctypes
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -143,11 +144,21 @@ class Process:
     def end(self):
         """SIGTERM ends it with status 0, and it has logged no error that was not announced."""
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(timeout=60)
+        try:
+            status = self.process.wait(timeout=60)
+        except subprocess.TimeoutExpired:
+            self.show_threads()
+            raise
         assert status == 0, (status, self.text("log")[-4000:])
         errors = [line for line in self.text("log").split("\n") if re.match(r"\S+ error ", line)]
         strange = [line for line in errors if not any(p.search(line) for p in self.expected)]
         assert not strange, strange
+
+    def show_threads(self):
+        """Where it hangs, if there is a debugger."""
+        if shutil.which("gdb"):
+            subprocess.run(["gdb", "-batch", "-p", str(self.process.pid), "-ex", "thread apply all bt 14"], stdout=sys.stderr, timeout=60,
+                           stdin=subprocess.DEVNULL, check=False)
 
     def ready(self):
         try:

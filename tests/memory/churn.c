@@ -2,12 +2,13 @@
  * churn.c - clients of the library at work on one instance: puts blocks whose bytes follow from
  * their keys, gets earlier ones, and looks at every byte.
  *
- *	churn URL INSTANCE FIRST KEYS SIZE SECONDS THREADS DEADLINE_MS [registered]
+ *	churn URL INSTANCE FIRST KEYS SIZE SECONDS THREADS DEADLINE_MS [registered|copies]
  *
  * Keys FIRST to FIRST + KEYS - 1, one put or get of up to 4 blocks at a time, until the seconds are
  * over or a SIGTERM comes; `registered`: from and to memory that the handle knows. The token is in
  * CHURN_TOKEN, if there is one. One line of numbers at the end: puts, failed puts, hits, misses,
- * mismatches, errors. Exit 1: a hit with wrong bytes; 3: a call took longer than 20 s.
+ * mismatches, errors; with `copies` also copies written and read in a fast tier. Exit 1: a hit with
+ * wrong bytes; 3: a call took longer than 20 s.
  */
 #include <slabkv.h>
 
@@ -28,7 +29,8 @@ static struct {
 	uint64_t first, keys, size;
 	double seconds;
 	uint32_t deadline_ms;
-	bool registered;
+	bool registered, copies;
+	atomic_ulong copied, copy_hit;
 	atomic_ulong put, failed, hit, miss, mismatch, error, wrong, slow;
 } all;
 static atomic_bool stop; /* lock-free: set by a signal handler, read by threads */
@@ -71,15 +73,17 @@ static bool is_right(const uint64_t *p, uint64_t key)
 static void put(const struct slabkv_keys *keys, const uint64_t *key, struct slabkv_block *b,
 		struct slabkv_buf *bufs, uint32_t n)
 {
+	struct slabkv_io io = { .size = sizeof io };
 	const struct slabkv_put_options o = { .size = sizeof o, .deadline_ms = all.deadline_ms,
 					      .independent = true };
 
 	for (uint32_t i = 0; i < n; i++)
 		fill(bufs[i].data, key[i]);
-	if (slabkv_put(all.kv, all.instance, keys, &o, b, sizeof *b, NULL, NULL) != SLABKV_OK) {
+	if (slabkv_put(all.kv, all.instance, keys, &o, b, sizeof *b, &io, NULL) != SLABKV_OK) {
 		all.failed += n;
 		return;
 	}
+	all.copied += io.copies;
 	for (uint32_t i = 0; i < n; i++) {
 		all.put += b[i].result == SLABKV_WRITTEN;
 		all.failed += b[i].result == SLABKV_FAILED;
@@ -89,10 +93,13 @@ static void put(const struct slabkv_keys *keys, const uint64_t *key, struct slab
 static void get(const struct slabkv_keys *keys, const uint64_t *key, struct slabkv_block *b,
 		struct slabkv_buf *bufs, uint32_t n)
 {
-	if (slabkv_get(all.kv, all.instance, keys, NULL, b, sizeof *b, NULL, NULL) != SLABKV_OK) {
+	struct slabkv_io io = { .size = sizeof io };
+
+	if (slabkv_get(all.kv, all.instance, keys, NULL, b, sizeof *b, &io, NULL) != SLABKV_OK) {
 		all.error += n;
 		return;
 	}
+	all.copy_hit += io.copies;
 	for (uint32_t i = 0; i < n; i++) {
 		all.hit += b[i].result == SLABKV_HIT;
 		all.miss += b[i].result == SLABKV_MISS;
@@ -160,7 +167,8 @@ int main(int argc, char **argv)
 	all.first = strtoull(argv[3], NULL, 10);
 	all.keys = strtoull(argv[4], NULL, 10);
 	all.size = strtoull(argv[5], NULL, 10);
-	all.registered = argc == 10;
+	all.registered = argc == 10 && strcmp(argv[9], "registered") == 0;
+	all.copies = argc == 10 && strcmp(argv[9], "copies") == 0;
 	all.seconds = strtod(argv[6], NULL);
 	threads = strtoul(argv[7], NULL, 10);
 	all.deadline_ms = (uint32_t)strtoul(argv[8], NULL, 10);
@@ -173,8 +181,11 @@ int main(int argc, char **argv)
 		pthread_create(&id[i], NULL, work, (void *)(uintptr_t)(all.first * 977 + i + 1));
 	for (unsigned long i = 0; i < threads; i++)
 		pthread_join(id[i], NULL);
-	printf("%lu %lu %lu %lu %lu %lu\n", all.put, all.failed, all.hit, all.miss, all.mismatch,
+	printf("%lu %lu %lu %lu %lu %lu", all.put, all.failed, all.hit, all.miss, all.mismatch,
 	       all.error);
+	if (all.copies)
+		printf(" %lu %lu", all.copied, all.copy_hit);
+	putchar('\n');
 	slabkv_close(all.kv);
 	return all.wrong ? 1 : all.slow ? 3 : 0;
 }

@@ -380,6 +380,52 @@ static void what_does_not_fit_is_not_written(void **state)
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
+static void tiers_worked_out_by_hand(void **state)
+{
+	static const struct {
+		const char *trace;
+		uint64_t blocks, fast;
+		uint32_t promote_after;
+		bool write_through;
+		uint64_t prefix_hits;
+		struct tier_counts tier;
+	} cases[] = {
+		/* Copied up by their second use, found there by the third. */
+		{ "1 2|1 2|1 2|3 4|1 2", 4, 2, 2, false, 6, { 2, 2, 0, 0 } },
+		/* Written to both; 3 and 4 go for 1 and 2 in the fast tier only. */
+		{ "1 2|1 2|1 2|3 4|1 2", 4, 2, 0, true, 6, { 4, 0, 4, 2 } },
+		/* The same, and 1 and 2 come back for 3 and 4. */
+		{ "1 2|1 2|1 2|3 4|1 2", 4, 2, 1, true, 6, { 4, 2, 4, 4 } },
+		/* 1 is in the fast tier alone when it is asked for: a miss. Then both have it. */
+		{ "1|1|2|3|1|1", 2, 1, 1, false, 2, { 1, 1, 0, 0 } },
+		/* Three do not fit into the fast tier of two: none comes. */
+		{ "1 2 3|1 2 3|1 2|1 2", 4, 2, 1, true, 7, { 2, 2, 0, 0 } },
+		/* 3, and 3 and 2 of the fast tier, go for 4 and 5; 2 comes up with the new 3, for
+		 * 5 and 4. */
+		{ "1 2 3|4 5|1 2 3|1", 4, 3, 1, true, 3, { 2, 1, 6, 4 } },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct refs t;
+		struct run r = { .refs = &t, .policy = "lru", .blocks = cases[i].blocks,
+				 .fast_blocks = cases[i].fast,
+				 .promote_after = cases[i].promote_after,
+				 .write_through = cases[i].write_through };
+		const struct tier_counts *want = &cases[i].tier;
+
+		make_refs(cases[i].trace, &t);
+		assert_int_equal(run_policy(&r), SKV_OK);
+		if (r.counts.prefix_hits != cases[i].prefix_hits || r.tier.hits != want->hits ||
+		    r.tier.promoted != want->promoted || r.tier.written != want->written ||
+		    r.tier.evicted != want->evicted)
+			fail_msg("case %zu: %d hits, %d fast, %d promoted, %d written, %d evicted",
+				 i, (int)r.counts.prefix_hits, (int)r.tier.hits,
+				 (int)r.tier.promoted, (int)r.tier.written, (int)r.tier.evicted);
+		refs_free(&t);
+	}
+}
+
 static void ids_that_are_no_chain_are_refused(void **state)
 {
 	uint64_t one[] = { 5, 6 }, two[] = { 7, 6 };
@@ -425,6 +471,7 @@ int main(void)
 		cmocka_unit_test(the_optimum_is_one),
 		cmocka_unit_test(the_whole_core_does_the_same),
 		cmocka_unit_test(what_does_not_fit_is_not_written),
+		cmocka_unit_test(tiers_worked_out_by_hand),
 		cmocka_unit_test(ids_that_are_no_chain_are_refused),
 		cmocka_unit_test(memory_may_end_anywhere),
 	};

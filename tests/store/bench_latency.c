@@ -75,7 +75,7 @@ static void *sync_main(void *ctx)
 	while (!atomic_load(&l->stop)) {
 		uint64_t begin = skv_now_us(), us;
 
-		if (skv_store_sync(l->s, NULL) != SKV_OK)
+		if (skv_store_sync(l->s, 0, NULL) != SKV_OK)
 			die("sync");
 		us = skv_now_us() - begin;
 		l->sync_max_us = us > l->sync_max_us ? us : l->sync_max_us;

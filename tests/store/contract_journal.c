@@ -27,7 +27,7 @@ void appends_follow_each_other(void **state)
 	assert_int_equal(st.last_seq, 3);
 	assert_int_equal(st.journal_bytes, 6);
 	assert_true(st.free_bytes > 0);
-	bench_ok(b, skv_store_sync(s, &b->err));
+	bench_ok(b, skv_store_sync(s, 0, &b->err));
 	skv_store_close(s);
 }
 

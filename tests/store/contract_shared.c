@@ -177,7 +177,7 @@ static void *register_many(void *ctx)
 			c->failures++;
 		if (skv_store_renew(c->store, 0, c->fence, 60000, NULL) != SKV_OK)
 			c->failures++;
-		if (skv_store_sync(c->store, NULL) != SKV_OK)
+		if (skv_store_sync(c->store, 0, NULL) != SKV_OK)
 			c->failures++;
 	}
 	return NULL;

@@ -137,7 +137,7 @@ static void a_rule_without_numbers_holds_for_ever(void **state)
 	assert_int_equal(skv_store_renew(s, 0, 1, 1, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_release(s, 0, 1, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_append(s, 0, 1, 1, "x", 1, 0, NULL), SKV_E_STORE_IO);
-	assert_int_equal(skv_store_sync(s, NULL), SKV_E_STORE_IO);
+	assert_int_equal(skv_store_sync(s, 0, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_checkpoint_begin(s, 0, 1, &n, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_checkpoint_slice(s, 0, 1, 1, 0, "x", 1, NULL), SKV_E_STORE_IO);
 	assert_int_equal(skv_store_checkpoint_commit(s, 0, 1, 1, 0, 0, NULL), SKV_E_STORE_IO);

@@ -96,7 +96,7 @@ static int checkpoint_one(struct skv_store *s, uint64_t fence, const struct scri
 
 static int sync_all(struct skv_store *s, struct ledger *l)
 {
-	int rc = skv_store_sync(s, NULL);
+	int rc = skv_store_sync(s, 0, NULL);
 
 	if (rc == SKV_OK)
 		l->synced_seq = l->told_seq;
@@ -311,7 +311,7 @@ static void without_a_sync_something_is_lost(void **state)
 	s = bench_open(b);
 	fence = bench_acquire(b, s, "me", 60000);
 	bench_ok(b, skv_store_append(s, 0, fence, 1, "one", 3, SKV_APPEND_LATER, &b->err));
-	bench_ok(b, skv_store_sync(s, &b->err));
+	bench_ok(b, skv_store_sync(s, 0, &b->err));
 	bench_ok(b, skv_store_append(s, 0, fence, 2, "two", 3, SKV_APPEND_LATER, &b->err));
 	powerloss_cut_at(1);
 	skv_store_close(s);

@@ -14,12 +14,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bench_store.h"
-#include "redis_servers.h"
+#include "redis_calls.h"
 #include "shell.h"
 
 static struct servers servers;
-static struct skv_error err;
 
 static struct skv_store *open_at(const char *url, const struct skv_clock *clock)
 {
@@ -48,33 +46,6 @@ static void refused(const char *url, int status, const char *part)
 	assert_int_equal(skv_store_open(&skv_store_redis, &o, &s, &err), status);
 	if (!strstr(err.message, part))
 		fail_msg("'%s' does not say '%s'", err.message, part);
-}
-
-static uint64_t acquire(struct skv_store *s)
-{
-	uint64_t fence = 0;
-	int rc = skv_store_acquire(s, 0, "me", 60000, &fence, NULL, 0, &err);
-
-	if (rc != SKV_OK)
-		fail_msg("%s: %s", skv_status_name(rc), err.message);
-	return fence;
-}
-
-static int append(struct skv_store *s, uint64_t fence, uint64_t seq)
-{
-	uint8_t bytes[200];
-
-	bench_fill(seq, bytes, sizeof bytes);
-	return skv_store_append(s, 0, fence, seq, bytes, sizeof bytes, 0, &err);
-}
-
-static void appended(struct skv_store *s, uint64_t fence, uint64_t seq)
-{
-	int rc = append(s, fence, seq);
-
-	if (rc != SKV_OK)
-		fail_msg("append %llu: %s: %s", (unsigned long long)seq, skv_status_name(rc),
-			 err.message);
 }
 
 static int count_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
@@ -154,12 +125,39 @@ static void a_sync_covers_what_another_connection_wrote(void **state)
 	assert_int_equal(skv_store_append(brief, 0, fence, 2, "later", 5, SKV_APPEND_LATER, &err),
 			 SKV_OK);
 	(void)servers_ask(&servers, 0, "CLIENT KILL TYPE normal");
-	assert_int_not_equal(skv_store_sync(brief, &err), SKV_OK);
+	assert_int_not_equal(skv_store_sync(brief, 0, &err), SKV_OK);
 	servers_signal(&servers, 1, SIGCONT);
-	for (int tries = 0; tries < 100 && skv_store_sync(brief, &err) != SKV_OK; tries++)
+	for (int tries = 0; tries < 100 && skv_store_sync(brief, 0, &err) != SKV_OK; tries++)
 		poll(NULL, 0, 20);
-	assert_int_equal(skv_store_sync(brief, &err), SKV_OK);
+	assert_int_equal(skv_store_sync(brief, 0, &err), SKV_OK);
 	skv_store_close(brief);
+	skv_store_close(s);
+	servers_stop(&servers);
+}
+
+/* What was appended without waiting to a partition that another manager has since is that one's
+ * now: it must not fail the syncs of those that are still here. */
+static void a_partition_that_was_handed_over_fails_no_sync(void **state)
+{
+	struct skv_store *s, *next;
+	uint64_t fence, one, theirs;
+
+	(void)state;
+	servers_start(&servers, 1, NULL);
+	s = open_all("p");
+	next = open_all("p");
+	fence = acquire(s);
+	appended(s, fence, 1);
+	assert_int_equal(skv_store_acquire(s, 1, "a", 60000, &one, NULL, 0, &err), SKV_OK);
+	assert_int_equal(skv_store_append(s, 1, one, 1, "later", 5, SKV_APPEND_LATER, &err),
+			 SKV_OK);
+	assert_int_equal(skv_store_release(s, 1, one, &err), SKV_OK);
+	assert_int_equal(skv_store_acquire(next, 1, "b", 60000, &theirs, NULL, 0, &err), SKV_OK);
+	assert_int_equal(skv_store_append(next, 1, theirs, 2, "on", 2, 0, &err), SKV_OK);
+	assert_int_equal(skv_store_sync(s, 0, &err), SKV_OK);
+	assert_int_not_equal(skv_store_sync(s, 1, &err), SKV_OK);
+	assert_int_equal(skv_store_sync(next, 1, &err), SKV_OK);
+	skv_store_close(next);
 	skv_store_close(s);
 	servers_stop(&servers);
 }
@@ -491,6 +489,98 @@ static void a_store_that_went_back_is_told_apart(void **state)
 					&err),
 			 SKV_E_CORRUPT);
 	skv_store_close(other);
+	skv_store_close(s);
+	servers_stop(&servers);
+}
+
+static int no_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
+{
+	(void)ctx;
+	(void)bytes;
+	fail_msg("record %llu of %zu bytes", (unsigned long long)seq, n);
+	return SKV_OK;
+}
+
+/* All is gone, and who knows better writes it back: to everybody else it is another history, whose
+ * numbers go on behind all that was known. */
+static void what_is_lost_is_restored(void **state)
+{
+	const struct skv_load_sink sink = { count_slice, check_record, &(uint64_t){ 0 } };
+	const struct skv_load_sink restored = { count_slice, no_record, NULL };
+	struct skv_position at = { .known = false };
+	uint64_t fence, again, base = 0, id;
+	struct skv_store *s, *other;
+
+	(void)state;
+	servers_start(&servers, 1, NULL);
+	s = open_all("p?timeout_ms=20000");
+	other = open_all("p?timeout_ms=20000");
+	fence = acquire(s);
+	for (uint64_t seq = 1; seq <= 5; seq++)
+		appended(s, fence, seq);
+	assert_int_equal(skv_store_follow(other, 0, &at, &sink, &err), SKV_OK);
+	assert_int_equal(at.seq, 5);
+	servers_ask(&servers, 0, "FLUSHALL");
+	assert_int_equal(append(s, fence, 6), SKV_E_FENCED);
+	again = acquire(s);
+	assert_true(again > fence);
+	assert_true(skv_store_may_go_back(s));
+	bench_ok(&(struct bench){ .err = err }, skv_store_checkpoint_begin(s, 0, again, &id, &err));
+	assert_int_equal(skv_store_restore(s, 0, again, id, 1, 100, &err), SKV_E_CONFLICT);
+	bench_ok(&(struct bench){ .err = err },
+		 skv_store_checkpoint_slice(s, 0, again, id, 0, "all", 3, &err));
+	assert_int_equal(skv_store_restore(s, 0, fence, id, 1, 100, &err), SKV_E_FENCED);
+	bench_ok(&(struct bench){ .err = err },
+		 skv_store_restore(s, 0, again, id, 1, 100, &err));
+	assert_int_equal(skv_store_follow(other, 0, &at, &sink, &err), SKV_E_CONFLICT);
+	assert_int_equal(append(s, again, 6), SKV_E_CONFLICT);
+	assert_int_equal(skv_store_load(other, 0, &base, &restored, &err), SKV_OK);
+	assert_int_equal(base, 100);
+	appended(s, again, 101);
+	bench_ok(&(struct bench){ .err = err }, skv_store_checkpoint_begin(s, 0, again, &id, &err));
+	assert_int_equal(skv_store_restore(s, 0, again, id, 0, 100, &err), SKV_E_CONFLICT);
+	skv_store_close(other);
+	skv_store_close(s);
+	servers_stop(&servers);
+}
+
+/* A process that is started again has read a file, and its replica may have copied that. */
+static void processes_that_acknowledged_are_known(void **state)
+{
+	struct skv_store *s;
+	uint64_t fence;
+	bool yes = false;
+
+	(void)state;
+	servers_start(&servers, 2, NULL);
+	s = open_all("p?timeout_ms=20000&replicas=0");
+	assert_int_equal(skv_store_survived(s, 0, &yes, &err), SKV_OK);
+	assert_true(yes); /* nobody has said anything */
+	fence = acquire(s);
+	appended(s, fence, 1);
+	assert_int_equal(skv_store_vouch(s, 0, fence, &err), SKV_OK);
+	assert_int_equal(skv_store_survived(s, 0, &yes, &err), SKV_OK);
+	assert_true(yes);
+	servers_signal(&servers, 0, SIGKILL);
+	assert_string_equal(servers_ask(&servers, 1, "REPLICAOF NO ONE"), "OK");
+	assert_int_equal(skv_store_survived(s, 0, &yes, &err), SKV_OK);
+	assert_true(yes);
+	/* A second one, of who has followed the first: no owner has said anything since. */
+	assert_string_equal(servers_ask(&servers, 2, "REPLICAOF 127.0.0.1 %u", servers.port[1]),
+			    "OK");
+	for (int tries = 0; tries < 1000 && !strstr(servers_ask(&servers, 1, "INFO replication"),
+						    "state=online"); tries++)
+		poll(NULL, 0, 10);
+	servers_signal(&servers, 1, SIGKILL);
+	assert_string_equal(servers_ask(&servers, 2, "REPLICAOF NO ONE"), "OK");
+	assert_int_equal(skv_store_survived(s, 0, &yes, &err), SKV_OK);
+	assert_false(yes);
+	for (int tries = 0; tries < 200 && !yes; tries++) { /* it looks once a second */
+		poll(NULL, 0, 50);
+		assert_int_equal(skv_store_vouch(s, 0, fence, &err), SKV_OK);
+		assert_int_equal(skv_store_survived(s, 0, &yes, &err), SKV_OK);
+	}
+	assert_true(yes);
 	skv_store_close(s);
 	servers_stop(&servers);
 }
@@ -836,12 +926,15 @@ int main(int argc, char **argv)
 		cmocka_unit_test(bad_urls_are_refused),
 		cmocka_unit_test(a_silent_replica_holds_everything_up),
 		cmocka_unit_test(a_sync_covers_what_another_connection_wrote),
+		cmocka_unit_test(a_partition_that_was_handed_over_fails_no_sync),
 		cmocka_unit_test(without_a_replica_nothing_is_acknowledged),
 		cmocka_unit_test(a_replica_that_stood_has_lost_nothing_that_was_told),
 		cmocka_unit_test(a_lost_answer_is_no_unknown_outcome),
 		cmocka_unit_test(a_cluster_elects_and_nothing_is_lost),
 		cmocka_unit_test(a_replica_is_elected_at_once),
 		cmocka_unit_test(a_store_that_went_back_is_told_apart),
+		cmocka_unit_test(what_is_lost_is_restored),
+		cmocka_unit_test(processes_that_acknowledged_are_known),
 		cmocka_unit_test(partitions_begin_at_once),
 		cmocka_unit_test(a_lease_of_another_host_is_waited_out),
 		cmocka_unit_test(a_fence_is_its_nonce_too),

@@ -156,13 +156,13 @@ static void a_failed_sync_is_not_forgotten(void **state)
 	s = bench_open(b);
 	bench_append(b, s, fence, 1, "one");
 	powerloss_fail_sync_at(1);
-	assert_int_equal(skv_store_sync(s, &b->err), SKV_E_STORE_IO);
-	assert_int_equal(skv_store_sync(s, &b->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_store_sync(s, 0, &b->err), SKV_E_STORE_IO);
+	assert_int_equal(skv_store_sync(s, 0, &b->err), SKV_E_STORE_IO);
 	assert_non_null(strstr(b->err.message, "restart the manager"));
 	bench_append(b, s, fence, 2, "two"); /* the promise of an append is another one */
 	skv_store_close(s);
 	s = bench_open(b);
-	bench_ok(b, skv_store_sync(s, &b->err));
+	bench_ok(b, skv_store_sync(s, 0, &b->err));
 	bench_holds(b, s, 0, "0||1:one,2:two");
 	skv_store_close(s);
 }

@@ -204,6 +204,77 @@ static void iovwrap_takes_memory_of_the_callers(void **state)
 	rig_close(&g);
 }
 
+/* The daemon has mapped the memory itself: what the caller has at that address meanwhile is none of
+ * its business. */
+static void memory_may_be_unmapped_while_the_daemon_reads_into_it(void **state)
+{
+	struct rig g;
+	struct hf3fs_iov iov;
+	struct hf3fs_cqe cqe;
+	uint8_t id[16], *base, *same;
+	char shm[64], link[512];
+	int fd;
+
+	(void)state;
+	only_standin();
+	rig_open(&g, 0);
+	pattern(g.iov.base, 8192, 9);
+	assert_int_equal(rig_write(&g, 0, 0, 8192), 8192);
+	base = own_memory(id, shm, link, 1 << 20);
+	assert_int_equal(lib.iovwrap(&iov, base, id, suite.mount, 1 << 20, 0, -1), 0);
+	fd = shm_open(shm, O_RDWR, 0);
+	assert_true(fd >= 0);
+	knobs("hold=1");
+	assert_true(lib.prep_io(&g.read, &iov, true, base, g.handle, 0, 8192, NULL) >= 0);
+	lib.submit_ios(&g.read);
+	assert_ptr_equal(mmap(base, 1 << 20, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 base);
+	knobs("");
+	wait_all(&g.read, &cqe, 1);
+	assert_int_equal(cqe.result, 8192);
+	assert_true(is_zero(base, 1 << 20));
+	same = mmap(NULL, 1 << 20, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(same, MAP_FAILED);
+	assert_true(is_pattern(same, 8192, 9));
+	munmap(same, 1 << 20);
+	munmap(base, 1 << 20);
+	close(fd);
+	shm_unlink(shm);
+	assert_int_equal(unlink(link), 0);
+	rig_close(&g);
+}
+
+/* Requests of one file into memory, under way at once: how many were counted. */
+static uint64_t shared(struct rig *g, bool read, size_t second)
+{
+	uint64_t before = standin_count(suite.mount, COUNT_shared_ios);
+	struct hf3fs_cqe cqes[2];
+
+	knobs("hold=1 overlap_check=0");
+	rig_prep(g, read, 0, 0, 8192, 1);
+	rig_prep(g, read, second, 8192, 8192, 2);
+	lib.submit_ios(read ? &g->read : &g->write);
+	knobs("");
+	wait_all(read ? &g->read : &g->write, cqes, 2);
+	return standin_count(suite.mount, COUNT_shared_ios) - before;
+}
+
+static void requests_that_share_memory_are_counted(void **state)
+{
+	struct rig g;
+
+	(void)state;
+	only_standin();
+	rig_open(&g, 0);
+	assert_int_equal(shared(&g, false, 0), 0);
+	assert_int_equal(shared(&g, true, 8192), 0);
+	assert_int_equal(shared(&g, true, 8191), 1);
+	assert_int_equal(rig_read(&g, 0, 0, 8192), 8192); /* of what is over nothing is left */
+	assert_int_equal(shared(&g, true, 0), 1);
+	rig_close(&g);
+}
+
 static void memory_without_a_link_is_einval(void **state)
 {
 	struct rig g;
@@ -332,6 +403,8 @@ const struct CMUnitTest iov_cases[] = {
 	cmocka_unit_test(iovopen_maps_the_memory_of_another_process),
 	cmocka_unit_test(iovopen_after_unlink_is_enoent),
 	cmocka_unit_test(iovwrap_takes_memory_of_the_callers),
+	cmocka_unit_test(memory_may_be_unmapped_while_the_daemon_reads_into_it),
+	cmocka_unit_test(requests_that_share_memory_are_counted),
 	cmocka_unit_test(memory_without_a_link_is_einval),
 	cmocka_unit_test(a_killed_process_leaves_its_memory_behind),
 	cmocka_unit_test(a_killed_process_that_unlinked_early_leaves_nothing),

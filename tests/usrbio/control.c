@@ -20,18 +20,23 @@ static _Noreturn void die(const char *what)
 	abort();
 }
 
+static long long epoch_of(const char *text)
+{
+	const char *epoch = strstr(text, "epoch=");
+
+	return epoch ? strtoll(epoch + 6, NULL, 10) : 1;
+}
+
 /* What the processes that have loaded the library do when they see the control file:
  * the links of the submit semaphores are those of this daemon, or gone. Done here, too,
  * so that it is so at once. */
 static void set_links(const char *root, const char *text)
 {
 	static const char *const names[] = { "submit-ios.ph", "submit-ios", "submit-ios.pl" };
-	const char *epoch = strstr(text, "epoch=");
 	char iovs[512], path[600], fresh[600], target[128];
 
 	snprintf(iovs, sizeof iovs, "%s/3fs-virt/iovs", root);
-	snprintf(target, sizeof target, STANDIN_SEM "%lld",
-		 epoch ? strtoll(epoch + 6, NULL, 10) : 1);
+	snprintf(target, sizeof target, STANDIN_SEM "%lld", epoch_of(text));
 	if (access(iovs, F_OK) != 0)
 		return; /* nobody has loaded it yet */
 	for (int i = 0; i < 3; i++) {
@@ -44,6 +49,23 @@ static void set_links(const char *root, const char *text)
 	}
 }
 
+/* No daemon comes back: the next one has semaphores of its own, and knows nothing. A client could
+ * not tell that requests were lost. */
+static void check_return(const char *path, const char *text)
+{
+	char was[1024] = "";
+	FILE *f = fopen(path, "re");
+
+	if (f && !fgets(was, sizeof was, f))
+		was[0] = '\0';
+	if (f)
+		fclose(f);
+	if (!strstr(was, "down=1") || strstr(text, "down=1") || epoch_of(was) != epoch_of(text))
+		return;
+	errno = EEXIST;
+	die("after down=1 another daemon has to come, with another epoch");
+}
+
 void standin_set(const char *root, const char *text)
 {
 	char path[512], fresh[512];
@@ -53,6 +75,7 @@ void standin_set(const char *root, const char *text)
 	if (mkdir(path, 0777) != 0 && errno != EEXIST)
 		die(path);
 	snprintf(path, sizeof path, "%s/3fs-virt/standin.conf", root);
+	check_return(path, text);
 	snprintf(fresh, sizeof fresh, "%s/3fs-virt/standin.conf.%d", root, (int)getpid());
 	f = fopen(fresh, "we");
 	if (!f || fprintf(f, "%s\n", text) < 0 || fclose(f) != 0 || rename(fresh, path) != 0)

@@ -13,7 +13,8 @@
 
 /* Makes `text` the control file: NAME=VALUE and fault=OP:ERROR:WHEN[:HOW], separated by
  * spaces (README.md). What is not in it has its default. The stand-in sees it with its next
- * submit, or call to the daemon. */
+ * submit, or call to the daemon. After `down=1` the daemon that comes is another one, with an epoch
+ * of its own: standin_restart. */
 void standin_set(const char *root, const char *text);
 /* The daemon is gone and another one has come: rings, memory and registered descriptors are worth
  * nothing any more. `text` as above, without epoch, which must be larger each time. */

@@ -26,6 +26,7 @@
 	C(cow_writes)    /* of them: over a part of what the chunk held */          \
 	C(cow_bytes)     /* that such writes had to read */                         \
 	C(lost_ios)      /* requests that died with their daemon */                 \
+	C(shared_ios)    /* prepared, while another one used its memory; a read */  \
 	C(faults)        /* calls and requests that a rule has befallen */          \
 	C(submits)                                                                  \
 	C(waits)                                                                    \

@@ -159,6 +159,10 @@ struct iov {
 	size_t size;
 	size_t block_size;
 	bool ours; /* we mapped it */
+	/* mount.lock; where the daemon has mapped it, while requests use it: a caller may unmap
+	 * its memory while one is under way, and have something else at that address. */
+	uint8_t *view;
+	struct slot *lent; /* mount.lock: to these requests */
 	char shm[64];
 	char link[128]; /* name in 3fs-virt/iovs */
 };
@@ -166,6 +170,11 @@ struct iov {
 /* The memory that a struct of the caller's means; NULL: never heard of. A reference to put back. */
 struct iov *iov_get(struct mount *m, const struct hf3fs_iov *iov);
 void iov_put(struct iov *v);
+/* From here until it is returned a request uses [at, at + length) of `s->iov`, if there is any: the
+ * view stands. Counts if another one uses some of it, and one of them is a read. Holds no lock of
+ * the caller's. */
+void iov_lend(struct slot *s, uint64_t at, uint64_t length, bool read);
+void iov_return(struct slot *s);
 /* Its link is still there. */
 bool iov_is_linked(const struct iov *v);
 /* For rings: memory with a link of this suffix. 0 or -errno. */
@@ -180,6 +189,9 @@ struct slot {
 	struct iov *iov;
 	struct reg *reg;
 	bool busy;
+	struct slot *next; /* mount.lock: of what iov is lent to; it has */
+	uint64_t at, length;
+	bool read;
 };
 
 /* Batches of a ring in the order in which they were begun; those at the end may be over already. */

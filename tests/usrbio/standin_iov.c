@@ -85,6 +85,60 @@ struct iov *iov_get(struct mount *m, const struct hf3fs_iov *iov)
 	return v;
 }
 
+static void lend_locked(struct iov *v, struct slot *s)
+{
+	bool shared = false;
+
+	for (const struct slot *o = v->lent; o; o = o->next)
+		shared |= (o->read || s->read) && o->at < s->at + s->length &&
+			  s->at < o->at + o->length;
+	if (shared)
+		mount_count(v->mount, COUNT_shared_ios, 1);
+	if (v->ours) {
+		v->view = v->base;
+	} else if (!v->lent) {
+		/* the same pages once more; fails for memory that no daemon could map */
+		void *view = mremap(v->base, 0, v->size, MREMAP_MAYMOVE);
+
+		v->view = view == MAP_FAILED ? NULL : view;
+	}
+	s->next = v->lent;
+	v->lent = s;
+}
+
+void iov_lend(struct slot *s, uint64_t at, uint64_t length, bool read)
+{
+	struct iov *v = s->iov;
+
+	if (!v)
+		return;
+	pthread_mutex_lock(&v->mount->lock);
+	s->at = at;
+	s->length = length;
+	s->read = read;
+	lend_locked(v, s);
+	pthread_mutex_unlock(&v->mount->lock);
+}
+
+void iov_return(struct slot *s)
+{
+	struct iov *v = s->iov;
+	struct slot **p;
+
+	if (!v)
+		return;
+	pthread_mutex_lock(&v->mount->lock);
+	for (p = &v->lent; *p && *p != s; p = &(*p)->next)
+		;
+	if (*p)
+		*p = s->next;
+	if (!v->lent && !v->ours && v->view) {
+		munmap(v->view, v->size);
+		v->view = NULL;
+	}
+	pthread_mutex_unlock(&v->mount->lock);
+}
+
 bool iov_is_linked(const struct iov *v)
 {
 	char target[PATH_MAX];

@@ -212,7 +212,7 @@ static int refusal(struct ring *r, const struct request *q)
 
 	if (!reg_is_known(q->slot->reg))
 		return -EBADF;
-	if (!v || v->epoch != r->epoch || !iov_is_linked(v))
+	if (!v || !v->view || v->epoch != r->epoch || !iov_is_linked(v))
 		return -EINVAL; /* no such buffer */
 	if (off > v->size || n > v->size - off)
 		return -EINVAL;
@@ -330,7 +330,7 @@ static bool run_batch(struct ring *r, struct request *q, int n)
 
 	for (int i = 0; i < n; i++) {
 		q[i].result = refusal(r, &q[i]);
-		q[i].buf = q[i].slot->iov ? q[i].slot->iov->base + q[i].args->buf_off : NULL;
+		q[i].buf = q[i].result == 0 ? q[i].slot->iov->view + q[i].args->buf_off : NULL;
 		q[i].fault = mount_fault(r->mount, r->for_read ? ON_READ : ON_WRITE, &q[i].how);
 		if (q[i].fault > 0 && q[i].how == HOW_BATCH) {
 			batch_fails = true;

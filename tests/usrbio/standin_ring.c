@@ -49,6 +49,7 @@ void ring_put(struct ring *r)
 	if (!r || atomic_fetch_sub(&r->refs, 1) != 1)
 		return;
 	for (int i = 0; i < r->places - 1; i++) {
+		iov_return(&r->slots[i]);
 		iov_put(r->slots[i].iov);
 		reg_put(r->slots[i].reg);
 	}
@@ -248,6 +249,7 @@ static void slot_free(struct ring *r, int i)
 {
 	struct slot was;
 
+	iov_return(&r->slots[i]);
 	pthread_mutex_lock(&r->lock);
 	was = r->slots[i];
 	memset(&r->slots[i], 0, sizeof r->slots[i]);
@@ -288,6 +290,7 @@ int hf3fs_prep_io(const struct hf3fs_ior *ior, const struct hf3fs_iov *iov, bool
 		reg_put(reg);
 		return -EAGAIN;
 	}
+	iov_lend(&r->slots[i], at, len, read);
 	memcpy(r->args[i].buf_id, iov->id, 16);
 	r->args[i].buf_off = at;
 	r->args[i].file_iid = reg->ino;

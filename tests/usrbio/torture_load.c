@@ -304,6 +304,8 @@ uint64_t load_prefix(struct load *l, const char *mount, const char *instance, ui
 					   .specs = &spec,
 					   .spec_size = sizeof(struct slabkv_spec),
 					   .n_specs = 1 };
+	const struct slabkv_put_options patient = { .size = sizeof(struct slabkv_put_options),
+						    .deadline_ms = 60000 };
 	uint64_t *ids = calloc(n, sizeof *ids), before, ios;
 	struct slabkv_buf *bufs = calloc(n, sizeof *bufs);
 	struct slabkv_block *blocks = calloc(n, sizeof *blocks);
@@ -320,7 +322,7 @@ uint64_t load_prefix(struct load *l, const char *mount, const char *instance, ui
 		blocks[i] = (struct slabkv_block){ .bufs = &bufs[i], .n_bufs = 1 };
 		fill(bufs[i].data, bytes, seed_of(instance, i));
 	}
-	MUST(slabkv_put(l->kv, instance, &keys, NULL, blocks, sizeof(struct slabkv_block), &io,
+	MUST(slabkv_put(l->kv, instance, &keys, &patient, blocks, sizeof(struct slabkv_block), &io,
 			&err) == SLABKV_OK &&
 		     io.done == n,
 	     "%u of %u written: %s", io.done, n, err.message);

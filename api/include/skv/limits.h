@@ -22,6 +22,7 @@
 #define SKV_MAX_PLACEMENTS 8192u       /* SKV_MAX_SPECS on each of 256 storages */
 #define SKV_MAX_URL 255u              /* characters of one */
 #define SKV_MAX_QUOTAS 16u            /* quotas by type of storage in one group */
+#define SKV_MAX_PROMOTE 15u            /* uses of a block that are counted */
 #define SKV_MAX_PIN_MS 2592000000ull  /* a pin that expires: 30 days */
 #define SKV_MAX_WEIGHT 1000u          /* of an instance in its group */
 #define SKV_MAX_LEASE_MS 600000u      /* limit of the manager's parameter lease_max_ms */

@@ -124,6 +124,14 @@ struct skv_group_spec {
 	uint32_t pin_percent; /* 0..100 of the same may be pinned hard, and of an instance's share
 			       * of it; 0 = 50 */
 	enum skv_share share;
+	/* The group whose fast tier this one is: its instances have copies of blocks of that one's,
+	 * and are registered with them. Fixed when the group is made. "" (or NULL) = none. */
+	const char *tier_of;
+	bool write_through;   /* of a fast tier: who writes a block is asked to write a copy, too */
+	uint32_t promote_after; /* of a fast tier: movers copy what was used so often,
+				 * 1..SKV_MAX_PROMOTE; 0 = never */
+	bool replicate; /* of a fast tier: movers copy every block, and blocks whose place goes
+			 * live on from their copies */
 	uint64_t version;     /* the caller's own number, see skv_core_group_put */
 	const char *extra;    /* opaque text of the API that created it, at most SKV_MAX_EXTRA
 			       * bytes; "" if none */
@@ -239,6 +247,7 @@ struct skv_lookup_req {
 			       * of the lease */
 	bool peek;            /* no lease, no use: invisible to eviction */
 	bool want_created;    /* fill created_ms */
+	bool want_copies;     /* fill copy */
 	uint32_t window;      /* WINDOW: 1..n_keys */
 	uint32_t full_specs;  /* HYBRID: bit per spec in order of registration; not 0 */
 	uint32_t state_specs; /* HYBRID: the same */
@@ -254,6 +263,10 @@ struct skv_lookup_res {
 	/* [n_keys * n_specs], valid where hit; partial and HYBRID: length 0 where
 	 * the block has no such spec */
 	struct skv_location *loc;
+	/* [n_keys * n_specs], valid where hit: a copy in the fast tier of the group, with the same
+	 * checksum and under the same lease; length 0 = none. NULL: there are none at all, or
+	 * not wanted. */
+	struct skv_location *copy;
 	uint64_t *created_ms;     /* [n_keys] wall time, valid where hit, 0 =
 				     unknown; NULL unless wanted */
 	uint32_t lease_ms;        /* granted; may be less than requested, 0 = none */
@@ -337,6 +350,8 @@ struct skv_start_res {
 	struct skv_location *loc; /* [n_keys * n_specs], length 0 = do not write this
 				     one; see want_existing */
 	uint32_t n_write;         /* keys with outcome WRITE */
+	const char *copy_instance; /* what is written goes to this one, too, once it is committed
+				    * (`write_through`); "" or NULL = there is none */
 	struct skv_files files;
 };
 
@@ -553,6 +568,7 @@ struct skv_member_partition {
 	uint32_t groups;
 	uint64_t epoch;  /* grows with each ownership */
 	const char *url; /* where clients reach the owner; "" = it does not tell */
+	const char *home; /* url of the member that it was moved to; "" = none */
 };
 struct skv_cluster_view {
 	char id[SKV_MEMBER_ID]; /* of the manager that is asked */
@@ -566,6 +582,11 @@ struct skv_cluster_view {
 };
 struct skv_drain_spec {
 	bool draining;
+};
+/* A partition is moved to a member, as long as that is there. */
+struct skv_home_spec {
+	uint32_t partition;
+	const char *member; /* its url; "" = to none */
 };
 
 /* ---- pins ------------------------------------------------------------------------------------ */
@@ -821,6 +842,70 @@ struct skv_stats {
 	uint32_t n_groups;
 	struct skv_instance_view *instances;
 	uint32_t n_instances;
+};
+
+/* ---- administration of one partition --------------------------------------------------------- */
+
+/* What the manager that leads (it owns partition 0) asks who owns another partition: what
+ * skv_core_NAME does, there alone. */
+#define SKV_ASKS(X)                                                                                \
+	X(STORAGES, "storages")                                                                    \
+	X(STORAGE_PUT, "storage_put")                                                              \
+	X(STORAGE_CREATE, "storage_create")                                                        \
+	X(STORAGE_CHANGE, "storage_change")                                                        \
+	X(STORAGE_DELETE, "storage_delete")                                                        \
+	X(FILES, "files")                                                                          \
+	X(FILE_DRAIN, "file_drain")                                                                \
+	X(FILE_FORGET, "file_forget")                                                              \
+	X(GROUPS, "groups")                                                                        \
+	X(GROUP_PUT, "group_put")                                                                  \
+	X(GROUP_CREATE, "group_create")                                                            \
+	X(GROUP_DELETE, "group_delete")                                                            \
+	X(INSTANCES, "instances")                                                                  \
+	X(INSTANCE_PUT, "instance_put")                                                            \
+	X(INSTANCE_CREATE, "instance_create")                                                      \
+	X(INSTANCE_DELETE, "instance_delete")                                                      \
+	X(INSTANCE_DELETE_UNUSED, "instance_delete_unused")                                        \
+	X(USE, "use") /* storages, and whether there are groups */                                 \
+	X(STATS, "stats")
+
+enum skv_ask_what {
+#define SKV_ASK_ENUM(name, text) SKV_ASK_##name,
+	SKV_ASKS(SKV_ASK_ENUM)
+#undef SKV_ASK_ENUM
+};
+
+struct skv_ask {
+	uint32_t partition;
+	enum skv_ask_what what;
+	const char *tenant; /* NULL or "" = none; the same for the next */
+	const char *name;   /* of the object: its spec has none */
+	/* 0 or 1 of each */
+	const struct skv_storage_spec *storage;
+	const struct skv_group_spec *group;
+	const struct skv_instance_spec *instance;
+	const struct skv_file_wish *file;
+	uint32_t n_storage, n_group, n_instance, n_file;
+	bool expects; /* GROUP_PUT: only if its version is `expect` */
+	uint64_t expect;
+	uint64_t unused_ms; /* INSTANCE_DELETE_UNUSED; and the next */
+	bool with_blocks;
+};
+
+/* The answer: what was asked for. */
+struct skv_told {
+	/* What it failed with, as a wire code and texts; NULL or "" = it did not. On the wire only:
+	 * a failure of the answering manager is not one of what was asked. */
+	const char *code, *message, *field;
+	bool created;
+	bool used; /* USE: there are groups */
+	struct skv_storage_view *storages;
+	struct skv_file_view *files;
+	struct skv_group_view *groups;
+	struct skv_instance_view *instances;
+	uint32_t n_storages, n_files, n_groups, n_instances;
+	/* STATS */
+	uint64_t blocks, sessions, journal_bytes, journal_limit, evicted_blocks, expired_sessions;
 };
 
 #endif

@@ -66,6 +66,7 @@ struct skv_key_input {
 	LIST(tenant_list, skv_tenant_view) \
 	W(cluster_view, skv_cluster_view) \
 	SKV_V1_RW(drain, skv_drain_spec) \
+	SKV_V1_RW(home, skv_home_spec) \
 	SKV_V1_RW(move_take, skv_move_take_req) \
 	SKV_V1_RW(move_view, skv_move_view) \
 	SKV_V1_RW(move_finish_req, skv_move_finish_req) \
@@ -79,6 +80,8 @@ struct skv_key_input {
 	SKV_V1_RW(pins_res, skv_pins_res) \
 	SKV_V1_RW(keys_res, skv_keys_res) \
 	W(block_view, skv_block_view) \
+	SKV_V1_RW(ask_req, skv_ask) \
+	SKV_V1_RW(told_res, skv_told) \
 	W(stats, skv_stats)
 #define SKV_V1_CALL(name, ...)                                                                     \
 	R(name##_req, skv_##name##_req) \

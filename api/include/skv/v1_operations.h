@@ -46,7 +46,7 @@
 	  ROUTE_SCRAPE, NULL, 0, 0, "manager", NULL, "text/plain", \
 	  "Counters and histograms, Prometheus text", "") \
 	OWN(stats, GET, "/v1/stats", READ, \
-	  0, SKV_V1("GetStats"), 0, 0, "manager", NULL, "Stats", \
+	  ROUTE_HELD, SKV_V1("GetStats"), 0, 0, "manager", NULL, "Stats", \
 	  "The manager's numbers", "") \
 	OWN(cluster_get, GET, "/v1/cluster", READ, \
 	  ROUTE_BLOCKS, SKV_V1("GetCluster"), 0, 0, "manager", NULL, "ClusterView", \
@@ -58,6 +58,20 @@
 	  "Drain this manager, or take it back", \
 	  "draining true: it gives up what it owns, and owns nothing until false, or until its " \
 	  "process ends. Answered when another one may take over.") \
+	OWN(home_put, PUT, "/v1/cluster/home", ADMIN, \
+	  ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutHome"), 0, 0, "manager", \
+	  "HomeSpec", "ClusterView", \
+	  "Move a partition to a member, or take that back", \
+	  "In the store: it stays there, and comes back whenever that member does, until it is " \
+	  "moved elsewhere, or to none. Done in the background, as soon as the member follows " \
+	  "the partition.") \
+	OWN(partition_ask, POST, "/v1/partition", ADMIN, \
+	  ROUTE_MANAGERS | ROUTE_OWNED | ROUTE_BLOCKS | ROUTE_BODY, NULL, 0, 0, "manager", \
+	  "PartitionAsk", \
+	  "PartitionTold", \
+	  "Between managers: administration of one partition", \
+	  "The manager that leads asks the owners of the other partitions. Clients ask any " \
+	  "manager for storages, groups and instances instead.") \
 	OWN(storage_list, GET, "/v1/storages", READ, \
 	  ROUTE_CORE, SKV_V1("ListStorages"), 0, 0, "storages", NULL, "StorageList", \
 	  "All storages", "") \
@@ -130,11 +144,11 @@
 	  "tokens", NULL, NULL, \
 	  "Revoke a token", "Refused at once here, by other managers within 2 seconds.") \
 	OWN(tenant_list, GET, "/v1/tenants", READ, \
-	  0, SKV_V1("ListTenants"), 0, 0, "tenants", NULL, "TenantList", \
+	  ROUTE_HELD, SKV_V1("ListTenants"), 0, 0, "tenants", NULL, "TenantList", \
 	  "Tenants: what each may", \
 	  "Those of which something was said. Tenants but default see themselves.") \
 	OWN(tenant_get, GET, "/v1/tenants/{tenant}", READ, \
-	  0, SKV_V1("GetTenant"), 1, 0, "tenants", NULL, "TenantView", \
+	  ROUTE_HELD, SKV_V1("GetTenant"), 1, 0, "tenants", NULL, "TenantView", \
 	  "One tenant", "") \
 	OWN(tenant_put, PUT, "/v1/tenants/{tenant}", ADMIN, \
 	  ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("PutTenant"), 1, 2, \

@@ -54,6 +54,10 @@ struct skv_store_options {
 
 /* Document of a store that is being copied to (slabkvd migrate): nobody may go on with it. */
 #define SKV_STORE_UNFINISHED "migrating"
+/* Document of a store that went back in time and is being restored from a manager's memory: the
+ * record up to which, and whether that is all ("exact") or may lack the newest ("rough"). In the
+ * view of each partition. */
+#define SKV_STORE_RESTORING "restoring"
 /* Document of a backup, and of a store that was restored from one (slabkvd backup): what it says is
  * of some time ago, so nobody takes it for the truth. In the view of each partition. */
 #define SKV_STORE_BACKUP "backup"
@@ -130,7 +134,7 @@ struct skv_store_ops {
 
 	int (*append)(void *self, uint32_t partition, uint64_t fence, uint64_t seq,
 		      const void *bytes, size_t n, unsigned flags, struct skv_error *err);
-	int (*sync)(void *self, struct skv_error *err);
+	int (*sync)(void *self, uint32_t partition, struct skv_error *err);
 
 	int (*checkpoint_begin)(void *self, uint32_t partition, uint64_t fence, uint64_t *id,
 				struct skv_error *err);
@@ -149,6 +153,13 @@ struct skv_store_ops {
 	int (*follow)(void *self, uint32_t partition, struct skv_position *at,
 		      const struct skv_load_sink *sink, struct skv_error *err); /* may be NULL */
 	uint64_t (*renewed)(void *self, uint32_t partition); /* may be NULL */
+	/* NULL: it loses nothing that it has acknowledged */
+	int (*restore)(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
+		       uint64_t upto_seq, struct skv_error *err);
+	int (*survived)(void *self, uint32_t partition, bool *yes,
+			struct skv_error *err); /* with restore */
+	int (*vouch)(void *self, uint32_t partition, uint64_t fence,
+		     struct skv_error *err); /* with restore */
 };
 
 struct skv_store; /* wrapper around one opened backend */
@@ -219,10 +230,11 @@ bool skv_owner_is_dead(const char *owner);
  * else SKV_E_TOO_LARGE. */
 int skv_store_append(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t seq,
 		     const void *bytes, size_t n, unsigned flags, struct skv_error *err);
-/* Puts everything appended before the call on stable media. FULL: only needed after
+/* Puts everything that was appended to the partition before the call on stable media; of other
+ * partitions it says nothing, since another manager may have them now. FULL: only needed after
  * SKV_APPEND_LATER. After a failure it keeps failing until the store is reopened: the kernel
  * reports a lost write only once, so a later success would prove nothing. */
-int skv_store_sync(struct skv_store *s, struct skv_error *err);
+int skv_store_sync(struct skv_store *s, uint32_t partition, struct skv_error *err);
 
 /* Checkpoint: slices (<= SKV_STORE_SLICE_MAX, numbered from 0) written in transactions of their
  * own; commit makes them the state at `upto_seq` and truncates the journal up to it, atomically.
@@ -238,6 +250,20 @@ int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_
 				uint64_t id, uint32_t slices, uint64_t upto_seq,
 				struct skv_error *err);
 int skv_store_checkpoint_abort(struct skv_store *s, uint32_t partition, uint64_t id);
+
+/* A store in the memory of other processes may lose what it has acknowledged, when all of these
+ * end: then it is empty, or as it was some time ago. */
+bool skv_store_may_go_back(const struct skv_store *s);
+/* Do the processes still run that had all that was acknowledged when an owner vouched for them the
+ * last time? What others have may lack the newest. True if the store does not go back, or cannot
+ * tell. The owner vouches as soon as it goes on with what it has loaded, and again and again. */
+int skv_store_survived(struct skv_store *s, uint32_t partition, bool *yes, struct skv_error *err);
+int skv_store_vouch(struct skv_store *s, uint32_t partition, uint64_t fence, struct skv_error *err);
+/* Such a store, by who knows better: commits the checkpoint as all that there is. No record is left
+ * of what the store had; the next one is upto_seq + 1, which is at least the one after its newest.
+ * Followers find another history. SKV_E_UNSUPPORTED: it does not go back. */
+int skv_store_restore(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id,
+		      uint32_t slices, uint64_t upto_seq, struct skv_error *err);
 
 /* Delivers the newest committed checkpoint's slices in order, then the journal records after it in
  * order of seq. *base_seq = the checkpoint's upto_seq (0 if none), set before the first delivery.

@@ -136,6 +136,58 @@ static bool counts_and_bytes(const struct partition *p, const struct skv_group_s
 	return counted[0] && counted[1];
 }
 
+static bool has_counted(const struct partition *p, const struct skv_group_spec *g)
+{
+	for (uint32_t i = 0; i < g->n_storages; i++) {
+		int at = volume_find(p, g->storages[i]);
+
+		if (at >= 0 && p->volume[at].dev->ops->counted)
+			return true;
+	}
+	return false;
+}
+
+/* A fast tier has copies of one other group, which has no other tier, and is none. */
+static int check_tier(const struct partition *p, const struct skv_group_spec *g,
+		      struct skv_error *err)
+{
+	const struct group *have = group_find(p, g->name);
+	const struct group *slow = *g->tier_of ? group_find(p, g->tier_of) : NULL;
+
+	ASSERT_SHARED(p);
+	if (have && strcmp(have->spec.tier_of, g->tier_of) != 0)
+		return skv_fail(err, SKV_E_CONFLICT, "tier_of",
+				"it is fixed when a group is made: delete the group first");
+	if (g->promote_after > SKV_MAX_PROMOTE)
+		return skv_fail(err, SKV_E_INVALID, "promote_after", "0 to %u", SKV_MAX_PROMOTE);
+	if (!*g->tier_of && (g->write_through || g->promote_after || g->replicate))
+		return skv_fail(err, SKV_E_INVALID,
+				g->write_through   ? "write_through"
+				: g->promote_after ? "promote_after"
+						   : "replicate",
+				"only of a fast tier (tier_of)");
+	if (!*g->tier_of)
+		return SKV_OK;
+	if (strcmp(g->name, g->tier_of) == 0)
+		return skv_fail(err, SKV_E_INVALID, "tier_of", "another group, not itself");
+	if (!slow)
+		return skv_fail(err, SKV_E_NOT_FOUND, "tier_of",
+				"no group '%s' in this one's partition: create it first",
+				g->tier_of);
+	if (*slow->spec.tier_of || (have && have->fast))
+		return skv_fail(err, SKV_E_INVALID, "tier_of",
+				"two tiers are the most, but '%s' is the fast tier of '%s'",
+				*slow->spec.tier_of ? slow->spec.name : have->fast->spec.name,
+				*slow->spec.tier_of ? slow->spec.tier_of : g->name);
+	if (slow->fast && slow->fast != have)
+		return skv_fail(err, SKV_E_CONFLICT, "tier_of", "group '%s' has a fast tier: '%s'",
+				g->tier_of, slow->fast->spec.name);
+	if (has_counted(p, g) || has_counted(p, &slow->spec))
+		return skv_fail(err, SKV_E_INVALID, "tier_of",
+				"not of, and not for, storages of type external");
+	return SKV_OK;
+}
+
 static int check_group(const struct partition *p, const struct skv_group_spec *g,
 		       struct skv_error *err)
 {
@@ -160,6 +212,8 @@ static int check_group(const struct partition *p, const struct skv_group_spec *g
 		return skv_fail(err, SKV_E_INVALID, "storages",
 				"must be all of type external, or none");
 	rc = policy_check(g, err);
+	if (rc == SKV_OK)
+		rc = check_tier(p, g, err);
 	if (rc != SKV_OK)
 		return rc;
 	if (g->reclaim_step_percent > 100)
@@ -241,6 +295,7 @@ static int put_group(struct skv_core *c, const struct skv_group_spec *spec, enum
 		return rc;
 	g->extra = g->extra ? g->extra : "";
 	g->policy = g->policy ? g->policy : "";
+	g->tier_of = g->tier_of ? g->tier_of : "";
 	p = admin_lock(c, &rc, err);
 	if (!p)
 		return admin_leave(c, rc);
@@ -297,6 +352,9 @@ int one_group_delete(struct skv_core *c, const char *name, struct skv_error *err
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "name", "no group '%s'", name);
 	else if (g->n_instances)
 		rc = skv_fail(err, SKV_E_IN_USE, "name", "%u instances are in it", g->n_instances);
+	else if (g->fast)
+		rc = skv_fail(err, SKV_E_IN_USE, "name",
+			      "it has a fast tier: delete group '%s' first", g->fast->spec.name);
 	else
 		version = g->version;
 	core_unlock(c);

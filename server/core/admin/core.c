@@ -20,6 +20,7 @@
 #include <model/rules.h>
 #include <model/tenant.h>
 #include <model/partition.h>
+#include <journal/registry_copy.h>
 #include <journal/change.h>
 #include <journal/commit.h>
 #include <journal/format.h>
@@ -41,6 +42,7 @@
 #include <recovery/replay.h>
 #include <recovery/replay_blocks.h>
 #include <recovery/replay_chunk.h>
+#include <recovery/restore.h>
 #include <recovery/standby.h>
 #include "idle.h"
 #include "tick.h"
@@ -72,7 +74,8 @@ static void *owner_thread(void *arg)
 
 	do {
 		if (atomic_load(&c->fenced) || atomic_load(&c->reload_asked) ||
-		    atomic_load(&c->demote_ms) != DEMOTE_NONE || skv_now_ms(c->clock) >= next)
+		    atomic_load(&c->demote_ms) != DEMOTE_NONE ||
+		    atomic_exchange(&c->step_asked, false) || skv_now_ms(c->clock) >= next)
 			next = skv_now_ms(c->clock) + owner_step(c);
 	} while (core_wait(c, 50, NULL));
 	return NULL;
@@ -109,6 +112,7 @@ static void *checkpointer(void *arg)
 
 	while (core_wait(c, 1000, &c->checkpoint_asked)) {
 		checkpoint_if_asked(c);
+		owner_vouch(c);
 		idle_round(c);
 	}
 	return NULL;
@@ -215,8 +219,11 @@ int one_create(const struct skv_core_options *o, struct skv_core **out, struct s
 	skv_cond_init(&c->turn_wake);
 	atomic_init(&c->state, SKV_CORE_STANDBY);
 	atomic_init(&c->demote_ms, DEMOTE_NONE);
+	atomic_init(&c->may_own, !o->assigned);
 	c->rules = o->lead ? o->lead->rules : rules_make();
-	if (!c->rules || commit_init(c) != SKV_OK) {
+	c->registry = registry_copy_make();
+	c->published = registry_copy_make();
+	if (!c->rules || !c->registry || !c->published || commit_init(c) != SKV_OK) {
 		one_destroy(c);
 		return SKV_E_NOMEM;
 	}
@@ -287,13 +294,14 @@ void one_shutdown(struct skv_core *c)
 		idle_store(c);
 		if (checkpoint_run(c, true, &err) != SKV_OK)
 			skv_log(SKV_LOG_WARN, "core", "no checkpoint at shutdown: %s", err.message);
-		skv_store_sync(c->store, NULL);
+		skv_store_sync(c->store, 0, NULL);
 	}
 	stop_threads(c);
 	if (c->partition)
 		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
 	owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
 	standby_drop(c);
+	restore_forget(c);
 }
 
 bool one_quiet(struct skv_core *c, uint32_t timeout_ms)
@@ -323,11 +331,14 @@ void one_destroy(struct skv_core *c)
 	atomic_store(&c->state, SKV_CORE_STOPPED);
 	stop_threads(c);
 	standby_drop(c);
+	if (c->partition) /* before its devices: what was appended is still applied */
+		owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
+	restore_forget(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);
-	if (c->partition)
-		owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
 	commit_destroy(c);
+	registry_copy_destroy(c->registry);
+	registry_copy_destroy(c->published);
 	skv_cond_destroy(&c->turn_wake);
 	skv_mutex_destroy(&c->turn_lock);
 	skv_rwlock_destroy(&c->lock);

@@ -13,6 +13,7 @@
 
 #include <lock/core.h>
 #include <lock/gate.h>
+#include <journal/registry_copy.h>
 #include <journal/registry_write.h>
 
 #define PREFIX "doc/"
@@ -159,6 +160,15 @@ int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *
 	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
 }
 
+/* What was published before, too, if the store has lost this one. */
+static int published(struct skv_core *c, const struct write *w, struct skv_error *err)
+{
+	const bool lost = w->version == 1 && registry_copy_has(c->published, w->key);
+
+	registry_copy_put(c->published, w->key, w->text, strlen(w->text), w->version);
+	return lost ? registry_copy_publish(c->published, c, err) : SKV_OK;
+}
+
 int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 			 struct skv_error *err)
 {
@@ -168,7 +178,11 @@ int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 
 	if (rc == SKV_OK)
 		rc = check_text(text, err);
-	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
+	if (rc == SKV_OK)
+		rc = write_doc(c, &w, err);
+	if (rc != SKV_OK || !skv_store_may_go_back(c->store))
+		return rc;
+	return published(c, &w, err);
 }
 
 int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
@@ -177,6 +191,7 @@ int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *
 	struct write w = { .key = key, .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
+	registry_copy_del(c->published, key, UINT64_MAX);
 	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
 }
 

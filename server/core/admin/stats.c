@@ -129,9 +129,12 @@ static int view_group(const struct partition *p, const struct group *g, struct s
 	sum_group(p, g, v);
 	v->spec.name = dup_text(a, have->name);
 	v->spec.extra = dup_text(a, have->extra);
+	v->spec.policy = dup_text(a, have->policy);
+	v->spec.tier_of = dup_text(a, have->tier_of);
 	v->spec.storages = names;
 	v->spec.quotas = quotas;
-	if (!names || !quotas || !v->spec.name || !v->spec.extra)
+	if (!names || !quotas || !v->spec.name || !v->spec.extra || !v->spec.policy ||
+	    !v->spec.tier_of)
 		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < have->n_storages; i++) {
 		names[i] = dup_text(a, have->storages[i]);

@@ -29,6 +29,7 @@
 #include <model/pin.h>
 #include <model/volume.h>
 #include <model/table.h>
+#include <model/tier.h>
 #include <storage/device.h>
 #include <evict/evict.h>
 #include <evict/remove.h>
@@ -47,6 +48,24 @@ enum pass { SURVEY, OLD_1, OLD_2, OLD_3, OLD_4, LEAVES, ALL };
 
 /* ---- passes
  * ------------------------------------------------------------------------------------------- */
+
+/* Does it live on from its copies, until movers give it another place (ops/heal.c)? */
+static bool lives_on(const struct partition *p, const struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *fast = inst->group->fast;
+	const struct instance *copies = fast && fast->spec.replicate ? tier_copies(p, inst) : NULL;
+	bool all = copies != NULL;
+
+	for (uint32_t s = 0; all && s < inst->spec.n_specs; s++) {
+		const struct slot *c = b->slot[s].state == SLOT_COMMITTED
+					       ? tier_copy(p, copies, b, s)
+					       : NULL;
+
+		all = b->slot[s].state == SLOT_ABSENT || (c && slot_serves(p, c));
+	}
+	return all;
+}
 
 /* May this pass take the block? */
 static bool goes(const struct partition *p, const struct volume_file *f, const struct block *b,
@@ -92,7 +111,11 @@ static void look_at_slot(struct partition *p, struct volume_file *f, const struc
 	if (block_instance(b)->retired)
 		return; /* the sweep frees it */
 	note_slot(p, f, b);
-	if (goes(p, f, b, now) && remove_mark(p, k, b) == SKV_OK)
+	if (!goes(p, f, b, now))
+		return;
+	if (!f->shrink && lives_on(p, b)) /* less capacity is for fewer blocks */
+		f->saw_replicated++;
+	else if (remove_mark(p, k, b) == SKV_OK)
 		f->picked = true;
 }
 
@@ -103,7 +126,8 @@ static void end_pass(struct partition *p, struct volume_file *f)
 	f->unit = f->slot = 0;
 	f->writing = f->saw_writing;
 	f->pinned = f->saw_pinned;
-	f->saw_writing = f->saw_pinned = 0;
+	f->replicated = f->saw_replicated;
+	f->saw_writing = f->saw_pinned = f->saw_replicated = 0;
 	if (f->pass == ALL && !f->picked)
 		f->again_at = skv_now_ms(p->core->clock) + REST_MS;
 	if (f->pass < ALL)
@@ -324,6 +348,9 @@ const char *drain_waits_for(const struct volume *s, const struct volume_file *f,
 		return drain_waits_for_moves(s, f);
 	if (info->used_bytes && f->pass == ALL && f->pinned)
 		return "blocks that are pinned hard: unpin them";
+	if (info->used_bytes && f->pass == ALL && f->replicated)
+		return "a mover, and room in other storages: slabkv mover; its blocks have "
+		       "replicas";
 	if (info->used_bytes)
 		return f->pass == ALL && f->writing ? "open sessions" : "";
 	return info->held_bytes || info->frozen_bytes ? "leases and grace times" : "";

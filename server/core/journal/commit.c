@@ -231,18 +231,37 @@ static void append_failed(struct skv_core *c, struct change *batch, int status, 
 	undo_some(c, all, false, status);
 }
 
-void commit_drain(struct skv_core *c, int status)
+/* Leaves memory as if none of them had been asked for: it may be all that is left of the state. */
+static void give_up(struct skv_core *c, struct change *all, int status)
 {
-	struct change *ch = take_queue(c);
-
-	c->events->fail_waiting(c->partition, status, skv_status_text(status));
-	while (ch) {
-		struct change *next = ch->next;
-
+	for (struct change *ch = reverse(all), *next; ch; ch = next) {
+		next = ch->next;
+		if (ch->ops->undo)
+			ch->ops->undo(c->partition, ch);
 		commit_complete(c, ch, status, false);
 		change_destroy(ch);
-		ch = next;
 	}
+}
+
+/* Everything before the first queued change has ended; what was put back has not. Under the write
+ * lock: nothing is being queued. */
+static void note_ended(struct skv_core *c)
+{
+	struct commit *q = c->commit;
+	uint64_t ended;
+
+	skv_mutex_lock(&q->lock);
+	ended = q->head ? q->head->number - 1 : q->queued;
+	if (q->appended < ended)
+		q->appended = ended;
+	skv_mutex_unlock(&q->lock);
+}
+
+void commit_drain(struct skv_core *c, int status)
+{
+	c->events->fail_waiting(c->partition, status, skv_status_text(status));
+	give_up(c, take_queue(c), status);
+	note_ended(c); /* a later snapshot does not wait for them */
 }
 
 void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
@@ -259,12 +278,8 @@ void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
 		fenced ? "another manager has taken over"
 		       : "the outcome of a write to the store is unknown");
 	status = fenced ? SKV_E_NOT_OWNER : SKV_E_UNKNOWN_OUTCOME;
-	for (struct change *next; batch; batch = next) {
-		next = batch->next;
-		commit_complete(c, batch, status, false);
-		change_destroy(batch);
-	}
-	commit_drain(c, status);
+	c->events->fail_waiting(c->partition, status, skv_status_text(status));
+	give_up(c, join(batch, take_queue(c)), status);
 }
 
 /* ---- a round --------------------------------------------------------------------------------- */
@@ -353,20 +368,6 @@ static void append_done(struct skv_core *c, const struct round *r)
 	else
 		sync_is_behind(c);
 	c->events->volume_freed(c->partition);
-}
-
-/* Everything before the first queued change has ended; what was put back has not. Under the write
- * lock: nothing is being queued. */
-static void note_ended(struct skv_core *c)
-{
-	struct commit *q = c->commit;
-	uint64_t ended;
-
-	skv_mutex_lock(&q->lock);
-	ended = q->head ? q->head->number - 1 : q->queued;
-	if (q->appended < ended)
-		q->appended = ended;
-	skv_mutex_unlock(&q->lock);
 }
 
 static bool append_round(struct skv_core *c)

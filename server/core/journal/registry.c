@@ -86,6 +86,13 @@ void registry_put_group(struct skv_buf *out, const struct skv_group_spec *g)
 		doc_put_text(out, g->policy);
 	}
 	doc_put_field(out, GROUP_TTL_MS, g->ttl_ms);
+	if (*g->tier_of) {
+		skv_put_varint(out, GROUP_TIER_OF);
+		doc_put_text(out, g->tier_of);
+	}
+	doc_put_field(out, GROUP_WRITE_THROUGH, g->write_through);
+	doc_put_field(out, GROUP_PROMOTE_AFTER, g->promote_after);
+	doc_put_field(out, GROUP_REPLICATE, g->replicate);
 	doc_end_fields(out, at, fields);
 }
 

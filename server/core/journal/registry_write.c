@@ -22,6 +22,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <journal/registry.h>
+#include <journal/registry_copy.h>
 
 static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *err)
 {
@@ -34,8 +35,8 @@ static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *
 			 "the partition was loaded again meanwhile: nothing was changed");
 }
 
-int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
-		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
+int registry_put_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
+		      const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
 {
 	const struct skv_fence f = { 0, fence };
 
@@ -46,12 +47,28 @@ int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t e
 		      err);
 }
 
+int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
+		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
+{
+	uint64_t now = 0;
+	int rc = registry_put_lost(c, fence, key, expect, doc, &now, err);
+
+	if (rc == SKV_OK && skv_store_may_go_back(c->store))
+		registry_copy_put(c->registry, key, doc->data, doc->len, now);
+	if (rc == SKV_OK && version)
+		*version = now;
+	return rc;
+}
+
 int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
 		 struct skv_error *err)
 {
 	const struct skv_fence f = { 0, fence };
+	int rc = fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
 
-	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
+	if (rc == SKV_OK)
+		registry_copy_del(c->registry, key, version);
+	return rc;
 }
 
 /* ---- numbers and secrets

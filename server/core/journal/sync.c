@@ -81,6 +81,8 @@ void sync_forget(struct skv_core *c, int status)
 	while (ch) {
 		struct change *next = ch->next;
 
+		if (c->partition && ch->ops->apply) /* what was appended is part of the state */
+			ch->ops->apply(c->partition, ch);
 		commit_complete(c, ch, status, false);
 		change_destroy(ch);
 		ch = next;
@@ -122,7 +124,7 @@ void sync_apply(struct skv_core *c, bool all)
 static int sync_store(struct skv_core *c)
 {
 	struct skv_error err = { 0 };
-	int rc = skv_store_sync(c->store, &err);
+	int rc = skv_store_sync(c->store, 0, &err);
 
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_ERROR, "core", "sync of the metadata store failed: %s",

@@ -144,6 +144,7 @@ void file_scan_again(struct volume_file *f)
 	f->again_at = 0;
 	f->writing = f->pinned = f->saw_writing = f->saw_pinned = f->oldest = 0;
 	f->unsummed = f->roomless = f->saw_unsummed = f->saw_roomless = 0;
+	f->replicated = f->saw_replicated = 0;
 }
 
 void file_settle(struct volume *s, struct volume_file *f)

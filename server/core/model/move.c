@@ -98,7 +98,7 @@ void moves_expire(struct partition *p, uint64_t now)
 		next = m->next;
 		if (m->starting || m->ending || m->deadline_at > now)
 			continue;
-		for (uint32_t i = 0; i < m->n; i++)
+		for (uint32_t i = 0; i < m->n && !m->copies; i++)
 			move_give_up(p, &m->v[i], m->hold_until);
 		COUNT(p->core, moves_expired, m->n);
 		move_destroy(p, m);

@@ -23,6 +23,7 @@
 #include <model/queue.h>
 #include <model/quota_share.h>
 #include <model/tenant.h>
+#include <model/tier.h>
 #include <model/volume.h>
 
 /* Makes room for one more. */
@@ -104,6 +105,7 @@ void group_spec_free(struct skv_group_spec *g)
 	skv_free((char *)g->name);
 	skv_free((char *)g->extra);
 	skv_free((char *)g->policy);
+	skv_free((char *)g->tier_of);
 	for (uint32_t i = 0; g->storages && i < g->n_storages; i++)
 		skv_free((char *)g->storages[i]);
 	for (uint32_t i = 0; g->quotas && i < g->n_quotas; i++)
@@ -123,6 +125,7 @@ int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g)
 	out->name = skv_strdup(g->name);
 	out->extra = skv_strdup(g->extra);
 	out->policy = skv_strdup(g->policy);
+	out->tier_of = skv_strdup(g->tier_of);
 	out->storages = names;
 	out->quotas = quotas;
 	for (uint32_t i = 0; ok && i < g->n_storages; i++)
@@ -131,7 +134,7 @@ int group_spec_copy(struct skv_group_spec *out, const struct skv_group_spec *g)
 		quotas[i] = g->quotas[i];
 		ok = (quotas[i].type = skv_strdup(g->quotas[i].type)) != NULL;
 	}
-	if (ok && out->name && out->extra && out->policy)
+	if (ok && out->name && out->extra && out->policy && out->tier_of)
 		return SKV_OK;
 	group_spec_free(out);
 	return SKV_E_NOMEM;
@@ -167,6 +170,8 @@ int partition_add_group(struct partition *p, const struct skv_group_spec *g, uin
 	}
 	p->group_name[p->n_group] = name_hash(g->name, "");
 	p->group[p->n_group++] = copy;
+	p->n_tiers += *copy->spec.tier_of != '\0';
+	tier_link(p, copy);
 	return SKV_OK;
 }
 
@@ -190,7 +195,9 @@ void partition_remove_group(struct partition *p, const char *name)
 
 		if (strcmp(g->spec.name, name) != 0)
 			continue;
-		assert(!g->wait_head);
+		assert(!g->wait_head && !g->fast);
+		p->n_tiers -= *g->spec.tier_of != '\0';
+		tier_unlink(p, g);
 		leave_detached(p, g);
 		p->group[i] = p->group[--p->n_group];
 		p->group_name[i] = p->group_name[p->n_group];

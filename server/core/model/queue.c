@@ -345,79 +345,6 @@ void evict_destroy_queues(struct instance *inst)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-static uint64_t mixed(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
-uint64_t evict_hash(const struct instance *inst, struct skv_key key)
-{
-	return mixed(mixed(key.hi ^ inst->hash) ^ key.lo);
-}
-
-struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b)
-{
-	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
-
-	return (struct skv_policy_block){
-		.hash = evict_hash(inst, b->key),
-		.use = mark_use(mark),
-		.born = block_generation(inst, b),
-		.freq = mark_freq(mark),
-		.tag = b->slot[0].tag,
-	};
-}
-
-void evict_keep(struct block *b, const struct skv_policy_block *facts)
-{
-	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
-
-	b->slot[0].tag = facts->tag;
-	if (mark_freq(mark) != facts->freq)
-		atomic_store_explicit(&b->mark, mark_with_freq(mark, facts->freq),
-				      memory_order_relaxed);
-}
-
-void evict_expect(const struct block *b)
-{
-	const struct instance *inst = block_instance(b);
-	const struct group *g = inst->group;
-
-	if (g->policy->prefetch && !inst->retired)
-		g->policy->prefetch(g->policy_state, evict_hash(inst, b->key));
-}
-
-void evict_born(struct partition *p, struct block *b, uint32_t how)
-{
-	const struct instance *inst = block_instance(b);
-	const struct group *g = inst->group;
-	struct skv_policy_block facts;
-
-	if (p->loading || inst->retired)
-		return;
-	facts = evict_facts(inst, b);
-	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
-				     * life */
-	if (g->policy->born)
-		g->policy->born(g->policy_state, &facts, how);
-	evict_keep(b, &facts);
-}
-
-void evict_adopt(struct block *b, bool own)
-{
-	const struct instance *inst = block_instance(b);
-	const struct group *g = inst->group;
-	struct skv_policy_block facts;
-
-	if (!g->policy->adopt)
-		return;
-	facts = evict_facts(inst, b);
-	g->policy->adopt(g->policy_state, &facts, own);
-	evict_keep(b, &facts);
-}
-
 static void push(struct evict_queue *q, uint32_t which, uint64_t key, uint32_t id)
 {
 	skv_heap_push(&q->heaps, which, key, id);
@@ -503,8 +430,16 @@ static uint32_t any_place(const struct instance *inst, const struct block *b)
 /* May it be in a queue at all? */
 static bool may_stand(const struct instance *inst, const struct block *b)
 {
-	return block_has_committed(inst, b) && !block_has_writing(inst, b) && !b->kept &&
-	       pin_kind(b) != SKV_PIN_HARD;
+	bool committed = false;
+
+	if (b->kept || pin_kind(b) == SKV_PIN_HARD)
+		return false;
+	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
+		if (b->slot[s].state == SLOT_WRITING)
+			return false;
+		committed |= b->slot[s].state == SLOT_COMMITTED;
+	}
+	return committed;
 }
 
 bool evict_held_back(const struct block *b)

@@ -16,6 +16,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/table.h>
+#include <model/tier.h>
 #include <journal/change.h>
 #include <evict/clear.h>
 #include <evict/remove.h>
@@ -78,7 +79,8 @@ static int delete_again(struct waiter *w, struct partition *p, const struct chan
 static int delete_locked(struct partition *p, struct delete_op *op)
 {
 	const struct skv_delete_req *req = op->w.req;
-	struct instance *inst;
+	struct instance *inst, *copies;
+	struct skv_delete_res of_copies = { 0 };
 	struct picks k = { 0 };
 	struct partial *revoked = NULL;
 	struct change *behind = NULL, *last;
@@ -98,6 +100,9 @@ static int delete_locked(struct partition *p, struct delete_op *op)
 	op->w.fill = fill_delete;
 	rc = pick_keys(p, inst, req, &k, &op->done);
 	op->done.deleted = (uint32_t)k.n;
+	copies = tier_copies(p, inst);
+	if (rc == SKV_OK && copies) /* for their room: they count no more anyway */
+		rc = pick_keys(p, copies, req, &k, &of_copies);
 	op->done.revoked = revoked ? revoked->n : 0;
 	if (rc == SKV_OK)
 		rc = queue_delete(p, &k, revoked, &last);
@@ -151,6 +156,17 @@ static int fill_clear(struct waiter *w, struct partition *p, const struct change
 	return status;
 }
 
+/* Its copies, for their room; nobody waits for that. */
+static void clear_copies(struct partition *p, const struct instance *inst)
+{
+	struct instance *copies = tier_copies(p, inst);
+	struct change *ignored;
+
+	ASSERT_EXCLUSIVE(p);
+	if (copies && copies->entries > 0)
+		(void)clear_queue(p, copies, false, &ignored);
+}
+
 static int clear_locked(struct partition *p, const struct skv_clear_req *req, struct waiter *w)
 {
 	struct instance *inst;
@@ -164,6 +180,7 @@ static int clear_locked(struct partition *p, const struct skv_clear_req *req, st
 	if (inst->entries == 0 && !ch)
 		return SKV_OK;
 	if (inst->entries > 0) {
+		clear_copies(p, inst);
 		rc = clear_queue(p, inst, false, &ch);
 		w->fill = fill_clear;
 	}

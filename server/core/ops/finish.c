@@ -96,7 +96,7 @@ static void finish_session(struct partition *p, struct session *s, const uint8_t
 	for (uint32_t i = s->n_write; i-- > 0;) {
 		/* From the end: who reads in between finds none, or the last. */
 		core_let_read(p->core, i);
-		if (i && s->write[i - 1].specs)
+		if (i && s->write[i - 1].specs && !p->loading) /* no policy is asked then */
 			evict_expect(block_get(p, s->write[i - 1].block));
 		if (success[i] && s->write[i].specs) {
 			commit_block(p, s, i, success, sums, use);

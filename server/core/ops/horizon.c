@@ -19,6 +19,7 @@
 
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/tier.h>
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/replay.h>
@@ -108,23 +109,35 @@ static struct change *horizon_queue(struct partition *p, struct horizon *v, size
 	return ch;
 }
 
+static bool is_coming(const struct instance *inst, uint64_t until)
+{
+	return inst->horizon_change && inst->horizon_coming >= until;
+}
+
 int horizon_extend(struct partition *p, struct instance *inst, uint64_t now, uint32_t ms,
 		   bool again, struct change **out)
 {
+	struct instance *both[2] = { inst, tier_copies(p, inst) }; /* leased together */
+	const size_t n = both[1] ? 2 : 1;
 	struct horizon *v;
 
 	ASSERT_EXCLUSIVE(p);
-	if (inst->horizon_change && inst->horizon_coming >= now + ms + LEAST_AHEAD_MS && !again) {
+	if (is_coming(inst, now + ms + LEAST_AHEAD_MS) && !again &&
+	    (n == 1 || (both[1]->horizon_change == inst->horizon_change &&
+			is_coming(both[1], now + ms + LEAST_AHEAD_MS)))) {
 		*out = inst->horizon_change;
 		return SKV_OK;
 	}
-	v = skv_malloc(sizeof *v);
+	v = skv_calloc(n, sizeof *v);
 	if (!v)
 		return SKV_E_NOMEM;
-	*v = (struct horizon){ inst, now + ms + (again ? HORIZON_AHEAD_MS : AHEAD_MS) };
-	if (inst->horizon_change && v->until < inst->horizon_coming)
-		v->until = inst->horizon_coming;
-	*out = horizon_queue(p, v, 1, now);
+	for (size_t i = 0; i < n; i++) {
+		v[i] = (struct horizon){ both[i], now + ms +
+					 (again ? HORIZON_AHEAD_MS : AHEAD_MS) };
+		if (both[i]->horizon_change && v[i].until < both[i]->horizon_coming)
+			v[i].until = both[i]->horizon_coming;
+	}
+	*out = horizon_queue(p, v, n, now);
 	return *out ? SKV_OK : SKV_E_NOMEM;
 }
 

@@ -9,6 +9,7 @@
  * A lease that would end after the instance's durable horizon (horizon.c) waits for a longer
  * horizon.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@
 #include <model/quota_share.h>
 #include <model/volume.h>
 #include <model/table.h>
+#include <model/wish.h>
 #include <journal/change.h>
 #include <ops/horizon.h>
 #include "search.h"
@@ -120,8 +122,24 @@ static void forget_hits(struct search *s)
 	s->lease_until = 0;
 }
 
-/* Turns hits that exceed the lease limit into misses: of a prefix everything from the first such
- * hit on; of a window or hybrid everything; of keys read from their end the first ones. */
+/* Turns the i-th hit into a miss: of a prefix everything from it on; of a window or hybrid
+ * everything. */
+static void miss(struct search *s, enum skv_lookup_mode mode, uint32_t i)
+{
+	if (mode == SKV_LOOKUP_BATCH || mode == SKV_LOOKUP_TRAILING) {
+		s->hit[i] = NULL;
+		s->matched--;
+	} else if (mode == SKV_LOOKUP_PREFIX) {
+		s->n_seen = s->matched = i;
+	} else {
+		forget_hits(s);
+	}
+	if (s->matched == 0)
+		s->lease_until = 0;
+}
+
+/* Turns hits that exceed the lease limit into misses; of keys read from their end the first
+ * ones. */
 static void keep_leasable(const struct partition *p, enum skv_lookup_mode mode, struct search *s,
 			  uint64_t left, uint64_t now)
 {
@@ -132,19 +150,11 @@ static void keep_leasable(const struct partition *p, enum skv_lookup_mode mode, 
 		const uint32_t i = trailing ? s->n_seen - 1 - turn : turn;
 		uint64_t adds = lease_adds(p, s, i, now);
 
-		if (adds <= left) {
+		if (adds <= left)
 			left -= adds;
-		} else if (mode == SKV_LOOKUP_BATCH || trailing) {
-			s->hit[i] = NULL;
-			s->matched--;
-		} else if (mode == SKV_LOOKUP_PREFIX) {
-			s->n_seen = s->matched = i;
-		} else {
-			forget_hits(s);
-		}
+		else
+			miss(s, mode, i);
 	}
-	if (s->matched == 0)
-		s->lease_until = 0;
 }
 
 static void decide_lease(struct partition *p, const struct skv_lookup_req *req, struct search *s,
@@ -184,8 +194,126 @@ static void note_asked(struct instance *inst, uint32_t ms)
 		atomic_store_explicit(&inst->lease_asked, ms, memory_order_relaxed);
 }
 
+/* Copies that cannot be leased as long as their blocks are left out: these are found without. */
+static void keep_leasable_copies(const struct partition *p, const struct skv_lookup_req *req,
+				 const struct search *s, struct search *c, uint64_t now)
+{
+	uint64_t cap, have, left;
+
+	ASSERT_SHARED(p);
+	c->lease_until = s->lease_until;
+	if (!c->lease_until)
+		return;
+	cap = lease_cap(p, c->inst, req->slots_only);
+	have = leased_bytes(p, c->inst, now);
+	left = cap > have ? cap - have : 0;
+	for (uint32_t i = 0; i < c->n_seen; i++) {
+		uint64_t adds = s->hit[i] ? lease_adds(p, c, i, now) : 0;
+
+		if (!c->hit[i])
+			continue;
+		if (s->hit[i] && adds <= left) {
+			left -= adds;
+			continue;
+		}
+		c->hit[i] = NULL;
+		c->matched--;
+	}
+}
+
+/* Finds and leases the copies of the hits. SKV_PENDING: their horizon must be extended first. */
+static int find_copies(struct partition *p, const struct skv_lookup_req *req,
+		       const struct search *s, struct search *c, struct skv_arena *a, uint64_t now,
+		       bool may_wait)
+{
+	int rc = search_copies(p, req, s, a, c);
+
+	if (rc != SKV_OK || !c->inst)
+		return rc;
+	assert(c->n_seen == s->n_seen && c->matched <= s->n_seen);
+	if (!req->peek)
+		instance_use(c->inst);
+	if (s->lease_until)
+		note_asked(c->inst, (uint32_t)(s->lease_until - now));
+	if (s->lease_until > c->inst->horizon && c->matched) {
+		if (may_wait)
+			return SKV_PENDING;
+		c->inst = NULL; /* the blocks alone */
+		return SKV_OK;
+	}
+	keep_leasable_copies(p, req, s, c, now);
+	return SKV_OK;
+}
+
+static bool is_copied(const struct search *s, const struct search *c, uint32_t i, uint32_t spec)
+{
+	return c->inst && c->hit[i] && spec_is_copy(c->hit[i], s->hit[i], spec, &c->gone);
+}
+
+/* Does the hit need a copy that could not be leased with it? */
+static bool lacks_copy(const struct search *s, const struct search *c, uint32_t i)
+{
+	for (uint32_t spec = 0; specs_left(s->mask, spec); spec++)
+		if ((s->mask >> spec & 1) && spec_stands_in(s->hit[i], spec, &s->gone) &&
+		    !is_copied(s, c, i, spec))
+			return true;
+	return false;
+}
+
+/* Hits that are read from copies alone are hits with these. */
+static void keep_copied(const struct skv_lookup_req *req, struct search *s, struct search *c)
+{
+	for (uint32_t i = 0; i < s->n_seen; i++)
+		if (s->hit[i] && lacks_copy(s, c, i))
+			miss(s, req->mode, i);
+	c->n_seen = s->n_seen;
+	c->matched = 0;
+	for (uint32_t i = 0; c->inst && i < c->n_seen; i++) {
+		if (!s->hit[i])
+			c->hit[i] = NULL;
+		c->matched += c->hit[i] != NULL;
+	}
+}
+
+/* They are used, and found, as blocks of their instance. */
+static int fill_copies(struct partition *p, struct skv_lookup_res *res, struct file_table *files,
+		       const struct search *s, const struct search *c)
+{
+	uint32_t column = 0;
+
+	res->copy = skv_arena_calloc(files->arena, (size_t)res->n_keys * res->n_specs,
+				     sizeof *res->copy);
+	if (!res->copy)
+		return SKV_E_NOMEM;
+	for (uint32_t spec = 0; specs_left(s->mask, spec); spec++) {
+		if (!(s->mask >> spec & 1))
+			continue;
+		for (uint32_t i = 0; i < c->n_seen; i++)
+			if (is_copied(s, c, i, spec) && spec_there(s->hit[i], spec, &s->gone) &&
+			    location_fill(files, p, c->inst, c->hit[i], spec,
+					  &res->copy[(size_t)i * res->n_specs + column]) != SKV_OK)
+				return SKV_E_NOMEM;
+		column++;
+	}
+	return SKV_OK;
+}
+
+/* Hits that were used so often are to have copies. */
+static void wish_copies(const struct partition *p, const struct search *s, const struct search *c,
+			uint64_t now)
+{
+	const uint32_t after = c->inst->group->spec.promote_after;
+
+	assert(after <= MARK_FREQ_MAX && c->n_seen == s->n_seen);
+	for (uint32_t i = 0; after && i < s->n_seen; i++)
+		if (s->hit[i] && !c->hit[i] && s->hit[i]->slot[0].has_checksum &&
+		    mark_freq(atomic_load_explicit(&s->hit[i]->mark, memory_order_relaxed)) >=
+			    after)
+			wish_note(p, s->hit[i], now);
+}
+
 static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file_table *files,
-		    struct search *s, uint32_t i)
+		    struct search *s, const struct search *c, uint32_t i)
 {
 	struct skv_location *loc = &res->loc[(size_t)i * res->n_specs];
 	const struct block *b = s->hit[i];
@@ -196,9 +324,13 @@ static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file
 	for (uint32_t spec = 0; spec < s->inst->spec.n_specs; spec++) {
 		if (!(s->mask >> spec & 1))
 			continue;
-		if (!spec_there(b, spec, &s->gone))
+		const struct block *at = spec_there(b, spec, &s->gone) ? b
+					 : is_copied(s, c, i, spec)    ? c->hit[i]
+								       : NULL;
+
+		if (!at)
 			memset(loc, 0, sizeof *loc);
-		else if (location_fill(files, p, s->inst, b, spec, loc) != SKV_OK)
+		else if (location_fill(files, p, s->inst, at, spec, loc) != SKV_OK)
 			return SKV_E_NOMEM;
 		loc++;
 	}
@@ -206,14 +338,21 @@ static int fill_hit(struct partition *p, struct skv_lookup_res *res, struct file
 }
 
 static int fill_lookup(struct partition *p, const struct skv_lookup_req *req,
-		       struct skv_lookup_res *res, struct skv_arena *a, struct search *s)
+		       struct skv_lookup_res *res, struct skv_arena *a, struct search *s,
+		       struct search *copies)
 {
 	struct file_table files = { .arena = a, .files = &res->files };
 
 	res->matched = s->matched;
 	for (uint32_t i = 0; i < s->n_seen; i++)
-		if (s->hit[i] && fill_hit(p, res, &files, s, i) != SKV_OK)
+		if (s->hit[i] && fill_hit(p, res, &files, s, copies, i) != SKV_OK)
 			return SKV_E_NOMEM;
+	if (copies->inst && !req->peek)
+		atomic_fetch_add_explicit(&copies->inst->hits, copies->matched,
+					  memory_order_relaxed);
+	if (req->want_copies && copies->inst && copies->matched &&
+	    fill_copies(p, res, &files, s, copies) != SKV_OK)
+		return SKV_E_NOMEM;
 	COUNT(p->core, lookup_keys, req->n_keys);
 	COUNT(p->core, lookup_hits, res->matched);
 	if (res->matched)
@@ -242,7 +381,7 @@ static int lookup_locked(struct partition *p, const struct skv_lookup_req *req,
 			 struct skv_lookup_res *res, struct skv_arena *a, struct skv_error *err,
 			 bool may_wait)
 {
-	struct search s;
+	struct search s, copies = { 0 };
 	uint64_t now = skv_now_ms(p->core->clock);
 	int rc = core_gate(p->core, err); /* a clean stop that has begun has already looked for the
 					   * last lease */
@@ -266,15 +405,27 @@ static int lookup_locked(struct partition *p, const struct skv_lookup_req *req,
 		if (req->only_leased && s.lease_until < now + lease_ms_of(p, req))
 			forget_hits(&s);
 	}
+	if (req->want_copies || s.gone.copies)
+		rc = find_copies(p, req, &s, &copies, a, now, may_wait);
+	if (rc != SKV_OK)
+		return rc;
+	if (s.gone.copies)
+		keep_copied(req, &s, &copies);
 	if (s.denied) {
 		COUNT(p->core, lease_denied, 1);
 		COUNT(p->core, lease_hidden, s.hidden);
 	}
 	res->lease_ms = s.lease_until ? (uint32_t)(s.lease_until - now) : 0;
 	note_lease(s.inst, s.lease_until, req->slots_only);
+	if (copies.inst)
+		note_lease(copies.inst, copies.lease_until, req->slots_only);
 	if (!req->peek)
 		mark_hits(p, req, &s, now);
-	return fill_lookup(p, req, res, a, &s);
+	if (!req->peek && copies.inst) {
+		mark_hits(p, req, &copies, now);
+		wish_copies(p, &s, &copies, now);
+	}
+	return fill_lookup(p, req, res, a, &s, &copies);
 }
 
 static int wait_for_horizon(struct partition *p, struct waiter *w, bool again);

@@ -33,10 +33,12 @@
 #include <model/partition.h>
 #include <model/session.h>
 #include <model/table.h>
+#include <model/tier.h>
 #include <model/volume.h>
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/replay.h>
+#include "copy.h"
 #include "move_find.h"
 
 _Static_assert(MAX_MOVE_SLOTS == SKV_MAX_MOVE_SLOTS, "one limit");
@@ -83,20 +85,26 @@ static const struct change_ops take_ops = {
 	.makes_more = true,
 };
 
-static int fill_take(struct waiter *w, struct partition *p, const struct change *ch, int status)
+/* Is the copy where it was? */
+static bool is_read_there(const struct partition *p, const struct move_slot *m)
 {
-	struct skv_move_take_res *res = w->res;
-	struct file_table files = { .arena = w->arena, .files = &res->files };
-	const struct move *m;
-	uint64_t now;
-	int rc = status;
+	const struct instance *inst = instance_by_id(p, m->instance);
+	const struct slot *c = tier_copy(p, tier_copies(p, inst), index_find(p, inst, m->key),
+					 m->spec);
 
-	if (status != SKV_OK)
-		return status;
-	m = ((const struct taking *)ch)->move;
-	now = skv_now_ms(p->core->clock);
-	res->from = skv_arena_calloc(w->arena, m->n, sizeof *res->from);
-	res->to = skv_arena_calloc(w->arena, m->n, sizeof *res->to);
+	return c && c->volume == m->copy.volume && c->slab == m->copy.slab &&
+	       c->index == m->copy.index;
+}
+
+int move_tell(struct partition *p, const struct move *m, struct skv_arena *a,
+	      struct skv_move_take_res *res)
+{
+	struct file_table files = { .arena = a, .files = &res->files };
+	int rc = SKV_OK;
+
+	ASSERT_EXCLUSIVE(p);
+	res->from = skv_arena_calloc(a, m->n, sizeof *res->from);
+	res->to = skv_arena_calloc(a, m->n, sizeof *res->to);
 	if (!res->from || !res->to)
 		return SKV_E_NOMEM; /* it expires */
 	for (uint32_t i = 0; rc == SKV_OK && i < m->n; i++) {
@@ -109,7 +117,12 @@ static int fill_take(struct waiter *w, struct partition *p, const struct change 
 		to.volume = s->to_volume;
 		to.slab = s->to_slab;
 		to.index = s->to_index;
-		if (!move_source(p, s))
+		if (s->copied) {
+			from.volume = s->copy.volume;
+			from.slab = s->copy.slab;
+			from.index = s->copy.index;
+		}
+		if (!move_source(p, s) || (s->copied && !is_read_there(p, s)))
 			continue; /* it went meanwhile, perhaps its slab too: nothing to copy */
 		rc = location_of_slot(&files, p, &from, s->length, &res->from[i]);
 		if (rc == SKV_OK)
@@ -119,8 +132,21 @@ static int fill_take(struct waiter *w, struct partition *p, const struct change 
 		return rc;
 	session_id_text(m->id, res->move);
 	res->n = m->n;
-	res->deadline_ms = m->deadline_at > now ? (uint32_t)(m->deadline_at - now) : 0;
 	return SKV_OK;
+}
+
+static int fill_take(struct waiter *w, struct partition *p, const struct change *ch, int status)
+{
+	const uint64_t now = skv_now_ms(p->core->clock);
+	struct skv_move_take_res *res = w->res;
+	const struct move *m;
+
+	if (status != SKV_OK)
+		return status;
+	m = ((const struct taking *)ch)->move;
+	status = move_tell(p, m, w->arena, res);
+	res->deadline_ms = m->deadline_at > now ? (uint32_t)(m->deadline_at - now) : 0;
+	return status;
 }
 
 static struct move *make_move(const struct found *f, uint32_t deadline_ms)
@@ -167,7 +193,9 @@ static int queue_take(struct found *f, uint32_t deadline_ms, struct waiter *w)
 	return SKV_PENDING;
 }
 
-static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, struct waiter *w)
+/* *copies: nothing is to be moved, but this copied. */
+static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, struct waiter *w,
+		       struct copying **copies)
 {
 	struct partition *p = c->partition;
 	struct found *f;
@@ -184,6 +212,8 @@ static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, 
 	f->now = skv_now_ms(c->clock);
 	f->max = req->max && req->max < MAX_MOVE_SLOTS ? req->max : MAX_MOVE_SLOTS;
 	move_find_all(f);
+	if (!f->n)
+		*copies = copies_find(f, req->deadline_ms, w->arena);
 	if (f->n)
 		rc = queue_take(f, req->deadline_ms, w);
 	return rc;
@@ -205,6 +235,7 @@ int one_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 		  const struct skv_done *done)
 {
 	struct waiter *w = make_waiter(req, res, a, err, done);
+	struct copying *copies = NULL;
 	int rc = core_gate(c, err);
 
 	*res = (struct skv_move_take_res){ 0 };
@@ -213,9 +244,9 @@ int one_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 	if (!w)
 		return SKV_E_NOMEM;
 	core_lock(c);
-	rc = take_locked(c, req, w);
+	rc = take_locked(c, req, w, &copies);
 	core_unlock(c);
-	return rc;
+	return copies ? copies_start(c, copies, res, err, done) : rc;
 }
 
 /* ---- finish ---------------------------------------------------------------------------------- */
@@ -427,8 +458,9 @@ static int queue_finish(struct partition *p, struct move *m, const struct skv_mo
 	return SKV_PENDING;
 }
 
+/* *copies: it was a move of copies, which ends in this way. */
 static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *req,
-			 struct waiter *w)
+			 struct waiter *w, struct copied **copies)
 {
 	struct partition *p = c->partition;
 	struct skv_key id;
@@ -453,7 +485,9 @@ static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *r
 	if (m->deadline_at <= skv_now_ms(c->clock))
 		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "move",
 				"its deadline has just passed");
-	return queue_finish(p, m, req, w);
+	if (!m->copies)
+		return queue_finish(p, m, req, w);
+	return copies_settle(p, m, req, w->arena, copies, w->err);
 }
 
 int one_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
@@ -461,6 +495,7 @@ int one_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 		    const struct skv_done *done)
 {
 	struct waiter *w = make_waiter(req, res, a, err, done);
+	struct copied *copies = NULL;
 	int rc = core_gate(c, err);
 
 	if (rc != SKV_OK)
@@ -468,7 +503,7 @@ int one_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 	if (!w)
 		return SKV_E_NOMEM;
 	core_lock(c);
-	rc = finish_locked(c, req, w);
+	rc = finish_locked(c, req, w, &copies);
 	core_unlock(c);
-	return rc;
+	return copies ? copies_finish(c, copies, a, res, err, done) : rc;
 }

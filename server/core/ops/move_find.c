@@ -19,6 +19,7 @@
 #include <model/queue.h>
 #include <model/table.h>
 #include <model/volume.h>
+#include <model/wish.h>
 #include <storage/device.h>
 #include <storage/growth.h>
 #include <evict/evict.h>
@@ -93,11 +94,27 @@ static enum room take_target(struct found *f, const struct block *b, uint32_t sp
 	return best;
 }
 
+struct move_slot move_source_of(const struct block *b, uint32_t spec)
+{
+	const struct instance *inst = block_instance(b);
+	const struct slot *s = &b->slot[spec];
+
+	assert(s->state == SLOT_COMMITTED && s->has_checksum);
+	return (struct move_slot){ .key = b->key, .generation = s->generation,
+				   .length = inst->spec.specs[spec].size,
+				   .checksum = s->checksum, .instance = inst->id, .spec = spec,
+				   .volume = s->volume, .slab = s->slab, .index = s->index };
+}
+
+bool move_target(struct found *f, const struct block *b, uint32_t spec, struct move_slot *m)
+{
+	return take_target(f, b, spec, m) == MAY_MOVE;
+}
+
 static void pick_slot(struct found *f, struct volume_file *file, const struct block *b,
 		      uint32_t spec)
 {
 	const struct slot *s = &b->slot[spec];
-	const struct instance *inst = block_instance(b);
 	struct move_slot *m = &f->v[f->n];
 	enum room room;
 
@@ -107,10 +124,7 @@ static void pick_slot(struct found *f, struct volume_file *file, const struct bl
 		file->saw_unsummed++;
 	if (s->state != SLOT_COMMITTED || !s->has_checksum || move_has(f->p, b, spec))
 		return;
-	*m = (struct move_slot){ .key = b->key, .generation = s->generation,
-				 .length = inst->spec.specs[spec].size, .checksum = s->checksum,
-				 .instance = inst->id, .spec = spec, .volume = s->volume,
-				 .slab = s->slab, .index = s->index };
+	*m = move_source_of(b, spec);
 	room = take_target(f, b, spec, m);
 	file->picked |= room != NO_ROOM;
 	file->saw_roomless += room == NO_ROOM;
@@ -233,6 +247,8 @@ bool one_move_due(struct skv_core *c)
 
 	skv_rwlock_read(&c->lock);
 	p = c->partition;
+	due = p && (wish_next(p, &(struct wish){ .instance = 0 }) ||
+		    heal_due(p, skv_now_ms(c->clock)));
 	for (uint32_t i = 0; p && i < p->n_volume && !due; i++)
 		for (size_t j = 0; p->volume[i].pool && j < p->volume[i].n_drain && !due; j++)
 			due = is_due(&p->volume[i],

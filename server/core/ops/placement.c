@@ -172,10 +172,12 @@ static bool may_grow_later(const struct volume *s) { return volume_has_room(s) &
  * first. */
 static bool grows(struct partition *p, struct volume *s)
 {
-	uint64_t now = skv_now_ms(p->core->clock);
+	uint64_t now;
 
 	if (!s->growing && volume_can_grow(p, s))
 		volume_ask_growth(p, s);
+	now = skv_now_ms(p->core->clock);
+	assert(now >= s->growing_since && now >= s->grow_failing_since);
 	if (s->growing && now - s->growing_since < MAKING_PATIENCE_MS)
 		return true;
 	return s->grow_failing_since && may_grow_later(s) &&

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <lock/lock.h>
 #include <model/block.h>
 #include <model/find.h>
 #include <model/objects.h>
@@ -125,6 +126,7 @@ static int classify(const struct partition *p, const struct skv_start_req *req, 
 		return SKV_E_NOMEM;
 	probe_begin(&pr, p, plan->inst, req->keys, req->n_keys);
 	for (uint32_t i = 0; i < req->n_keys; i++) {
+		core_let_read(p->core, i);
 		plan->have[i] = probe_block(&pr, i);
 		plan->outcome[i] =
 			classify_key(plan->have[i], asked_of(req, plan, i), &plan->missing[i]);

@@ -6,6 +6,7 @@
  */
 #include "search.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,13 +20,30 @@
 #include <model/partition.h>
 #include <model/probe.h>
 #include <model/queue.h>
+#include <model/tier.h>
 #include <model/volume.h>
 #include <storage/device.h>
+
+bool spec_stands_in(const struct block *b, uint32_t spec, const struct unread *u)
+{
+	const struct block *copy;
+
+	if (!u->copies || b->slot[spec].state != SLOT_COMMITTED ||
+	    !slot_unread(u, &b->slot[spec]))
+		return false;
+	copy = index_find(u->p, u->copies, b->key);
+	return copy && spec_is_copy(copy, b, spec, u->copies_unread);
+}
+
+static inline bool spec_readable(const struct block *b, uint32_t spec, const struct unread *u)
+{
+	return spec_there(b, spec, u) || (u->copies && spec_stands_in(b, spec, u));
+}
 
 static inline bool has_all(const struct block *b, uint32_t mask, const struct unread *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
-		if ((mask >> s & 1) && !spec_there(b, s, gone))
+		if ((mask >> s & 1) && !spec_readable(b, s, gone))
 			return false;
 	return true;
 }
@@ -33,7 +51,7 @@ static inline bool has_all(const struct block *b, uint32_t mask, const struct un
 static inline bool has_any(const struct block *b, uint32_t mask, const struct unread *gone)
 {
 	for (uint32_t s = 0; specs_left(mask, s); s++)
-		if ((mask >> s & 1) && spec_there(b, s, gone))
+		if ((mask >> s & 1) && spec_readable(b, s, gone))
 			return true;
 	return false;
 }
@@ -67,6 +85,24 @@ static int volumes_gone(const struct partition *p, const struct instance *inst, 
 		gone->gone[gone->n_gone++] = at;
 	}
 	return SKV_OK;
+}
+
+/* And which copies are read instead. */
+static int find_unread(const struct partition *p, const struct instance *inst, bool skip_disabled,
+		       struct skv_arena *a, struct unread *gone)
+{
+	int rc = volumes_gone(p, inst, skip_disabled, a, gone);
+
+	ASSERT_SHARED(p);
+	if (rc != SKV_OK || !gone->any)
+		return rc;
+	gone->copies = tier_copies(p, inst);
+	if (!gone->copies)
+		return SKV_OK;
+	gone->copies_unread = skv_arena_alloc(a, sizeof *gone->copies_unread);
+	return gone->copies_unread
+		       ? volumes_gone(p, gone->copies, skip_disabled, a, gone->copies_unread)
+		       : SKV_E_NOMEM;
 }
 
 bool slot_unread(const struct unread *u, const struct slot *s)
@@ -188,7 +224,7 @@ int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv
 		return SKV_E_NOMEM;
 	if (req->mode == SKV_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
 		return SKV_E_NOMEM;
-	rc = volumes_gone(p, s->inst, req->skip_disabled, a, &s->gone);
+	rc = find_unread(p, s->inst, req->skip_disabled, a, &s->gone);
 	if (rc != SKV_OK)
 		return rc;
 	probe_begin(&pr, p, s->inst, keys, req->n_keys);
@@ -198,6 +234,45 @@ int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv
 		find_hybrid(&pr, req, s);
 	else
 		find_each(&pr, req, s);
+	return SKV_OK;
+}
+
+static bool any_copy(const struct search *copies, const struct block *copy, const struct block *b)
+{
+	for (uint32_t s = 0; specs_left(copies->mask, s); s++)
+		if ((copies->mask >> s & 1) && spec_is_copy(copy, b, s, &copies->gone))
+			return true;
+	return false;
+}
+
+int search_copies(const struct partition *p, const struct skv_lookup_req *req,
+		  const struct search *s, struct skv_arena *a, struct search *copies)
+{
+	struct probe pr;
+	int rc;
+
+	ASSERT_SHARED(p);
+	*copies = (struct search){ .inst = tier_copies(p, s->inst), .mask = s->mask,
+				   .n_seen = s->n_seen };
+	if (!copies->inst || !s->matched) {
+		copies->inst = NULL;
+		return SKV_OK;
+	}
+	assert(copies->inst != s->inst && copies->inst->spec.n_specs == s->inst->spec.n_specs);
+	copies->hit = skv_arena_calloc(a, s->n_seen, sizeof *copies->hit);
+	rc = copies->hit ? volumes_gone(p, copies->inst, req->skip_disabled, a, &copies->gone)
+			 : SKV_E_NOMEM;
+	if (rc != SKV_OK)
+		return rc;
+	probe_begin(&pr, p, copies->inst, req->keys, s->n_seen);
+	for (uint32_t i = 0; i < s->n_seen; i++) {
+		struct block *b = probe_block(&pr, i);
+
+		if (!b || !s->hit[i] || !any_copy(copies, b, s->hit[i]))
+			continue;
+		copies->hit[i] = b;
+		copies->matched++;
+	}
 	return SKV_OK;
 }
 
@@ -245,7 +320,7 @@ int one_match(struct skv_core *c, const struct skv_match_req *req, struct skv_ma
 		snprintf(field, sizeof field, "instances[%u]", i);
 		rc = instance_need(c->partition, req->tenant, req->instances[i], field, &inst, err);
 		if (rc == SKV_OK)
-			rc = volumes_gone(c->partition, inst, false, a, &gone);
+			rc = find_unread(c->partition, inst, false, a, &gone);
 		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;

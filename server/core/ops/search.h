@@ -20,14 +20,20 @@ struct unread {
 	uint32_t *gone; /* [n_gone] volumes; in the call's arena */
 	uint32_t n_gone;
 	bool any; /* false: everything is readable, no slot needs a check */
+	/* If any is not: copies in the fast tier, which are read then. NULL = there are none. */
+	const struct instance *copies;
+	struct unread *copies_unread;
 };
 bool slot_unread(const struct unread *u, const struct slot *s);
 
-/* Is the spec committed and readable? */
+/* Is the spec committed and readable in its own place? */
 static inline bool spec_there(const struct block *b, uint32_t spec, const struct unread *u)
 {
 	return b->slot[spec].state == SLOT_COMMITTED && !(u->any && slot_unread(u, &b->slot[spec]));
 }
+
+/* Is the spec committed, and not readable there, but in a copy? */
+bool spec_stands_in(const struct block *b, uint32_t spec, const struct unread *u);
 
 /* Result of one lookup. */
 struct search {
@@ -45,5 +51,19 @@ struct search {
 /* Under the read lock. SKV_E_NOT_FOUND (instance), SKV_E_INVALID, SKV_E_NOMEM. */
 int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv_arena *a,
 	       struct search *s, struct skv_error *err);
+
+/* Copies of the hits of `s` in the fast tier: *copies has a hit where a requested spec has one;
+ * inst NULL: there is no fast tier. SKV_E_NOMEM. */
+int search_copies(const struct partition *p, const struct skv_lookup_req *req,
+		  const struct search *s, struct skv_arena *a, struct search *copies);
+/* Is this spec of `copy` a copy of the block's (decision 0051)? */
+static inline bool spec_is_copy(const struct block *copy, const struct block *b, uint32_t spec,
+				const struct unread *u)
+{
+	const struct slot *x = &copy->slot[spec], *y = &b->slot[spec];
+
+	return y->state == SLOT_COMMITTED && spec_there(copy, spec, u) && x->has_checksum &&
+	       y->has_checksum && x->checksum == y->checksum;
+}
 
 #endif

@@ -15,6 +15,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/session.h>
+#include <model/tier.h>
 #include <model/volume.h>
 #include <model/table.h>
 #include <journal/change.h>
@@ -79,6 +80,20 @@ static int fill_locations(struct waiter *w, struct partition *p, const struct se
 	return rc;
 }
 
+/* Where the client writes copies, too. */
+static int fill_copy_instance(const struct partition *p, const struct session *s,
+			      struct skv_arena *a, struct skv_start_res *res)
+{
+	const struct group *fast = s->inst->group->fast;
+	const struct instance *copies =
+		fast && fast->spec.write_through && s->n_write ? tier_copies(p, s->inst) : NULL;
+
+	if (copies)
+		res->copy_instance =
+			skv_arena_strndup(a, copies->spec.id, strlen(copies->spec.id));
+	return copies && !res->copy_instance ? SKV_E_NOMEM : SKV_OK;
+}
+
 int start_fill(struct waiter *w, struct partition *p, const struct session *s)
 {
 	struct skv_start_res *res = w->res;
@@ -98,7 +113,7 @@ int start_fill(struct waiter *w, struct partition *p, const struct session *s)
 		return SKV_E_NOMEM;
 	res->outcome = skv_arena_calloc(w->arena, s->n_keys, 1);
 	res->loc = skv_arena_calloc(w->arena, (size_t)s->n_keys * res->n_specs, sizeof *res->loc);
-	if (!res->outcome || !res->loc)
+	if (!res->outcome || !res->loc || fill_copy_instance(p, s, w->arena, res) != SKV_OK)
 		return SKV_E_NOMEM;
 	return fill_locations(w, p, s, res);
 }

@@ -39,9 +39,9 @@ static void give_slot(struct partition *p, struct session *s, struct block *b, u
 static struct block *entry_of(const struct partition *p, const struct session *s, uint32_t i,
 			      struct block *const *have)
 {
-	if (have && !(s->has_parent && skv_key_equal(s->parent, s->keys[i])))
-		return have[i];
-	return index_find(p, s->inst, s->keys[i]);
+	const bool is_parent = s->has_parent && skv_key_equal(s->parent, s->keys[i]);
+
+	return is_parent ? index_find(p, s->inst, s->keys[i]) : have[i];
 }
 
 /* Creates it, if new, and links it to its predecessor. */

@@ -5,9 +5,9 @@
 
 #include <model/block.h>
 #include <model/birth.h>
-#include <model/index.h>
 #include <model/objects.h>
 #include <model/partition.h>
+#include <model/probe.h>
 #include <model/session.h>
 #include <journal/format.h>
 #include <journal/replay.h>
@@ -145,22 +145,24 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 	return SKV_OK;
 }
 
-static int keys_are_free(const struct partition *p, const struct session *s)
+/* Finds the entries of the keys. */
+static bool keys_are_free(const struct partition *p, const struct session *s, struct block **have)
 {
+	struct probe pr;
 	uint32_t w = 0;
 
+	probe_begin(&pr, p, s->inst, s->keys, s->n_keys);
 	for (uint32_t i = 0; i < s->n_keys; i++) {
-		const struct block *b;
+		const struct block *b = have[i] = probe_block(&pr, i);
 
 		if (s->outcome[i] != SKV_START_WRITE)
 			continue;
-		b = index_find(p, s->inst, s->keys[i]);
 		for (uint32_t spec = 0; b && specs_left(s->write[w].specs, spec); spec++)
 			if ((s->write[w].specs >> spec & 1) && b->slot[spec].state != SLOT_ABSENT)
-				return 0;
+				return false;
 		w++;
 	}
-	return 1;
+	return true;
 }
 
 /* A later place is not known yet: the record comes again. */
@@ -179,15 +181,17 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 	struct session *s = NULL;
 	struct grants g = { 0 }, arrays;
 	struct skv_bytes *names = NULL;
+	struct block **have;
 	uint32_t at, first;
 	int rc = get_session_head(r, in, &s, err);
 
 	if (rc != SKV_OK || !s)
 		return rc;
-	rc = get_lists(r->p, in, s, err);
+	have = skv_malloc(s->n_keys * sizeof(struct block *));
+	rc = have ? get_lists(r->p, in, s, err) : SKV_E_NOMEM;
 	if (rc == SKV_OK)
 		rc = keys_duplicate(s->keys, s->n_keys, &at, &first);
-	if (rc == SKV_E_CONFLICT || (rc == SKV_OK && !keys_are_free(r->p, s)))
+	if (rc == SKV_E_CONFLICT || (rc == SKV_OK && !keys_are_free(r->p, s, have)))
 		rc = corrupt(err, "start: a block has two writers");
 	for (uint32_t spec = 0; rc == SKV_OK && specs_left(s->specs, spec); spec++)
 		if (s->specs >> spec & 1)
@@ -198,8 +202,9 @@ int replay_start(struct replay *r, struct skv_rd *in, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = get_start_tail(in, s, &names, err);
 	if (rc == SKV_OK)
-		rc = start_link(r->p, s, &g, names, NULL);
+		rc = start_link(r->p, s, &g, names, have);
 	skv_free(names);
+	skv_free(have);
 	for (uint32_t spec = 0; spec < SKV_MAX_SPECS; spec++)
 		skv_free(arrays.v[spec]);
 	if (rc == SKV_OK)

@@ -314,3 +314,42 @@ int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err)
 		COUNT(c, checkpoint_failures, 1);
 	return rc;
 }
+
+/* ---- of a store that lost what was acknowledged ---------------------------------------------- */
+
+/* Nobody else sees the partition: its blocks are copied without a lock. */
+static int write_alone(struct writer *w, struct skv_error *err)
+{
+	struct snapshot *s = &w->p->snap;
+	int rc = SKV_OK;
+
+	ASSERT_EXCLUSIVE(w->p);
+	while (rc == SKV_OK && s->next_chunk < s->end_chunk) {
+		snapshot_touch_chunk(w->p, s->next_chunk++);
+		if (s->out.len >= SLICE_BYTES || s->next_chunk == s->end_chunk) {
+			rc = s->failed ? SKV_E_NOMEM : put_slices(w, &s->out, err);
+			skv_buf_clear(&s->out);
+		}
+	}
+	if (rc == SKV_OK)
+		rc = put_slices(w, &s->leases, err);
+	return rc == SKV_OK ? put_slices(w, &s->tail, err) : rc;
+}
+
+int checkpoint_restore(struct partition *p, uint64_t fence, uint64_t upto, struct skv_error *err)
+{
+	struct writer w = { .c = p->core, .p = p, .fence = fence };
+	int rc;
+
+	if (p->snap.active)
+		snapshot_end(p);
+	snapshot_begin(p, 0);
+	rc = p->snap.failed ? SKV_E_NOMEM
+			    : skv_store_checkpoint_begin(w.c->store, 0, fence, &w.id, err);
+	if (rc == SKV_OK)
+		rc = write_alone(&w, err);
+	if (rc == SKV_OK)
+		rc = skv_store_restore(w.c->store, 0, fence, w.id, w.slices, upto, err);
+	snapshot_end(p);
+	return rc;
+}

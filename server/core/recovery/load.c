@@ -174,6 +174,15 @@ static void get_group_fields(struct skv_rd *in, unsigned format, struct skv_grou
 			skv_free((char *)g->policy);
 			g->policy = doc_get_text(in, SKV_MAX_NAME);
 			break;
+		case GROUP_TIER_OF:
+			skv_free((char *)g->tier_of);
+			g->tier_of = doc_get_text(in, SKV_MAX_NAME);
+			break;
+		case GROUP_WRITE_THROUGH: g->write_through = doc_get_small(in, 1); break;
+		case GROUP_PROMOTE_AFTER:
+			g->promote_after = doc_get_small(in, SKV_MAX_PROMOTE);
+			break;
+		case GROUP_REPLICATE: g->replicate = doc_get_small(in, 1); break;
 		case GROUP_TTL_MS: g->ttl_ms = skv_get_varint(in); break;
 		case GROUP_SHARE: g->share = doc_get_small(in, SKV_SHARE_FIXED); break;
 		default: in->failed = true;
@@ -203,12 +212,14 @@ static bool get_group(struct skv_rd *in, unsigned format, struct skv_group_spec 
 		if (!g->name || !names || !get_group_limits(in, g))
 			return false;
 		g->policy = skv_strdup("");
+		g->tier_of = skv_strdup("");
 		get_group_fields(in, format, g);
-		return g->policy != NULL;
+		return g->policy != NULL && g->tier_of != NULL;
 	}
 	g->policy = skv_strdup("");
+	g->tier_of = skv_strdup("");
 	g->extra = skv_strdup("");
-	return g->name && names && g->policy && g->extra;
+	return g->name && names && g->policy && g->tier_of && g->extra;
 }
 
 static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)

@@ -24,6 +24,7 @@
 #include <model/partition.h>
 #include <journal/commit.h>
 #include <journal/record.h>
+#include <journal/registry_copy.h>
 #include <journal/registry_write.h>
 #include <journal/snapshot.h>
 #include <journal/sync.h>
@@ -31,9 +32,10 @@
 #include <storage/device.h>
 #include <evict/remove.h>
 #include <recovery/recover.h>
+#include <recovery/restore.h>
 #include <recovery/standby.h>
 
-#define PROBE_WAIT_MS 2000u
+#define PROBE_WAIT_MS 30000u /* many partitions claim their storages at once */
 #define LOOK_MS 50u          /* a standby looks so often whether the partition can be had */
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
 #define GIVE_WAY_LOADS 10    /* failed loads before another manager may try */
@@ -46,7 +48,8 @@
 
 static void set_owned(struct skv_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
 
-void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
+/* Whoever calls it has the partition then, if there is one. */
+static struct partition *detach(struct skv_core *c, int status, enum skv_core_state next)
 {
 	struct partition *p;
 
@@ -64,9 +67,15 @@ void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
 	if (p)
 		commit_drain(c, status);
 	sync_forget(c, status);
-	c->partition = NULL;
+	if (p) /* else one may be loading, whose asserts read this without the lock */
+		c->partition = NULL;
 	core_unlock(c);
-	partition_destroy(p);
+	return p;
+}
+
+void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
+{
+	partition_destroy(detach(c, status, next));
 }
 
 static void set_holder(struct skv_core *c, const char *holder)
@@ -82,26 +91,62 @@ static void begin_with(struct skv_core *c, uint64_t fence, uint64_t now)
 	atomic_store(&c->fence, fence);
 	atomic_store(&c->fenced, false);
 	set_owned(c, now + c->o.owner_lease_ms);
+	atomic_store(&c->acquired_at, now);
 	atomic_store(&c->state, SKV_CORE_RECOVERING);
 	/* earlier requests were written before this fence, or not at all */
 	atomic_store(&c->reload_asked, false);
 }
 
-/* One manager has all partitions: those of the lead. */
-static bool lead_is_out(const struct skv_core *c)
+static bool may_own(const struct skv_core *c)
 {
-	int state = c->o.lead ? atomic_load(&c->o.lead->state) : SKV_CORE_READY;
+	return atomic_load(&c->may_own) && !atomic_load(&c->draining);
+}
 
-	return state == SKV_CORE_STANDBY || state == SKV_CORE_STOPPED;
+static bool may_claim(const struct skv_core *c)
+{
+	return may_own(c) && skv_now_ms(c->clock) >= atomic_load(&c->out_until);
+}
+
+bool one_comes(const struct skv_core *c)
+{
+	return atomic_load(&c->state) == SKV_CORE_STANDBY && may_claim(c) &&
+	       !atomic_load(&c->has_rival);
+}
+
+bool one_takes(const struct skv_core *c)
+{
+	return atomic_load(&c->state) == SKV_CORE_STANDBY && !atomic_load(&c->draining) &&
+	       skv_now_ms(c->clock) >= atomic_load(&c->out_until) &&
+	       (c->o.standby_cold || atomic_load(&c->standby_unsupported) ||
+		atomic_load(&c->standby_loaded));
+}
+
+/* The owner thread has something to do. */
+static void wake(struct skv_core *c)
+{
+	skv_mutex_lock(&c->turn_lock);
+	atomic_store(&c->step_asked, true);
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
+}
+
+void one_may_own(struct skv_core *c, bool on)
+{
+	if (atomic_exchange(&c->may_own, on) != on)
+		wake(c);
+}
+
+void one_drain(struct skv_core *c, bool on)
+{
+	atomic_store(&c->draining, on);
+	wake(c);
 }
 
 /* A manager that stays out still looks who the owner is. */
 static uint32_t try_acquire(struct skv_core *c)
 {
 	uint64_t now = skv_now_ms(c->clock), fence = 0;
-	uint32_t ttl = now < c->out_until || atomic_load(&c->draining) || lead_is_out(c)
-			       ? 0
-			       : c->o.owner_lease_ms;
+	uint32_t ttl = may_claim(c) ? c->o.owner_lease_ms : 0;
 	char holder[192] = "";
 	struct skv_error err = { 0 };
 	int rc = skv_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
@@ -132,7 +177,8 @@ static uint32_t begin_anew(struct skv_core *c)
 	struct skv_error err = { 0 };
 	int rc;
 
-	owner_drop(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING);
+	restore_keep(c, detach(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING),
+		     atomic_load(&c->owned_until));
 	rc = skv_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder,
 			       sizeof holder, &err);
 	if (rc == SKV_OK) {
@@ -146,6 +192,17 @@ static uint32_t begin_anew(struct skv_core *c)
 	}
 	skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition again: %s", err.message);
 	return 200;
+}
+
+/* If it fails, the next owner takes more care than it must. */
+void owner_vouch(struct skv_core *c)
+{
+	struct skv_error err = { 0 };
+
+	if (atomic_load(&c->state) == SKV_CORE_READY && skv_store_may_go_back(c->store) &&
+	    skv_store_vouch(c->store, 0, atomic_load(&c->fence), &err) != SKV_OK)
+		skv_log(SKV_LOG_DEBUG, "core", "the engine's processes are not noted: %s",
+			err.message);
 }
 
 static uint32_t renew(struct skv_core *c)
@@ -190,12 +247,12 @@ static uint32_t step_down(struct skv_core *c)
 	uint64_t ms = atomic_load(&c->demote_ms);
 
 	if (atomic_load(&c->state) != SKV_CORE_STANDBY) {
-		skv_log(SKV_LOG_INFO, "core", "giving up the ownership on request, for %llu ms",
-			(unsigned long long)ms);
+		skv_log(SKV_LOG_INFO, "core", "giving up partition %u on request, for %llu ms",
+			(unsigned)c->o.partition, (unsigned long long)ms);
 		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
 		set_owned(c, 0);
 		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
-		c->out_until = skv_now_ms(c->clock) + ms;
+		atomic_store(&c->out_until, skv_now_ms(c->clock) + ms);
 		c->standby_logged = false;
 	}
 	skv_mutex_lock(&c->turn_lock);
@@ -207,13 +264,16 @@ static uint32_t step_down(struct skv_core *c)
 
 uint32_t owner_step(struct skv_core *c)
 {
+	uint64_t until;
+
 	atomic_store(&c->seen_ms, skv_wall_ms(c->clock));
 	if (atomic_load(&c->state) == SKV_CORE_STOPPED)
 		return 1000;
 	if (atomic_load(&c->fenced)) {
 		skv_log(SKV_LOG_WARN, "core", "lost the ownership: now a standby");
+		until = atomic_load(&c->owned_until);
 		set_owned(c, 0);
-		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
+		restore_keep(c, detach(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY), until);
 		atomic_store(&c->fenced, false);
 		c->standby_logged = false;
 		return 200;
@@ -222,7 +282,7 @@ uint32_t owner_step(struct skv_core *c)
 		return step_down(c);
 	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
 		return try_acquire(c);
-	if (lead_is_out(c) || atomic_load(&c->draining)) {
+	if (!may_own(c)) {
 		atomic_store(&c->demote_ms, 0);
 		return step_down(c);
 	}
@@ -287,28 +347,33 @@ static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_e
 		rc = append(c, p, &b, err);
 	}
 	if (rc == SKV_OK)
-		rc = skv_store_sync(c->store, err);
+		rc = skv_store_sync(c->store, 0, err);
 	if (rc == SKV_OK)
 		rc = partition_put_behind(p, err);
 	if (rc == SKV_OK)
 		rc = registry_finish_drops(p, err);
+	if (rc == SKV_OK)
+		rc = skv_store_vouch(c->store, 0, p->fence, err);
 	return rc;
 }
 
-/* Only storages of this partition. */
+/* Only storages of this partition; one that hangs is not waited for. */
 static bool all_probed(struct skv_core *c)
 {
 	bool all = true;
 
 	core_lock(c);
-	for (uint32_t i = 0; i < c->n_device; i++)
-		all &= !device_volume(c->partition, c->device[i]) ||
-		       atomic_load(&c->device[i]->probed);
+	for (uint32_t i = 0; i < c->n_device; i++) {
+		const struct device *d = c->device[i];
+
+		all &= !device_volume(c->partition, d) || atomic_load(&d->probed) ||
+		       device_hangs(d);
+	}
 	core_unlock(c);
 	return all;
 }
 
-/* Lets each storage's thread probe once; does not wait long for one that hangs. */
+/* Lets each storage's thread probe once: a storage not looked at yet would make calls fail. */
 static void first_probes(struct skv_core *c)
 {
 	uint64_t until = skv_now_us() + PROBE_WAIT_MS * 1000u;
@@ -328,23 +393,6 @@ static bool still_ours(const struct skv_core *c, const struct partition *p)
 {
 	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
 	       !atomic_load(&c->reload_asked) && atomic_load(&c->fence) == p->fence;
-}
-
-/* A store that lost what was acknowledged (all processes of an engine ended, and an older file of
- * theirs came back, or none) must not be taken for the truth: readers would miss, and its free
- * slots are others' blocks. Whoever knows better waits until the store does. */
-static int check_known(struct skv_core *c, struct skv_error *err)
-{
-	const uint64_t known = atomic_load(&c->known_seq);
-	struct skv_store_stats st = { 0 };
-	int rc = known ? skv_store_stats_get(c->store, 0, &st, err) : SKV_OK;
-
-	if (rc != SKV_OK || st.last_seq >= known)
-		return rc;
-	return skv_fail(err, SKV_E_CONFLICT, "store",
-			"the store went back in time: record %llu was durable, and its newest is "
-			"%llu: bring its data back, or end all managers and start one with --adopt",
-			(unsigned long long)known, (unsigned long long)st.last_seq);
 }
 
 static int check_finished(struct skv_core *c, struct skv_error *err)
@@ -387,10 +435,16 @@ static int check_backup(struct skv_core *c, uint64_t *version, struct skv_error 
 
 static int load(struct skv_core *c, struct partition **out, struct skv_error *err)
 {
-	uint64_t fence = atomic_load(&c->fence), backup = SKV_VERSION_NONE;
-	int rc = check_known(c, err);
+	uint64_t fence = atomic_load(&c->fence), backup = SKV_VERSION_NONE, restored;
+	int rc = restore_check(c, err);
 
 	c->went_back = rc == SKV_E_CONFLICT;
+	if (c->went_back)
+		rc = restore_lost(c, fence, err);
+	if (rc == SKV_OK)
+		rc = restore_found(c, &restored, err);
+	if (rc == SKV_OK && skv_store_may_go_back(c->store))
+		rc = registry_copy_read(c->registry, c, err);
 	if (rc == SKV_OK)
 		rc = check_finished(c, err);
 	if (rc == SKV_OK)
@@ -405,6 +459,8 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 		rc = begin_ownership(c, *out, err);
 	if (rc == SKV_OK && backup != SKV_VERSION_NONE)
 		rc = registry_del(c, fence, SKV_STORE_BACKUP, backup, err);
+	if (rc == SKV_OK && restored != SKV_VERSION_NONE)
+		rc = restore_done(c, fence, restored, err);
 	if (rc == SKV_E_FENCED)
 		owner_lost(c, fence);
 	if (rc == SKV_OK) {

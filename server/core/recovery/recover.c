@@ -13,8 +13,8 @@
  *	  at least until the lease horizon;
  *	- after a power loss a block without checksum may have lost its bytes in a page cache:
  *	  dropped;
- *	- a store that was rolled back (--adopt) does not know what was written since, nor where:
- *	  both of the above.
+ *	- a store that was rolled back (--adopt, or restored roughly) does not know what was
+ *	  written since, nor where: both of the above.
  */
 #include <recovery/recover.h>
 
@@ -41,6 +41,7 @@
 #include <model/queue.h>
 #include <model/session.h>
 #include <model/volume.h>
+#include <model/wish.h>
 #include <model/table.h>
 #include <journal/registry_write.h>
 #include <storage/claim.h>
@@ -78,6 +79,7 @@ void partition_destroy(struct partition *p)
 	skv_free(p->session_free);
 	skv_heaps_destroy(&p->deadlines);
 	moves_free(p);
+	wishes_free(p->wishes);
 	table_destroy(p);
 	skv_free(p->birth);
 	while (p->n_inst)
@@ -105,6 +107,8 @@ void partition_destroy(struct partition *p)
 	skv_free(p->lease);
 	skv_free(p);
 }
+
+static bool may_lack_the_newest(struct skv_core *c) { return claims_roll_back(c) || c->rough; }
 
 static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 {
@@ -337,8 +341,9 @@ static int finish_load(struct partition *p, const struct replay *r)
 			p->lost.n, p->freeze_until ? ", free slots wait for old writers" : "");
 	if (p->rolled_back)
 		skv_log(SKV_LOG_WARN, "core",
-			"adopting the slab directories: %zu blocks without checksum are dropped, "
-			"free slots wait for %llu ms",
+			"%s: %zu blocks without checksum are dropped, free slots wait for %llu ms",
+			claims_roll_back(p->core) ? "adopting the slab directories"
+						  : "what was written last may be missing",
 			p->lost.n, (unsigned long long)(p->freeze_until - r->now));
 	return SKV_OK;
 }
@@ -408,7 +413,7 @@ int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
 	ASSERT_EXCLUSIVE(p);
 	assert(p->loading && fence);
 	p->fence = fence;
-	p->rolled_back = claims_roll_back(p->core);
+	p->rolled_back = may_lack_the_newest(p->core);
 	l->r.now = skv_now_ms(p->core->clock);
 	rc = load_behind(p, err);
 	if (rc == SKV_OK)
@@ -431,7 +436,7 @@ int partition_load(struct skv_core *c, uint64_t fence, struct partition **out,
 
 	if (!p)
 		return SKV_E_NOMEM;
-	p->rolled_back = claims_roll_back(c);
+	p->rolled_back = may_lack_the_newest(c);
 	rc = registry_load(p, err);
 	if (rc == SKV_OK)
 		rc = skv_store_load(c->store, 0, &base, &sink, err);

@@ -31,9 +31,11 @@
 #include <model/partition.h>
 #include <model/session.h>
 #include <model/volume.h>
+#include <journal/registry_copy.h>
 #include <storage/claim.h>
 #include <recovery/load.h>
 #include <recovery/recover.h>
+#include <recovery/restore.h>
 
 #define FOLLOW_MS 20u     /* between two looks for records */
 #define REGISTRY_MS 1000u /* and for changes of the registry */
@@ -63,8 +65,12 @@ void standby_drop(struct skv_core *c)
 
 static int look_at_registry(struct skv_core *c, struct standby *s, struct skv_error *err)
 {
+	int rc = registry_load_more(s->l.r.p, &s->view, err);
+
 	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
-	return registry_load_more(s->l.r.p, &s->view, err);
+	if (rc == SKV_OK && skv_store_may_go_back(c->store))
+		rc = registry_copy_read(c->registry, c, err);
+	return rc;
 }
 
 /* The next portion of records. One that refers to a document that is not
@@ -170,7 +176,10 @@ uint32_t standby_step(struct skv_core *c)
 	bool fresh = !c->standby;
 	int rc;
 
-	if (c->o.standby_cold || c->standby_unsupported || !atomic_load(&c->has_rival))
+	if (c->kept && restore_check(c, &err) != SKV_OK)
+		return RETRY_MS; /* it may be all that is left */
+	if (c->o.standby_cold || atomic_load(&c->standby_unsupported) ||
+	    !atomic_load(&c->has_rival))
 		return FOLLOW_MS;
 	rc = fresh ? begin(c, &err) : catch_up(c, c->standby, PORTIONS, &err);
 	if (rc == SKV_OK) {
@@ -185,8 +194,10 @@ uint32_t standby_step(struct skv_core *c)
 	}
 	if (!fresh && stays(rc))
 		return FOLLOW_MS;
+	if (!fresh && rc == SKV_E_CONFLICT && restore_check(c, &err) == SKV_E_CONFLICT)
+		return RETRY_MS;
 	standby_drop(c);
-	c->standby_unsupported = rc == SKV_E_UNSUPPORTED;
+	atomic_store(&c->standby_unsupported, rc == SKV_E_UNSUPPORTED);
 	skv_log(fresh && !stays(rc) ? SKV_LOG_WARN : SKV_LOG_INFO, "core",
 		"standby: %s: loading again", err.message[0] ? err.message : skv_status_text(rc));
 	return RETRY_MS;
@@ -221,7 +232,7 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 	if (!s)
 		return false;
 	s->registry_at = 0;
-	rc = claims_roll_back(c) ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
+	rc = claims_roll_back(c) || c->rough ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
 	if (rc == SKV_OK && may_be_clean(c, s))
 		rc = SKV_E_CONFLICT;
 	if (rc == SKV_OK) {
@@ -235,6 +246,17 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 	if (rc == SKV_OK)
 		COUNT(c, warm_takeovers, 1);
 	return rc == SKV_OK;
+}
+
+int standby_give(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
+{
+	int rc;
+
+	assert(c->standby);
+	rc = partition_finish(&c->standby->l, fence, out, err);
+	if (!stays(rc)) /* else it is asked for again */
+		standby_drop(c);
+	return rc;
 }
 
 bool standby_look(struct skv_core *c, uint64_t *seq, uint64_t *behind)

@@ -10,7 +10,8 @@
  * (evict/drain.c), and the lease is given on once it is gone. What is leased and what is in files
  * is never more than the whole, unless the whole was lowered.
  *
- * A lease is lowered durably before another is raised; what a crash leaves in none is spare. One
+ * A lease is lowered durably before another is raised; what a crash leaves in none is spare. The
+ * manager that leads does it for all, and asks those that own the other partitions (ask.c). One
  * thread for all storages, in turn with administrators. `total` is under route->lock.
  */
 #include "route.h"
@@ -27,6 +28,7 @@
 #include <journal/registry_write.h>
 
 #define STEP_MS 50 /* unless something was moved: then there may be more */
+#define ASK_MS 300 /* where other managers have partitions */
 
 /* ---- what all may use together --------------------------------------------------------------- */
 
@@ -141,6 +143,13 @@ int capacity_del_total(struct route *r, const char *storage, struct skv_error *e
 
 /* ---- one storage ----------------------------------------------------------------------------- */
 
+/* What a partition has, here or with another manager. */
+struct use {
+	struct skv_storage_view *storages;
+	uint32_t n_storages;
+	bool groups; /* there are some */
+};
+
 struct lease {
 	struct skv_core *one;
 	struct skv_storage_view *view; /* NULL: this partition does not have it yet */
@@ -158,31 +167,50 @@ struct leases {
 	bool draining; /* a lease was lowered, its file is still there */
 };
 
+/* One lease is to be that large. */
+struct change {
+	struct lease *lease;
+	uint64_t bytes;
+};
+
 static uint64_t at_least(uint64_t v, uint64_t bound) { return v > bound ? v : bound; }
 static uint64_t at_most(uint64_t v, uint64_t bound) { return v < bound ? v : bound; }
 
-static int look_at(struct route *r, const struct skv_storage_view *first, struct skv_arena *a,
-		   struct leases *l)
+static int look_at(struct route *r, struct skv_arena *a, struct use use[SKV_MAX_PARTITIONS])
 {
+	struct skv_ask q = { .what = SKV_ASK_USE };
 	struct skv_error err = { 0 };
+	int rc = SKV_OK;
 
+	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
+		struct skv_told t;
+
+		rc = route_ask(r->core[0], r->core[i], &q, &t, a, &err);
+		if (rc == SKV_OK)
+			use[i] = (struct use){ t.storages, t.n_storages, t.used };
+	}
+	return rc;
+}
+
+static struct skv_storage_view *view_in(const struct use *use, const char *name)
+{
+	for (uint32_t i = 0; i < use->n_storages; i++)
+		if (strcmp(use->storages[i].spec.name, name) == 0)
+			return &use->storages[i];
+	return NULL;
+}
+
+static void gather(const struct route *r, const struct use *use,
+		   const struct skv_storage_view *first, struct leases *l)
+{
 	*l = (struct leases){ .n = r->n, .unit = first->spec.unit };
 	l->step = at_least(first->spec.file_size / l->unit * l->unit, l->unit);
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct lease *k = &l->v[i];
-		struct skv_group_view *groups;
-		uint32_t n;
-		int rc = one_storages(r->core[i], first->spec.name, a, &k->view, &n, &err);
 
 		k->one = r->core[i];
-		if (rc == SKV_E_NOT_FOUND)
-			k->view = NULL;
-		else if (rc != SKV_OK)
-			return rc;
-		rc = one_groups(k->one, NULL, a, &groups, &n, &err);
-		if (rc != SKV_OK)
-			return rc;
-		k->used = n > 0;
+		k->view = view_in(&use[i], first->spec.name);
+		k->used = use[i].groups;
 		l->n_used += k->used;
 		if (!k->view)
 			continue;
@@ -192,23 +220,27 @@ static int look_at(struct route *r, const struct skv_storage_view *first, struct
 		l->draining |= k->files > k->bytes;
 		l->held += at_least(k->bytes, k->files);
 	}
-	return SKV_OK;
 }
 
-static int set_lease(struct lease *k, const struct skv_storage_view *first, uint64_t bytes)
+static bool set_lease(struct route *r, const struct change *c, const struct skv_storage_view *first,
+		      struct skv_arena *a)
 {
-	struct skv_storage_spec s = k->view ? k->view->spec : first->spec;
+	const struct skv_storage_view *have = c->lease->view;
+	struct skv_storage_spec s = have ? have->spec : first->spec;
+	struct skv_ask q = { .what = have ? SKV_ASK_STORAGE_CHANGE : SKV_ASK_STORAGE_CREATE,
+			     .name = s.name, .storage = &s, .n_storage = 1 };
 	struct skv_error err = { 0 };
+	struct skv_told t;
 	int rc;
 
-	s.capacity = bytes;
-	rc = k->view ? one_storage_change(k->one, &s, &err) : one_storage_create(k->one, &s, &err);
+	s.capacity = c->bytes;
+	rc = route_ask(r->core[0], c->lease->one, &q, &t, a, &err);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "storage",
 			"'%s': partition %u cannot be given %llu bytes of the capacity now: %s",
-			s.name, (unsigned)k->one->o.partition, (unsigned long long)bytes,
+			s.name, (unsigned)c->lease->one->o.partition, (unsigned long long)c->bytes,
 			err.message);
-	return rc;
+	return rc == SKV_OK;
 }
 
 /* The partition that wants more and has least, or NULL. */
@@ -250,94 +282,114 @@ static struct lease *largest(struct leases *l)
 	return found;
 }
 
-/* One change at a time: the next step sees what came of it. */
-/* True: something was changed. */
-static bool balance(struct leases *l, const struct skv_storage_view *first)
+static bool to_be(struct change *c, struct lease *lease, uint64_t bytes)
+{
+	*c = (struct change){ lease, bytes };
+	return true;
+}
+
+/* One change at a time: the next step sees what came of it. False: all is as it should be. */
+static bool decide(struct leases *l, struct change *c)
 {
 	struct lease *to = neediest(l), *from = largest(l);
 	uint64_t sum = 0, even = l->total / at_least(l->n_used, 1);
 
 	for (uint32_t i = 0; i < l->n; i++)
 		sum += l->v[i].bytes;
-	for (uint32_t i = 1; i < l->n; i++) {
-		if (!l->v[i].view) { /* the store was given more partitions */
-			return set_lease(&l->v[i], first, l->unit) == SKV_OK;
-		}
-	}
+	for (uint32_t i = 1; i < l->n; i++)
+		if (!l->v[i].view) /* the store was given more partitions */
+			return to_be(c, &l->v[i], l->unit);
 	if (sum > l->total && from->bytes > l->unit) {
 		uint64_t over = (sum - l->total + l->unit - 1) / l->unit * l->unit;
 
-		return set_lease(from, first,
-				 at_least(from->bytes - at_most(over, from->bytes),
-					  l->unit)) == SKV_OK;
+		return to_be(c, from,
+			     at_least(from->bytes - at_most(over, from->bytes), l->unit));
 	}
 	if (!to)
 		return false;
 	if (l->total > l->held && l->total - l->held >= l->unit) {
 		uint64_t spare = (l->total - l->held) / l->unit * l->unit;
 
-		return set_lease(to, first, to->bytes + at_most(spare, l->step)) == SKV_OK;
+		return to_be(c, to, to->bytes + at_most(spare, l->step));
 	}
 	if (idlest(l)) {
 		from = idlest(l);
-		return set_lease(from, first,
-				 from->bytes - at_most(idle_of(l, from), l->step)) == SKV_OK;
+		return to_be(c, from, from->bytes - at_most(idle_of(l, from), l->step));
 	}
 	if (even < to->bytes + l->unit || from->bytes < even + l->unit || l->draining)
 		return false;
 	sum = at_most(at_most(l->step, even - to->bytes), from->bytes - even);
-	return set_lease(from, first, from->bytes - sum / l->unit * l->unit) == SKV_OK;
+	return to_be(c, from, from->bytes - sum / l->unit * l->unit);
 }
 
-static int step_storage(struct route *r, const struct skv_storage_view *first, struct skv_arena *a,
-			bool *moved)
+/* That of a new lead. */
+static int learn_total(struct route *r, const char *storage, struct leases *l)
 {
 	struct skv_error err = { 0 };
-	struct leases l;
 	uint64_t version;
-	int rc = look_at(r, first, a, &l);
+	int rc = read_total(r, storage, &l->total, &version, &err);
 
-	if (rc != SKV_OK)
-		return rc;
-	l.total = capacity_total(r, first->spec.name);
-	if (!l.total) {
-		rc = read_total(r, first->spec.name, &l.total, &version, &err);
-		for (uint32_t i = 0; rc == SKV_OK && !version && i < l.n; i++)
-			l.total += l.v[i].bytes; /* of a store that had one partition */
-		if (rc == SKV_OK)
-			rc = capacity_put_total(r, first->spec.name, l.total, &err);
-	}
-	if (rc == SKV_OK)
-		*moved |= balance(&l, first);
-	return rc;
+	for (uint32_t i = 0; rc == SKV_OK && !version && i < l->n; i++)
+		l->total += l->v[i].bytes; /* of a store that had one partition */
+	return rc == SKV_OK ? capacity_put_total(r, storage, l->total, &err) : rc;
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
+/* What of each storage is to be done next; with `act`, does it. True if there was anything. */
+static bool step_all(struct route *r, struct skv_arena *a, bool act)
+{
+	struct use use[SKV_MAX_PARTITIONS] = { { 0 } };
+	bool any = false;
+
+	if (look_at(r, a, use) != SKV_OK)
+		return false;
+	for (uint32_t i = 0; i < use[0].n_storages; i++) {
+		const struct skv_storage_view *first = &use[0].storages[i];
+		struct change c;
+		struct leases l;
+
+		if (strcmp(first->spec.type, "external") == 0)
+			continue;
+		gather(r, use, first, &l);
+		l.total = capacity_total(r, first->spec.name);
+		if (!l.total && act && learn_total(r, first->spec.name, &l) != SKV_OK)
+			break;
+		if (!l.total && !act)
+			any = true; /* it is learned in turn */
+		else if (decide(&l, &c))
+			any |= !act || set_lease(r, &c, first, a);
+	}
+	return any;
+}
+
+/* Administrators wait for the turn, so it is not taken to look. */
 bool capacity_step(struct route *r)
 {
-	struct skv_storage_view *v;
 	struct skv_error err = { 0 };
 	struct skv_arena a;
-	uint32_t n = 0;
 	bool moved = false;
 
-	if (skv_core_state_get(r->core[0]) != SKV_CORE_READY) {
+	if (one_state_get(r->core[0]) != SKV_CORE_READY) {
 		forget_totals(r); /* another manager may change them */
 		return false;
 	}
-	if (!route_turn_try(r))
+	if (route_everywhere(r, &err) != SKV_OK)
 		return false;
 	skv_arena_init(&a);
-	if (one_storages(r->core[0], NULL, &a, &v, &n, &err) != SKV_OK)
-		n = 0;
-	for (uint32_t i = 0; i < n; i++)
-		if (strcmp(v[i].spec.type, "external") != 0 &&
-		    step_storage(r, &v[i], &a, &moved) != SKV_OK)
-			break;
+	if (step_all(r, &a, false) && route_turn_try(r)) {
+		skv_arena_reset(&a);
+		moved = step_all(r, &a, true);
+		route_turn_leave(r);
+	}
 	skv_arena_destroy(&a);
-	route_turn_leave(r);
 	return moved;
+}
+
+/* Others are asked over the network. */
+static uint32_t step_ms(const struct route *r)
+{
+	return one_state_get(route_missing(r)) == SKV_CORE_READY ? STEP_MS : ASK_MS;
 }
 
 static void *run(void *arg)
@@ -345,6 +397,7 @@ static void *run(void *arg)
 	struct route *r = arg;
 	bool moved;
 
+	skv_thread_waits = true;
 	skv_mutex_lock(&r->lock);
 	while (!r->stop) {
 		skv_mutex_unlock(&r->lock);
@@ -352,7 +405,7 @@ static void *run(void *arg)
 		places_step(r);
 		skv_mutex_lock(&r->lock);
 		if (!r->stop && !moved)
-			skv_cond_wait_ms(&r->wake, &r->lock, STEP_MS);
+			skv_cond_wait_ms(&r->wake, &r->lock, step_ms(r));
 	}
 	skv_mutex_unlock(&r->lock);
 	return NULL;

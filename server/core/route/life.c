@@ -1,8 +1,8 @@
 /*
  * life.c - the cores of all partitions: made, watched and ended together.
  *
- * The first leads (core.h: lead), so one manager has all. A store has as many partitions as were
- * ever used in it, at least; what this process was asked for may be more.
+ * Each has an owner of its own; which may be owned here is said by skv_core_may_own. A store has as
+ * many partitions as were ever used in it, at least; what this process was asked for may be more.
  */
 #include "route.h"
 
@@ -174,12 +174,26 @@ void skv_core_tick(struct skv_core *c)
 enum skv_core_state skv_core_state_get(const struct skv_core *c)
 {
 	const struct route *r = c->route;
-	enum skv_core_state state = one_state_get(c);
+	enum skv_core_state first = one_state_get(c);
+	bool ready = false, coming = false;
 
-	for (uint32_t i = 1; r && state == SKV_CORE_READY && i < r->n; i++)
-		if (one_state_get(r->core[i]) != SKV_CORE_READY)
-			state = SKV_CORE_RECOVERING;
-	return state;
+	if (!r || first == SKV_CORE_STOPPED)
+		return first;
+	for (uint32_t i = 0; i < r->n; i++) {
+		enum skv_core_state state = one_state_get(r->core[i]);
+
+		ready |= state == SKV_CORE_READY;
+		coming |= state == SKV_CORE_RECOVERING || one_comes(r->core[i]);
+	}
+	return coming ? SKV_CORE_RECOVERING : ready ? SKV_CORE_READY : SKV_CORE_STANDBY;
+}
+
+void skv_core_may_own(struct skv_core *c, uint32_t partitions)
+{
+	struct route *r = c->route;
+
+	for (uint32_t i = 0; i < (r ? r->n : 1); i++)
+		one_may_own(r ? r->core[i] : c, partitions >> i & 1);
 }
 
 int skv_core_may_answer(const struct skv_core *c)
@@ -226,24 +240,29 @@ bool skv_core_may_begin(const struct skv_core *c)
 	return i < n;
 }
 
-uint64_t skv_core_ticket(const struct skv_core *c)
+void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out)
 {
-	uint64_t sum = 0; /* each only grows: of equal sums all are equal */
-
 	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
-		sum += atomic_load(&numbered(c, i)->given_up);
-	return sum;
+		out->given_up[i] = (uint32_t)atomic_load(&numbered(c, i)->given_up);
 }
 
 /* Whoever is seen not to be READY any more was counted before. */
-int skv_core_may_tell(const struct skv_core *c, uint64_t ticket)
+int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of)
 {
+	const uint32_t n = skv_core_partitions(c);
 	uint32_t ready = 0;
 
-	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
-		if (!one_may_tell(numbered(c, i), &ready))
+	assert(n == 32 || of >> n == 0);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct skv_core *one = numbered(c, i);
+
+		if (of && !(of >> i & 1))
+			continue;
+		if (!one_may_tell(one, &ready) ||
+		    (uint32_t)atomic_load(&one->given_up) != ticket->given_up[i])
 			return SKV_E_NOT_OWNER;
-	return ready && skv_core_ticket(c) == ticket ? SKV_OK : SKV_E_NOT_OWNER;
+	}
+	return ready ? SKV_OK : SKV_E_NOT_OWNER;
 }
 
 void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
@@ -263,6 +282,13 @@ bool skv_core_owned_elsewhere(struct skv_core *c, uint32_t number, uint64_t sinc
 	return one_owned_elsewhere(numbered(c, number), since_ms);
 }
 
+uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number)
+{
+	const struct skv_core *one = numbered(c, number);
+
+	return one_state_get(one) == SKV_CORE_READY ? atomic_load(&one->fence) : 0;
+}
+
 /* All know the same one; the first may not have read it yet. */
 const struct skv_secret *skv_core_secret(const struct skv_core *c)
 {
@@ -274,23 +300,24 @@ const struct skv_secret *skv_core_secret(const struct skv_core *c)
 	return found ? found : &no_secret;
 }
 
-/* A storage that is healthy in one serves; all must be owned and loaded. */
+/* One that is owned, loaded and has a healthy storage is enough: other managers have the others, or
+ * they come. Else one that is here, or soon will be, tells why not. */
 int skv_core_ready(struct skv_core *c, struct skv_error *err)
 {
 	const struct route *r = c->route;
 	int rc = one_ready(c, err);
 
-	for (uint32_t i = 1; r && i < r->n && (rc == SKV_OK || rc == SKV_E_UNAVAILABLE); i++) {
+	for (uint32_t i = 1; r && rc != SKV_OK && i < r->n; i++) {
 		struct skv_error why = { 0 };
 		int next = one_ready(r->core[i], &why);
 
-		if (next == SKV_OK && rc == SKV_E_UNAVAILABLE) {
+		if (next == SKV_OK)
 			skv_error_clear(err);
-			rc = SKV_OK;
-		} else if (next != SKV_OK && next != SKV_E_UNAVAILABLE) {
-			rc = skv_fail(err, next, NULL, "partition %u: %s", (unsigned)i,
-				      why.message[0] ? why.message : skv_status_text(next));
-		}
+		else if (rc == SKV_E_NOT_OWNER && next != rc)
+			skv_fail(err, next, NULL, "partition %u: %s", (unsigned)i,
+				 why.message[0] ? why.message : skv_status_text(next));
+		if (next == SKV_OK || rc == SKV_E_NOT_OWNER)
+			rc = next;
 	}
 	return rc;
 }
@@ -312,15 +339,16 @@ int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 	return SKV_OK;
 }
 
-/* The others first, so that none of them is left with a manager that does not lead. */
+/* All that it has; but only of who has the first one, and is the leader to others. */
 int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 {
 	struct route *r = c->route;
 	struct skv_error ignored = { 0 };
+	int rc = one_demote(c, stay_out_ms, err);
 
-	for (uint32_t i = r ? r->n : 0; i-- > 1;)
+	for (uint32_t i = 1; rc == SKV_OK && r && i < r->n; i++)
 		one_demote(r->core[i], stay_out_ms, &ignored);
-	return one_demote(c, stay_out_ms, err);
+	return rc;
 }
 
 bool skv_core_draining(const struct skv_core *c) { return atomic_load(&c->draining); }
@@ -338,15 +366,14 @@ static bool owns_none(const struct skv_core *c)
 	return none;
 }
 
-/* The others first, as above. */
 int skv_core_drain(struct skv_core *c, bool on, struct skv_error *err)
 {
 	struct route *r = c->route;
 	const uint64_t until = skv_now_us() + DRAIN_WAIT_MS * 1000u;
 
 	for (uint32_t i = r ? r->n : 0; i-- > 1;)
-		atomic_store(&r->core[i]->draining, on);
-	atomic_store(&c->draining, on);
+		one_drain(r->core[i], on);
+	one_drain(c, on);
 	while (on && !owns_none(c)) {
 		if (skv_now_us() >= until)
 			return skv_fail(err, SKV_E_TIMEOUT, NULL,

@@ -557,6 +557,18 @@ static void state(struct route *r, uint64_t *fence, bool *complete, bool *filled
 	skv_mutex_unlock(&r->lock);
 }
 
+int places_know(struct route *r, struct skv_error *err)
+{
+	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	bool complete, filled;
+	uint64_t loaded;
+
+	if (!is_ready(r->core[0]))
+		return SKV_OK;
+	state(r, &loaded, &complete, &filled);
+	return loaded == fence ? SKV_OK : load(r, fence, err);
+}
+
 static void step(struct route *r, uint64_t fence, struct skv_error *err)
 {
 	bool complete, filled;
@@ -572,6 +584,20 @@ static void step(struct route *r, uint64_t fence, struct skv_error *err)
 		finish(r, fence, complete, err);
 	if (complete)
 		sweep(r, fence, err);
+}
+
+int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err)
+{
+	struct skv_buf b = { 0 };
+	int rc = skv_store_get(c->store, COMPLETE, &b, NULL, err);
+
+	*placed = rc == SKV_OK;
+	if (rc == SKV_E_NOT_FOUND) {
+		skv_error_clear(err);
+		rc = SKV_OK;
+	}
+	skv_buf_destroy(&b);
+	return rc;
 }
 
 void places_step(struct route *r)

@@ -74,18 +74,12 @@ struct skv_core *route_missing(const struct route *r)
 	return r->core[0];
 }
 
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
-				struct skv_error *err)
+/* The one that has it; NULL: none that is here. */
+static struct skv_core *find_instance(struct route *r, const char *tenant, const char *id)
 {
-	struct route *r = c->route;
-	char key[PLACE_KEY];
-	_Atomic uint8_t *hint;
-	uint32_t first;
+	_Atomic uint8_t *hint = &r->hint[name_hash(tenant, id) % ROUTE_HINTS];
+	const uint32_t first = atomic_load_explicit(hint, memory_order_relaxed);
 
-	if (!r)
-		return c;
-	hint = &r->hint[name_hash(tenant, id) % ROUTE_HINTS];
-	first = atomic_load_explicit(hint, memory_order_relaxed);
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t at = (first + i) % r->n;
 
@@ -95,8 +89,29 @@ struct skv_core *route_instance(struct skv_core *c, const char *tenant, const ch
 			atomic_store_explicit(hint, (uint8_t)at, memory_order_relaxed);
 		return r->core[at];
 	}
+	return NULL;
+}
+
+struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
+				struct skv_error *err)
+{
+	struct route *r = c->route;
+	struct skv_core *found = r ? find_instance(r, tenant, id) : c;
+	char key[PLACE_KEY];
+
+	if (found)
+		return found;
 	registry_instance_key(key, tenant, id);
 	return place_look(r, key, err);
+}
+
+uint32_t skv_core_instance_partition(struct skv_core *c, const char *tenant, const char *id)
+{
+	struct skv_core *found = c->route ? find_instance(c->route, tenant, id) : NULL;
+
+	if (!c->route && route_has_instance(c, tenant, id))
+		found = c;
+	return found ? found->o.partition : UINT32_MAX;
 }
 
 /* Ids from before there were several partitions name any, and are in the first. */

@@ -17,6 +17,7 @@
 
 #include <lock/core.h>
 #include <lock/one.h>
+#include <model/tier.h>
 
 #define ROUTE_HINTS 4096u /* a power of two */
 
@@ -52,6 +53,7 @@ struct route {
 	/* By hash of an instance's name: where one was found last. */
 	_Atomic uint8_t hint[ROUTE_HINTS];
 	_Atomic uint32_t move_turn; /* partitions give moves in turn */
+	_Atomic(const struct skv_core_asks *) asks; /* ask.c; NULL: nobody is asked */
 	/* Administrators whose call concerns several partitions take turns. */
 	struct skv_mutex lock;
 	struct skv_cond wake;
@@ -79,6 +81,14 @@ bool route_has_group(struct skv_core *one, const char *name);
 bool route_has_storage(struct skv_core *one, const char *name, bool *counted);
 /* SKV_OK if all are READY and owned: a call that changes or joins all must not leave one out. */
 int route_all(const struct route *r, struct skv_error *err);
+/* ask.c: the same, but those that other managers have may be asked. */
+int route_everywhere(const struct route *r, struct skv_error *err);
+/* Is this partition another manager's, which this thread asks? */
+bool route_asks(const struct route *r, const struct skv_core *one);
+/* The partition `at` is asked, here or there; q->partition is set. c: the handle, or one of a
+ * single partition, then `at` is the same. */
+int route_ask(struct skv_core *c, struct skv_core *at, struct skv_ask *q, struct skv_told *out,
+	      struct skv_arena *a, struct skv_error *err);
 /* The first that is not READY, else the first. */
 struct skv_core *route_missing(const struct route *r);
 /* For calls that make objects: all partitions, also of a handle for one (skv_core_alone). */
@@ -86,6 +96,29 @@ static inline struct skv_core *whole(struct skv_core *c)
 {
 	return c->o.lead && c->o.lead->route ? c->o.lead : c;
 }
+
+/* objects.c: where an instance is to be made: an existing one stays where it is, another one goes
+ * to its group. In the administrators' turn. */
+int route_place_instance(struct skv_core *c, const struct skv_instance_spec *i,
+			 struct skv_core **at, struct skv_error *err);
+
+/* tiers.c: `at` has the instance's group. */
+int tiers_check_instance(struct skv_core *c, struct skv_core *at,
+			 const struct skv_instance_spec *i, struct skv_error *err);
+/* The instance is registered: its copy instance is, too, or a log line says why not. */
+void tiers_put_instance(struct skv_core *c, struct skv_core *at,
+			const struct skv_instance_spec *i);
+/* A group was put: if it is a fast tier, the copies of all instances of the other one. */
+int tiers_put_group(struct skv_core *c, struct skv_core *at, const struct skv_group_spec *g,
+		    struct skv_error *err);
+/* A fast tier is about to be deleted: with all its copies, which nobody misses. */
+int tiers_empty_group(struct skv_core *c, struct skv_core *at, const char *group,
+		      struct skv_error *err);
+/* The copy instance of an instance that is about to be deleted; false = it has none. */
+bool tiers_copies_of(struct skv_core *c, struct skv_core *at, const char *tenant, const char *id,
+		     char out[TIER_NAME]);
+void tiers_drop_copies(struct skv_core *c, struct skv_core *at, const char *tenant,
+		       const char *copies);
 
 void route_turn_take(struct route *r);
 bool route_turn_try(struct route *r);
@@ -115,6 +148,9 @@ int place_take(struct route *r, const char *key, struct skv_core *wanted, struct
 void place_learn(struct route *r, struct skv_key name, uint32_t partition);
 /* By the thread of capacity.c, or each tick. */
 void places_step(struct route *r);
+/* In the turn: who leads has read all places then. What is unknown to one that became the lead a
+ * moment ago would be given a place anywhere. Blocks. */
+int places_know(struct route *r, struct skv_error *err);
 void places_destroy(struct places *t);
 
 /* The core for calls on an instance. */

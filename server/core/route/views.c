@@ -4,10 +4,12 @@
  */
 #include "route.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/arena.h>
 
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/partition.h>
 #include <model/rules.h>
@@ -90,22 +92,22 @@ static int all_storages(struct skv_core *c, const char *name, struct skv_arena *
 			struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
 {
 	struct route *r = c->route;
-	int rc = SKV_OK;
+	int rc = route_everywhere(r, err);
 
 	*out = NULL;
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		struct skv_storage_view *v;
-		uint32_t more = 0;
+		struct skv_ask q = { .what = SKV_ASK_STORAGES, .name = name };
+		struct skv_told t;
 
-		rc = one_storages(r->core[i], name, a, &v, &more, err);
+		rc = route_ask(c, r->core[i], &q, &t, a, err);
 		if (rc == SKV_E_NOT_FOUND && name) {
 			skv_error_clear(err);
 			rc = SKV_OK;
 			continue;
 		}
 		if (rc == SKV_OK)
-			rc = join_storages(a, out, n, v, more);
+			rc = join_storages(a, out, n, t.storages, t.n_storages);
 	}
 	if (rc == SKV_OK)
 		tell_totals(r, *out, *n);
@@ -115,12 +117,26 @@ static int all_storages(struct skv_core *c, const char *name, struct skv_arena *
 int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
 {
+	struct skv_ask q = { .what = SKV_ASK_STORAGES, .name = name };
+	struct skv_core *at = c;
+	struct skv_told t;
+	bool counted;
 	int rc;
 
 	if (!c->route)
 		return one_storages(c, name, a, out, n, err);
-	rc = all_storages(c, name, a, out, n, err);
-	return rc == SKV_OK && *n == 0 ? one_storages(c, name, a, out, n, err) : rc;
+	if (name)
+		at = route_storage(c, name, err);
+	if (!name || (route_has_storage(at, name, &counted) && !counted)) {
+		rc = all_storages(c, name, a, out, n, err);
+		return rc == SKV_OK && *n == 0 && name ? one_storages(c, name, a, out, n, err) : rc;
+	}
+	if (!route_asks(c->route, at))
+		return one_storages(at, name, a, out, n, err);
+	rc = route_ask(c, at, &q, &t, a, err);
+	*out = t.storages;
+	*n = t.n_storages;
+	return rc;
 }
 
 /* ---- groups and instances -------------------------------------------------------------------- */
@@ -128,19 +144,23 @@ int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 		    struct skv_group_view **out, uint32_t *n, struct skv_error *err)
 {
+	struct skv_ask q = { .what = SKV_ASK_GROUPS, .name = name };
+	struct skv_core *at = name ? route_group(c, name, err) : c;
 	struct route *r = c->route;
+	struct skv_told t = { .n_groups = 0 };
 	void *all = NULL;
-	int rc = SKV_OK;
+	int rc;
 
-	if (!r || name)
-		return one_groups(name ? route_group(c, name, err) : c, name, a, out, n, err);
+	if (!r || (name && !route_asks(r, at)))
+		return one_groups(at, name, a, out, n, err);
 	*n = 0;
+	rc = name ? SKV_OK : route_everywhere(r, err);
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
-		uint32_t more = 0;
-
-		rc = one_groups(r->core[i], NULL, a, out, &more, err);
+		if (name && i != at->o.partition)
+			continue;
+		rc = route_ask(c, r->core[i], &q, &t, a, err);
 		if (rc == SKV_OK)
-			rc = join(a, &all, n, *out, more, sizeof **out);
+			rc = join(a, &all, n, t.groups, t.n_groups, sizeof **out);
 	}
 	*out = all;
 	return rc;
@@ -166,31 +186,57 @@ void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tena
 	out->pins = rule_sum(r, TENANT_PINS);
 }
 
-int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
-		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
+/* Of all tenants, in what is here. */
+static int instances_here(struct route *r, struct skv_arena *a, struct skv_instance_view **out,
+			  uint32_t *n, struct skv_error *err)
 {
-	struct route *r = c->route;
 	void *all = NULL;
+	bool here = false;
 	int rc = SKV_OK;
 
-	if (!r || (tenant && id))
-		return one_instances(r ? route_instance(c, tenant, id, err) : c, tenant, id, a, out,
-				     n, err);
 	*n = 0;
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
 		uint32_t more = 0;
 
-		rc = one_instances(r->core[i], tenant, id, a, out, &more, err);
-		if (rc == SKV_E_NOT_FOUND && id) {
-			skv_error_clear(err);
-			rc = SKV_OK;
-			more = 0;
-		}
+		if (one_state_get(r->core[i]) == SKV_CORE_STANDBY)
+			continue;
+		here = true;
+		rc = one_instances(r->core[i], NULL, NULL, a, out, &more, err);
 		if (rc == SKV_OK)
 			rc = join(a, &all, n, *out, more, sizeof **out);
 	}
 	*out = all;
-	return rc == SKV_OK && id && *n == 0 ? one_instances(c, tenant, id, a, out, n, err) : rc;
+	return here ? rc : core_gate(r->core[0], err);
+}
+
+int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, struct skv_arena *a,
+		       struct skv_instance_view **out, uint32_t *n, struct skv_error *err)
+{
+	struct skv_ask q = { .what = SKV_ASK_INSTANCES, .tenant = tenant, .name = id };
+	struct skv_core *at = c;
+	struct route *r = c->route;
+	struct skv_told t = { .n_instances = 0 };
+	void *all = NULL;
+	int rc;
+
+	assert(tenant || !id);
+	if (r && !tenant)
+		return instances_here(r, a, out, n, err);
+	if (r && id)
+		at = route_instance(c, tenant, id, err);
+	if (!r || (id && !route_asks(r, at)))
+		return one_instances(at, tenant, id, a, out, n, err);
+	*n = 0;
+	rc = id ? SKV_OK : route_everywhere(r, err);
+	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++) {
+		if (id && i != at->o.partition)
+			continue;
+		rc = route_ask(c, r->core[i], &q, &t, a, err);
+		if (rc == SKV_OK)
+			rc = join(a, &all, n, t.instances, t.n_instances, sizeof **out);
+	}
+	*out = all;
+	return rc;
 }
 
 /* ---- statistics ------------------------------------------------------------------------------ */
@@ -237,6 +283,60 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 	return rc;
 }
 
+/* Those of each partition, wherever it is. */
+static int add_asked(struct route *r, uint32_t number, struct skv_arena *a, struct skv_stats *to,
+		     struct skv_error *err)
+{
+	struct skv_ask q = { .what = SKV_ASK_STATS };
+	struct skv_told t;
+	int rc = route_ask(r->core[0], r->core[number], &q, &t, a, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	return add_stats(a, to,
+			 &(struct skv_stats){
+				 .storages = t.storages, .n_storages = t.n_storages,
+				 .groups = t.groups, .n_groups = t.n_groups,
+				 .instances = t.instances, .n_instances = t.n_instances,
+				 .blocks = t.blocks, .sessions = t.sessions,
+				 .journal_bytes = t.journal_bytes, .journal_limit = t.journal_limit,
+				 .evicted_blocks = t.evicted_blocks,
+				 .expired_sessions = t.expired_sessions });
+}
+
+static uint32_t count_in(const struct route *r, enum skv_core_state state)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		n += one_state_get(r->core[i]) == state;
+	return n;
+}
+
+int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
+		       struct skv_error *err)
+{
+	struct route *r = c->route;
+	struct skv_stats own;
+	int rc;
+
+	if (!r || count_in(r, SKV_CORE_STANDBY) == 0 || count_in(r, SKV_CORE_READY) == 0)
+		return skv_core_stats(c, a, out, err);
+	rc = route_everywhere(r, err);
+	if (rc == SKV_OK)
+		rc = one_stats(c, a, &own, err);
+	if (rc != SKV_OK)
+		return rc;
+	*out = (struct skv_stats){ .state = "ready", .uptime_ms = own.uptime_ms };
+	memcpy(out->version, own.version, sizeof out->version);
+	memcpy(out->owner, own.owner, sizeof out->owner);
+	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
+		rc = add_asked(r, i, a, out, err);
+	if (rc == SKV_OK)
+		tell_totals(r, out->storages, out->n_storages);
+	return rc;
+}
+
 void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)
 {
 	const struct route *r = c->route;
@@ -261,6 +361,7 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 	uint64_t left;
 
 	*out = (struct skv_partition_view){ .state = one_state_get(one) };
+	out->takes = one_takes(one);
 	out->loaded = atomic_load(&one->standby_loaded);
 	out->seq = atomic_load(&one->standby_seq);
 	out->behind = atomic_load(&one->standby_behind);

@@ -65,6 +65,11 @@ bool device_readable(const struct device *d)
 	       atomic_load_explicit(&d->unheard, memory_order_relaxed);
 }
 
+bool slot_serves(const struct partition *p, const struct slot *s)
+{
+	return device_readable(p->volume[s->volume].dev) && slot_readable(p, s);
+}
+
 struct device *device_find(const struct skv_core *c, uint32_t id)
 {
 	for (uint32_t i = 0; i < c->n_device; i++)

@@ -19,6 +19,9 @@ static inline uintptr_t skv_thread(void) { return (uintptr_t)&skv_thread_mark; }
 /* Locks of this file that the thread holds. Must be 0 when it waits for a file system or the
  * network. */
 extern _Thread_local unsigned skv_thread_locks;
+/* The thread may wait for other managers; nobody waits for it meanwhile. Threads that serve a
+ * transport, or hold what others need, may not. False unless the thread sets it. */
+extern _Thread_local bool skv_thread_waits;
 
 struct skv_mutex {
 	pthread_mutex_t m;

@@ -12,6 +12,7 @@
 #ifndef SKV_STATUS_H
 #define SKV_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SKV_STATUS_MAP(X)                                                                          \
@@ -75,6 +76,11 @@ struct skv_error {
 	 * stay when another cause is filled in. */
 	uint64_t name[2];
 	uint32_t place;
+	/* Bits of the partitions that calls on blocks, since skv_error_clear, went to; a failure
+	 * keeps them. */
+	uint32_t went;
+	/* It needs other managers, which this thread may not wait for (skv_thread_waits). */
+	bool asks;
 };
 
 /* Texts and codes of a status. Unknown numbers are answered as E_INTERNAL. Never NULL. */

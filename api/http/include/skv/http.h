@@ -41,7 +41,13 @@ struct skv_http_request {
 	const char *hedge_url;
 	uint64_t hedge_ms;
 	bool *hedged;
+	/* A header of the answer that is wanted, and room for SKV_HTTP_WANTED_MAX bytes of its
+	 * value: "" = it has none, or a longer one. NULL: none is; not for GRPC. */
+	const char *wanted;
+	char *got;
 };
+
+#define SKV_HTTP_WANTED_MAX 400u
 
 #define SKV_HTTP_ANSWER_MAX ((size_t)512 << 20)
 

@@ -67,9 +67,9 @@ struct skv_core_options {
 	uint32_t partitions; /* how many, at least: the store may have more, those that were ever
 			      * used in it; up to SKV_MAX_PARTITIONS. 0, the default: only the
 			      * first, or `partition` */
+	bool assigned; /* owns nothing until skv_core_may_own says what; else it may own all */
 	/* For a single partition, otherwise 0 and NULL: its number, `store` being a view of that
-	 * one (skv_store_partition); and the core that must own its own partition for this one to
-	 * be owned. That core outlives this one. */
+	 * one (skv_store_partition); and the core of the first one, which outlives this one. */
 	uint32_t partition;
 	struct skv_core *lead;
 	bool manual;                    /* tests: no timer threads; the test calls skv_core_tick */
@@ -105,10 +105,19 @@ void skv_core_destroy(struct skv_core *c); /* after shutdown, or without it: lik
 					    * process */
 
 enum skv_core_state { SKV_CORE_STANDBY, SKV_CORE_RECOVERING, SKV_CORE_READY, SKV_CORE_STOPPED };
+/* Of several partitions: READY if one is, at least, and no other one is being loaded or about to be
+ * acquired; RECOVERING if one is; STANDBY if others own all. */
 enum skv_core_state skv_core_state_get(const struct skv_core *c);
-/* SKV_OK if this manager owns its partition, its lease is valid, and at least one storage is
- * healthy. Else the reason in *err. */
+/* SKV_OK if this manager owns a partition, its lease is valid, and at least one storage is healthy
+ * there. Else the reason in *err. */
 int skv_core_ready(struct skv_core *c, struct skv_error *err);
+/* Which partitions may be owned here, from now on: bit n is number n. One that may not be is given
+ * up, as by a demotion; one that may be is acquired as soon as nobody owns it. Any thread, never
+ * blocks. */
+void skv_core_may_own(struct skv_core *c, uint32_t partitions);
+/* Do all groups, instances and external storages of the store have a place (decision 0050)? From
+ * then on managers may share the partitions. Blocks on the store; any thread. */
+int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err);
 /* SKV_OK while this manager owns all partitions and their leases are valid. */
 int skv_core_may_answer(const struct skv_core *c);
 /* The same of one partition; `number` is below skv_core_partitions, here and below. */
@@ -118,11 +127,16 @@ int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number);
  * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY, and names it in
  * err->partition. */
 bool skv_core_may_begin(const struct skv_core *c);
+/* Of each partition, how often it was given up or reloaded. */
+struct skv_ticket {
+	uint32_t given_up[SKV_MAX_PARTITIONS];
+};
 /* A call takes a ticket before it begins, and looks just before its answer leaves whether that may
  * be told: SKV_OK while the lease of each partition that is READY runs, and none was given up or
- * reloaded since, so that a manager that was suspended in between does not answer. */
-uint64_t skv_core_ticket(const struct skv_core *c);
-int skv_core_may_tell(const struct skv_core *c, uint64_t ticket);
+ * reloaded since, so that a manager that was suspended in between does not answer. Of partitions
+ * `of` (bits: skv_error.went of a call that succeeded) only those count; 0 = all. */
+void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out);
+int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of);
 /* A handle for a call that is known to be for one partition: what is not in it does not exist. What
  * makes objects, and documents, are those of all partitions. It lives as long as c. */
 struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);
@@ -130,9 +144,14 @@ struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);
  * partition 0 has told which one it is in. Any thread. */
 void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
-/* Gives up ownership and does not claim it again for stay_out_ms; another manager of the store
- * may take it. Sessions, leases and blocks pass to the next owner. Blocks until done.
- * SKV_E_NOT_OWNER. */
+/* Of a partition that is READY here: its fence, which grows with each ownership; else 0. Any
+ * thread. */
+uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number);
+/* The partition of an instance that is here; UINT32_MAX: it is not. Any thread. */
+uint32_t skv_core_instance_partition(struct skv_core *c, const char *tenant, const char *id);
+/* Gives up all partitions that it owns and claims none for stay_out_ms; another manager of the
+ * store may take them. Sessions, leases and blocks pass to the next owner. Blocks until done.
+ * SKV_E_NOT_OWNER: it does not own the first one. */
 int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err);
 /* Gives up ownership and claims none (`on`), until it is taken back or the process ends: for a
  * manager that is about to be upgraded. Blocks until another one may take it. SKV_E_TIMEOUT: it is
@@ -157,7 +176,7 @@ void skv_core_partition_leader(struct skv_core *c, uint32_t number, char self[SK
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c);
 /* True if it owns the partition but the last attempt to load it failed; it retries by itself. */
 bool skv_core_load_fails(const struct skv_core *c);
-/* Waits until READY or timeout; SKV_E_TIMEOUT. */
+/* Waits until READY (skv_core_state_get) or timeout; SKV_E_TIMEOUT. */
 int skv_core_wait_ready(struct skv_core *c, uint32_t timeout_ms);
 /* manual mode: does all work that is due (expiry, holds, eviction, lease renewal, checkpoints). */
 void skv_core_tick(struct skv_core *c);
@@ -199,7 +218,8 @@ int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec 
 /* Update only: SKV_E_NOT_FOUND, field "name". */
 int skv_core_storage_change(struct skv_core *c, const struct skv_storage_spec *s,
 			    struct skv_error *err);
-/* Views are allocated in `a`. name NULL = all (n results), else exactly one. SKV_E_NOT_FOUND. */
+/* Views are allocated in `a`. name NULL = all (n results), else exactly one. SKV_E_NOT_FOUND. Of
+ * instances, tenant NULL: those of all tenants, in the partitions that are here. */
 int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err);
 int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
@@ -330,6 +350,7 @@ int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done);
+/* Of the partitions that are here. */
 int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
 		   struct skv_error *err);
 
@@ -345,9 +366,37 @@ struct skv_partition_view {
 	uint64_t behind; /* of a standby: records that it knows of, and are not */
 	uint64_t epoch;  /* of the owner: its fence, which grows with each ownership; else 0 */
 	bool loaded;     /* owned, or followed; else the rest says nothing */
+	bool takes;      /* another manager's, and could be owned here at once */
 	char owner[SKV_OWNER_NAME]; /* "" = nobody, or not known yet */
 };
 void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_partition_view *out);
+
+/* ---- partitions of other managers ------------------------------------------------------------ */
+
+/* Administration that concerns partitions of several managers is done by the one that leads (it
+ * owns partition 0): it asks the owners of the others. Others fail with SKV_E_NOT_OWNER, naming
+ * partition 0. On a thread that may not wait (skv_thread_waits) it is that error too, with
+ * skv_error.asks: the same call is for a thread that may.
+ *
+ * How the owner of q->partition is asked. Blocks, for a bounded time; fills *out from `a`.
+ * SKV_E_NOT_OWNER, SKV_E_NOT_READY, SKV_E_NETWORK: nothing was done, it may be asked again.
+ * SKV_E_UNKNOWN_OUTCOME: there was no answer. The rest is the answer. */
+struct skv_core_asks {
+	int (*ask)(void *ctx, const struct skv_ask *q, struct skv_told *out, struct skv_arena *a,
+		   struct skv_error *err);
+	void *ctx;
+};
+/* From now on they are asked this way; *by outlives the core. Without, what is not here fails. */
+void skv_core_ask_by(struct skv_core *c, const struct skv_core_asks *by);
+/* The other side: does it in that partition, which is here. SKV_E_NOT_OWNER, SKV_E_INVALID naming
+ * what is missing in *q, and what the function of that name returns. Blocks, but never for other
+ * managers. */
+int skv_core_asked(struct skv_core *c, const struct skv_ask *q, struct skv_told *out,
+		   struct skv_arena *a, struct skv_error *err);
+/* Statistics of all partitions; those of skv_core_stats are of what this manager has. One that has
+ * none tells of itself. */
+int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
+		       struct skv_error *err);
 
 /* ---- counters: one table (Prometheus names are slabkv_<name>_total, or
  * without _total for gauges) */
@@ -373,6 +422,10 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 	X(moved_bytes, "bytes of them")                                                            \
 	X(move_failures, "slots that movers could not move, or whose block went meanwhile")        \
 	X(moves_expired, "slots that movers gave no answer for")                                   \
+	X(copy_wishes, "times that a block was wanted in a fast tier")                             \
+	X(copy_wishes_ended, "of these: taken by movers, or forgotten for newer ones")             \
+	X(copied_blocks, "blocks that movers copied into a fast tier")                             \
+	X(copied_bytes, "bytes of them")                                                           \
 	X(expired_sessions, "sessions that passed their deadline")                                 \
 	X(idle_instances, "empty instances dropped because nobody used them")                      \
 	X(commits, "journal appends (group commits)")                                              \
@@ -384,6 +437,7 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 	X(checkpoint_failures, "checkpoints that failed")                                          \
 	X(takeovers, "times this manager became owner")                                            \
 	X(warm_takeovers, "those of them that went on from what a standby had loaded")             \
+	X(restores, "times this manager restored a store that went back in time, from its memory") \
 	X(standby_loads, "times a standby has loaded the state, to follow it")                     \
 	X(lease_denied, "lookups whose lease was cut by the cap")                                  \
 	X(lease_hidden, "keys that are stored and were told as missing, for the cap on leases")    \

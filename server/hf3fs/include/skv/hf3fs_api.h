@@ -40,8 +40,7 @@ struct skv_hf3fs_api_options {
 	uint32_t grace_ms;    /* after that, until it may be reserved again */
 	bool relaxed;         /* reserve and confirm are answered before a
 				 sync: struct skv_start_req */
-	uint32_t retry_ms;    /* while the partition has no owner, clients are told to retry for
-			       * this long */
+	uint32_t retry_ms;    /* how long a call waits while ownership or the store moves */
 	struct skv_hf3fs_api_files files;
 };
 

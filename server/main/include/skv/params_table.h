@@ -123,7 +123,7 @@
 	  "How long this manager owns the store without renewing: a standby takes over after it.") \
 	X(partitions, NUMBER, "1", 1, 16, "",                                                      \
 	  "Partitions of the store, each with its own lock and journal; a store keeps those it "   \
-	  "has. Groups are spread over them.")                                                     \
+	  "has. Groups are spread over them, and they over the managers of a store on Redis.")     \
 	X(warm_standby, FLAG, "true", 0, 0, "",                                                    \
 	  "While another manager owns the store: keep its state loaded here, and follow it. "      \
 	  "Takes the memory of an owner.")                                                         \
@@ -204,9 +204,9 @@
 	  "Of reserve and confirm. normal: they survive kill -9, and power loss after a "          \
 	  "tenth of a second; what is lost is a miss. full: as durability says, which costs a "    \
 	  "sync for each call.")                                                                   \
-	X(pages_retry_ms, NUMBER, "1500", 0, 600000, "ms",                                         \
-	  "How long calls of these APIs wait while the manager starts or recovers; "               \
-	  "what it is not ready for by then is answered as if nothing were stored.")               \
+	X(pages_retry_ms, NUMBER, "3000", 0, 600000, "ms",                                         \
+	  "hold_ms of these APIs; what no manager is ready for by then is answered as if nothing " \
+	  "were stored.")                                                                          \
 	X(pages_file_prefix, TEXT, "", 0, 511, "",                                                 \
 	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} "      \
 	  "in it stands "                                                                          \

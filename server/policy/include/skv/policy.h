@@ -84,7 +84,8 @@ struct skv_policy_ops {
 	/* A block was created; `how`: SKV_BORN_*. May set freq and tag. NULL: nothing to do. */
 	void (*born)(void *state, struct skv_policy_block *b, uint32_t how);
 	/* A block that is older than the state: after a restart (`own`: the tag is this policy's),
-	 * or after a change of policy. Once per block, before it is placed. NULL: nothing to do. */
+	 * or after a change of policy. Once per block, before it is placed; `hash` is not valid.
+	 * NULL: nothing to do. */
 	void (*adopt)(void *state, struct skv_policy_block *b, bool own);
 	/* Its queue and key. May set freq and tag. */
 	struct skv_policy_place (*place)(void *state, struct skv_policy_block *b);

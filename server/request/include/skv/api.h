@@ -28,11 +28,11 @@ enum role { ROLE_OPEN, ROLE_READ, ROLE_WRITE, ROLE_ADMIN };
  * without it only administrators of tenant "default" may call (skv/tenants.h). RAW: parameters are
  * percent-decoded and not empty, the API checks them; otherwise they must be names. PACED: its
  * blocks count in the tenant's blocks_per_s, and who owes too many is refused before the body is
- * decoded. */
+ * decoded. MANAGERS: the other managers of the store may call, too (skv_auth_is_manager). */
 enum {
 	ROUTE_READY = 1, ROUTE_OWNED = 2, ROUTE_CORE = ROUTE_READY | ROUTE_OWNED,
 	ROUTE_BLOCKS = 4, ROUTE_BODY = 8, ROUTE_SCRAPE = 16, ROUTE_RAW = 32, ROUTE_HELD = 64,
-	ROUTE_TENANT = 128, ROUTE_PACED = 256,
+	ROUTE_TENANT = 128, ROUTE_PACED = 256, ROUTE_MANAGERS = 512,
 };
 
 /* Audience of a route: a port may leave planes out. */
@@ -79,6 +79,9 @@ struct skv_api {
 	int (*head)(struct skv_request *c, const struct skv_head *h);
 	/* Puts the state back to what it was before `run`, for a HELD route that runs again. */
 	void (*again)(struct skv_request *c);
+	/* How long a call of a HELD route that has just failed for the first time may wait for a
+	 * better moment, ms; NULL: hold_ms. */
+	uint32_t (*patience)(struct skv_request *c);
 	/* gRPC: finds in the message p[0..n) what HTTP has as parameters and body. The message
 	 * stays valid until the end. */
 	int (*message)(struct skv_request *c, const uint8_t *p, size_t n);

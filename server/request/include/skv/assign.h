@@ -17,11 +17,21 @@ struct skv_assign_member {
 	bool leaves;    /* it gets none, and gives up what it has */
 };
 
-/* has[i]: index of the member that owns partition i now, SKV_NOBODY = none of them. should[i]: of
- * the one that should. Each member that stays gets n_partitions / members of them, or one more. No
- * fewer could move. SKV_NOBODY everywhere if none stays. `has` and `should` have n_partitions
- * entries. SKV_E_NOMEM. */
-int skv_assign(const struct skv_assign_member *members, uint32_t n_members, const uint32_t *has,
-	       uint32_t *should, uint32_t n_partitions);
+/* Indexes of members, or SKV_NOBODY. */
+struct skv_assign_partition {
+	uint32_t has;   /* owns it now */
+	uint32_t shuns; /* gives it up just now, or has just lost it: is given it only if no other
+			 * one is there, so others may get more than their share */
+	uint32_t home;  /* an administrator has moved it there: gets it, unless it leaves or
+			 * shuns it */
+};
+
+/* should[i]: index of the member that should own partition i; SKV_NOBODY everywhere if none stays.
+ * Without homes each member that stays gets n_partitions / members of them, or one more; one with
+ * more homes gets these alone, and the others share the rest alike. No fewer could move.
+ * SKV_E_NOMEM. */
+int skv_assign(const struct skv_assign_member *members, uint32_t n_members,
+	       const struct skv_assign_partition *partitions, uint32_t *should,
+	       uint32_t n_partitions);
 
 #endif

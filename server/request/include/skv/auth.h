@@ -47,6 +47,7 @@ struct auth {
 	bool uses_store;                /* set once: there will be a `stored` */
 	struct auth_token given[AUTH_GIVEN_MAX]; /* protected by lock */
 	size_t n_given;                          /* protected by lock */
+	char manager[33]; /* set once */
 };
 
 /* What the Authorization header contained, or the certificate. */
@@ -86,6 +87,12 @@ int skv_auth_list(struct auth *a, struct skv_arena *arena, struct auth_table *fi
  * NULL. SKV_E_UNAUTHENTICATED, out->credentials says why. Any thread. */
 int skv_auth_check(struct auth *a, const char *header, const struct skv_tls_peer *peer,
 		   struct caller *out, struct skv_error *err);
+
+/* Text of the token by which other managers of the store call this one, new with each process: 32
+ * hex digits, NUL-terminated. Known after skv_auth_init. */
+const char *skv_auth_manager_token(const struct auth *a);
+/* Is it in the header? Then *out is a manager: an administrator of tenant default. Any thread. */
+bool skv_auth_is_manager(const struct auth *a, const char *header, struct caller *out);
 
 /* Replaces all given tokens; n 0: removes them. SKV_E_INVALID naming "tokens[i]". Any thread. */
 int skv_auth_give(struct auth *a, const char *tenant, const char *const *tokens, size_t n,

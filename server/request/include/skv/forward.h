@@ -13,7 +13,8 @@
  *
  * Headers of a request:
  *	Slabkv-Forwarded: ID     it was sent on, and is not again
- *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer
+ *	Slabkv-Route: direct     the client finds the owner itself: not_owner is the answer, and
+ *	                         answers tell who it is (skv/owner.h)
  *	Slabkv-Route: redirect   the same, as 307 with the owner's address
  *	Slabkv-Place: N          partition 0's owner says that what the call names is in N: what
  *	                         is not there does not exist
@@ -65,6 +66,7 @@ struct skv_forwarding {
 	bool stays;                      /* it is not sent on */
 	bool redirects;                  /* it is answered with the owner's address */
 	bool answered;                   /* what it has as answer is another manager's */
+	bool refused;                    /* who was asked last is not the owner, or not ready */
 	uint64_t again_ms;               /* not before then */
 	char id[SKV_FORWARD_ID + 1];     /* "" = none yet */
 };
@@ -84,12 +86,17 @@ void skv_forward_stop(struct skv_forward *f);
 bool skv_forward_call(struct skv_request *c, int status);
 /* Another manager is to answer it, and will soon be known, or asked again. */
 bool skv_forward_is_soon(struct skv_request *c);
+/* The same, or it can be asked now. */
+bool skv_forward_can(struct skv_request *c);
 /* After a failure: if the client wants to be redirected, true, and c->location. */
 bool skv_forward_redirects(struct skv_request *c);
 /* The id under which the call was sent on, here or by the manager before; NULL: it was not. */
 const char *skv_forward_id(struct skv_request *c);
 /* The partition that another manager sent it here for; NULL: it did not, or any. */
 struct skv_core *skv_forward_place(struct skv_request *c);
+/* A call that another manager sent here has ended with `status`: is that one told where it would
+ * succeed, so that it asks there? */
+bool skv_forward_tells(struct skv_request *c, int status);
 /* After a failure: if this manager knows where it would succeed, true, and that partition. */
 bool skv_forward_knows(const struct skv_request *c, uint32_t *number);
 /* Did another manager send it here? */

@@ -17,10 +17,13 @@ struct skv_service;
 
 #define SKV_URL_MAX 300 /* bytes, NUL included */
 
+#define SKV_PEER_TOKEN 40
+
 struct leader_of {
 	char owner[SKV_OWNER_NAME]; /* the owner that the rest describes; "" = none yet */
 	char url[SKV_URL_MAX];      /* for clients; "" = not found yet */
 	char peer[SKV_URL_MAX];     /* for managers; the same */
+	char token[SKV_PEER_TOKEN]; /* that managers show; "" = not looked for, or none */
 	uint64_t since_ms;          /* when it was first seen */
 	uint64_t looked_ms;
 	bool looking;
@@ -46,5 +49,9 @@ int skv_service_leader_url(struct skv_service *s, char *out);
  * whether clients may be redirected or not. `owner` is its name then. */
 int skv_service_peer(struct skv_service *s, uint32_t partition, char out[SKV_URL_MAX],
 		     char owner[SKV_OWNER_NAME]);
+/* The same, with the token that managers show there ("" if it has none), for a thread that may
+ * wait: it reads the store itself, so no worker is needed. */
+int skv_service_peer_wait(struct skv_service *s, uint32_t partition, char out[SKV_URL_MAX],
+			  char token[SKV_PEER_TOKEN], char owner[SKV_OWNER_NAME]);
 
 #endif

@@ -23,6 +23,7 @@
 	  "calls refused because too much is held by bodies and answers, on all ports")            \
 	X(calls_held, "calls that waited while ownership or the store moved, on all ports")        \
 	X(calls_forwarded, "calls that were sent on to the manager that owns the store")           \
+	X(matches_split, "matches over instances of several managers, each asked for alone")       \
 	X(calls_forward_failed, "tries of sending a call on that failed: it waited, and went on")  \
 	X(calls_held_failed, "of them, those that failed after hold_ms")                           \
 	X(answers_too_large, "answers over answer_max, which failed, on all ports")                \

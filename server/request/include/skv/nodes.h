@@ -18,6 +18,8 @@ struct skv_core;
 /* Kinds: the URL of its HTTP port, for clients of the others, and for the others. */
 #define SKV_NODE_URL "url"
 #define SKV_NODE_PEER "peer"
+/* The token that other managers show it: skv_auth_manager_token. */
+#define SKV_NODE_ASK "ask"
 
 /* Publishes `text` as this manager's document of that kind, and removes those of provably dead
  * processes. May be retried. */
@@ -29,6 +31,10 @@ void skv_node_retire(struct skv_core *core, const char *kind);
  * it has none. */
 int skv_node_text(struct skv_core *core, const char *kind, const char *owner, struct skv_arena *a,
 		  const char **text, struct skv_error *err);
+
+/* What the owner names of a process's partitions have in common: all before the last '.'. `out` has
+ * SKV_OWNER_NAME bytes. */
+void skv_node_process(const char *owner, char *out);
 
 /* Documents of that kind of all managers that are not provably dead; the name is the manager's. */
 int skv_node_list(struct skv_core *core, const char *kind, struct skv_arena *a,

@@ -3,8 +3,9 @@
  * reached: for their client a failover is a pause.
  *
  * A call of a HELD route that ends with such an error is kept, and run again as soon as this
- * manager can answer for its partition; after hold_ms it fails with the error. No thread waits for
- * it, its body counts as held (skv/hold.h). One thread looks at all that wait.
+ * manager can answer for its partition; after hold_ms, or as long as its API says, it fails with
+ * the error. No thread waits for it, its body counts as held (skv/hold.h). One thread looks at all
+ * that wait.
  */
 #ifndef SKV_PAUSE_H
 #define SKV_PAUSE_H

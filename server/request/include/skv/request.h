@@ -35,6 +35,7 @@ struct skv_request {
 	const char *path;              /* HTTP: as received, not decoded, without the query; else
 					* NULL */
 	struct route_param param[ROUTE_PARAMS];
+	const char *instance; /* one that the message asks about; NULL: what the path names */
 	struct caller caller;
 	char id[REQUEST_ID_MAX + 1];
 	char trace[SKV_TRACE_SIZE]; /* traceparent of the caller, "" if it gave none */
@@ -49,6 +50,7 @@ struct skv_request {
 	bool makes;      /* an instance, and has the turn of the tenants for it */
 	bool guarded;    /* its address showed too many wrong tokens */
 	bool dispatched; /* the operation ran or runs */
+	bool asks;       /* other managers, so it runs on a worker */
 	int status;      /* result */
 	struct skv_error err;
 
@@ -58,7 +60,7 @@ struct skv_request {
 	const char *fixed;  /* static answer instead of out */
 	const char *type;   /* content type */
 	struct skv_core *alone; /* the partition that it was sent here for; NULL: any */
-	uint64_t ticket;    /* of the core, from when it began: skv_core_may_tell */
+	struct skv_ticket ticket; /* of the core, from when it began: skv_core_may_tell */
 	bool created;       /* a put made a new object */
 	bool failed;        /* the answer reports a failure even if the transport's status does
 			     * not */

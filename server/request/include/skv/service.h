@@ -26,6 +26,7 @@
 #include <skv/metrics.h>
 #include <skv/pace.h>
 #include <skv/pause.h>
+#include <skv/spread.h>
 #include <skv/status.h>
 #include <skv/tenants.h>
 #include <skv/tokens.h>
@@ -68,6 +69,7 @@ struct skv_service {
 	struct workers workers;
 	struct leader leader;
 	struct skv_members members; /* main starts and stops it */
+	struct skv_spread spread; /* the same */
 	struct skv_pause pause;
 	struct skv_forward forward;
 	struct skv_inherited inherited; /* sockets not taken by a transport yet */

@@ -31,7 +31,11 @@ enum group_field {
 	GROUP_PIN_PERCENT = 3,
 	GROUP_SHARE = 4,
 	GROUP_POLICY = 5 /* a text */,
-	GROUP_TTL_MS = 6
+	GROUP_TTL_MS = 6,
+	GROUP_TIER_OF = 7 /* a text */,
+	GROUP_WRITE_THROUGH = 8,
+	GROUP_PROMOTE_AFTER = 9,
+	GROUP_REPLICATE = 10
 };
 enum instance_field { INSTANCE_WEIGHT = 1, INSTANCE_CAPACITY = 2 }; /* after the byte of version
 								     * 3 */

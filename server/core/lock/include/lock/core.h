@@ -29,6 +29,7 @@ struct device;
 struct known_secret;
 struct partition;
 struct record_ops;
+struct registry_copy;
 struct route;
 struct standby;
 struct skv_clock;
@@ -88,11 +89,19 @@ struct skv_core {
 				   it was looked at last */
 	/* The ticker's (recovery/standby.c): */
 	struct standby *standby;  /* the partition, kept loaded; NULL = it is not */
-	bool standby_unsupported; /* the store cannot be followed */
+	_Atomic bool standby_unsupported; /* the store cannot be followed */
 	_Atomic bool standby_loaded;
 	_Atomic uint64_t standby_seq, standby_behind; /* of its journal: what is
 							 applied, and not yet */
 	_Atomic uint32_t failed_loads; /* in a row */
+	/* Of a store that may go back in time: its registry, and what this manager publishes about
+	 * itself. */
+	struct registry_copy *registry, *published;
+	/* Under `lock` (recovery/restore.c): what this manager owned until kept_until, without what
+	 * was not durable. NULL: nothing, or the store has no less. */
+	struct partition *kept;
+	uint64_t kept_until;
+	_Atomic uint64_t acquired_at; /* the newest ownership, boot time ms */
 	/* A record of the journal that this process knows to be durable: a store that has less
 	 * went back in time. */
 	_Atomic uint64_t known_seq;
@@ -100,13 +109,17 @@ struct skv_core {
 				     * ownership */
 	_Atomic uint64_t demote_ms; /* a demotion was requested: stay out this long; DEMOTE_NONE */
 	_Atomic bool draining;      /* it stays out until this is taken back */
-	uint64_t out_until;         /* owner thread only: no claim before this boot time ms */
+	_Atomic bool may_own;       /* it may be acquired here (skv_core_may_own) */
+	_Atomic bool step_asked;    /* the owner thread has something to do now */
+	_Atomic uint64_t out_until; /* no claim before this boot time ms */
 	/* Under turn_lock (claim.c): */
 	/* the newest, of the fence incarnation_fence; 0 = none */
 	struct skv_storage_owner incarnation;
 	uint64_t incarnation_fence;
 	uint64_t noted_at, noted_seq; /* ticker only: what the standby had read then */
 	bool went_back;       /* ticker only: the store has less than known_seq */
+	bool rough;           /* ticker only: what is loaded may lack what was written last */
+	bool let_others;      /* ticker only: whoever knows more had the time to restore it */
 	bool rolled_back;     /* ticker only: what o.adopt requires is done, durably */
 	bool gave_up;             /* owner thread only: because of that */
 	_Atomic bool turned_away; /* another copy of the store uses a directory: this manager gives

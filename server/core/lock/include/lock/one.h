@@ -30,6 +30,11 @@ const struct skv_secret *one_secret(const struct skv_core *c);
 /* recovery/owner.c: of this partition */
 __typeof__(skv_core_leader) one_leader;
 bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms);
+void one_may_own(struct skv_core *c, bool on);
+void one_drain(struct skv_core *c, bool on);
+/* A standby: is it about to be acquired here, as far as is known? Could it be, at once? */
+bool one_comes(const struct skv_core *c);
+bool one_takes(const struct skv_core *c);
 
 /* admin/check.c: partition `number`, of which `store` is a view (skv_core_fsck). */
 int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *fs_master_token_file,

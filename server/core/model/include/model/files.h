@@ -54,6 +54,8 @@ struct volume_file {
 	/* A drain that moves (ops/move.c), as of the last full pass and in the current one: slots
 	 * that no mover can move, as they have no checksum; and those without room elsewhere. */
 	uint64_t unsummed, roomless, saw_unsummed, saw_roomless;
+	uint64_t replicated, saw_replicated; /* of a drain that evicts: blocks that movers move all
+					      * the same, as they have copies */
 	bool empty;        /* since before the snapshot after this one: */
 	uint64_t snapshot;
 	uint64_t writing, pinned;         /* slots being written, or pinned hard, as of the last

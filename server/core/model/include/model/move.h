@@ -28,13 +28,20 @@ struct move_slot {
 	uint64_t length, checksum; /* of its bytes */
 	uint32_t instance;   /* its durable number */
 	uint32_t spec;
+	uint32_t write; /* of a copy: which of its session's blocks it is of */
 	uint32_t volume, slab, index;             /* the source */
+	struct { uint32_t volume, slab, index; } copy; /* and where its bytes are read, if `copied`:
+							* a copy of it in the fast tier */
+	bool copied;
 	uint32_t to_volume, to_slab, to_index;    /* the target: 1 slot, without owner */
 };
 
 struct move {
 	struct move *next;
 	struct skv_key id;
+	/* Its blocks stay, and get copies in a fast tier: the targets are those of the session with
+	 * this id, which begins and ends as others do (ops/copy.c). */
+	bool copies;
 	bool starting; /* its record is in flight; */
 	struct change *ending; /* or that of its finish: this one */
 	uint64_t deadline_at; /* boot time ms: its mover writes no more, */

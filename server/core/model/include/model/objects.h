@@ -120,6 +120,7 @@ struct group {
 	size_t cap_in;
 	bool falling;        /* went above its high watermark and is not below the low one yet */
 	uint64_t reclaim_at; /* time of the next step of background eviction */
+	struct group *fast;     /* its fast tier, NULL = none */
 	uint32_t n_instances;
 	uint64_t weights;    /* of its instances without a capacity of their own (quota_share.c) */
 	uint64_t capacities; /* of the other instances */

@@ -22,6 +22,7 @@ struct move;
 struct partition;
 struct session;
 struct trim_op;
+struct wishes;
 
 #define SESSION_BUCKETS 65536u
 
@@ -75,6 +76,8 @@ struct partition {
 	struct group **group;
 	uint32_t *group_name; /* [n_group] hash of each one's name */
 	size_t n_group, cap_group, cap_group_name;
+	uint32_t n_tiers; /* of these: fast tiers of others */
+	struct wishes *wishes; /* of copies there; NULL = there has been no tier */
 	struct instance **inst;
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;
@@ -112,6 +115,11 @@ struct partition {
 	uint32_t swapping;  /* records in flight that give blocks other slots: until they are
 			     * applied, no record may name a block by its slot */
 	uint32_t move_volume; /* the volume after the last that gave a move */
+	struct { /* the scan for what lacks a copy, or a place (ops/heal.c) */
+		uint32_t at; /* next block, by id */
+		uint64_t began, again_at; /* boot time ms */
+		bool found; /* something, in this pass */
+	} heal;
 
 	uint64_t next_generation;
 	struct birth *birth; /* when generations were given out, oldest first (birth.c) */

@@ -48,6 +48,8 @@ struct volume {
 	uint64_t demand_at; /* when demand was last counted (evict.c) */
 	uint64_t wait_turn; /* newest round of start_serve_waiters in which the head of a queue
 			     * waits for slots here */
+	uint64_t unread_since; /* boot time ms: cannot be read since then, as far as movers'
+				* calls have seen; 0 = can be read */
 	bool draining; /* takes no new blocks, and all files drain: */
 	bool moving;   /* their blocks are for movers, not evicted */
 	struct volume_file *file; /* by number */

@@ -32,7 +32,7 @@ struct grants {
 };
 /* Creates the session's entries and gives them their slots; names[i] names the block of keys[i]
  * (NULL = none). On SKV_E_NOMEM all granted slots are free again and nothing is linked. Used by
- * start and by replay. `have`: the entries of all keys; NULL = find them. */
+ * start and by replay. `have[i]`: the entry of key i; NULL: there is none. */
 int start_link(struct partition *p, struct session *s, struct grants *g,
 	       const struct skv_bytes *names, struct block *const *have);
 /* Reverses it, for a start that never became durable: the slots are free at once. */

@@ -14,6 +14,9 @@ struct skv_core;
 uint32_t owner_step(struct skv_core *c);
 /* Loads the owned partition and goes READY. Called by the ticker. False = retry later. */
 bool owner_load(struct skv_core *c);
+/* Says, now and then, which processes of the engine have all that is acknowledged. May block, so it
+ * is not for the owner thread, whose renewals must not wait. */
+void owner_vouch(struct skv_core *c);
 /* Discards the partition: everything waiting fails with `status`. */
 void owner_drop(struct skv_core *c, int status, enum skv_core_state next);
 

@@ -12,6 +12,7 @@
 struct device;
 struct partition;
 struct skv_core;
+struct slot;
 struct skv_error;
 struct skv_storage;
 struct skv_storage_spec;
@@ -39,6 +40,8 @@ bool device_healthy(const struct device *d);
 /* May its blocks be served? Yes even if no fs-master answers, because that says nothing about the
  * clients' mounts. */
 bool device_readable(const struct device *d);
+/* Can the bytes of a slot be read now, as far as is known? */
+bool slot_serves(const struct partition *p, const struct slot *s);
 /* Brackets a call into its file system. */
 void device_enter(struct device *d);
 void device_leave(struct device *d);

@@ -1,0 +1,28 @@
+/*
+ * owners.h - which manager owns what a call is about, by what owners have said of themselves.
+ *
+ * A cache, never the truth: a wrong entry costs one try. An entry is the URL that the owner has
+ * answered at, so it can be reached and no manager can put another one there.
+ */
+#ifndef SKV_CLIENT_OWNERS_H
+#define SKV_CLIENT_OWNERS_H
+
+#include <stdbool.h>
+
+#include <skv/owner_note.h>
+
+struct skv_owners;
+
+/* NULL: out of memory. */
+struct skv_owners *skv_owners_create(void);
+void skv_owners_destroy(struct skv_owners *o); /* NULL is fine */
+/* Who is asked for what `path` ("/v1/instances/...", "/v1/sessions/ID...") is about. False: that is
+ * not known, or it is about no partition. Any thread, the following too. */
+bool skv_owners_find(struct skv_owners *o, const char *path, char url[SKV_NOTE_URL]);
+/* The answer of `url` to a call on `path` had this note. */
+void skv_owners_learn(struct skv_owners *o, const char *path, const struct skv_owner_note *note,
+		      const char *url);
+/* `url` does not own what `path` is about; path NULL: it is not to be reached, and owns nothing. */
+void skv_owners_forget(struct skv_owners *o, const char *path, const char *url);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * facts.c - what a policy is told of blocks: facts, births, and blocks older than its state.
+ *
+ * Under the write lock, except for hashes and facts, which are only read.
+ */
+#include <model/queue.h>
+
+#include <model/block.h>
+#include <model/mark.h>
+#include <model/objects.h>
+#include <model/partition.h>
+#include <model/table.h>
+
+static uint64_t mixed(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+uint64_t evict_hash(const struct instance *inst, struct skv_key key)
+{
+	return mixed(mixed(key.hi ^ inst->hash) ^ key.lo);
+}
+
+static struct skv_policy_block facts_without_hash(const struct instance *inst,
+						  const struct block *b)
+{
+	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
+
+	return (struct skv_policy_block){
+		.use = mark_use(mark),
+		.born = block_generation(inst, b),
+		.freq = mark_freq(mark),
+		.tag = b->slot[0].tag,
+	};
+}
+
+struct skv_policy_block evict_facts(const struct instance *inst, const struct block *b)
+{
+	struct skv_policy_block facts = facts_without_hash(inst, b);
+
+	facts.hash = evict_hash(inst, b->key);
+	return facts;
+}
+
+void evict_keep(struct block *b, const struct skv_policy_block *facts)
+{
+	uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
+
+	b->slot[0].tag = facts->tag;
+	if (mark_freq(mark) != facts->freq)
+		atomic_store_explicit(&b->mark, mark_with_freq(mark, facts->freq),
+				      memory_order_relaxed);
+}
+
+void evict_expect(const struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+
+	if (g->policy->prefetch && !inst->retired)
+		g->policy->prefetch(g->policy_state, evict_hash(inst, b->key));
+}
+
+void evict_born(struct partition *p, struct block *b, uint32_t how)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+	struct skv_policy_block facts;
+
+	if (p->loading || inst->retired)
+		return;
+	facts = evict_facts(inst, b);
+	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
+				     * life */
+	if (g->policy->born)
+		g->policy->born(g->policy_state, &facts, how);
+	evict_keep(b, &facts);
+}
+
+void evict_adopt(struct block *b, bool own)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+	struct skv_policy_block facts;
+
+	if (!g->policy->adopt)
+		return;
+	facts = facts_without_hash(inst, b);
+	g->policy->adopt(g->policy_state, &facts, own);
+	evict_keep(b, &facts);
+}

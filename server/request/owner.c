@@ -1,0 +1,73 @@
+/*
+ * owner.c - the header Slabkv-Owner of an answer. See skv/owner.h. No state, no locks.
+ *
+ * Only an answer that may be told (skv_core_may_tell) says that this manager is the owner.
+ */
+#include <skv/owner.h>
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/request.h>
+
+static bool is_direct(struct skv_request *c)
+{
+	const struct skv_origin *origin = c->route ? c->forwarding.origin : NULL;
+	const char *wish = origin ? origin->header(c, SKV_ROUTE) : NULL;
+
+	return wish && strcmp(wish, "direct") == 0;
+}
+
+/* UINT32_MAX: none that is here. */
+static uint32_t partition_of(struct skv_request *c)
+{
+	const struct route_param *p = &c->param[0];
+
+	if (c->instance || strcmp(p->name, "id") == 0)
+		return skv_core_instance_partition(c->s->core, c->caller.tenant,
+						   c->instance ? c->instance : p->value);
+	if (strcmp(p->name, "session") == 0 || strcmp(p->name, "move") == 0)
+		return skv_session_partition(p->value);
+	return UINT32_MAX;
+}
+
+static bool tell_self(struct skv_request *c, struct skv_owner_note *n)
+{
+	n->partition = partition_of(c);
+	if (n->partition >= skv_core_partitions(c->s->core))
+		return false;
+	n->epoch = skv_core_partition_epoch(c->s->core, n->partition);
+	return n->epoch > 0;
+}
+
+/* Of a call for a partition that is not known, or all, the first one's owner knows more. */
+static bool tell_other(struct skv_request *c, struct skv_owner_note *n)
+{
+	const bool named = c->err.status == c->status && c->err.partition;
+	char url[SKV_URL_MAX];
+
+	_Static_assert(SKV_NOTE_URL == SKV_URL_MAX, "room for any that is published");
+	n->partition = named ? c->err.partition - 1 : skv_wait_partition(&c->wait);
+	if (skv_service_owner_url(c->s, n->partition, url) != SKV_OK)
+		return false;
+	memcpy(n->url, url, sizeof n->url);
+	return true;
+}
+
+bool skv_owner_tell(struct skv_request *c, char out[SKV_NOTE_MAX])
+{
+	struct skv_owner_note n = { .epoch = 0 };
+	bool known = false;
+
+	assert(c->status != SKV_PENDING);
+	if (!is_direct(c))
+		return false;
+	if (c->status == SKV_OK && c->route->flags & ROUTE_OWNED)
+		known = tell_self(c, &n);
+	else if (c->status == SKV_E_NOT_OWNER)
+		known = tell_other(c, &n);
+	if (known)
+		skv_owner_note_write(&n, out);
+	return known;
+}
