@@ -32,6 +32,9 @@ struct scene {
 		bool hopeless;
 	} a, b;
 	uint32_t lease_ms; /* of the ownership */
+	struct skv_store_ops ops; /* SQLite's, but for `get` */
+	int (*get)(void *self, const char *key, struct skv_buf *out, uint64_t *version,
+		   struct skv_error *err); /* NULL: SQLite's */
 	struct skv_arena arena;
 	struct skv_error err;
 };
@@ -60,7 +63,10 @@ static void open_copy(struct scene *s, struct copy *c, bool adopt)
 	struct skv_store_options so = { .path = c->path, .durability = SKV_DURABILITY_FULL,
 					.clock = &s->clock.clock };
 
-	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &c->store, &s->err), SKV_OK);
+	s->ops = skv_store_sqlite;
+	if (s->get)
+		s->ops.get = s->get;
+	assert_int_equal(skv_store_open(&s->ops, &so, &c->store, &s->err), SKV_OK);
 	skv_core_options_init(&c->o);
 	c->o.store = c->store;
 	c->o.clock = &s->clock.clock;
@@ -459,14 +465,108 @@ static void the_store_forgets_what_no_directory_has(void **state)
 	uint32_t n = 0;
 
 	begin_scene(s);
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < 40; i++) {
 		assert_true(begin(s, &s->a, false));
 		n = 0;
 		assert_int_equal(skv_store_list(s->a.store, "incarnation/", count, &n, &s->err),
 				 SKV_OK);
-		assert_true(n <= 2);
+		assert_true(n <= 18);
 		kill_copy(s, &s->a);
 	}
+}
+
+/* Whoever made it stood still between its place in the store and its file, while others came. */
+static void a_name_that_comes_late_is_no_copy(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	shell("mkdir %s/late && cp %s/slabs/owner.* %s/late", s->top, s->top, s->top);
+	for (int i = 0; i < 5; i++) {
+		kill_copy(s, &s->a);
+		assert_true(begin(s, &s->a, false));
+	}
+	kill_copy(s, &s->a);
+	shell("cp %s/late/owner.* %s/slabs", s->top, s->top);
+	assert_true(begin(s, &s->a, false));
+	assert_false(s->a.hopeless);
+	assert_int_equal(found(s, &s->a, 1), 1);
+	kill_copy(s, &s->a);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(found(s, &s->a, 1), 1);
+}
+
+/* A store that forgets an earlier owner, or our own place, while it is asked about it: as if others
+ * had claimed the directory meanwhile. */
+static struct {
+	const struct scene *s;
+	unsigned forgets;  /* so many times */
+	unsigned after;    /* questions */
+	bool file_goes;    /* with it */
+	unsigned asked;
+} forgetful;
+
+static int forgetful_get(void *self, const char *key, struct skv_buf *out, uint64_t *version,
+			 struct skv_error *err)
+{
+	unsigned long long n;
+
+	if (sscanf(key, "incarnation/%16llx", &n) == 1 && forgetful.asked++ >= forgetful.after &&
+	    forgetful.forgets > 0) {
+		forgetful.forgets--;
+		if (forgetful.file_goes)
+			shell("rm %s/slabs/owner.%llu", forgetful.s->top, n);
+		return SKV_E_NOT_FOUND;
+	}
+	return skv_store_sqlite.get(self, key, out, version, err);
+}
+
+static bool begin_forgetful(struct scene *s, unsigned after, bool file_goes)
+{
+	memset(&forgetful, 0, sizeof forgetful);
+	forgetful.s = s;
+	forgetful.forgets = 1;
+	forgetful.after = after;
+	forgetful.file_goes = file_goes;
+	s->get = forgetful_get;
+	return begin(s, &s->a, false);
+}
+
+static void a_name_that_goes_while_it_is_judged_is_no_copy(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	kill_copy(s, &s->a); /* its name stays */
+	assert_true(begin_forgetful(s, 0, true));
+	advance(s, &s->a, 1000);
+	assert_int_equal(forgetful.forgets, 0);
+	assert_false(s->a.hopeless);
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+	assert_int_equal(found(s, &s->a, 1), 1);
+	kill_copy(s, &s->a);
+	/* one that is still there is a copy's */
+	begin_forgetful(s, 0, false);
+	advance(s, &s->a, 1000);
+	assert_true(s->a.hopeless);
+}
+
+static void a_file_that_is_made_too_late_is_removed(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	kill_copy(s, &s->a);
+	/* that of the one before, twice, then our own */
+	assert_true(begin_forgetful(s, 2, false));
+	assert_int_equal(forgetful.forgets, 0);
+	assert_true(forgetful.asked > 3); /* it was claimed once more */
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+	assert_false(s->a.hopeless);
+	assert_int_equal(found(s, &s->a, 1), 1);
 }
 
 static void a_directory_without_owner_files_opens(void **state)
@@ -554,6 +654,9 @@ int main(void)
 		SCENE(an_adopted_file_rests_as_well),
 		SCENE(old_names_are_swept),
 		SCENE(the_store_forgets_what_no_directory_has),
+		SCENE(a_name_that_comes_late_is_no_copy),
+		SCENE(a_name_that_goes_while_it_is_judged_is_no_copy),
+		SCENE(a_file_that_is_made_too_late_is_removed),
 		SCENE(a_directory_without_owner_files_opens),
 		SCENE(a_name_that_was_not_written_to_its_end_is_passed),
 		SCENE(fsck_tells_of_the_other_copy),

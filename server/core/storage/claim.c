@@ -22,6 +22,7 @@
  */
 #include <storage/claim.h>
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +36,7 @@
 
 #define LATE_MS 5000u /* a check overdue by this stops granting */
 #define CLAIM_TRIES 8
+#define KEPT 16u       /* earlier incarnations that the store still knows */
 #define FORGET_MAX 256u /* documents in one go */
 #define PARTITION_SHIFT 56
 
@@ -66,7 +68,7 @@ static void doc_key(char out[40], uint64_t incarnation)
 
 struct seen {
 	uint64_t newest;
-	uint64_t below; /* collect those, FORGET_MAX at most */
+	uint64_t below; /* collect those, FORGET_MAX at most, in ascending order */
 	uint64_t *old;
 	size_t n_old;
 };
@@ -191,12 +193,18 @@ static bool same_owner(const struct skv_storage_owner *a, const struct skv_stora
 	return a->incarnation == b->incarnation && memcmp(a->nonce, b->nonce, sizeof a->nonce) == 0;
 }
 
+static bool claimed_locked(const struct device *d)
+{
+	assert(skv_mutex_held(&d->lock));
+	return d->claim.incarnation != 0 && d->claim_fence == atomic_load(&d->core->fence);
+}
+
 static bool claim_get(struct device *d, struct skv_storage_owner *out)
 {
 	bool claimed;
 
 	skv_mutex_lock(&d->lock);
-	claimed = d->claim.incarnation != 0 && d->claim_fence == atomic_load(&d->core->fence);
+	claimed = claimed_locked(d);
 	*out = d->claim;
 	skv_mutex_unlock(&d->lock);
 	return claimed;
@@ -212,10 +220,13 @@ static bool claim_adopts(struct device *d)
 	return d->core->o.adopt && o.incarnation == 0;
 }
 
-static void claim_set(struct device *d, const struct skv_storage_owner *o)
+/* `least`: the lowest that the directory may still have. */
+static void claim_set(struct device *d, const struct skv_storage_owner *o, uint64_t least)
 {
+	assert(least > 0 && least <= o->incarnation);
 	skv_mutex_lock(&d->lock);
 	d->claim = *o;
+	d->claim_least = least;
 	d->claim_fence = atomic_load(&d->core->fence);
 	skv_mutex_unlock(&d->lock);
 }
@@ -231,12 +242,32 @@ static int refuse(struct device *d, const struct skv_storage_owner *o, struct sk
 			d->name, o->incarnation);
 }
 
-/* SKV_E_FOREIGN: another copy's. */
+static int outdated(struct device *d, struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
+			"a newer manager of this store claims the directory of '%s': looking again",
+			d->name);
+}
+
+/* A name that the store does not know. SKV_E_FOREIGN: another copy's. SKV_E_UNAVAILABLE: it is
+ * gone, so a newer owner has removed it; that one's own name is in the next listing. */
+static int judge_unknown(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
+	uint32_t n = 0;
+	int rc = list_owners(d, v, &n, err);
+
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
+		if (same_owner(&v[i], o))
+			return refuse(d, o, err);
+	return rc == SKV_OK ? outdated(d, err) : rc;
+}
+
 static int judge_owner(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
 {
 	int rc = find_owner(d->core, o, err);
 
-	return rc == SKV_E_NOT_FOUND ? refuse(d, o, err) : rc;
+	return rc == SKV_E_NOT_FOUND ? judge_unknown(d, o, err) : rc;
 }
 
 /* Judges all but our own; of an adopted directory, only those above ours. */
@@ -252,17 +283,23 @@ static int judge_all(struct device *d, const struct skv_storage_owner *v, uint32
 	return rc;
 }
 
-/* What cannot be removed now is removed by the next owner. */
-static void sweep(struct device *d, const struct skv_storage_owner *v, uint32_t n,
-		  const struct skv_storage_owner *mine)
+/* What cannot be removed now is removed by the next owner: it returns the lowest that is left. */
+static uint64_t sweep(struct device *d, const struct skv_storage_owner *v, uint32_t n,
+		      const struct skv_storage_owner *mine)
 {
+	uint64_t least = mine->incarnation;
 	struct skv_error why;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (v[i].incarnation < mine->incarnation &&
-		    skv_storage_disown(d->storage, &v[i], &why) != SKV_OK)
-			skv_log(SKV_LOG_WARN, "storage", "'%s': owner.%" PRIu64 " stays behind: %s",
-				d->name, v[i].incarnation, why.message);
+	for (uint32_t i = 0; i < n; i++) {
+		if (v[i].incarnation >= mine->incarnation ||
+		    skv_storage_disown(d->storage, &v[i], &why) == SKV_OK)
+			continue;
+		skv_log(SKV_LOG_WARN, "storage", "'%s': owner.%" PRIu64 " stays behind: %s",
+			d->name, v[i].incarnation, why.message);
+		if (v[i].incarnation < least)
+			least = v[i].incarnation;
+	}
+	return least;
 }
 
 /* Our own name, or a newer one if it is taken. A full file system has room for it where an older
@@ -306,12 +343,16 @@ static int first_look(struct device *d, struct skv_error *err)
 	rc = list_owners(d, v, &n, err);
 	if (rc == SKV_OK)
 		rc = judge_all(d, v, n, &mine, adopting, err);
+	if (rc == SKV_OK) {
+		rc = find_owner(d->core, &mine, err);
+		if (rc == SKV_E_NOT_FOUND) /* it was long until the file was there */
+			rc = outdated(d, err);
+	}
 	if (rc != SKV_OK) {
 		skv_storage_disown(d->storage, &mine, &why);
 		return rc;
 	}
-	sweep(d, v, n, &mine);
-	claim_set(d, &mine);
+	claim_set(d, &mine, sweep(d, v, n, &mine));
 	if (adopting && n > 1)
 		skv_log(SKV_LOG_WARN, "storage", "'%s' is adopted, as asked: owner.%" PRIu64,
 			d->name, mine.incarnation);
@@ -350,6 +391,19 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 /* ---- names no longer needed
  * -------------------------------------------------------------------------- */
 
+static uint64_t least_of(struct device *d)
+{
+	uint64_t least = 0;
+
+	if (!skv_storage_has_owners(d->ops))
+		return UINT64_MAX;
+	skv_mutex_lock(&d->lock);
+	if (claimed_locked(d))
+		least = d->claim_least;
+	skv_mutex_unlock(&d->lock);
+	return least;
+}
+
 /* The lowest incarnation that a directory may still have; 0: some directory was not checked yet. */
 static uint64_t least_claim(struct skv_core *c)
 {
@@ -357,14 +411,10 @@ static uint64_t least_claim(struct skv_core *c)
 
 	skv_rwlock_read(&c->lock);
 	for (uint32_t i = 0; i < c->n_device; i++) {
-		struct skv_storage_owner o;
+		uint64_t of = least_of(c->device[i]);
 
-		if (!skv_storage_has_owners(c->device[i]->ops))
-			continue;
-		if (!claim_get(c->device[i], &o))
-			least = 0;
-		else if (o.incarnation < least)
-			least = o.incarnation;
+		if (of < least)
+			least = of;
 	}
 	skv_rwlock_read_unlock(&c->lock);
 	return least == UINT64_MAX ? 0 : least;
@@ -378,7 +428,7 @@ static void forget_old(struct skv_core *c)
 
 	if (s.below == 0 || skv_store_list(c->store, "incarnation/", see_doc, &s, NULL) != SKV_OK)
 		return;
-	for (size_t i = 0; i < s.n_old; i++) {
+	for (size_t i = 0; i + KEPT < s.n_old; i++) {
 		char key[40];
 
 		doc_key(key, old[i]);

@@ -57,6 +57,7 @@ struct device {
 				      * remover only */
 	struct skv_storage_owner claim; /* its owner file under the fence claim_fence; incarnation 0
 					 * = none (claim.c) */
+	uint64_t claim_least; /* the lowest incarnation whose file may still be there */
 	uint64_t claim_fence;
 	_Atomic uint64_t looked_at; /* boot time ms: start of the newest successful check of owner
 				     * files */
