@@ -20,6 +20,7 @@
 #define BLOCK 4096u
 #define MAX_THREADS 16u
 #define MAX_KEYS 200000u
+#define MAKE_MS 60000u
 #define PAUSE_MS 5
 #define MAX_GROUPS 16u
 
@@ -144,6 +145,17 @@ static int make(struct slabkv *kv, const char *name, bool grouped, struct slabkv
 	return rc == SLABKV_OK ? slabkv_instance_put(kv, &model, err) : rc;
 }
 
+/* Partitions may be on their way to other managers: then it is asked again. */
+static int make_soon(struct slabkv *kv, const char *name, bool grouped, struct slabkv_error *err)
+{
+	const uint64_t end = now_us() + MAKE_MS * 1000ull;
+	int rc;
+
+	while ((rc = make(kv, name, grouped, err)) != SLABKV_OK && now_us() < end)
+		poll(NULL, 0, PAUSE_MS);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	static struct worker worker[MAX_THREADS];
@@ -170,7 +182,7 @@ int main(int argc, char **argv)
 	}
 	for (unsigned i = 0; i < (groups ? groups : 1); i++) {
 		snprintf(name[i], sizeof name[i], groups ? "load-%u" : "load", i);
-		if (make(kv, name[i], groups > 0, &err) == SLABKV_OK)
+		if (make_soon(kv, name[i], groups > 0, &err) == SLABKV_OK)
 			continue;
 		fprintf(stderr, "load: %s: %s\n", name[i], err.message);
 		return 1;
