@@ -13,6 +13,7 @@ import fairness
 import lookups
 import pages
 import peers
+import replicated
 import scale
 
 MIB = 1 << 20
@@ -306,5 +307,6 @@ ROWS = {
     "memory-policies": scale.policies,
     "checkpoints": scale.checkpoints,
     **fairness.ROWS,
+    **replicated.ROWS,
     **peers.ROWS,
 }

@@ -1,0 +1,165 @@
+"""replicated.py - a store that is a real Redis (or Valkey, $SLABKV_TEST_REDIS) with two replicas, all on this machine: what its
+writers do beside SQLite's, and how long nobody answers when a standby that followed takes over.
+"""
+
+import http.client
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+from capacity import line, median, starts
+from lab import SOURCE, Manager, Missing
+
+sys.path[:0] = [os.path.join(SOURCE, "tests", name) for name in ("ha", "kvcm")]
+
+import redis  # noqa: E402 of tests/ha
+from server import until  # noqa: E402
+
+LOOKUP = json.dumps({"keys_int": [1], "mode": "batch"})
+
+
+def engine(lab):
+    program = redis.program()
+    if not program:
+        raise Missing("no Redis on this machine (Debian: redis-tools; or SLABKV_TEST_REDIS names a server)")
+    return redis.Servers(os.path.join(lab.dir, "redis"), arguments=["--appendonly", "yes", "--appendfsync", "everysec"])
+
+
+def engine_name(servers):
+    info = redis.ask(servers.ports[0], "INFO", "server")
+    found = dict(word.split(":", 1) for word in info.split() if ":" in word)
+    return f"Valkey {found['valkey_version']}" if "valkey_version" in found else f"Redis {found['redis_version']}"
+
+
+def writers(lab):
+    """8 writers, in turns on Redis and on SQLite."""
+    rates, p99s = {}, {}
+    with engine(lab) as servers:
+        name = engine_name(servers)
+        managers = {"redis": lab.manager("redis-writers", "--store", servers.url("bench")),
+                    "sqlite": lab.manager("sqlite-writers")}
+        try:
+            for _ in range(lab.rounds):
+                for which, m in managers.items():
+                    op, _ = starts(lab, m, "--population", 1)
+                    rates.setdefault(which, []).append(op["keys_per_s"])
+                    p99s.setdefault(which, []).append(op["start"]["p99_us"] / 1000)
+        finally:
+            for m in managers.values():
+                m.remove()
+    rate, base = median(rates["redis"]), median(rates["sqlite"])
+    yield line(f"8 writers over {name} with 2 replicas: start and finish", ">= 300,000 blocks/s",
+               f"{rate:,.0f} blocks/s; p99 of start {median(p99s['redis']):.1f} ms",
+               f"SQLite, durability full: {base:,.0f} blocks/s; p99 {median(p99s['sqlite']):.1f} ms", rate >= 300000)
+
+
+class Member(Manager):
+    """One of two on a store: it may be a standby, so nobody waits until it is ready."""
+
+    def is_ready(self):
+        try:
+            with open(self.path("port"), encoding="ascii") as f:
+                self.url = f"http://127.0.0.1:{int(f.read())}"
+            return True
+        except (OSError, ValueError):
+            return False
+
+    def ask(self, method, path, body=None):
+        c = http.client.HTTPConnection(self.url[7:], timeout=60)
+        c.request(method, path, body)
+        answer = c.getresponse()
+        return answer.status, json.loads(answer.read() or b"{}")
+
+    def owns(self):
+        return self.ask("GET", "/readyz")[0] == 200
+
+    def follows(self):
+        return all(p["loaded"] and p["behind"] == 0 for p in self.ask("GET", "/v1/cluster")[1]["partitions"])
+
+
+class Prober:
+    """Asks one manager for a block again and again, and remembers when it was answered first and last."""
+
+    def __init__(self, member):
+        self.member, self.first, self.last, self.stop = member, None, None, False
+        self.thread = threading.Thread(target=self.go)
+        self.thread.start()
+
+    def go(self):
+        c = http.client.HTTPConnection(self.member.url[7:], timeout=10)
+        while not self.stop:
+            try:
+                c.request("POST", "/v1/instances/probe/lookup", LOOKUP, {"Slabkv-Route": "direct"})
+                answer = c.getresponse()
+                if json.loads(answer.read()).get("matched") == 1 and answer.status == 200:
+                    self.last = time.monotonic()
+                    self.first = self.first or self.last
+                    time.sleep(0.001)
+            except (OSError, http.client.HTTPException):
+                c.close()
+                time.sleep(0.001)
+
+    def end(self):
+        self.stop = True
+        self.thread.join()
+
+
+def fill(lab, m, blocks):
+    """Blocks of `slabkv bench`, and the one that is asked for."""
+    for method, path, body in (("PUT", "/v1/instances/probe", {"specs": [{"name": "kv", "size": 4096}]}),
+                               ("POST", "/v1/instances/probe/start", {"keys_int": [1]})):
+        status, told = m.ask(method, path, json.dumps(body))
+        assert status in (200, 201), told
+    assert m.ask("POST", f"/v1/sessions/{told['session']}/finish", json.dumps({"success": True}))[0] == 200
+    while m.blocks() < blocks:
+        m.bench("--ops", "start", "--keys", 512, "--clients", 8, "--seconds", 600, "--max-blocks", blocks - m.blocks(), "--keep",
+                "--population", 1)
+
+
+def gap_ms(owner, standby, go):
+    """From the last answer of the one to the first of the other, when `go` ends the ownership."""
+    until(standby.follows, 300, "a standby that follows")
+    old, new = Prober(owner), Prober(standby)
+    until(lambda: old.first, 30, "answers of the owner")
+    time.sleep(0.3)
+    assert new.first is None
+    go()
+    until(lambda: new.first, 60, "answers of the standby")
+    for p in (old, new):
+        p.end()
+    return (new.first - old.last) * 1000
+
+
+def takeover(lab):
+    """Killed, and drained, with all that it has in memory at a standby of the same host."""
+    blocks = 1 << 20 if lab.quick else 10 << 20
+    gaps = {"kill -9": [], "drain": []}
+    with engine(lab) as servers:
+        name = engine_name(servers)
+        args = ["--store", servers.url("bench"), "--storage-root", os.path.join(lab.dir, "takeover-data"), "--partitions", "1",
+                "--storage-capacity", "1G"]
+        a, b = (Member(lab, f"takeover-{n}", *args) for n in "ab")
+        lab.managers += [a, b]
+        try:
+            until(lambda: a.owns() or b.owns(), 60, "an owner")
+            fill(lab, a if a.owns() else b, blocks)
+            for _ in range(lab.rounds):
+                owner, standby = (a, b) if a.owns() else (b, a)
+                gaps["kill -9"].append(gap_ms(owner, standby, lambda m=owner: m.end(signal.SIGKILL)))
+                owner.start()
+                gaps["drain"].append(gap_ms(standby, owner, lambda m=standby: m.ask("PUT", "/v1/cluster", '{"draining":true}')))
+                standby.ask("PUT", "/v1/cluster", '{"draining":false}')
+                until(lambda: a.owns() or b.owns(), 60, "an owner")
+        finally:
+            for m in (a, b):
+                m.remove()
+    bar = 500 if lab.quick else 1000
+    for how, ms in gaps.items():
+        yield line(f"nobody answers, {how} of the owner of {blocks:,} blocks, {name}, a standby of the same host", f"< {bar} ms",
+                   ", ".join(f"{v:.0f}" for v in ms) + " ms", "0", max(ms) < bar)
+
+
+ROWS = {"redis-writers": writers, "takeover": takeover}
