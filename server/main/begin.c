@@ -157,6 +157,8 @@ static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 			skv_log(SKV_LOG_INFO, "main", "standby: another manager owns the store %s",
 				s->store_shown);
 			told = true;
+			/* which has made them; or takes them over half-made, and makes the rest */
+			skv_service_release_ready(s->service);
 			if (open_for_business(s, err) != SKV_OK)
 				return SKV_E_INTERNAL;
 		}

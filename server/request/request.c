@@ -187,7 +187,7 @@ int skv_request_check_core(struct skv_request *c)
 {
 	take_ticket(c);
 	if (skv_core_may_begin(c->s->core))
-		return SKV_OK;
+		return skv_service_begun(c->s, &c->err);
 	switch (skv_core_state_get(c->s->core)) {
 	case SKV_CORE_READY:
 		return SKV_OK;

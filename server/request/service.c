@@ -151,12 +151,17 @@ int skv_service_reload(struct skv_service *s, struct skv_error *err)
 
 void skv_service_release_ready(struct skv_service *s) { atomic_store(&s->holding, false); }
 
+int skv_service_begun(struct skv_service *s, struct skv_error *err)
+{
+	return atomic_load_explicit(&s->holding, memory_order_relaxed)
+		       ? skv_fail(err, SKV_E_NOT_READY, NULL,
+				  "the default objects do not exist yet: retry")
+		       : SKV_OK;
+}
+
 int skv_service_ready(struct skv_service *s, struct skv_error *err)
 {
 	int rc = skv_core_ready(s->core, err);
 
-	if (rc == SKV_OK && atomic_load(&s->holding))
-		rc = skv_fail(err, SKV_E_NOT_READY, NULL,
-			      "the default objects do not exist yet: retry");
-	return rc;
+	return rc == SKV_OK ? skv_service_begun(s, err) : rc;
 }

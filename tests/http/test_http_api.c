@@ -239,8 +239,9 @@ static void test_ready_is_held(void **state)
 	x->so.hold_ready = true;
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
-	json_decref(call(x, "GET", "/v1/groups", NULL, 200));
+	assert_call_error(x->port, "GET", "/v1/groups", NULL, NULL, 503, "not_ready");
 	skv_service_release_ready(x->service);
+	json_decref(call(x, "GET", "/v1/groups", NULL, 200));
 	json_decref(call(x, "GET", "/readyz", NULL, 200));
 }
 

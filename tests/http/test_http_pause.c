@@ -64,6 +64,26 @@ static int status_of(struct http *h)
 	return status;
 }
 
+/* A manager of a new store has not made its default objects yet: a call must not find that there
+ * are none. */
+static void test_calls_wait_for_default_objects(void **state)
+{
+	struct fixture *x = *state;
+	struct http h;
+
+	x->so.hold_ready = true;
+	start(x, 30000);
+	is_back(x);
+	http_open(&h, x->port);
+	http_request(&h, "POST", START, NULL, KEYS);
+	await_waiting(x, 1);
+	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
+	assert_int_equal(fake_core_calls(x->core), 0);
+	skv_service_release_ready(x->service);
+	assert_int_equal(status_of(&h), 200);
+	http_close(&h);
+}
+
 /* Many calls, of more connections than there are threads. */
 static void test_calls_wait_for_the_owner(void **state)
 {
@@ -231,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+		TEST(test_calls_wait_for_default_objects),
 		TEST(test_calls_wait_for_the_owner),
 		TEST(test_a_call_fails_after_hold_ms),
 		TEST(test_another_owner_is_told_at_once),

@@ -52,7 +52,7 @@ struct skv_service_options {
 	bool forward;     /* calls for another manager go on to it: skv/forward.h */
 	uint32_t hold_ms; /* how long calls wait while ownership or the store moves; 0 = not */
 	uint32_t slow_ms;        /* calls at least this long are logged; 0 = none */
-	bool hold_ready;         /* not ready until skv_service_release_ready */
+	bool hold_ready; /* not ready, and calls wait, until skv_service_release_ready */
 	bool log_refused;        /* 4xx at level info, else debug */
 	bool metrics_open;       /* /metrics without token */
 };
@@ -115,8 +115,11 @@ int skv_service_reload(struct skv_service *s, struct skv_error *err);
 /* Takes over slow_ms, log_refused and metrics_open, for calls that end, or begin, from now on. Any
  * thread. */
 void skv_service_change(struct skv_service *s, const struct skv_service_options *o);
-/* What hold_ready waited for (default objects) is done. Any thread. */
+/* What hold_ready waited for (default objects) is done, or is another manager's matter. Any
+ * thread. */
 void skv_service_release_ready(struct skv_service *s);
+/* SKV_E_NOT_READY until then. */
+int skv_service_begun(struct skv_service *s, struct skv_error *err);
 /* SKV_OK if this manager can work now, as in /readyz. Any thread. */
 int skv_service_ready(struct skv_service *s, struct skv_error *err);
 
