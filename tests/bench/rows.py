@@ -15,6 +15,7 @@ import pages
 import peers
 import replicated
 import scale
+import tiers
 
 MIB = 1 << 20
 
@@ -308,5 +309,6 @@ ROWS = {
     "checkpoints": scale.checkpoints,
     **fairness.ROWS,
     **replicated.ROWS,
+    **tiers.ROWS,
     **peers.ROWS,
 }
