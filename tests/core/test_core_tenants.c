@@ -114,7 +114,7 @@ static void test_lent_and_given_back(void **state)
 /* Many instances of one tenant do not dilute another's share. */
 static void test_many_instances(void **state)
 {
-	char id[8];
+	char id[16];
 
 	(void)state;
 	storage_and_group();
