@@ -158,6 +158,22 @@ bool skv_forward_knows(const struct skv_request *c, uint32_t *number)
 	return knows;
 }
 
+/* It may be here: that what is not there does not exist holds here, too. */
+static void take_place(struct skv_request *c, uint32_t number)
+{
+	c->forwarding.here =
+		skv_core_partition_state(c->s->core, number) == SKV_CORE_READY;
+	c->alone = c->forwarding.here ? skv_core_alone(c->s->core, number) : NULL;
+}
+
+bool skv_forward_comes_back(struct skv_request *c)
+{
+	const bool here = c->forwarding.here;
+
+	c->forwarding.here = false;
+	return here;
+}
+
 /* Who was asked does not have it: is there another one to ask at once? */
 static bool asks_another(const struct forwarded *f)
 {
@@ -170,6 +186,7 @@ static bool asks_another(const struct forwarded *f)
 		if (named)
 			skv_core_learn(c->s->core, c->err.name, number);
 		c->err.place = number + 1;
+		take_place(c, number);
 	} else if (asked == 0 || !named || c->err.place) {
 		return false;
 	}
@@ -228,6 +245,7 @@ static void fail_with(struct forwarded *f, int status)
 	struct skv_request *c = f->c;
 
 	skv_buf_destroy(&f->call.answer);
+	c->alone = NULL; /* whom it is for is found out anew */
 	skv_metrics_add(&c->s->metrics, METRIC_calls_forward_failed, 1);
 	if (*why->message)
 		skv_fail(&c->err, status, *why->field ? why->field : NULL,

@@ -266,6 +266,19 @@ static uint32_t one_of(uint32_t partitions)
 		       : 0;
 }
 
+/* Who was asked where it is has told that it is here. */
+static bool runs_here(struct skv_request *c, int status)
+{
+	int rc;
+
+	if (status != SKV_E_NOT_OWNER || !skv_forward_comes_back(c))
+		return false;
+	rc = run_again(c);
+	if (rc != SKV_PENDING)
+		c->done.fn(c->done.ctx, rc);
+	return true;
+}
+
 /* It has ended, but not for the client: another manager answers it, or it waits. What a manager
  * found out while it owned the partition it must not tell when it does not any more. */
 static bool goes_on(struct skv_request *c, int status)
@@ -283,7 +296,7 @@ static bool goes_on(struct skv_request *c, int status)
 			return true;
 		status = c->err.status;
 	}
-	return skv_forward_call(c, status) || skv_pause_call(c, status);
+	return runs_here(c, status) || skv_forward_call(c, status) || skv_pause_call(c, status);
 }
 
 /* The operation has ended on another thread. */

@@ -95,6 +95,20 @@ static void test_what_is_remembered_may_be_over(void **state)
 	assert_int_equal(fake_core_alone(t->third->core), 2);
 }
 
+/* It has the partition: what the lead says, that what is not there does not exist, holds here, too.
+ */
+static void test_the_lead_says_that_it_is_here(void **state)
+{
+	const struct three *t = *state;
+
+	fake_core_is_elsewhere(t->asked->core, 0, false);
+	fake_core_is_elsewhere(t->lead->core, 2, true);
+	assert_int_equal(lookup(t), 404);
+	assert_int_equal(fake_core_calls(t->asked->core), 2);
+	assert_int_equal(fake_core_alone(t->asked->core), 3);
+	assert_int_equal(fake_core_calls(t->lead->core), 1);
+}
+
 /* It is its own that knows. */
 static void test_the_lead_was_asked(void **state)
 {
@@ -325,6 +339,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_the_lead_says_where_it_is, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_remembered_may_be_over, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_the_lead_says_that_it_is_here, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_the_lead_was_asked, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_who_is_refused_asks_itself_again, setup,

@@ -67,6 +67,7 @@ struct skv_forwarding {
 	bool redirects;                  /* it is answered with the owner's address */
 	bool answered;                   /* what it has as answer is another manager's */
 	bool refused;                    /* who was asked last is not the owner, or not ready */
+	bool here;                       /* skv_forward_comes_back */
 	uint64_t again_ms;               /* not before then */
 	char id[SKV_FORWARD_ID + 1];     /* "" = none yet */
 };
@@ -88,6 +89,9 @@ bool skv_forward_call(struct skv_request *c, int status);
 bool skv_forward_is_soon(struct skv_request *c);
 /* The same, or it can be asked now. */
 bool skv_forward_can(struct skv_request *c);
+/* Partition 0's owner was asked just now, and has told that it is for a partition that is here
+ * (c->alone). */
+bool skv_forward_comes_back(struct skv_request *c);
 /* After a failure: if the client wants to be redirected, true, and c->location. */
 bool skv_forward_redirects(struct skv_request *c);
 /* The id under which the call was sent on, here or by the manager before; NULL: it was not. */
