@@ -47,6 +47,7 @@ static void take_place(struct partition *p, const struct instance *of, struct in
 	for (size_t i = 0; i < p->n_inst; i++)
 		if (p->inst[i] == of)
 			p->inst[i] = inst;
+	p->inst_turn++;
 }
 
 /* Hides its blocks, or shows them again. */

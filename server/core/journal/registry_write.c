@@ -183,6 +183,23 @@ void registry_instance_key(char out[300], const char *tenant, const char *id)
 	snprintf(out + n, 300 - n, "/%s", id);
 }
 
+const char *registry_instance_of(const char *key, char tenant[SKV_MAX_NAME + 1])
+{
+	static const char prefix[] = "instance/";
+	const char *name = key + sizeof prefix - 1, *slash;
+	size_t n;
+
+	if (strncmp(key, prefix, sizeof prefix - 1) != 0 || !(slash = strchr(name, '/')))
+		return NULL;
+	n = (size_t)(slash - name);
+	if (n > SKV_MAX_NAME)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		tenant[i] = name[i] == '%' ? '/' : name[i];
+	tenant[n] = '\0';
+	return slash + 1;
+}
+
 static void dropped_key(char out[64], uint32_t id) { snprintf(out, 64, "dropped/%08x", id); }
 
 static int gone(struct skv_error *err, int rc)

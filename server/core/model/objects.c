@@ -286,6 +286,7 @@ int partition_add_instance_to(struct partition *p, const struct skv_instance_spe
 	group_join(g, inst);
 	p->inst_name[p->n_inst] = name_hash(i->tenant, i->id);
 	p->inst[p->n_inst++] = inst;
+	p->inst_turn++;
 	return SKV_OK;
 }
 

@@ -69,6 +69,7 @@ static int make_route(struct skv_core *c, uint32_t n, struct skv_error *err)
 		return SKV_E_NOMEM;
 	r->n = n;
 	r->core[0] = c;
+	r->places.family = c->o.family;
 	skv_mutex_init(&r->lock);
 	skv_cond_init(&r->wake);
 	c->route = r;
@@ -152,7 +153,7 @@ void skv_core_destroy(struct skv_core *c)
 	skv_cond_destroy(&r->wake);
 	skv_mutex_destroy(&r->lock);
 	skv_free(r->total);
-	places_destroy(&r->places);
+	places_clear(&r->places);
 	skv_free(r);
 }
 

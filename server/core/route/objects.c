@@ -3,9 +3,9 @@
  * changed and deleted.
  *
  * A group and its instances are in one partition, for good; so is a storage of type `external`, and
- * a group that names one goes to its partition. Storages with slab files are in all, with the same
- * name, directory and uuid, each with its lease of the capacity (capacity.c). Names are unique over
- * all: calls that make or delete take turns.
+ * a group that names one goes to its partition; it is made beside its family, if it has one.
+ * Storages with slab files are in all, with the same name, directory and uuid, each with its lease
+ * of the capacity (capacity.c). Names are unique over all: calls that make or delete take turns.
  */
 #include "route.h"
 
@@ -304,6 +304,8 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *s, enu
 		return put_one(c, c, s, how, created, err);
 	route_turn_take(r);
 	rc = route_everywhere(r, err);
+	if (rc == SKV_OK)
+		rc = places_know(r, err);
 	if (rc != SKV_OK) {
 		route_turn_leave(r);
 		return rc;

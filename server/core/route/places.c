@@ -40,115 +40,43 @@
 
 static bool is_ready(const struct skv_core *one) { return one_state_get(one) == SKV_CORE_READY; }
 
-/* ---- the table ------------------------------------------------------------------------------- */
-
-void place_group_key(char out[PLACE_KEY], const char *name)
-{
-	snprintf(out, PLACE_KEY, "group/%s", name);
-}
-
-void place_storage_key(char out[PLACE_KEY], const char *name)
-{
-	snprintf(out, PLACE_KEY, "storage/%s", name);
-}
-
-static void clear_table(struct places *t)
-{
-	for (uint32_t i = 0; i < t->size; i++)
-		skv_free(t->v[i].key);
-	skv_free(t->v);
-	t->v = NULL;
-	t->n = t->size = 0;
-}
-
-void places_destroy(struct places *t) { clear_table(t); }
-
-/* The cell of `name`, or the free one where it would be. */
-static struct place *cell(const struct places *t, struct skv_key name)
-{
-	uint32_t at = (uint32_t)name.lo & (t->size - 1);
-
-	assert(t->n < t->size);
-	while (t->v[at].used && !skv_key_equal(t->v[at].name, name))
-		at = (at + 1) & (t->size - 1);
-	return &t->v[at];
-}
-
-static const struct place *find(const struct places *t, struct skv_key name)
-{
-	const struct place *p = t->size ? cell(t, name) : NULL;
-
-	return p && p->used && !p->gone ? p : NULL;
-}
-
-static int make_room(struct places *t)
-{
-	struct places more = { .size = t->size ? 2 * t->size : 64 };
-
-	if (2 * (t->n + 1) <= t->size)
-		return SKV_OK;
-	more.v = skv_calloc(more.size, sizeof *more.v);
-	if (!more.v)
-		return SKV_E_NOMEM;
-	for (uint32_t i = 0; i < t->size; i++) {
-		if (!t->v[i].used)
-			continue;
-		*cell(&more, t->v[i].name) = t->v[i];
-		more.n++;
-	}
-	assert(more.n == t->n);
-	skv_free(t->v);
-	t->v = more.v;
-	t->size = more.size;
-	return SKV_OK;
-}
-
-/* `key` NULL: learned. */
-static int set(struct places *t, struct skv_key name, const char *key, uint32_t partition)
-{
-	struct place *p;
-	char *copy = NULL;
-
-	if (make_room(t) != SKV_OK)
-		return SKV_E_NOMEM;
-	p = cell(t, name);
-	if (key && !p->key && !(copy = skv_strdup(key)))
-		return SKV_E_NOMEM;
-	t->n += !p->used;
-	*p = (struct place){ .used = true,
-			     .name = name,
-			     .partition = (uint8_t)partition,
-			     .key = copy ? copy : p->key };
-	return SKV_OK;
-}
-
 static int remember(struct route *r, const char *key, uint32_t partition)
 {
 	int rc;
 
 	skv_mutex_lock(&r->lock);
-	rc = set(&r->places, skv_hash128(key, strlen(key)), key, partition);
+	rc = places_set(&r->places, key, partition);
 	skv_mutex_unlock(&r->lock);
 	return rc;
 }
 
+uint64_t place_lead(struct route *r)
+{
+	char self[SKV_OWNER_NAME], lead[SKV_OWNER_NAME];
+	uint64_t left;
+
+	one_leader(r->core[0], self, lead, &left);
+	return skv_hash128(lead, strlen(lead)).lo;
+}
+
 void place_learn(struct route *r, struct skv_key name, uint32_t partition)
 {
+	const uint64_t lead = place_lead(r);
+
 	assert(partition < r->n);
 	if (is_ready(r->core[0]))
 		return; /* it knows by itself */
 	skv_mutex_lock(&r->lock);
 	if (r->places.n >= LEARNED_MAX)
-		clear_table(&r->places);
+		places_clear(&r->places);
 	r->places.fence = 0;
-	set(&r->places, name, NULL, partition);
+	places_set_told(&r->places, name, partition, lead);
 	skv_mutex_unlock(&r->lock);
 }
 
 /* ---- who has it? ----------------------------------------------------------------------------- */
 
-/* One that is RECOVERING will be here soon. */
-static bool any_elsewhere(const struct route *r)
+bool place_elsewhere(const struct route *r)
 {
 	uint32_t i = 0;
 
@@ -166,13 +94,13 @@ static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
 
 	skv_mutex_lock(&r->lock);
 	known = r->places.complete && r->places.fence == fence && is_ready(r->core[0]);
-	p = find(&r->places, name);
+	p = places_find(&r->places, name);
 	*at = p ? p->partition : r->n;
 	skv_mutex_unlock(&r->lock);
 	return known;
 }
 
-static void tell(struct skv_error *err, struct skv_key name, uint32_t place)
+void place_tell(struct skv_error *err, struct skv_key name, uint32_t place)
 {
 	if (!err)
 		return;
@@ -188,12 +116,12 @@ struct skv_core *place_look(struct route *r, const char *key, struct skv_error *
 	uint32_t at;
 	bool known;
 
-	if (!any_elsewhere(r))
+	if (!place_elsewhere(r))
 		return route_missing(r);
 	known = ask_table(r, name, &at);
 	if (leads && !known)
 		return route_missing(r);
-	tell(err, name, leads && at < r->n ? at + 1 : 0);
+	place_tell(err, name, leads && at < r->n ? at + 1 : 0);
 	if (at == r->n || (!leads && is_ready(r->core[at])))
 		return r->core[0]; /* its owner knows where it is, or that it is nowhere */
 	return r->core[at];
@@ -230,8 +158,8 @@ static size_t objects_there(struct route *r, uint32_t partition)
 	return n;
 }
 
-/* Where the next object that belongs to one partition is made. */
-static struct skv_core *least(struct route *r)
+/* Where there is most room for an object that belongs to one partition. */
+static uint32_t least(struct route *r)
 {
 	size_t fewest = SIZE_MAX;
 	uint32_t at = 0;
@@ -244,7 +172,18 @@ static struct skv_core *least(struct route *r)
 			at = i;
 		}
 	}
-	return r->core[at];
+	return at;
+}
+
+/* Where it is made if nobody says where: beside its family. */
+static uint32_t free_place(struct route *r, const char *key)
+{
+	uint32_t at;
+
+	skv_mutex_lock(&r->lock);
+	at = places_beside(&r->places, key);
+	skv_mutex_unlock(&r->lock);
+	return at < r->n ? at : least(r);
 }
 
 /* ---- documents ------------------------------------------------------------------------------- */
@@ -327,7 +266,7 @@ static int settle(struct route *r, const char *key, const struct skv_core *wante
 		rc = is_there(r, *at, key, &stays, err);
 	if (rc != SKV_OK || stays)
 		return rc;
-	*at = wanted ? wanted->o.partition : least(r)->o.partition;
+	*at = wanted ? wanted->o.partition : free_place(r, key);
 	return put_doc(r, fence, key, *at, version, err);
 }
 
@@ -340,7 +279,7 @@ int place_take(struct route *r, const char *key, struct skv_core *wanted, struct
 	int rc;
 
 	*at = route_missing(r);
-	if (is_ready(r->core[0]) && any_elsewhere(r) && !ask_table(r, name, &ignored))
+	if (is_ready(r->core[0]) && place_elsewhere(r) && !ask_table(r, name, &ignored))
 		return SKV_OK; /* it may be there */
 	rc = get_doc(r, key, &number, &version, err);
 	if (rc == SKV_OK && is_ready(r->core[0]))
@@ -349,7 +288,7 @@ int place_take(struct route *r, const char *key, struct skv_core *wanted, struct
 		rc = remember(r, key, number);
 	if (rc != SKV_OK)
 		return rc;
-	tell(err, name, number < r->n ? number + 1 : 0);
+	place_tell(err, name, number < r->n ? number + 1 : 0);
 	*at = r->core[number < r->n ? number : 0];
 	return SKV_OK;
 }
@@ -370,12 +309,13 @@ static int load_one(void *ctx, const char *name, const void *bytes, size_t n, ui
 	(void)version;
 	if (!read_doc(l->r, bytes, n, &partition) || strlen(key) >= PLACE_KEY)
 		return SKV_OK; /* of a later version */
-	return set(&l->t, skv_hash128(key, strlen(key)), key, partition);
+	return places_set(&l->t, key, partition);
 }
 
 static int load(struct route *r, uint64_t fence, struct skv_error *err)
 {
-	struct loading_places l = { .r = r, .t.fence = fence };
+	struct loading_places l = { .r = r,
+				    .t = { .fence = fence, .family = r->core[0]->o.family } };
 	struct skv_store *store = r->core[0]->store;
 	struct skv_buf b = { 0 };
 	int rc = skv_store_list(store, PREFIX, load_one, &l, err);
@@ -390,11 +330,11 @@ static int load(struct route *r, uint64_t fence, struct skv_error *err)
 	}
 	if (rc == SKV_OK) {
 		skv_mutex_lock(&r->lock);
-		clear_table(&r->places);
+		places_clear(&r->places);
 		r->places = l.t;
 		skv_mutex_unlock(&r->lock);
 	} else {
-		clear_table(&l.t);
+		places_clear(&l.t);
 	}
 	return rc;
 }
@@ -415,7 +355,7 @@ static void need(struct missing *m, const char *key)
 	if (m->n == AT_A_TIME)
 		return;
 	skv_mutex_lock(&m->r->lock);
-	has = find(&m->r->places, skv_hash128(key, strlen(key))) != NULL;
+	has = places_find(&m->r->places, skv_hash128(key, strlen(key))) != NULL;
 	skv_mutex_unlock(&m->r->lock);
 	if (has)
 		return;
@@ -511,14 +451,8 @@ static bool next(struct route *r, char key[PLACE_KEY], struct place *out)
 
 static void note(struct route *r, struct skv_key name, uint64_t missing_ms, bool gone)
 {
-	struct place *p;
-
 	skv_mutex_lock(&r->lock);
-	p = r->places.size ? cell(&r->places, name) : NULL;
-	if (p && p->used) {
-		p->missing_ms = missing_ms;
-		p->gone = gone;
-	}
+	places_note(&r->places, name, missing_ms, gone);
 	skv_mutex_unlock(&r->lock);
 }
 

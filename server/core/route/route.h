@@ -19,6 +19,8 @@
 #include <lock/one.h>
 #include <model/tier.h>
 
+#include "place_table.h"
+
 #define ROUTE_HINTS 4096u /* a power of two */
 
 struct skv_store;
@@ -26,24 +28,6 @@ struct skv_store;
 struct route_total {
 	char storage[SKV_MAX_NAME + 1];
 	uint64_t bytes;
-};
-
-/* places.c */
-#define PLACE_KEY 300u
-struct place {
-	bool used, gone;
-	uint8_t partition;
-	struct skv_key name;
-	char *key;           /* of the object's document; NULL: another manager told it */
-	uint64_t missing_ms; /* since when its object has not been there; 0: it was */
-};
-struct places {
-	struct place *v;  /* open addressing */
-	uint32_t n, size; /* a power of two, or 0 */
-	uint32_t turn;    /* of the sweep */
-	uint64_t fence;   /* of partition 0, when they were read; 0: they were learned */
-	bool complete;    /* every object of the store has one */
-	bool filled;      /* those of all partitions were looked at, under this fence */
 };
 
 struct route {
@@ -134,10 +118,8 @@ uint64_t capacity_total(struct route *r, const char *storage);
 int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, struct skv_error *err);
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err);
 
-/* places.c: the key of the object's document, and which core to ask for what no partition that is
+/* places.c: by the key of the object's document, which core to ask for what no partition that is
  * here has. *err is told what the name is, and where, if that is known for sure. */
-void place_group_key(char out[PLACE_KEY], const char *name);
-void place_storage_key(char out[PLACE_KEY], const char *name);
 struct skv_core *place_look(struct route *r, const char *key, struct skv_error *err);
 /* Which one an object with this key is to be made in; that may be elsewhere, or partition 0 if that
  * is: its owner says. `wanted` NULL: wherever; else there, if it does not exist. In the
@@ -146,12 +128,17 @@ int place_take(struct route *r, const char *key, struct skv_core *wanted, struct
 	       struct skv_error *err);
 /* What the owner of partition 0 has said. */
 void place_learn(struct route *r, struct skv_key name, uint32_t partition);
+/* Who that is, as far as is known here: a hash of its name. */
+uint64_t place_lead(struct route *r);
+/* Is a partition another manager's? One that is RECOVERING will be here soon. */
+bool place_elsewhere(const struct route *r);
+/* `place`: that partition, plus 1, if it is known for sure; else 0. err may be NULL. */
+void place_tell(struct skv_error *err, struct skv_key name, uint32_t place);
 /* By the thread of capacity.c, or each tick. */
 void places_step(struct route *r);
 /* In the turn: who leads has read all places then. What is unknown to one that became the lead a
  * moment ago would be given a place anywhere. Blocks. */
 int places_know(struct route *r, struct skv_error *err);
-void places_destroy(struct places *t);
 
 /* The core for calls on an instance. */
 static inline struct skv_core *core_of(struct skv_core *c, const char *tenant, const char *id,

@@ -26,6 +26,11 @@
 struct skv_core;
 struct skv_store; /* skv/store.h */
 
+/* The family of an external storage (tenant NULL) or of an instance, by its name; false: it has
+ * none. Those of a family are in one partition: whichever comes first is made anywhere, the others
+ * beside it. Pure; all managers of a store have the same one. */
+typedef bool skv_family_fn(const char *tenant, const char *name, char out[SKV_MAX_NAME + 1]);
+
 struct skv_core_options {
 	struct skv_store *store;        /* borrowed, must outlive the core */
 	const struct skv_clock *clock;  /* NULL = skv_clock_system */
@@ -72,6 +77,7 @@ struct skv_core_options {
 	 * one (skv_store_partition); and the core of the first one, which outlives this one. */
 	uint32_t partition;
 	struct skv_core *lead;
+	skv_family_fn *family;          /* NULL, the default: there are no families */
 	bool manual;                    /* tests: no timer threads; the test calls skv_core_tick */
 	const char *storage_roots; /* directories that storages may lie below, separated by commas;
 				    * NULL or "" = any. Borrowed */
@@ -236,6 +242,25 @@ int skv_core_instance_delete(struct skv_core *c, const char *tenant, const char 
  * with_blocks, it holds no block, pin or session; else SKV_E_IN_USE. */
 int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, const char *id,
 				    uint64_t unused_ms, bool with_blocks, struct skv_error *err);
+
+/* Where the instances of a family are. */
+struct skv_family {
+	uint32_t partition; /* all that there are; SKV_MAX_PARTITIONS: all partitions are here */
+	bool remembered;    /* that another manager has said so */
+	uint64_t name[2];   /* as of skv_error */
+	uint64_t turn;      /* changes with each instance that is made or deleted there */
+};
+/* *out, from memory: for a call that must know all instances of a family. SKV_E_NOT_OWNER,
+ * SKV_E_NOT_READY: they are elsewhere, or partition 0's owner knows. SKV_E_NOT_FOUND: it says that
+ * there are none. SKV_E_UNSUPPORTED: they are in several partitions, as those that were made before
+ * there were families, of which not all are here. */
+int skv_core_family(struct skv_core *c, const char *family, struct skv_family *out,
+		    struct skv_error *err);
+/* The tenant's instances there, those of the family and others; *n may be 0. SKV_E_NOT_OWNER: what
+ * is remembered may be old. */
+int skv_core_family_instances(struct skv_core *c, const struct skv_family *f, const char *tenant,
+			      struct skv_arena *a, struct skv_instance_view **out, uint32_t *n,
+			      struct skv_error *err);
 
 /* Slab files of a storage, in order of their numbers; none for type `external`. SKV_E_NOT_FOUND
  * ("name"). */

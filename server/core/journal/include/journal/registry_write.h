@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <skv/hash.h>
+#include <skv/limits.h>
 
 struct partition;
 struct skv_buf;
@@ -32,6 +33,8 @@ int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t v
 int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
+/* The other way round: its id, in `key`, and its tenant; NULL: it is no instance's. */
+const char *registry_instance_of(const char *key, char tenant[SKV_MAX_NAME + 1]);
 /* Second half of an instance's deletion, after its record; may be repeated. `doc`: its document, of
  * *version; *version is set to the new one. */
 int registry_move_to_dropped(struct skv_core *c, uint64_t fence, const char *instance_key,

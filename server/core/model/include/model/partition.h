@@ -81,6 +81,7 @@ struct partition {
 	struct instance **inst;
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;
+	uint32_t inst_turn; /* counts changes of which there are */
 	struct tenant **tenant; /* that have had instances */
 	size_t n_tenant, cap_tenant;
 	struct tenant *touched;   /* by touched_next: their rules' sums are not told yet */
