@@ -235,8 +235,8 @@ int hf3fs_read(struct hf3fs_request *k);
 
 /* ---- make.c: spaces -------------------------------------------------------------------------- */
 
-/* Creates the space, or a wished-for one, on a worker, then runs the operation. SKV_PENDING,
- * SKV_E_NOT_FOUND (no such wish, or not now), SKV_E_TOO_MANY. */
+/* Creates the space, or one that was wished for or dropped, on a worker, then runs the operation.
+ * SKV_PENDING, SKV_E_NOT_FOUND (there is none, or not now), SKV_E_TOO_MANY. */
 int hf3fs_make_later(struct hf3fs_request *k);
 /* Runs a job on a worker, as hf3fs_make_later does: SKV_PENDING, or SKV_E_TOO_MANY. */
 int hf3fs_on_worker(struct hf3fs_request *k, void (*run)(struct job *job, bool expired));
@@ -282,15 +282,15 @@ bool vllm_tell_locations(struct hf3fs_request *k);
 void vllm_rest_allocate(struct hf3fs_request *k);
 void vllm_say_initialize(struct hf3fs_request *k);
 
-/* ---- ranks.c: the ranks of a tenant that have a vLLM space
- * ------------------------------------------- */
+/* ---- ranks.c: the ranks of a tenant that have a vLLM space ---------------------------------- */
 
 int hf3fs_ranks_create(struct hf3fs_ranks **out);
 void hf3fs_ranks_destroy(struct hf3fs_ranks *r); /* NULL is allowed */
-/* In *v (in the call's arena); at most a second old. */
+/* All of them, in *v (in the call's arena). Statuses as of skv_core_family, but that there are
+ * none is SKV_OK. */
 int hf3fs_ranks(struct hf3fs_request *k, const int64_t **v, uint32_t *n);
-/* A rank was added or removed. */
-void hf3fs_ranks_forget(struct pages *p);
+/* On a worker: those of a family that is in several partitions. */
+int hf3fs_ranks_anywhere(struct hf3fs_request *k, const int64_t **v, uint32_t *n);
 
 /* ---- watch.c: the clients' page files -------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
  *
  * A space exists when its instance does, which is created last; the next request completes one left
  * half-made by a crash. Runs on workers, because the core's administration blocks. A space that
- * could not be created is remembered until the first reservation in it, or until the process ends.
+ * could not be created is remembered until the first reservation in it, or until the process ends;
+ * one that was dropped, by its storage.
  */
 #include "hf3fs.h"
 
@@ -200,7 +201,6 @@ static int make_all(struct hf3fs_request *k, const char *name, uint64_t num_page
 	if (rc == SKV_OK) {
 		skv_log(SKV_LOG_INFO, "pages", "%s is initialized", name);
 		remove_wish(pages_of(k), name);
-		hf3fs_ranks_forget(pages_of(k));
 	} else if (!k->detail) {
 		skv_log(SKV_LOG_WARN, "pages", "%s cannot be made now: %s", name,
 			k->c->err.status == rc ? k->c->err.message : skv_status_text(rc));
@@ -223,39 +223,45 @@ int hf3fs_make(struct hf3fs_request *k, uint64_t num_pages)
 
 int hf3fs_drop(struct hf3fs_request *k)
 {
+	int rc;
+
+	assert(skv_thread_locks == 0);
+	rc = skv_core_instance_delete(hf3fs_core(k), k->space.tenant, k->space.id, &k->c->err);
+	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
+}
+
+/* A space that was dropped leaves its storage, which tells how many pages it had to any manager.
+ * SKV_E_NOT_FOUND: there is none. */
+static int look_for_rest(struct hf3fs_request *k, uint64_t *num_pages)
+{
 	struct skv_storage_view *v;
 	char name[SKV_MAX_NAME + 1];
 	uint32_t n;
 	int rc;
 
-	assert(skv_thread_locks == 0);
+	if (hf3fs_strict(k))
+		return SKV_E_NOT_FOUND;
 	space_name(&k->space, name);
 	rc = skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &k->c->err);
 	if (rc == SKV_OK) {
 		assert(n == 1);
-		k->u.num_pages = v[0].spec.capacity;
-		rc = skv_core_instance_delete(hf3fs_core(k), k->space.tenant, k->space.id,
-					      &k->c->err);
+		*num_pages = v[0].spec.capacity;
 	}
-	if (rc == SKV_OK && !hf3fs_strict(k)) {
-		remove_wish(pages_of(k), name);
-		hf3fs_wish_add(k);
-	}
-	return rc == SKV_E_NOT_FOUND ? SKV_OK : rc;
+	return rc;
 }
 
 /* Creates its own wish, or the one that a reservation fulfils. */
 static int make_and_ask(struct hf3fs_request *k)
 {
 	uint64_t num_pages;
-	int rc;
+	int rc = SKV_OK;
 
-	if (k->op->flags & HF3FS_MAKES) {
+	if (k->op->flags & HF3FS_MAKES)
 		num_pages = k->u.num_pages;
-	} else if (!wish_of(k, &num_pages)) {
-		return SKV_E_NOT_FOUND;
-	}
-	rc = hf3fs_make(k, num_pages);
+	else if (!wish_of(k, &num_pages))
+		rc = look_for_rest(k, &num_pages);
+	if (rc == SKV_OK)
+		rc = hf3fs_make(k, num_pages);
 	if (rc == SKV_OK && k->op->flags & HF3FS_MAKES)
 		/* its client has just opened the file, and may have recreated it */
 		hf3fs_watch_look(pages_of(k), &k->space);
@@ -274,7 +280,12 @@ static void on_worker(struct job *job, bool expired)
 
 int hf3fs_make_later(struct hf3fs_request *k)
 {
-	if (!(k->op->flags & HF3FS_MAKES) && !is_due(k))
+	uint64_t ignored;
+
+	/* one that is elsewhere (SKV_E_NOT_OWNER), a worker can ask for */
+	if (!(k->op->flags & HF3FS_MAKES) && !is_due(k) &&
+	    look_for_rest(k, &ignored) == SKV_E_NOT_FOUND)
 		return SKV_E_NOT_FOUND;
+	skv_error_clear(&k->c->err);
 	return hf3fs_on_worker(k, on_worker);
 }

@@ -9,10 +9,12 @@
 #include <string.h>
 
 #include <skv/hash.h>
+#include <skv/hf3fs_api.h>
 #include <skv/json.h>
 #include <skv/json_out.h>
 
-/* "pages:" tenant ':' rank ':' namespace, the rank having 20 bytes at most. */
+#define PAGES "pages:"
+/* PAGES tenant ':' rank ':' namespace, the rank having 20 bytes at most. */
 #define TENANT_MAX 40u
 #define NS_MAX (SKV_MAX_NAME - 6 - TENANT_MAX - 1 - 20 - 1)
 
@@ -89,13 +91,61 @@ void space_init(struct space *s, const char *tenant, int64_t rank, const char *n
 void space_name(const struct space *s, char out[SKV_MAX_NAME + 1])
 {
 	size_t n = strlen(s->id) + 1;
-	char *p = out + sizeof "pages:" - 1;
+	char *p = out + sizeof PAGES - 1;
 
-	memcpy(out, "pages:", sizeof "pages:" - 1);
+	memcpy(out, PAGES, sizeof PAGES - 1);
 	p = put_part(p, s->tenant, strlen(s->tenant), TENANT_MAX);
 	*p++ = ':';
 	assert((size_t)(p - out) + n <= SKV_MAX_NAME + 1);
 	memcpy(p, s->id, n);
+}
+
+/* ---- families -------------------------------------------------------------------------------- */
+
+#define VLLM_END ":" SPACE_NS_VLLM
+
+/* PAGES part VLLM_END. False: no space has such a long one. */
+static bool put_family(const char *part, size_t n, char out[SKV_MAX_NAME + 1])
+{
+	if (n > TENANT_MAX)
+		return false;
+	snprintf(out, SKV_MAX_NAME + 1, PAGES "%.*s" VLLM_END, (int)n, part);
+	return true;
+}
+
+void space_family(const char *tenant, char out[SKV_MAX_NAME + 1])
+{
+	char part[TENANT_MAX];
+	const char *end = put_part(part, tenant, strlen(tenant), sizeof part);
+	const bool fits = put_family(part, (size_t)(end - part), out);
+
+	assert(fits && end > part);
+}
+
+/* An instance's id: a rank, and vLLM's namespace. */
+static bool is_vllm_id(const char *id)
+{
+	const size_t n = strcspn(id, ":");
+	int64_t rank;
+
+	return strcmp(id + n, VLLM_END) == 0 &&
+	       space_rank(id + (*id == '_'), n - (*id == '_'), true, &rank);
+}
+
+bool skv_hf3fs_family(const char *tenant, const char *name, char out[SKV_MAX_NAME + 1])
+{
+	const char *part;
+	size_t n;
+
+	if (tenant && is_vllm_id(name)) {
+		space_family(tenant, out);
+		return true;
+	}
+	if (tenant || strncmp(name, PAGES, sizeof PAGES - 1) != 0)
+		return false;
+	part = name + sizeof PAGES - 1;
+	n = strcspn(part, ":");
+	return part[n] == ':' && is_vllm_id(part + n + 1) && put_family(part, n, out);
 }
 
 bool space_is_main(const struct space *s)

@@ -38,6 +38,8 @@ bool space_rank(const char *s, size_t n, bool sign, int64_t *out);
 void space_init(struct space *s, const char *tenant, int64_t rank, const char *ns, size_t n_ns);
 /* Of its storage and group. */
 void space_name(const struct space *s, char out[SKV_MAX_NAME + 1]);
+/* Of a tenant's vLLM spaces: a key exists when all have it, so they must be in one partition. */
+void space_family(const char *tenant, char out[SKV_MAX_NAME + 1]);
 /* SGLang's pages of full-attention layers, of which a prompt uses those up to the first miss. The
  * other pools (windows, states) may have only the last pages of a prompt. */
 bool space_is_main(const struct space *s);

@@ -314,13 +314,11 @@ static int ask_ranks(struct hf3fs_request *k)
 			k->u.ranks.req.lease_ms = 0;
 			k->u.ranks.req.only_leased = false;
 		}
-		rc = skv_core_lookup(k->c->s->core, &k->u.ranks.req, &k->u.ranks.res, &k->c->arena,
+		rc = skv_core_lookup(hf3fs_core(k), &k->u.ranks.req, &k->u.ranks.res, &k->c->arena,
 				     &k->c->err, &done);
 		if (rc == SKV_OK)
 			absorb(k);
 	}
-	if (rc == SKV_E_NOT_FOUND) /* removed meanwhile */
-		hf3fs_ranks_forget(pages_of(k));
 	return rc;
 }
 
@@ -347,34 +345,9 @@ static int begin_ranks(struct hf3fs_request *k)
 	return ask_ranks(k);
 }
 
-/* Ranks are in any partitions: where several managers have them, nobody can tell what all ranks
- * have, and a part of them must not be taken for all. */
-static int check_whole(struct hf3fs_request *k)
-{
-	struct skv_core *core = k->c->s->core;
-	const uint32_t n = skv_core_partitions(core);
-	uint32_t here = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		here += skv_core_partition_state(core, i) != SKV_CORE_STANDBY;
-	assert(here <= n);
-	if (here == n || here == 0)
-		return SKV_OK;
-	return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, NULL,
-			"several managers share the partitions: the ranks of vLLM cannot be "
-			"compared");
-}
-
-static int find_ranks(struct hf3fs_request *k, const int64_t **v, uint32_t *n)
-{
-	const int rc = check_whole(k);
-
-	return rc == SKV_OK ? hf3fs_ranks(k, v, n) : rc;
-}
-
 int vllm_ask_exists(struct hf3fs_request *k)
 {
-	int rc = k->u.ranks.v ? SKV_OK : find_ranks(k, &k->u.ranks.v, &k->u.ranks.n);
+	int rc = k->u.ranks.v ? SKV_OK : hf3fs_ranks(k, &k->u.ranks.v, &k->u.ranks.n);
 
 	k->u.ranks.prefix = !hf3fs_strict(k);
 	return rc == SKV_OK ? begin_ranks(k) : rc;
@@ -408,7 +381,7 @@ int vllm_ask_locations(struct hf3fs_request *k)
 
 	if (k->u.ranks.v)
 		return begin_ranks(k);
-	rc = find_ranks(k, &all, &n);
+	rc = hf3fs_ranks(k, &all, &n);
 	if (rc != SKV_OK)
 		return rc;
 	v = skv_arena_alloc(&k->c->arena, (n + (size_t)1) * sizeof *v);
@@ -469,14 +442,14 @@ static int drop_ranks(struct hf3fs_request *k)
 	int rc;
 
 	assert(skv_thread_locks == 0);
-	hf3fs_ranks_forget(pages_of(k));
 	rc = hf3fs_ranks(k, &v, &n);
+	if (rc == SKV_E_UNSUPPORTED) /* partition 0's owner can ask all others */
+		rc = hf3fs_ranks_anywhere(k, &v, &n);
 	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
 		space_init(&k->space, k->space.tenant, v[i], SPACE_NS_VLLM,
 			   sizeof SPACE_NS_VLLM - 1);
 		rc = hf3fs_drop(k);
 	}
-	hf3fs_ranks_forget(pages_of(k));
 	return rc;
 }
 

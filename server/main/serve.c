@@ -146,6 +146,7 @@ static struct skv_core_options core_options(const struct skv_params *p, struct s
 	assert(p->partitions <= SKV_MAX_PARTITIONS);
 	o.partitions = (uint32_t)p->partitions;
 	o.assigned = true; /* start_spread */
+	o.family = skv_hf3fs_family;
 	return o;
 }
 

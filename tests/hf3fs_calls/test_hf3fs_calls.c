@@ -268,9 +268,9 @@ static void test_half_made_space(void **state)
 	(void)state;
 	assert_int_equal(skv_core_storage_put(env.core, &storage, NULL, &env.err), SKV_OK);
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[false]}");
-	assert_int_equal(reserve("a"), -1);
+	assert_true(reserve("a") >= 0); /* its storage tells how many pages it has */
 	initialize(9);
-	assert_true(reserve("a") >= 0 && reserve("b") >= 0 && reserve("c") >= 0);
+	assert_true(reserve("b") >= 0 && reserve("c") >= 0);
 	assert_int_equal(reserve("d"), -1);
 }
 

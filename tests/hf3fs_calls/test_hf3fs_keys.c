@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <skv/hf3fs_api.h>
 #include <skv/ops.h>
 
 #include "key.h"
@@ -110,6 +111,51 @@ static void test_space_of_long_rank(void **state)
 		assert_false(space_of(&i, &a, &got));
 	}
 	skv_arena_destroy(&a);
+}
+
+/* A space is of its tenant's family by the name of its storage, and by its instance's. */
+static void assert_family(const char *tenant, int64_t rank, const char *ns, bool is)
+{
+	char name[SKV_MAX_NAME + 1], one[SKV_MAX_NAME + 1], other[SKV_MAX_NAME + 1];
+	struct space s;
+
+	space_init(&s, tenant, rank, ns, strlen(ns));
+	space_name(&s, name);
+	assert_int_equal(skv_hf3fs_family(NULL, name, one), is);
+	assert_int_equal(skv_hf3fs_family(tenant, s.id, other), is);
+	if (!is)
+		return;
+	assert_string_equal(one, other);
+	space_family(tenant, other);
+	assert_string_equal(one, other);
+}
+
+static void test_families(void **state)
+{
+	char longest[SKV_MAX_NAME + 1], a[SKV_MAX_NAME + 1], b[SKV_MAX_NAME + 1];
+	static const char *const others[] = { "",	     "pages:",	       "pages:t",
+					      "pages:t:",    "pages:t:0",      "pages:t:x:vllm",
+					      "pages:t:0:vllm:x", "x:t:0:vllm" };
+
+	(void)state;
+	memset(longest, 'x', SKV_MAX_NAME);
+	longest[SKV_MAX_NAME] = '\0';
+	assert_family("t", 0, "vllm", true);
+	assert_family("a/b:c", -12, "vllm", true);
+	assert_family(longest, HF3FS_RANK_MAX, "vllm", true);
+	assert_family("t", 0, "kv", false);
+	assert_family("t", 0, "vllm2", false);
+	assert_family("t", 0, "x:vllm", false);
+	space_family("t", a);
+	assert_string_equal(a, "pages:t:vllm");
+	space_family(longest, b);
+	assert_true(strcmp(a, b) != 0);
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		assert_false(skv_hf3fs_family(NULL, others[i], a));
+		assert_false(skv_hf3fs_family("t", others[i], a));
+	}
+	snprintf(a, sizeof a, "pages:%.80s:0:vllm", longest); /* no space's: it is too long */
+	assert_false(skv_hf3fs_family(NULL, a, b));
 }
 
 static void test_ranks(void **state)
@@ -267,7 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_space_names), cmocka_unit_test(test_space_of_instance),
-		cmocka_unit_test(test_space_of_long_rank),
+		cmocka_unit_test(test_space_of_long_rank), cmocka_unit_test(test_families),
 		cmocka_unit_test(test_ranks),	    cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_names),	    cmocka_unit_test(test_digest_digits),
 	};

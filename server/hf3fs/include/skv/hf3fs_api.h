@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include <skv/api.h>
+#include <skv/limits.h>
 #include <skv/fs_master.h>
 
 struct skv_core;
@@ -43,6 +44,10 @@ struct skv_hf3fs_api_options {
 	uint32_t retry_ms;    /* how long a call waits while ownership or the store moves */
 	struct skv_hf3fs_api_files files;
 };
+
+/* For skv_core_options.family, of every manager, whether it has this API or not: the vLLM spaces of
+ * a tenant are one. */
+bool skv_hf3fs_family(const char *tenant, const char *name, char out[SKV_MAX_NAME + 1]);
 
 /* Creates the API, which must outlive every transport and service that uses it. SKV_E_NOMEM. */
 int skv_hf3fs_api_create(const struct skv_hf3fs_api_options *o, struct skv_api **out,
