@@ -387,7 +387,7 @@ static void test_sessions(void **state)
 	struct skv_key k[60];
 	struct skv_finish_res f;
 	struct skv_start_res r;
-	char session[33], id[8];
+	char session[33], id[16];
 
 	env_keys(k, 60, 1, 1);
 	for (int how = NONE; how < RESTARTS; how++) {

@@ -55,12 +55,13 @@ static void write_startup(const struct nodes *s)
 int nodes_setup(void **state)
 {
 	struct nodes *s = calloc(1, sizeof *s);
+	char top[] = "/tmp/kvcm-main-XXXXXX";
 
 	assert_non_null(s);
-	snprintf(s->dir, sizeof s->dir, "/tmp/kvcm-main-XXXXXX");
-	assert_non_null(mkdtemp(s->dir));
+	assert_non_null(mkdtemp(top));
+	snprintf(s->dir, sizeof s->dir, "%s", top);
 	for (int i = 0; i < NODES; i++) {
-		snprintf(s->n[i].dir, sizeof s->n[i].dir, "%s/%d", s->dir, i);
+		snprintf(s->n[i].dir, sizeof s->n[i].dir, "%s/%d", top, i);
 		assert_int_equal(mkdir(s->n[i].dir, 0755), 0);
 	}
 	write_startup(s);
