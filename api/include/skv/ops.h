@@ -319,6 +319,8 @@ struct skv_start_req {
 			     * type memory */
 	bool want_existing; /* also return the locations of keys with outcome EXISTS, and count that
 			     * as a use: no lease */
+	const char *storage; /* of the group's: the only one to take slots of; NULL = any. Not with
+			      * `fit`, `selective` or request ids */
 };
 
 /* Each (key, spec) has one writer. A block written with some specs may get the others later, even
@@ -718,6 +720,36 @@ struct skv_states_res {
 	const struct skv_key **parent; /* want_parents: [n_keys] the previous key in its chain; NULL
 					* = unknown */
 	struct skv_files files;
+};
+
+/* Blocks that are wanted in another storage. Movers copy or move them when they come; until then
+ * nothing is durable, and what is asked for may be forgotten. */
+struct skv_want_req {
+	const char *tenant;
+	const char *instance;
+	const char *from; /* storage that they lie in; "" = whichever */
+	/* A storage of the fast tier of their group, or "": any of it. They are to have copies
+	 * there. With `may_move` also another storage of their group: they are to lie there. */
+	const char *to;
+	bool may_move;
+	const struct skv_key *keys;
+	uint32_t n_keys; /* 0: a sample of those that lie in `from`, and may be asked for: */
+	uint32_t sample; /* so many, at most */
+};
+enum skv_want_outcome {
+	SKV_WANT_ASKED,      /* a mover will be told; it may be at work already */
+	SKV_WANT_THERE,      /* it has a copy there, or lies there */
+	SKV_WANT_ABSENT,     /* no such block, or not all of it */
+	SKV_WANT_ELSEWHERE,  /* not in `from` */
+	SKV_WANT_BUSY,       /* being written, or moved */
+	SKV_WANT_UNSUMMED,   /* without a checksum, which a mover needs */
+	SKV_WANT_UNREADABLE, /* its storage or slab file cannot be read now */
+	SKV_WANT_FULL,       /* too many are waiting for movers */
+	SKV_WANT_OUTCOMES
+};
+struct skv_want_res {
+	uint8_t *outcome;                  /* [n_keys] enum skv_want_outcome; NULL of a sample */
+	uint32_t count[SKV_WANT_OUTCOMES]; /* how many of each */
 };
 
 /* ---- views

@@ -12,7 +12,6 @@
 #include <model/index.h>
 #include <model/objects.h>
 #include <model/partition.h>
-#include <model/wish.h>
 
 void tier_name(char out[TIER_NAME], const char *id, const char *group)
 {
@@ -31,8 +30,6 @@ void tier_link(struct partition *p, struct group *g)
 	struct group *slow = *g->spec.tier_of ? group_find(p, g->spec.tier_of) : NULL;
 
 	ASSERT_EXCLUSIVE(p);
-	if (*g->spec.tier_of && !p->wishes)
-		p->wishes = wishes_make(); /* without memory for them there are none */
 	if (slow)
 		slow->fast = g;
 	/* Groups are loaded in any order. */

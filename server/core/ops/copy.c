@@ -1,11 +1,11 @@
 /*
  * copy.c - copies of blocks in the fast tier of their group, made by movers (decision 0060).
  *
- * Lookups note which blocks are wanted there (model/wish.h). A *take* of moves that finds none
- * gives some of these to its mover: in its name a session is started in the copy instance, and the
- * move has the session's id and slots. Its finish finishes the session, with the checksums of the
- * blocks. So a copy begins, ends, expires and is replayed as everything that is written; nothing
- * about it is durable but its session.
+ * A *take* of moves that finds nothing that drains gives its mover some of the blocks that are
+ * wanted there (want.c), or lack a copy (heal.c): in its name a session is started in the copy
+ * instance, and the move has the session's id and slots. Its finish finishes the session, with the
+ * checksums of the blocks. So a copy begins, ends, expires and is replayed as everything that is
+ * written; nothing about it is durable but its session.
  *
  * A block that went or moved while it was read is not copied: its bytes may have been others.
  * What a tier has of an earlier content of a block is removed, for it is in the way.
@@ -22,6 +22,7 @@
 #include <lock/lock.h>
 #include <lock/one.h>
 #include <model/block.h>
+#include <model/device.h>
 #include <model/files.h>
 #include <model/find.h>
 #include <model/index.h>
@@ -36,8 +37,6 @@
 #include <storage/device.h>
 #include <evict/remove.h>
 
-#define LOOKS 1024u /* wishes looked at by one take */
-
 /* ---- what to copy ---------------------------------------------------------------------------- */
 
 /* Whole blocks of one instance, and what becomes of them. */
@@ -45,6 +44,7 @@ struct copying {
 	struct skv_core *core;
 	uint64_t fence; /* of the partition: not of its next load */
 	uint32_t instance, n_specs;
+	uint32_t to; /* the only volume that they may be copied to, or WISH_ANYWHERE */
 	uint32_t max;  /* slots, */
 	uint32_t most; /* and blocks */
 	struct skv_key keys[MAX_MOVE_SLOTS];
@@ -70,21 +70,19 @@ static bool can_be_read(const struct partition *p, const struct block *b)
 	return true;
 }
 
-enum copy_state { WANTED, THERE, BUSY, STALE };
-
 static enum copy_state state_of(const struct partition *p, const struct block *b,
 				const struct block *copy)
 {
 	const uint32_t n = block_instance(b)->spec.n_specs;
-	enum copy_state state = THERE;
+	enum copy_state state = COPY_THERE;
 
 	for (uint32_t s = 0; copy && s < n; s++) {
 		const struct slot *c = &copy->slot[s];
 
 		if (c->state == SLOT_WRITING || c->state == SLOT_REMOVING)
-			return BUSY;
+			return COPY_BUSY;
 		if (c->state == SLOT_ABSENT)
-			state = WANTED;
+			state = COPY_WANTED;
 	}
 	for (uint32_t s = 0; copy && s < n; s++) {
 		const struct slot *c = &copy->slot[s];
@@ -92,19 +90,23 @@ static enum copy_state state_of(const struct partition *p, const struct block *b
 		if (c->state != SLOT_COMMITTED)
 			continue;
 		if (!c->has_checksum || c->checksum != b->slot[s].checksum)
-			return STALE;
+			return COPY_STALE;
 		if (!slot_serves(p, c))
-			return BUSY; /* it may come back, or its file is given up */
+			return COPY_BUSY; /* it may come back, or its file is given up */
 	}
-	return copy ? state : WANTED;
+	return copy ? state : COPY_WANTED;
 }
 
-bool copies_begin(struct copying *k, const struct instance *inst, const struct instance *copies)
+bool copies_begin(struct copying *k, const struct instance *inst, const struct instance *copies,
+		  uint32_t to)
 {
 	struct skv_start_req *q = &k->start;
 
-	if (k->start.n_keys || inst->id == k->instance)
-		return inst->id == k->instance;
+	if (k->start.n_keys)
+		return inst->id == k->instance && to == k->to;
+	k->to = to;
+	if (inst->id == k->instance)
+		return true;
 	k->instance = inst->id;
 	k->n_specs = inst->spec.n_specs;
 	k->most = k->max / k->n_specs ? k->max / k->n_specs : 1; /* at least one block */
@@ -117,49 +119,22 @@ uint32_t copies_n(const struct copying *k) { return k->start.n_keys; }
 
 bool copies_full(const struct copying *k) { return copies_n(k) && k->start.n_keys == k->most; }
 
-bool copies_consider(struct partition *p, struct copying *k, const struct block *b,
-		     const struct instance *copies, struct picks *stale)
+enum copy_state copies_consider(struct partition *p, struct copying *k, const struct block *b,
+				const struct instance *copies, struct picks *stale)
 {
 	struct block *copy = index_find(p, copies, b->key);
+	const enum copy_state state = can_be_read(p, b) ? state_of(p, b, copy) : COPY_BUSY;
 
 	ASSERT_EXCLUSIVE(p);
 	assert(!copies_full(k) && k->instance == block_instance(b)->id);
-	if (!can_be_read(p, b))
-		return false;
-	switch (state_of(p, b, copy)) {
-	case WANTED:
+	if (state == COPY_WANTED) {
 		for (uint32_t s = 0; s < k->n_specs; s++)
 			k->source[k->start.n_keys * k->n_specs + s] = move_source_of(b, s);
 		k->keys[k->start.n_keys++] = b->key;
-		return true;
-	case STALE:
+	} else if (state == COPY_STALE) {
 		(void)remove_mark(p, stale, copy); /* out of memory: the next time */
-		return true;
-	case THERE:
-	case BUSY:
-		break;
 	}
-	return false;
-}
-
-/* Wishes of one instance, the oldest first. */
-static void find(struct partition *p, struct copying *k, struct picks *stale)
-{
-	struct wish w;
-
-	ASSERT_EXCLUSIVE(p);
-	for (uint32_t looks = LOOKS; looks-- && wish_next(p, &w);) {
-		struct instance *inst = instance_by_id(p, w.instance);
-		struct instance *copies =
-			inst && !inst->dropped && !inst->deleting ? tier_copies(p, inst) : NULL;
-		const struct block *b = copies ? index_find(p, inst, w.key) : NULL;
-
-		if (b && (copies_full(k) || !copies_begin(k, inst, copies)))
-			return; /* for the next take */
-		wish_taken(p);
-		if (b)
-			copies_consider(p, k, b, copies, stale);
-	}
+	return state;
 }
 
 struct copying *copies_find(struct found *f, uint32_t deadline_ms, struct skv_arena *a)
@@ -176,12 +151,16 @@ struct copying *copies_find(struct found *f, uint32_t deadline_ms, struct skv_ar
 	k->core = p->core;
 	k->fence = p->fence;
 	k->max = f->max;
-	find(p, k, &stale);
-	if (!k->start.n_keys)
+	k->to = WISH_ANYWHERE;
+	wanted_find(f, k, &stale);
+	if (!copies_n(k) && !f->n)
 		heal_find(f, k, &stale);
 	if (stale.n)
 		(void)remove_queue(p, &stale, NULL);
 	skv_free(stale.v);
+	if (k->to < p->n_volume && p->volume[k->to].dev)
+		k->start.storage = skv_arena_strndup(a, p->volume[k->to].dev->name,
+						     strlen(p->volume[k->to].dev->name));
 	k->start.keys = k->keys;
 	k->start.request_id = "";
 	k->start.independent = true; /* each is evicted by its own use */

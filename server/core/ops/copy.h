@@ -24,14 +24,17 @@ struct skv_move_take_res;
 /* Blocks of one instance that are to be copied; NULL: none, or out of memory, but perhaps moves,
  * f->n of them. Under the write lock. In the arena. */
 struct copying *copies_find(struct found *f, uint32_t deadline_ms, struct skv_arena *a);
-/* For who looks for blocks: those of this instance from now on. False: it has some of another's. */
-bool copies_begin(struct copying *k, const struct instance *inst, const struct instance *copies);
+/* For who looks for blocks: those of this instance from now on, to be copied to that volume, or
+ * WISH_ANYWHERE. False: it has others. */
+bool copies_begin(struct copying *k, const struct instance *inst, const struct instance *copies,
+		  uint32_t to);
 uint32_t copies_n(const struct copying *k); /* blocks */
 bool copies_full(const struct copying *k);
-/* Adds the block, unless its copy is there already, or comes; a copy of something else is added to
- * `stale`. False: there is nothing to do. */
-bool copies_consider(struct partition *p, struct copying *k, const struct block *b,
-		     const struct instance *copies, struct picks *stale);
+/* Adds the block if its copy is WANTED; a copy of something else is STALE, and added to `stale`.
+ * BUSY: its copy comes or goes, or it cannot be read now. */
+enum copy_state { COPY_WANTED, COPY_THERE, COPY_BUSY, COPY_STALE };
+enum copy_state copies_consider(struct partition *p, struct copying *k, const struct block *b,
+				const struct instance *copies, struct picks *stale);
 /* Without the lock: as skv_core_move_take. */
 int copies_start(struct skv_core *c, struct copying *k, struct skv_move_take_res *res,
 		 struct skv_error *err, const struct skv_done *done);

@@ -25,6 +25,7 @@
 #include <model/table.h>
 #include <model/tier.h>
 #include <model/volume.h>
+#include <model/wish.h>
 #include <storage/device.h>
 #include "copy.h"
 
@@ -128,8 +129,11 @@ static void look_at(struct found *f, struct copying *k, struct picks *stale, str
 			pick(f, b, spec, copies);
 	}
 	p->heal.found |= f->n > before;
-	if (!going && !f->n && has_room(p, copies, copies_n(k) + 1))
-		p->heal.found |= copies_consider(p, k, b, copies, stale);
+	if (!going && !f->n && has_room(p, copies, copies_n(k) + 1)) {
+		const enum copy_state state = copies_consider(p, k, b, copies, stale);
+
+		p->heal.found |= state == COPY_WANTED || state == COPY_STALE;
+	}
 }
 
 static void end_pass(struct partition *p, uint64_t now)
@@ -173,7 +177,7 @@ void heal_find(struct found *f, struct copying *k, struct picks *stale)
 		if (!c || !c->inst || c->inst->retired || !is_replicated(c->inst->group))
 			continue;
 		copies = tier_copies(p, c->inst);
-		if (!copies || !copies_begin(k, c->inst, copies))
+		if (!copies || !copies_begin(k, c->inst, copies, WISH_ANYWHERE))
 			continue;
 		for (uint32_t i = place; i < c->fresh; i++, looks -= looks != 0) {
 			struct block *b = chunk_place(c, i);

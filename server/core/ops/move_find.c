@@ -28,8 +28,6 @@
 #define LOOKS 16384u /* slots visited by one take */
 #define REST_MS 200u /* pause after a pass over a file that found nothing to move */
 
-enum room { MAY_MOVE, NO_ROOM, LATER };
-
 /* Would the block be the next to go where it is moved to? Of a full storage, where each that comes
  * costs another one: then it stays. */
 static bool worth_less(const struct found *f, const struct volume *to, uint32_t class_id,
@@ -109,6 +107,27 @@ struct move_slot move_source_of(const struct block *b, uint32_t spec)
 bool move_target(struct found *f, const struct block *b, uint32_t spec, struct move_slot *m)
 {
 	return take_target(f, b, spec, m) == MAY_MOVE;
+}
+
+enum room move_to(struct found *f, const struct block *b, uint32_t volume)
+{
+	const uint32_t n = block_instance(b)->spec.n_specs;
+	enum room room = MAY_MOVE;
+
+	ASSERT_EXCLUSIVE(f->p);
+	for (uint32_t spec = 0; spec < n && room == MAY_MOVE; spec++) {
+		const struct slot *s = &b->slot[spec];
+
+		if (s->state != SLOT_COMMITTED || !s->has_checksum || s->volume == volume ||
+		    !slot_serves(f->p, s) || move_has(f->p, b, spec))
+			continue;
+		if (f->n == f->max)
+			return MORE;
+		f->v[f->n] = move_source_of(b, spec);
+		room = take_in(f, b, spec, volume, &f->v[f->n]);
+		f->n += room == MAY_MOVE;
+	}
+	return room;
 }
 
 static void pick_slot(struct found *f, struct volume_file *file, const struct block *b,
@@ -247,7 +266,7 @@ bool one_move_due(struct skv_core *c)
 
 	skv_rwlock_read(&c->lock);
 	p = c->partition;
-	due = p && (wish_next(p, &(struct wish){ .instance = 0 }) ||
+	due = p && (wishes_waiting(p, WISH_ASKED) || wishes_waiting(p, WISH_NOTED) ||
 		    heal_due(p, skv_now_ms(c->clock)));
 	for (uint32_t i = 0; p && i < p->n_volume && !due; i++)
 		for (size_t j = 0; p->volume[i].pool && j < p->volume[i].n_drain && !due; j++)

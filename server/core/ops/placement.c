@@ -276,7 +276,7 @@ static enum fit plan_fit(const struct volume *s, const struct plan *plan)
 }
 
 /* The group's existing storages by preference: better fit to chunks first, then the group's
- * order. */
+ * order. Only the one that the start names, if it does. */
 static void preferred_volumes(const struct partition *p, const struct plan *plan,
 			      struct some_volumes *out)
 {
@@ -289,7 +289,7 @@ static void preferred_volumes(const struct partition *p, const struct plan *plan
 		enum fit how;
 		uint32_t k;
 
-		if (found < 0)
+		if (found < 0 || (plan->storage && strcmp(g->storages[i], plan->storage) != 0))
 			continue;
 		how = plan_fit(&p->volume[found], plan);
 		for (k = out->n++; k > 0 && fit[k - 1] > how; k--) {

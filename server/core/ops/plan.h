@@ -32,6 +32,7 @@ struct plan {
 	uint64_t bytes;
 	uint64_t since; /* when the start arrived (boot time ms) */
 	bool keeps;     /* its existing blocks are not evicted to make room for the rest */
+	const char *storage; /* the only one that it may take slots of; NULL = any of the group */
 	bool unsummed;    /* not to memory */
 	bool no_wait;     /* takes what is free now instead of waiting for leases and grace
 			   * periods */

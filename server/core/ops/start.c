@@ -307,7 +307,8 @@ static void use_existing(struct partition *p, struct plan *plan)
 static int start_try(struct partition *p, struct start_op *op, bool may_take)
 {
 	const struct skv_start_req *req = req_of(op);
-	struct plan plan = { .since = op->since, .unsummed = req->unsummed };
+	struct plan plan = { .since = op->since, .unsummed = req->unsummed,
+			     .storage = req->storage };
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &plan.inst, op->w.err);
 
 	if (rc == SKV_OK)

@@ -55,6 +55,11 @@ struct partition *partition_make(struct skv_core *c)
 
 	if (!p)
 		return NULL;
+	p->wishes = wishes_make();
+	if (!p->wishes) {
+		skv_free(p);
+		return NULL;
+	}
 	p->core = c;
 	p->n_chunk = 1; /* so that id 0 means none */
 	p->loading = true;

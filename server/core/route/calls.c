@@ -224,6 +224,17 @@ int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
 	return one_states(goes_to(c, req->tenant, req->instance, err), req, res, a, err);
 }
 
+int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want_res *res,
+		  struct skv_arena *a, struct skv_error *err)
+{
+	const uint32_t n = req->n_keys ? req->n_keys : req->sample;
+	const int rc = check_pace(c, req->tenant, n, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	return one_want(goes_to(c, req->tenant, req->instance, err), req, res, a, err);
+}
+
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
 {

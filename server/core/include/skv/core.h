@@ -298,7 +298,7 @@ void skv_core_tenant_use(struct skv_core *c, const char *tenant, struct skv_tena
 
 /* SKV_E_NOT_FOUND with field "instances[i]" or "instance": unknown instance (all calls below).
  * SKV_E_TOO_MANY with field SKV_BLOCKS_PER_S: the tenant is over that rate (match, lookup,
- * lookup_length, start, pin, states). */
+ * lookup_length, start, pin, states, want). */
 int skv_core_match(struct skv_core *c, const struct skv_match_req *req, struct skv_match_res *res,
 		   struct skv_arena *a, struct skv_error *err);
 /* May be SKV_PENDING: the first lookup after a quiet period waits until a new lease horizon is
@@ -362,6 +362,10 @@ int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
 /* Takes no lease, does not count as use. SKV_E_TOO_LARGE ("keys"). */
 int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
 		    struct skv_states_res *res, struct skv_arena *a, struct skv_error *err);
+/* In memory alone. SKV_E_INVALID ("from", "to"), SKV_E_UNSUPPORTED ("to": the group has no fast
+ * tier), SKV_E_UNAVAILABLE ("to" takes no blocks now), SKV_E_TOO_LARGE ("keys"). */
+int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want_res *res,
+		  struct skv_arena *a, struct skv_error *err);
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err);
 /* A portion of what drains with `move`, of any partition of this manager: SKV_OK with res->n 0 if
@@ -447,7 +451,7 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	X(moved_bytes, "bytes of them")                                                            \
 	X(move_failures, "slots that movers could not move, or whose block went meanwhile")        \
 	X(moves_expired, "slots that movers gave no answer for")                                   \
-	X(copy_wishes, "times that a block was wanted in a fast tier")                             \
+	X(copy_wishes, "times that a block was wanted in a fast tier or another storage")          \
 	X(copy_wishes_ended, "of these: taken by movers, or forgotten for newer ones")             \
 	X(copied_blocks, "blocks that movers copied into a fast tier")                             \
 	X(copied_bytes, "bytes of them")                                                           \

@@ -74,6 +74,7 @@ __typeof__(skv_core_pins) one_pins;
 __typeof__(skv_core_finish_partial) one_finish_partial;
 __typeof__(skv_core_export) one_export;
 __typeof__(skv_core_states) one_states;
+__typeof__(skv_core_want) one_want;
 __typeof__(skv_core_block) one_block;
 __typeof__(skv_core_move_take) one_move_take;
 __typeof__(skv_core_move_finish) one_move_finish;

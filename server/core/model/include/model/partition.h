@@ -77,7 +77,7 @@ struct partition {
 	uint32_t *group_name; /* [n_group] hash of each one's name */
 	size_t n_group, cap_group, cap_group_name;
 	uint32_t n_tiers; /* of these: fast tiers of others */
-	struct wishes *wishes; /* of copies there; NULL = there has been no tier */
+	struct wishes *wishes; /* blocks that are wanted there, or in another storage */
 	struct instance **inst;
 	uint32_t *inst_name; /* [n_inst] hash of each one's tenant and id */
 	size_t n_inst, cap_inst, cap_inst_name;

@@ -1,8 +1,11 @@
 /*
- * wish.h - blocks that are wanted in their group's fast tier, for movers to copy (ops/copy.c).
+ * wish.h - blocks that are wanted elsewhere, for movers to copy or move (ops/copy.c).
  *
- * What is known of them is a guess: whoever takes one looks at the block. The newest WISHES are
- * kept, and none twice within WISH_REST_MS. Any thread that has the partition's lock, for reading.
+ * Two rings. *Noted* are guesses: blocks that are used often and have no copy in their group's fast
+ * tier; the newest WISHES are kept. *Asked* are those that somebody has asked for by name
+ * (ops/want.c): where WISHES of them wait, more are refused. None is noted twice within
+ * WISH_REST_MS, or asked for while it waits. Nothing of them is durable: whoever takes one looks at
+ * the block. Any thread that has the partition's lock, for reading.
  */
 #ifndef SKV_CORE_MODEL_WISH_H
 #define SKV_CORE_MODEL_WISH_H
@@ -16,21 +19,36 @@ struct block;
 struct partition;
 struct wishes;
 
-#define WISHES 4096u
+#define WISHES 4096u       /* of a ring */
 #define WISH_REST_MS 5000u /* who has taken one has begun by then */
+#define WISH_ANYWHERE UINT32_MAX
+
+enum wish_kind { WISH_ASKED, WISH_NOTED, WISH_KINDS };
 
 struct wish {
 	struct skv_key key;
 	uint32_t instance; /* its durable number */
+	/* Of asked ones: */
+	uint32_t to;    /* volume, or WISH_ANYWHERE in the fast tier */
+	bool moves;     /* the volume is one of its group: the block is to lie there. Else it is to
+			 * have a copy there */
+	uint64_t until; /* boot time ms: it has waited for room since, and is given up then; 0 = it
+			 * has not waited */
 };
 
 struct wishes *wishes_make(void); /* NULL: out of memory */
 void wishes_free(struct wishes *w); /* NULL is allowed */
 /* `now`: boot time ms. */
 void wish_note(const struct partition *p, const struct block *b, uint64_t now);
+/* False: so many are waiting that this one is not taken up. */
+bool wish_ask(const struct partition *p, const struct wish *wish, uint64_t now);
+/* How many of that kind wait. */
+uint32_t wishes_waiting(const struct partition *p, enum wish_kind kind);
 /* The oldest, without taking it. False: there is none. */
-bool wish_next(const struct partition *p, struct wish *out);
+bool wish_next(const struct partition *p, enum wish_kind kind, struct wish *out);
 /* Takes the oldest. */
-void wish_taken(const struct partition *p);
+void wish_taken(const struct partition *p, enum wish_kind kind);
+/* The oldest asked one is `wish` from now on, and waits behind the others. */
+void wish_again(const struct partition *p, const struct wish *wish);
 
 #endif
