@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include <skv/key_set.h>
+
 int kvcm_take_instance(struct kvcm_request *k, const char *instance,
 		       const struct skv_instance_spec **out)
 {
@@ -95,6 +97,32 @@ int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mas
 	for (uint32_t i = 0; i < keys->n; i++)
 		if (!kvcm_mask_skips(&mask, i))
 			keys->v[n++] = keys->v[i];
+	keys->n = n;
+	return SKV_OK;
+}
+
+int kvcm_keys_once(struct kvcm_request *k, struct kvcm_keys *keys, uint32_t *once, bool *again)
+{
+	uint32_t n = 0;
+	uint32_t *cells = skv_arena_calloc(&k->c->arena, skv_key_set_cells(keys->n), sizeof *cells);
+	struct skv_key_set set;
+
+	if (!cells)
+		return kvcm_nomem(k);
+	skv_key_set_init(&set, cells, keys->n);
+	for (uint32_t i = 0; i < keys->n; i++) {
+		uint32_t *at = skv_key_set_find(&set, keys->v, keys->v[i]);
+
+		if (again)
+			again[i] = *at != 0;
+		if (!*at) {
+			keys->v[n++] = keys->v[i];
+			*at = n;
+		}
+		if (once)
+			once[i] = *at - 1;
+	}
+	assert(n <= keys->n);
 	keys->n = n;
 	return SKV_OK;
 }

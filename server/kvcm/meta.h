@@ -38,6 +38,9 @@ static inline uint32_t kvcm_portion(uint32_t left)
 /* Those that the mask leaves, in their order. */
 int kvcm_take_unmasked(struct kvcm_request *k, const ProtobufCMessage *block_mask,
 		       struct kvcm_keys *keys);
+/* Takes repeated ones out. Of each there was: once[i], which of those that are left it is, and
+ * again[i], whether it was repeated; NULL: not wanted. */
+int kvcm_keys_once(struct kvcm_request *k, struct kvcm_keys *keys, uint32_t *once, bool *again);
 /* Is there room in an answer for so many blocks, each with all its specs and `more` beside them?
  * Not asked of what one portion holds. SKV_E_TOO_LARGE, naming what was sent: keys, or `tokens`. */
 int kvcm_check_places(struct kvcm_request *k, const char *instance, uint32_t n, uint32_t more,
@@ -105,6 +108,17 @@ uint32_t kvcm_lease_ms(struct kvcm_request *k, const char *instance);
 /* Does the instance hold nothing but sliding windows, of which each block goes by its own
  * use? Remembered as long. */
 bool kvcm_has_windows(struct kvcm_request *k, const char *instance);
+
+/* ---- want.c: copies and moves by movers ------------------------------------------------------ */
+
+/* skv_core_want; what is wrong with `from` or `to` is told by KVCM's names of these fields. */
+int kvcm_want(struct kvcm_request *k, const struct skv_want_req *req, const char *from,
+	      const char *to, struct skv_want_res *res);
+/* ErrorCode of a block. */
+int kvcm_want_code(enum skv_want_outcome outcome);
+const char *kvcm_want_word(enum skv_want_outcome outcome);
+/* "2 for slabkv mover to copy, 1 there already"; "none". */
+const char *kvcm_want_words(struct kvcm_request *k, const uint32_t count[SKV_WANT_OUTCOMES]);
 
 /* ---- empty.c: sessions in which there is nothing to write ------------------------------------ */
 

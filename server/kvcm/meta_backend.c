@@ -93,6 +93,7 @@ int kvcm_run_meta_getCacheLocationsByBackend(struct kvcm_request *k)
 		.mode = SKV_LOOKUP_BATCH,
 		.partial = true,
 		.skip_disabled = true,
+		.files_only = true,
 		.want_created = true,
 		.lease_ms = kvcm_lease_ms(k, req->instance_id),
 		.only_leased = true,

@@ -72,6 +72,7 @@ static int take_request(struct kvcm_request *k, const struct question *q,
 		.n_keys = q->keys.n,
 		.partial = true,
 		.skip_disabled = true,
+		.files_only = true,
 		.want_created = true,
 	};
 	switch (q->type) {

@@ -2,7 +2,8 @@
  * meta_start.c - startWriteCache, and startEvictWriteCache.
  *
  * The latter is asked by an engine that is about to evict blocks, so one replica of them is its
- * own: two are wanted unless it says otherwise, and that is the one that is kept here.
+ * own: two are wanted unless it says otherwise, and that is the one that is kept here. More than
+ * one kept here is only asked of movers: then nothing is handed out.
  *
  * The core names one writer for each key and spec; whatever else is there, being written or
  * being removed is masked. A key that is repeated in one request is masked after the first, for
@@ -18,7 +19,6 @@
 #include <string.h>
 
 #include <skv/clock.h>
-#include <skv/key_set.h>
 
 #define TIMEOUT_MAX_S 1800
 #define MAX_PLACES         \
@@ -53,33 +53,19 @@ struct start {
 /* Takes repeated keys out of `keys`; own->once then tells which one each was. */
 static int take_once(struct kvcm_request *k, struct start *own, struct kvcm_keys *keys)
 {
-	uint32_t n = 0;
-	uint32_t *cells = skv_arena_calloc(&k->c->arena, skv_key_set_cells(keys->n), sizeof *cells);
 	uint32_t *once = skv_arena_alloc(&k->c->arena, (keys->n + 1) * sizeof *once);
 	bool *again = skv_arena_calloc(&k->c->arena, keys->n + 1, sizeof *again);
-	struct skv_key_set set;
+	int rc;
 
-	if (!cells || !once || !again)
+	if (!once || !again)
 		return kvcm_nomem(k);
-	skv_key_set_init(&set, cells, keys->n);
-	for (uint32_t i = 0; i < keys->n; i++) {
-		uint32_t *at = skv_key_set_find(&set, keys->v, keys->v[i]);
-
-		again[i] = *at != 0;
-		if (!again[i]) {
-			keys->v[n++] = keys->v[i];
-			*at = n;
-		}
-		once[i] = *at - 1;
-	}
 	own->n = keys->n;
-	if (n < keys->n) {
+	rc = kvcm_keys_once(k, keys, once, again);
+	if (rc == SKV_OK && keys->n < own->n) {
 		own->once = once;
 		own->again = again;
 	}
-	assert(n <= keys->n);
-	keys->n = n;
-	return SKV_OK;
+	return rc;
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -136,21 +122,52 @@ static int take_groups(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRe
 
 /* ---- the operation --------------------------------------------------------------------------- */
 
-/* `elsewhere`: replicas that the caller has itself. */
-static int check_unserved(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req,
-			  int32_t elsewhere)
+/* `elsewhere`: replicas that the caller has itself. *here: so many are wanted beside these. */
+static int check_replicas(struct kvcm_request *k, const KvcmMeta__StartWriteCacheRequest *req,
+			  int32_t elsewhere, int32_t *here)
 {
-	if (req->min_replica_count > 1 + elsewhere)
-		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
-				"min_replica_count: this server keeps one replica of a block");
 	if (req->min_replica_count < 0)
 		return kvcm_missing(k, "min_replica_count");
+	*here = req->min_replica_count > 1 + elsewhere ? req->min_replica_count - elsewhere : 1;
+	if (*here > 2)
+		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
+				"min_replica_count: a block has two places at most, its own and "
+				"one in the fast tier of its group");
 	if (req->is_replication && !*req->replication_target_node_id)
 		return kvcm_missing(k, "replication_target_node_id");
 	if (req->is_replication)
 		return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "is_replication",
-				"is_replication: this server does not replicate");
+				"is_replication: clients write no replicas, for what they write "
+				"has no checksum: ask for them by replicateCache");
 	return SKV_OK;
+}
+
+/* What is written here never gets a second place, for it has no checksum. So each block must be
+ * there, and have its copy, or get one from a mover; then nothing is to be written. */
+static int want_two(struct kvcm_request *k, struct start *own)
+{
+	struct skv_want_req req = { .tenant = own->req.tenant, .instance = own->req.instance,
+				    .from = "", .to = "" };
+	uint32_t count[SKV_WANT_OUTCOMES] = { 0 }, good;
+	int rc = SKV_OK;
+
+	for (uint32_t at = 0; rc == SKV_OK && at < own->keys.n; at += req.n_keys) {
+		struct skv_want_res res;
+
+		req.keys = own->keys.v + at;
+		req.n_keys = kvcm_portion(own->keys.n - at);
+		rc = kvcm_want(k, &req, "", "min_replica_count", &res);
+		for (uint32_t i = 0; rc == SKV_OK && i < SKV_WANT_OUTCOMES; i++)
+			count[i] += res.count[i];
+	}
+	good = count[SKV_WANT_ASKED] + count[SKV_WANT_THERE];
+	assert(good <= own->keys.n);
+	if (rc != SKV_OK || good == own->keys.n)
+		return rc;
+	return skv_fail(&k->c->err, SKV_E_UNSUPPORTED, "min_replica_count",
+			"min_replica_count: only movers make second replicas, of blocks with "
+			"checksums: %s; ask for 1, or write by libslabkv",
+			kvcm_want_words(k, count));
 }
 
 /* KVCM's values <= 0 expire immediately. */
@@ -233,6 +250,7 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 	const KvcmMeta__StartWriteCacheRequest *req = k->req;
 	struct start *own = k->own = skv_arena_calloc(&k->c->arena, 1, sizeof *own);
 	uint32_t at = 0;
+	int32_t here = 1;
 	int rc;
 
 	if (!own)
@@ -240,7 +258,7 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 	rc = kvcm_take_keys(k, req->instance_id, req->block_keys, req->n_block_keys, req->token_ids,
 			    req->n_token_ids, KVCM_MAX_KEYS, &own->keys);
 	if (rc == SKV_OK)
-		rc = check_unserved(k, req, elsewhere);
+		rc = check_replicas(k, req, elsewhere, &here);
 	if (rc == SKV_OK)
 		rc = take_once(k, own, &own->keys);
 	if (rc != SKV_OK)
@@ -271,7 +289,7 @@ static int run(struct kvcm_request *k, int32_t elsewhere)
 
 		return kvcm_take_instance(k, req->instance_id, &spec);
 	}
-	return start_on(k, at);
+	return here > 1 ? want_two(k, own) : start_on(k, at);
 }
 
 int kvcm_run_meta_startWriteCache(struct kvcm_request *k) { return run(k, 0); }

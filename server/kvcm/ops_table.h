@@ -71,7 +71,7 @@
 	X(meta, ReplicateCache, replicateCache, replicate_cache_request, replicate_cache_response, \
 	  WRITE,                                                                                   \
 	  KVCM_LEADER, NULL,                                                                       \
-	  NULL, NULL)                                                                              \
+	  NULL, "Failed to replicate cache : ")                                                    \
 	X(meta, ReportEvent, reportEvent, report_event_request, report_event_response, WRITE,      \
 	  KVCM_LEADER, NULL,                                                                       \
 	  NULL, NULL)                                                                              \
@@ -117,7 +117,7 @@
 	  KVCM_TENANT | KVCM_LEADER | KVCM_INSTANCE, NULL, "Cache removed successfully",           \
 	  "Failed to remove cache : ")                                                             \
 	X(admin, MigrateCache, migrateCache, migrate_cache_request, migrate_cache_response, ADMIN, \
-	  KVCM_LEADER, NULL, NULL, NULL)                                                           \
+	  KVCM_TENANT | KVCM_LEADER, NULL, NULL, "Failed to migrate cache : ")                     \
 	X(admin, ListAsyncCopyQuarantine, listAsyncCopyQuarantine,                                 \
 	  list_async_copy_quarantine_request,                                                      \
 	  list_async_copy_quarantine_response, ADMIN,                                              \

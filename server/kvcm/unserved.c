@@ -1,9 +1,9 @@
 /*
  * unserved.c - operations that this manager does not support: answers so, and does nothing.
  *
- * Copies between storages, and the quarantine of those that hang; replication; and what engines
- * report of their own caches, which would be a second index of blocks that nothing here could
- * check or evict. No state.
+ * The quarantine of copies that hang, for here they have deadlines; and what engines report of
+ * their own caches, which would be a second index of blocks that nothing here could check or evict.
+ * No state.
  */
 #include "op_list.h"
 
@@ -13,24 +13,14 @@ static int refuse(struct kvcm_request *k, const char *what)
 			what);
 }
 
-int kvcm_run_admin_migrateCache(struct kvcm_request *k)
-{
-	return refuse(k, "movers prove blocks by checksums, which its blocks do not have");
-}
-
 int kvcm_run_admin_listAsyncCopyQuarantine(struct kvcm_request *k)
 {
-	return refuse(k, "there are no copies");
+	return refuse(k, "copies that hang end by themselves");
 }
 
 int kvcm_run_admin_breakGlassReleaseAsyncCopy(struct kvcm_request *k)
 {
-	return refuse(k, "there are no copies");
-}
-
-int kvcm_run_meta_replicateCache(struct kvcm_request *k)
-{
-	return refuse(k, "copies are proven by checksums, which its blocks do not have");
+	return refuse(k, "copies that hang end by themselves");
 }
 
 int kvcm_run_meta_reportEvent(struct kvcm_request *k)

@@ -239,7 +239,8 @@ struct skv_lookup_req {
 	uint32_t n_specs;
 	uint32_t lease_ms; /* 0 = none, SKV_LEASE_DEFAULT = the manager's; limited by the manager */
 	bool partial;         /* one of the specs suffices for a hit; not in HYBRID */
-	bool skip_disabled;   /* specs on disabled storages count as absent */
+	bool skip_disabled;   /* specs on disabled storages count as absent, */
+	bool files_only;      /* and those in memory: the caller's clients only read files */
 	bool only_leased;     /* hits that cannot be leased for lease_ms (limited as above) are
 			       * misses */
 	bool slots_only;      /* the lease protects only the bytes at their offsets: if the group

@@ -14,6 +14,7 @@
 #include <lock/gate.h>
 #include <lock/one.h>
 #include <model/block.h>
+#include <model/device.h>
 #include <model/files.h>
 #include <model/find.h>
 #include <model/objects.h>
@@ -64,10 +65,17 @@ static bool volume_gone(const struct unread *u, uint32_t volume)
 	return false;
 }
 
+/* `req` NULL: a match. */
+static bool may_read(const struct volume *s, const struct skv_lookup_req *req)
+{
+	return device_readable(s->dev) && !(req && req->skip_disabled && !s->enabled) &&
+	       !(req && req->files_only && s->dev->ops->forgetful);
+}
+
 /* Specs on a storage that is down are misses. Decided once for the whole search; the instance has
  * queues for just those volumes where it has had slots. */
-static int volumes_gone(const struct partition *p, const struct instance *inst, bool skip_disabled,
-			struct skv_arena *a, struct unread *gone)
+static int volumes_gone(const struct partition *p, const struct instance *inst,
+			const struct skv_lookup_req *req, struct skv_arena *a, struct unread *gone)
 {
 	*gone = (struct unread){ .p = p };
 	for (size_t i = 0; i < inst->n_queue; i++) {
@@ -75,8 +83,7 @@ static int volumes_gone(const struct partition *p, const struct instance *inst, 
 		const struct volume *s = &p->volume[at];
 
 		gone->any |= s->n_bad != 0;
-		if ((device_readable(s->dev) && !(skip_disabled && !s->enabled)) ||
-		    volume_gone(gone, at))
+		if (may_read(s, req) || volume_gone(gone, at))
 			continue;
 		if (!gone->gone &&
 		    !(gone->gone = skv_arena_alloc(a, inst->n_queue * sizeof *gone->gone)))
@@ -88,10 +95,10 @@ static int volumes_gone(const struct partition *p, const struct instance *inst, 
 }
 
 /* And which copies are read instead. */
-static int find_unread(const struct partition *p, const struct instance *inst, bool skip_disabled,
-		       struct skv_arena *a, struct unread *gone)
+static int find_unread(const struct partition *p, const struct instance *inst,
+		       const struct skv_lookup_req *req, struct skv_arena *a, struct unread *gone)
 {
-	int rc = volumes_gone(p, inst, skip_disabled, a, gone);
+	int rc = volumes_gone(p, inst, req, a, gone);
 
 	ASSERT_SHARED(p);
 	if (rc != SKV_OK || !gone->any)
@@ -101,7 +108,7 @@ static int find_unread(const struct partition *p, const struct instance *inst, b
 		return SKV_OK;
 	gone->copies_unread = skv_arena_alloc(a, sizeof *gone->copies_unread);
 	return gone->copies_unread
-		       ? volumes_gone(p, gone->copies, skip_disabled, a, gone->copies_unread)
+		       ? volumes_gone(p, gone->copies, req, a, gone->copies_unread)
 		       : SKV_E_NOMEM;
 }
 
@@ -224,7 +231,7 @@ int search_run(struct partition *p, const struct skv_lookup_req *req, struct skv
 		return SKV_E_NOMEM;
 	if (req->mode == SKV_LOOKUP_WINDOW && !(keys = reversed(keys, req->n_keys, a)))
 		return SKV_E_NOMEM;
-	rc = find_unread(p, s->inst, req->skip_disabled, a, &s->gone);
+	rc = find_unread(p, s->inst, req, a, &s->gone);
 	if (rc != SKV_OK)
 		return rc;
 	probe_begin(&pr, p, s->inst, keys, req->n_keys);
@@ -260,7 +267,7 @@ int search_copies(const struct partition *p, const struct skv_lookup_req *req,
 	}
 	assert(copies->inst != s->inst && copies->inst->spec.n_specs == s->inst->spec.n_specs);
 	copies->hit = skv_arena_calloc(a, s->n_seen, sizeof *copies->hit);
-	rc = copies->hit ? volumes_gone(p, copies->inst, req->skip_disabled, a, &copies->gone)
+	rc = copies->hit ? volumes_gone(p, copies->inst, req, a, &copies->gone)
 			 : SKV_E_NOMEM;
 	if (rc != SKV_OK)
 		return rc;
@@ -320,7 +327,7 @@ int one_match(struct skv_core *c, const struct skv_match_req *req, struct skv_ma
 		snprintf(field, sizeof field, "instances[%u]", i);
 		rc = instance_need(c->partition, req->tenant, req->instances[i], field, &inst, err);
 		if (rc == SKV_OK)
-			rc = find_unread(c->partition, inst, false, a, &gone);
+			rc = find_unread(c->partition, inst, NULL, a, &gone);
 		if (rc == SKV_OK) {
 			uint32_t mask = (uint32_t)((1ull << inst->spec.n_specs) - 1);
 			const struct block *b;

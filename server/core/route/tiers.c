@@ -86,7 +86,8 @@ static int put_copies(struct skv_core *c, struct skv_core *at, const struct skv_
 {
 	struct skv_instance_spec copies = { .tenant = i->tenant, .group = fast,
 					    .block_tokens = i->block_tokens, .specs = i->specs,
-					    .n_specs = i->n_specs, .extra = "" };
+					    .n_specs = i->n_specs, .extra = "",
+					    .numbered = i->numbered };
 	struct skv_ask q = { .what = SKV_ASK_INSTANCE_PUT, .tenant = i->tenant,
 			     .instance = &copies, .n_instance = 1 };
 	char name[TIER_NAME];
@@ -116,8 +117,7 @@ void tiers_put_instance(struct skv_core *c, struct skv_core *at,
 	struct ties t;
 	int rc = ties_of(c, at, i->group, &t, &err);
 
-	/* KVCM's blocks have no checksums */
-	if (rc == SKV_OK && *t.fast && !i->numbered)
+	if (rc == SKV_OK && *t.fast)
 		rc = put_copies(c, at, i, t.fast, &err);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "instance %s has no copies in group %s: %s%s%s",
@@ -146,7 +146,7 @@ int tiers_put_group(struct skv_core *c, struct skv_core *at, const struct skv_gr
 	for (uint32_t i = 0; rc == SKV_OK && i < told.n_instances; i++) {
 		const struct skv_instance_spec *spec = &told.instances[i].spec;
 
-		if (strcmp(spec->group, g->tier_of) == 0 && !spec->numbered)
+		if (strcmp(spec->group, g->tier_of) == 0)
 			rc = put_copies(c, at, spec, g->name, err);
 	}
 	skv_arena_destroy(&a);
