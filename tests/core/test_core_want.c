@@ -205,6 +205,14 @@ static void what_is_asked_for_moves(void **state)
 	/* Moves and copies that are asked for together: each portion has one kind. */
 	assert_int_equal(want(&e, "s", "t", 20, 4, SKV_WANT_ASKED), 4);
 	assert_int_equal(work(&e, "t"), 8);
+	/* No longer to a storage that left the group, or the tier, or is another one by then. */
+	assert_int_equal(want(&e, "s", "t", 30, 4, SKV_WANT_ASKED), 4);
+	assert_int_equal(want(&e, "s", "n", 34, 4, SKV_WANT_ASKED), 4);
+	put_storage(&e, "u", true);
+	assert_int_equal(put_group(&e, "g", "s", "u", "", 0), SKV_OK);
+	assert_int_equal(put_group(&e, "fast", "m", "u", "g", 0), SKV_OK);
+	assert_int_equal(work(&e, NULL), 0);
+	assert_int_equal(in(&e, "s", 30, 8, false), 8);
 	env_check(&e);
 	env_destroy(&e);
 }

@@ -240,6 +240,15 @@ static void settle(struct found *f, enum wish_kind kind, struct wish *w, bool la
 		wish_taken(f->p, kind);
 }
 
+/* Is it one of the group's storages still? */
+static bool takes_part(const struct partition *p, const struct group *g, uint32_t volume)
+{
+	for (uint32_t i = 0; i < g->spec.n_storages; i++)
+		if (volume_find(p, g->spec.storages[i]) == (int)volume)
+			return true;
+	return false;
+}
+
 /* A block that is to lie in another storage of its group. False: it stays the next one. */
 static bool serve_move(struct found *f, struct wish *w)
 {
@@ -247,7 +256,8 @@ static bool serve_move(struct found *f, struct wish *w)
 	const struct instance *inst = instance_by_id(p, w->instance);
 	const struct block *b = inst && !inst->dropped && !inst->deleting
 					? index_find(p, inst, w->key) : NULL;
-	const enum room room = b && w->to < p->n_volume ? move_to(f, b, w->to) : NO_ROOM;
+	const enum room room = b && takes_part(p, inst->group, w->to) ? move_to(f, b, w->to)
+								      : NO_ROOM;
 
 	ASSERT_EXCLUSIVE(p);
 	if (room == MORE)
