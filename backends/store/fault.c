@@ -284,6 +284,31 @@ static int fault_vouch(void *self, uint32_t partition, uint64_t fence, struct sk
 	return result(&p, "vouch", skv_store_vouch(f->below, partition, fence, err), err);
 }
 
+static int fault_marks(void *self, uint32_t partition, struct skv_registry_marks *out,
+		       struct skv_error *err)
+{
+	struct fault *f = self;
+	struct plan p = plan_for(f, "marks");
+	int rc;
+
+	if (stops(&p, "marks", &rc, err))
+		return rc;
+	return result(&p, "marks", skv_store_marks(f->below, partition, out, err), err);
+}
+
+static int fault_restored(void *self, uint32_t partition, uint64_t fence, const char *past,
+			  struct skv_error *err)
+{
+	struct fault *f = self;
+	struct plan p = plan_for(f, "restored");
+	int rc;
+
+	if (stops(&p, "restored", &rc, err))
+		return rc;
+	return result(&p, "restored", skv_store_restored(f->below, partition, fence, past, err),
+		      err);
+}
+
 static int fault_abort(void *self, uint32_t partition, uint64_t id)
 {
 	struct fault *f = self;
@@ -362,6 +387,8 @@ static const struct skv_store_ops fault_ops = {
 	.restore = fault_restore,
 	.survived = fault_survived,
 	.vouch = fault_vouch,
+	.marks = fault_marks,
+	.restored = fault_restored,
 };
 
 int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err)

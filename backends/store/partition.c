@@ -60,11 +60,17 @@ static int part_get(void *self, const char *key, struct skv_buf *value, uint64_t
 	return skv_store_get(p->below, key_below(p, key, below), value, version, err);
 }
 
+static struct skv_fence fence_below(const struct one_partition *p, const struct skv_fence *fence)
+{
+	return fence ? (struct skv_fence){ p->number, fence->number, fence->restores }
+		     : (struct skv_fence){ .partition = p->number };
+}
+
 static int part_put(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
 		    const void *bytes, size_t n, uint64_t *version, struct skv_error *err)
 {
 	struct one_partition *p = self;
-	struct skv_fence f = { p->number, fence ? fence->number : 0 };
+	struct skv_fence f = fence_below(p, fence);
 	char below[PREFIX + SKV_STORE_KEY_MAX + 1];
 
 	assert(!fence || fence->partition == 0);
@@ -76,7 +82,7 @@ static int part_del(void *self, const struct skv_fence *fence, const char *key, 
 		    struct skv_error *err)
 {
 	struct one_partition *p = self;
-	struct skv_fence f = { p->number, fence ? fence->number : 0 };
+	struct skv_fence f = fence_below(p, fence);
 	char below[PREFIX + SKV_STORE_KEY_MAX + 1];
 
 	assert(!fence || fence->partition == 0);
@@ -197,6 +203,22 @@ static int part_vouch(void *self, uint32_t partition, uint64_t fence, struct skv
 	return skv_store_vouch(p->below, number_below(p, partition), fence, err);
 }
 
+static int part_marks(void *self, uint32_t partition, struct skv_registry_marks *out,
+		      struct skv_error *err)
+{
+	struct one_partition *p = self;
+
+	return skv_store_marks(p->below, number_below(p, partition), out, err);
+}
+
+static int part_restored(void *self, uint32_t partition, uint64_t fence, const char *past,
+			 struct skv_error *err)
+{
+	struct one_partition *p = self;
+
+	return skv_store_restored(p->below, number_below(p, partition), fence, past, err);
+}
+
 static int part_abort(void *self, uint32_t partition, uint64_t id)
 {
 	struct one_partition *p = self;
@@ -260,6 +282,8 @@ static const struct skv_store_ops part_ops = {
 	.restore = part_restore,
 	.survived = part_survived,
 	.vouch = part_vouch,
+	.marks = part_marks,
+	.restored = part_restored,
 };
 
 int skv_store_partition(struct skv_store *below, uint32_t number, const char *shared,

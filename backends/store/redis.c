@@ -217,5 +217,7 @@ const struct skv_store_ops skv_store_redis = {
 	.restore = redis_restore,
 	.survived = redis_survived,
 	.vouch = redis_vouch,
+	.marks = redis_marks,
+	.restored = redis_restored,
 	.stats = redis_stats,
 };

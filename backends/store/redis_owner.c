@@ -30,15 +30,24 @@ int redis_fenced(uint32_t partition, struct skv_error *err)
 
 /* ---- nonces ---------------------------------------------------------------------------------- */
 
+static struct redis_fence *of_partition_locked(struct redis_store *s, uint32_t partition)
+{
+	struct redis_fence *f;
+
+	assert(skv_mutex_held(&s->lock));
+	for (f = s->fences; f && f->partition != partition; f = f->next)
+		;
+	return f;
+}
+
 static void remember(struct redis_store *s, uint32_t partition, uint64_t fence,
-		     const char nonce[REDIS_OP + 1])
+		     const char nonce[REDIS_OP + 1], const char *mark)
 {
 	struct redis_fence *f;
 
 	assert(fence > 0 && strlen(nonce) <= REDIS_OP);
 	skv_mutex_lock(&s->lock);
-	for (f = s->fences; f && f->partition != partition; f = f->next)
-		;
+	f = of_partition_locked(s, partition);
 	if (!f && (f = skv_calloc(1, sizeof *f)) != NULL) {
 		f->partition = partition;
 		f->next = s->fences;
@@ -47,7 +56,34 @@ static void remember(struct redis_store *s, uint32_t partition, uint64_t fence,
 	if (f) { /* without memory for it, it is looked up each time */
 		f->number = fence;
 		memcpy(f->nonce, nonce, sizeof f->nonce);
+		snprintf(f->least, sizeof f->least, "%s", mark);
 	}
+	skv_mutex_unlock(&s->lock);
+}
+
+void redis_marks_known(struct redis_store *s, uint32_t partition, uint64_t fence,
+		       char least[SKV_STORE_MARK], char mine[SKV_STORE_MARK])
+{
+	const struct redis_fence *f;
+
+	skv_mutex_lock(&s->lock);
+	f = of_partition_locked(s, partition);
+	snprintf(least, SKV_STORE_MARK, "%s", f && f->number == fence ? f->least : "");
+	snprintf(mine, SKV_STORE_MARK, "%s", f ? f->mine : "");
+	skv_mutex_unlock(&s->lock);
+}
+
+void redis_mark_learn(struct redis_store *s, const struct skv_fence *fence, const char *mark,
+		      bool acknowledged)
+{
+	struct redis_fence *f;
+
+	skv_mutex_lock(&s->lock);
+	f = of_partition_locked(s, fence->partition);
+	if (f && f->number == fence->number && skv_mark_older(f->least, mark))
+		snprintf(f->least, sizeof f->least, "%s", mark);
+	if (f && acknowledged && skv_mark_older(f->mine, mark))
+		snprintf(f->mine, sizeof f->mine, "%s", mark);
 	skv_mutex_unlock(&s->lock);
 }
 
@@ -134,7 +170,7 @@ int redis_nonce(struct redis_store *s, uint32_t partition, uint64_t fence, char 
 	if (!now.owner[0] || now.fence != fence)
 		return redis_fenced(partition, err);
 	memcpy(out, now.nonce, sizeof now.nonce);
-	remember(s, partition, fence, out);
+	remember(s, partition, fence, out, "");
 	return SKV_OK;
 }
 
@@ -201,9 +237,9 @@ static bool may_take(struct redis_store *s, uint32_t partition, const char *owne
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* From here on only documents written with this fence are accepted. */
+/* From here on only documents written with this fence are accepted. The registry's mark, too. */
 static int mirror(struct redis_store *s, uint32_t partition, uint64_t fence, const char *nonce,
-		  struct skv_error *err)
+		  char mark[SKV_STORE_MARK], struct skv_error *err)
 {
 	struct redis_link *l = redis_link_take(s, REDIS_REGISTRY, REDIS_OWNER);
 	struct redis_args a = { .n = 0 };
@@ -217,6 +253,7 @@ static int mirror(struct redis_store *s, uint32_t partition, uint64_t fence, con
 	redis_arg_u64(&a, fence);
 	redis_arg_text(&a, nonce);
 	rc = redis_run(l, RUN_MIRROR, &a, REDIS_ACKNOWLEDGED, &r, err);
+	snprintf(mark, SKV_STORE_MARK, "%s", rc == SKV_OK ? redis_text(r, 1) : "");
 	freeReplyObject(r);
 	redis_link_give(l);
 	return rc;
@@ -269,7 +306,7 @@ int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t tt
 	struct redis_store *s = self;
 	uint64_t now = skv_now_ms(s->clock), taken = 0;
 	struct redis_link *l = redis_link_take(s, partition, REDIS_OWNER);
-	char nonce[REDIS_OP + 1];
+	char nonce[REDIS_OP + 1], mark[SKV_STORE_MARK];
 	struct lease seen;
 	int rc;
 
@@ -290,10 +327,10 @@ int redis_acquire(void *self, uint32_t partition, const char *owner, uint32_t tt
 	if (rc != SKV_OK || ttl_ms == 0)
 		return rc;
 	assert(taken > seen.fence);
-	rc = mirror(s, partition, taken, nonce, err);
+	rc = mirror(s, partition, taken, nonce, mark, err);
 	if (rc != SKV_OK)
 		return rc; /* the lease runs out */
-	remember(s, partition, taken, nonce);
+	remember(s, partition, taken, nonce, mark);
 	*fence = taken;
 	return SKV_OK;
 }
@@ -330,7 +367,7 @@ int redis_release(void *self, uint32_t partition, uint64_t fence, struct skv_err
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
-	char nonce[REDIS_OP + 1], op[REDIS_OP + 1];
+	char nonce[REDIS_OP + 1], op[REDIS_OP + 1], ignored[SKV_STORE_MARK];
 	int rc = redis_nonce(s, partition, fence, nonce, err);
 	struct redis_link *l;
 	struct lease now;
@@ -350,7 +387,7 @@ int redis_release(void *self, uint32_t partition, uint64_t fence, struct skv_err
 	if (rc == SKV_OK && (now.fence != fence || strcmp(now.nonce, nonce) != 0 || !now.owner[0]))
 		rc = redis_fenced(partition, err);
 	if (rc == SKV_OK)
-		rc = mirror(s, partition, fence + 1, "-", err);
+		rc = mirror(s, partition, fence + 1, "-", ignored, err);
 	if (rc == SKV_OK)
 		rc = redis_run(l, RUN_RELEASE, &a, REDIS_ACKNOWLEDGED, &r, err);
 	redis_link_give(l);

@@ -1,6 +1,7 @@
 /*
  * redis_registry.c - registry documents of the store on Redis: compare-and-set by version, fenced
- * in the same script.
+ * in the same script. What an owner writes is acknowledged when its mark is noted beside the
+ * partition's journal, too (redis_marks.c).
  *
  * Any thread.
  */
@@ -93,12 +94,45 @@ static int arg_fence(struct redis_args *a, struct redis_store *s, const struct s
 	return SKV_OK;
 }
 
+/* Adds the mark that the writer knows. Last but for the document. */
+static void arg_mark(struct redis_args *a, struct redis_store *s, const struct skv_fence *fence,
+		     char least[SKV_STORE_MARK])
+{
+	char ignored[SKV_STORE_MARK];
+
+	least[0] = '\0';
+	if (fence && !fence->restores)
+		redis_marks_known(s, fence->partition, fence->number, least, ignored);
+	redis_arg_text(a, least);
+	redis_arg_text(a, fence && fence->restores ? "1" : "0");
+}
+
+/* Element 2: the mark that the write has. */
+static int note(struct redis_store *s, const struct skv_fence *fence, const redisReply *r,
+		struct skv_error *err)
+{
+	int rc;
+
+	if (!fence || fence->restores)
+		return SKV_OK;
+	redis_mark_learn(s, fence, redis_text(r, 2), false);
+	rc = redis_note(s, fence, redis_text(r, 2), err);
+	if (rc == SKV_OK)
+		redis_mark_learn(s, fence, redis_text(r, 2), true);
+	return rc == SKV_OK || rc == SKV_E_FENCED
+		       ? rc
+		       : skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
+				  "the registry has it, but that is not noted at the partition");
+}
+
 static int told(const redisReply *r, const struct skv_fence *fence, struct skv_error *err)
 {
 	if (redis_says(r, "OK"))
 		return SKV_OK;
 	if (redis_says(r, "FENCED"))
 		return redis_fenced(fence ? fence->partition : 0, err);
+	if (redis_says(r, "BACK"))
+		return skv_fail(err, SKV_E_FENCED, "store", "the registry went back in time");
 	if (redis_says(r, "NOT_FOUND"))
 		return no_entry(err);
 	if (!redis_says(r, "CONFLICT"))
@@ -113,7 +147,7 @@ int redis_put(void *self, const struct skv_fence *fence, const char *key, uint64
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
-	char op[REDIS_OP + 1], text[64];
+	char op[REDIS_OP + 1], text[64], least[SKV_STORE_MARK];
 	redisReply *r;
 	int rc;
 
@@ -125,10 +159,13 @@ int redis_put(void *self, const struct skv_fence *fence, const char *key, uint64
 	redis_arg_text(&a, key);
 	redis_arg_u64(&a, expect);
 	redis_arg_text(&a, op);
+	arg_mark(&a, s, fence, least);
 	redis_arg_bytes(&a, bytes, n);
 	rc = run(s, RUN_PUT, &a, REDIS_ACKNOWLEDGED, &r, err);
 	if (rc == SKV_OK)
 		rc = told(r, fence, err);
+	if (rc == SKV_OK)
+		rc = note(s, fence, r, err);
 	if (rc == SKV_OK)
 		*version = redis_u64(r, 1);
 	freeReplyObject(r);
@@ -140,7 +177,7 @@ int redis_del(void *self, const struct skv_fence *fence, const char *key, uint64
 {
 	struct redis_store *s = self;
 	struct redis_args a = { .n = 0 };
-	char op[REDIS_OP + 1], text[64];
+	char op[REDIS_OP + 1], text[64], least[SKV_STORE_MARK];
 	redisReply *r;
 	int rc;
 
@@ -152,9 +189,12 @@ int redis_del(void *self, const struct skv_fence *fence, const char *key, uint64
 	redis_arg_text(&a, key);
 	redis_arg_u64(&a, expect);
 	redis_arg_text(&a, op);
+	arg_mark(&a, s, fence, least);
 	rc = run(s, RUN_DEL, &a, REDIS_ACKNOWLEDGED, &r, err);
 	if (rc == SKV_OK)
 		rc = told(r, fence, err);
+	if (rc == SKV_OK)
+		rc = note(s, fence, r, err);
 	freeReplyObject(r);
 	return rc;
 }

@@ -16,6 +16,19 @@
 /* Before all else: an engine that is full does not take the store from its owner. */
 #define EVEN_FULL "#!lua flags=allow-oom\n"
 #define NUMBER "local function number(x) return string.format('%.0f', x) end\n"
+/* As skv_mark_older. */
+#define OLDER                                                                              \
+	"local function count(m) return tonumber(string.match(m, '^%d+') or '0') end\n"    \
+	"local function older(a, b) return a ~= b and count(a) <= count(b) end\n"
+/* Of a document's write: KEYS[1] is meta, ARGV[1] the partition, `least` the mark that the writer
+ * knows, `keep` '1' if it restores. The new mark is m. */
+#define MARK_CHECK(least)                                                          \
+	"local m = redis.call('HGET', KEYS[1], 'm' .. ARGV[1]) or ''\n"            \
+	"if " least " ~= '' and older(m, " least ") then return {'BACK', m} end\n"
+#define MARK_RAISE(keep)                                                                    \
+	"if ARGV[1] ~= '' and " keep " ~= '1' then m = number(count(m) + 1) .. ' ' .. "      \
+	"ARGV[5]\n"                                                                         \
+	"redis.call('HSET', KEYS[1], 'm' .. ARGV[1], m) end\n"
 
 #define REDIS_SCRIPTS                                                                              \
 	/* owner head garbage; seen fence, nonce, beats; owner nonce ttl boot expires; the         \
@@ -69,7 +82,28 @@
 		"local f = now and tonumber(string.match(now, '^%d+')) or 0\n" AGAIN("KEYS[1]")    \
 		"if tonumber(ARGV[2]) >= f then redis.call('HSET', KEYS[1], 'f' .. ARGV[1], "      \
 		"ARGV[2] .. ' ' .. ARGV[3]) end\n"                                                 \
+		"return {'OK', redis.call('HGET', KEYS[1], 'm' .. ARGV[1]) or ''}\n")              \
+	/* meta; partition: its mark */                                                            \
+	REDIS_SCRIPT(MARK,                                                                         \
+		"return {'OK', redis.call('HGET', KEYS[1], 'm' .. ARGV[1]) or ''}\n")              \
+	/* owner: the mark that was acknowledged */                                                \
+	REDIS_SCRIPT(NOTED,                                                                        \
+		"return {'OK', redis.call('HGET', KEYS[1], 'mark') or ''}\n")                      \
+	/* owner; fence nonce mark: it is in the registry */                                       \
+	REDIS_SCRIPT(NOTE, EVEN_FULL FENCE_CHECK OLDER AGAIN("KEYS[1]")                            \
+		"if older(redis.call('HGET', KEYS[1], 'mark') or '', ARGV[3]) then "               \
+		"redis.call('HSET', KEYS[1], 'mark', ARGV[3]) end\n"                               \
 		"return {'OK'}\n")                                                                 \
+	/* meta; partition 'fence nonce' past op: the registry is whole again, and newer than      \
+	 * all that anybody knows */                                                               \
+	REDIS_SCRIPT(RESTORED, EVEN_FULL NUMBER OLDER                                              \
+		"if redis.call('HGET', KEYS[1], 'f' .. ARGV[1]) ~= ARGV[2] then return "           \
+		"{'FENCED'} end\n" AGAIN("KEYS[1]")                                                \
+		"local m = redis.call('HGET', KEYS[1], 'm' .. ARGV[1]) or ''\n"                    \
+		"if string.match(m, ' (.*)$') ~= ARGV[4] then\n"                                   \
+		"  m = number(math.max(count(m), count(ARGV[3])) + 1048576) .. ' ' .. ARGV[4]\n"   \
+		"  redis.call('HSET', KEYS[1], 'm' .. ARGV[1], m) end\n"                           \
+		"return {'OK', m}\n")                                                              \
 	/* meta; format: the first who comes says what this is */                                  \
 	REDIS_SCRIPT(FORMAT,                                                                       \
 		"redis.call('HSETNX', KEYS[1], 'format', ARGV[1])\n"                               \
@@ -88,26 +122,28 @@
 		"if not v then return {'NOT_FOUND'} end\n"                                         \
 		"return {'OK', string.match(v, '^%d+'), redis.call('HGET', KEYS[2], ARGV[1])}\n")  \
 	/* meta values versions keys; partition ('' = nobody's) 'fence                             \
-	 * nonce' key expect op bytes */                                                           \
-	REDIS_SCRIPT(PUT, NUMBER                                                                   \
+	 * nonce' key expect op least keep bytes */                                                \
+	REDIS_SCRIPT(PUT, NUMBER OLDER                                                             \
 		"if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'f' .. ARGV[1]) ~= ARGV[2] "     \
 		"then return {'FENCED'} end\n"                                                     \
 		"local v, is, op = redis.call('HGET', KEYS[3], ARGV[3]), '0', ''\n"                \
 		"if v then is, op = string.match(v, '^(%d+) (.*)$') end\n"                         \
-		"if op == ARGV[5] then\n" AGAIN("KEYS[1]") "return {'OK', is} end\n"               \
+		MARK_CHECK("ARGV[6]")                                                              \
+		"if op == ARGV[5] then\n" AGAIN("KEYS[1]") "return {'OK', is, m} end\n"            \
 		"if is ~= ARGV[4] then return {'CONFLICT', is} end\n"                              \
 		"is = number(tonumber(is) + 1)\n"                                                  \
-		"redis.call('HSET', KEYS[2], ARGV[3], ARGV[6])\n"                                  \
+		"redis.call('HSET', KEYS[2], ARGV[3], ARGV[8])\n"                                  \
 		"redis.call('HSET', KEYS[3], ARGV[3], is .. ' ' .. ARGV[5])\n"                     \
 		"redis.call('ZADD', KEYS[4], 0, ARGV[3])\n"                                        \
-		"redis.call('HINCRBY', KEYS[1], 'changes', 1)\n"                                   \
-		"return {'OK', is}\n")                                                             \
-	/* meta values versions keys; partition 'fence nonce' key expect op */                     \
-	REDIS_SCRIPT(DEL,                                                                          \
+		"redis.call('HINCRBY', KEYS[1], 'changes', 1)\n" MARK_RAISE("ARGV[7]")             \
+		"return {'OK', is, m}\n")                                                          \
+	/* meta values versions keys; partition 'fence nonce' key expect op least keep */          \
+	REDIS_SCRIPT(DEL, NUMBER OLDER                                                             \
 		"if ARGV[1] ~= '' and redis.call('HGET', KEYS[1], 'f' .. ARGV[1]) ~= ARGV[2] "     \
 		"then return {'FENCED'} end\n"                                                     \
+		MARK_CHECK("ARGV[6]")                                                              \
 		"if redis.call('HGET', KEYS[1], 'del_op') == ARGV[5] then\n"                       \
-		AGAIN("KEYS[1]") "return {'OK'} end\n"                                             \
+		AGAIN("KEYS[1]") "return {'OK', '0', m} end\n"                                     \
 		"local v = redis.call('HGET', KEYS[3], ARGV[3])\n"                                 \
 		"if not v then return {'NOT_FOUND'} end\n"                                         \
 		"local is = string.match(v, '^%d+')\n"                                             \
@@ -116,8 +152,8 @@
 		"redis.call('HDEL', KEYS[3], ARGV[3])\n"                                           \
 		"redis.call('ZREM', KEYS[4], ARGV[3])\n"                                           \
 		"redis.call('HSET', KEYS[1], 'del_op', ARGV[5])\n"                                 \
-		"redis.call('HINCRBY', KEYS[1], 'changes', 1)\n"                                   \
-		"return {'OK'}\n")                                                                 \
+		"redis.call('HINCRBY', KEYS[1], 'changes', 1)\n" MARK_RAISE("ARGV[7]")             \
+		"return {'OK', '0', m}\n")                                                         \
 	/* meta values versions keys; least, most, count: key version                              \
 	 * value, key version value ... */                                                         \
 	REDIS_SCRIPT(LIST,                                                                         \

@@ -4,7 +4,7 @@
  *
  * Keys. Each partition has one hash tag, so that a script sees all of it; the registry has its own:
  *	  {PREFIX.N}:owner    hash: owner, fence, nonce, beats, ttl, boot, expires, again,
- *	                      engine (redis_engine.c)
+ *	                      engine (redis_engine.c), mark (redis_marks.c)
  *	  {PREFIX.N}:head     hash: last, chain, total; base, base_chain, base_total, checkpoint,
  *	                      slices; building, ids; *_op
  *	  {PREFIX.N}:journal  stream, id "SEQ-1": f (fence), c (chain), t (total), b (bytes)
@@ -13,7 +13,7 @@
  *	  {PREFIX.N}:garbage  set of checkpoint ids; {PREFIX.N}:loads  sorted set: running loads, by
  *	                      the time at which they expire
  *	  {PREFIX.registry}:values, :versions ("VERSION OP"), :keys (sorted set), :meta (format,
- *	                      changes, fPARTITION "FENCE NONCE")
+ *	                      changes, fPARTITION "FENCE NONCE", mPARTITION "NUMBER OP")
  *	  {PREFIX.silent.K}:nodes  hash: id of a replica that writing goes on without -> record
  *	                      (redis_silent.c)
  *
@@ -153,6 +153,8 @@ struct redis_fence {
 	uint32_t partition;
 	uint64_t number;
 	char nonce[REDIS_OP + 1];
+	char least[SKV_STORE_MARK]; /* the registry's when it was taken, and by each write since */
+	char mine[SKV_STORE_MARK];  /* the newest acknowledged, under whatever fence */
 };
 
 /* Another owner's lease, as first seen. */
@@ -334,6 +336,16 @@ void redis_failover(struct redis_link *l);
 int redis_nonce(struct redis_store *s, uint32_t partition, uint64_t fence, char out[REDIS_OP + 1],
 		struct skv_error *err);
 int redis_fenced(uint32_t partition, struct skv_error *err);
+/* The mark of the registry that this handle knows by a fence ("" if it has another one), and the
+ * newest of a partition that it had acknowledged. */
+void redis_marks_known(struct redis_store *s, uint32_t partition, uint64_t fence,
+		       char least[SKV_STORE_MARK], char mine[SKV_STORE_MARK]);
+/* A write had it as its mark; and it is acknowledged. */
+void redis_mark_learn(struct redis_store *s, const struct skv_fence *fence, const char *mark,
+		      bool acknowledged);
+/* Says beside the journal that the registry has this mark (redis_marks.c). */
+int redis_note(struct redis_store *s, const struct skv_fence *fence, const char *mark,
+	       struct skv_error *err);
 /* For an answer that is neither OK nor a word that the caller knows. */
 int redis_odd(const redisReply *r, struct skv_error *err);
 
@@ -352,6 +364,10 @@ int redis_renew(void *self, uint32_t partition, uint64_t fence, uint32_t ttl_ms,
 int redis_release(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
 int redis_survived(void *self, uint32_t partition, bool *yes, struct skv_error *err);
 int redis_vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err);
+int redis_marks(void *self, uint32_t partition, struct skv_registry_marks *out,
+		struct skv_error *err);
+int redis_restored(void *self, uint32_t partition, uint64_t fence, const char *past,
+		   struct skv_error *err);
 uint64_t redis_renewed(void *self, uint32_t partition);
 int redis_append(void *self, uint32_t partition, uint64_t fence, uint64_t seq, const void *bytes,
 		 size_t n, unsigned flags, struct skv_error *err);

@@ -462,6 +462,35 @@ int skv_store_vouch(struct skv_store *s, uint32_t partition, uint64_t fence, str
 	return finish(s, &c, rc);
 }
 
+int skv_store_marks(struct skv_store *s, uint32_t partition, struct skv_registry_marks *out,
+		    struct skv_error *err)
+{
+	struct call c;
+	int rc;
+
+	*out = (struct skv_registry_marks){ .is = "" };
+	call_begin(&c, "marks", err);
+	rc = check_partition(partition, c.err);
+	if (rc == SKV_OK && s->may_go_back)
+		rc = s->ops->marks(s->self, partition, out, c.err);
+	return finish(s, &c, rc);
+}
+
+int skv_store_restored(struct skv_store *s, uint32_t partition, uint64_t fence, const char *past,
+		       struct skv_error *err)
+{
+	struct call c;
+	int rc;
+
+	assert(strlen(past) < SKV_STORE_MARK);
+	call_begin(&c, "restored", err);
+	rc = check_partition(partition, c.err);
+	if (rc == SKV_OK)
+		rc = s->may_go_back ? s->ops->restored(s->self, partition, fence, past, c.err)
+				    : SKV_E_UNSUPPORTED;
+	return finish(s, &c, rc);
+}
+
 int skv_store_restore(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id,
 		      uint32_t slices, uint64_t upto_seq, struct skv_error *err)
 {

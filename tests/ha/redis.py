@@ -34,6 +34,15 @@ def ask(port, *words, timeout=2):
         return "" if head == "$-1" else f.read(int(head[1:])).decode()
 
 
+def ask_all(port, *words, timeout=2):
+    """One command whose answer is an array of bulk strings, as bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout) as s:
+        s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in (w.encode() for w in words)))
+        f = s.makefile("rb")
+        n = int(f.readline()[1:])
+        return [f.read(int(f.readline()[1:]) + 2)[:-2] for _ in range(n)]
+
+
 MASTERS = 3  # of a cluster: servers 0 to 2; those of server i are i + 3, i + 6 ...
 
 

@@ -261,7 +261,8 @@ void a_registry_write_needs_the_newest_fence(void **state)
 {
 	struct bench *b = *state;
 	struct skv_store *s = bench_open(b);
-	struct skv_fence old = { 0, bench_acquire(b, s, "first", 60000) }, fence, other = { 1, 0 };
+	struct skv_fence old = { .number = bench_acquire(b, s, "first", 60000) }, fence,
+			 other = { .partition = 1 };
 	struct skv_buf v = { 0 };
 	uint64_t version;
 
@@ -269,7 +270,7 @@ void a_registry_write_needs_the_newest_fence(void **state)
 	bench_ok(b, skv_store_release(s, 0, old.number, &b->err));
 	assert_int_equal(skv_store_put(s, &old, "k", version, "b", 1, NULL, &b->err), SKV_E_FENCED);
 	assert_int_equal(skv_store_del(s, &old, "k", version, &b->err), SKV_E_FENCED);
-	fence = (struct skv_fence){ 0, bench_acquire(b, s, "second", 60000) };
+	fence = (struct skv_fence){ .number = bench_acquire(b, s, "second", 60000) };
 	other.number = fence.number; /* of a partition that nobody owns */
 	assert_int_equal(skv_store_put(s, &other, "k", version, "b", 1, NULL, &b->err),
 			 SKV_E_FENCED);
@@ -289,9 +290,8 @@ void a_registry_write_needs_the_newest_fence(void **state)
 	assert_int_equal(skv_store_del(s, &old, "k", version, &b->err), SKV_E_FENCED);
 	bench_ok(b, skv_store_put(s, NULL, "mine", SKV_VERSION_NONE, "x", 1, &version, &b->err));
 	bench_ok(b, skv_store_del(s, NULL, "mine", version, &b->err));
-	assert_int_equal(skv_store_put(s, &(struct skv_fence){ SKV_STORE_PARTITION_MAX + 1, 1 },
-				       "k", 1, "x", 1, NULL, &b->err),
-			 SKV_E_INVALID);
+	other.partition = SKV_STORE_PARTITION_MAX + 1;
+	assert_int_equal(skv_store_put(s, &other, "k", 1, "x", 1, NULL, &b->err), SKV_E_INVALID);
 	skv_buf_destroy(&v);
 	skv_store_close(s);
 }
@@ -340,7 +340,7 @@ void nothing_is_written_after_the_next_acquire(void **state)
 	struct skv_store *s = bench_open(b), *next = bench_open(b);
 
 	for (int round = 0; round < 20; round++) {
-		struct writer w = { s, { 0, bench_acquire(b, s, "first", 60000) }, SKV_OK };
+		struct writer w = { s, { .number = bench_acquire(b, s, "first", 60000) }, SKV_OK };
 		uint64_t at_acquire = 0, at_end = 0;
 		struct skv_buf v = { 0 };
 		pthread_t thread;

@@ -82,7 +82,7 @@ static void fill(struct bench *b)
 {
 	struct skv_store *s = bench_open(b);
 	uint64_t fence = bench_acquire(b, s, "fuzz:1:1", 1000), id;
-	const struct skv_fence f = { 0, fence };
+	const struct skv_fence f = { .number = fence };
 	uint8_t bytes[3000];
 	char key[32];
 

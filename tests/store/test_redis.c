@@ -335,7 +335,7 @@ static void a_lost_answer_is_no_unknown_outcome(void **state)
 		assert_int_equal(p.cut, 0);                               \
 	} while (0)
 		LOSE(skv_store_acquire(s, 0, "me", 60000, &fence, NULL, 0, &err));
-		f = (struct skv_fence){ 0, fence };
+		f = (struct skv_fence){ .number = fence };
 		snprintf(key, sizeof key, "key%d", cut);
 		LOSE(skv_store_put(s, &f, key, SKV_VERSION_NONE, "a", 1, &version, &err));
 		assert_int_equal(version, 1);
@@ -539,6 +539,63 @@ static void what_is_lost_is_restored(void **state)
 	appended(s, again, 101);
 	bench_ok(&(struct bench){ .err = err }, skv_store_checkpoint_begin(s, 0, again, &id, &err));
 	assert_int_equal(skv_store_restore(s, 0, again, id, 0, 100, &err), SKV_E_CONFLICT);
+	skv_store_close(other);
+	skv_store_close(s);
+	servers_stop(&servers);
+}
+
+static void has_marks(struct skv_store *s, bool lost)
+{
+	struct skv_registry_marks m;
+
+	bench_ok(&(struct bench){ .err = err }, skv_store_marks(s, 0, &m, &err));
+	assert_int_equal(skv_mark_older(m.is, m.least), lost);
+}
+
+/* Its shard, while that of the partition has all. */
+static void a_registry_that_went_back_is_known(void **state)
+{
+	struct skv_store *s, *other;
+	struct skv_registry_marks m;
+	struct skv_fence f = { 0 };
+
+	(void)state;
+	servers_start(&servers, 1, NULL);
+	s = open_all("p?timeout_ms=20000");
+	f.number = acquire(s);
+	has_marks(s, false);
+	assert_int_equal(skv_store_put(s, &f, "a", SKV_VERSION_NONE, "1", 1, NULL, &err), SKV_OK);
+	servers_ask(&servers, 0, "COPY {p.registry}:meta {p.registry}:older");
+	assert_int_equal(skv_store_put(s, &f, "a", 1, "2", 1, NULL, &err), SKV_OK);
+	assert_int_equal(skv_store_put(s, NULL, "b", SKV_VERSION_NONE, "1", 1, NULL, &err), SKV_OK);
+	has_marks(s, false);
+	/* An older one refuses its owner, whatever others wrote about themselves, and says so to
+	 * who comes next. */
+	servers_ask(&servers, 0, "RENAME {p.registry}:older {p.registry}:meta");
+	assert_int_equal(skv_store_put(s, &f, "a", 2, "3", 1, NULL, &err), SKV_E_FENCED);
+	assert_non_null(strstr(err.message, "went back in time"));
+	assert_int_equal(skv_store_del(s, &f, "a", 2, &err), SKV_E_FENCED);
+	has_marks(s, true);
+	other = open_all("p?timeout_ms=20000");
+	has_marks(other, true);
+	/* What is written back does not make it whole before all is. */
+	f.number = acquire(s);
+	f.restores = true;
+	assert_int_equal(skv_store_put(s, &f, "a", 2, "2", 1, NULL, &err), SKV_OK);
+	has_marks(other, true);
+	bench_ok(&(struct bench){ .err = err }, skv_store_marks(s, 0, &m, &err));
+	assert_int_equal(skv_store_restored(s, 0, f.number - 1, m.mine, &err), SKV_E_FENCED);
+	bench_ok(&(struct bench){ .err = err },
+		 skv_store_restored(s, 0, f.number, m.mine, &err));
+	has_marks(other, false);
+	f.restores = false;
+	assert_int_equal(skv_store_put(s, &f, "a", 3, "3", 1, NULL, &err), SKV_OK);
+	has_marks(s, false);
+	/* All of it. */
+	servers_ask(&servers, 0, "DEL {p.registry}:meta {p.registry}:values {p.registry}:versions "
+				 "{p.registry}:keys");
+	assert_int_equal(skv_store_put(s, &f, "a", 4, "4", 1, NULL, &err), SKV_E_FENCED);
+	has_marks(other, true);
 	skv_store_close(other);
 	skv_store_close(s);
 	servers_stop(&servers);
@@ -934,6 +991,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_replica_is_elected_at_once),
 		cmocka_unit_test(a_store_that_went_back_is_told_apart),
 		cmocka_unit_test(what_is_lost_is_restored),
+		cmocka_unit_test(a_registry_that_went_back_is_known),
 		cmocka_unit_test(processes_that_acknowledged_are_known),
 		cmocka_unit_test(partitions_begin_at_once),
 		cmocka_unit_test(a_lease_of_another_host_is_waited_out),

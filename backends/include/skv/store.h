@@ -70,7 +70,20 @@ struct skv_store_options {
 struct skv_fence {
 	uint32_t partition;
 	uint64_t number; /* of skv_store_acquire */
+	bool restores;   /* writes back what a registry that went back in time has lost */
 };
+
+/* How far the registry has come, by the writes of a partition's owners: a number and a nonce, as
+ * text; "" = nothing is known. Where a store may go back in time, the registry and the journal may
+ * do so apart from each other. */
+#define SKV_STORE_MARK 48u
+struct skv_registry_marks {
+	char is[SKV_STORE_MARK];    /* what the registry has */
+	char least[SKV_STORE_MARK]; /* the newest acknowledged, as kept beside the journal */
+	char mine[SKV_STORE_MARK];  /* the newest that this handle had acknowledged */
+};
+/* A registry with mark `a` lacks something that one with `b` has. */
+bool skv_mark_older(const char *a, const char *b);
 
 enum {
 	SKV_APPEND_URGENT = 1, /* may use the reserved space (deletes, finishes, expiry) */
@@ -160,6 +173,10 @@ struct skv_store_ops {
 			struct skv_error *err); /* with restore */
 	int (*vouch)(void *self, uint32_t partition, uint64_t fence,
 		     struct skv_error *err); /* with restore */
+	int (*marks)(void *self, uint32_t partition, struct skv_registry_marks *out,
+		     struct skv_error *err); /* with restore */
+	int (*restored)(void *self, uint32_t partition, uint64_t fence, const char *past,
+			struct skv_error *err); /* with restore */
 };
 
 struct skv_store; /* wrapper around one opened backend */
@@ -259,6 +276,15 @@ bool skv_store_may_go_back(const struct skv_store *s);
  * tell. The owner vouches as soon as it goes on with what it has loaded, and again and again. */
 int skv_store_survived(struct skv_store *s, uint32_t partition, bool *yes, struct skv_error *err);
 int skv_store_vouch(struct skv_store *s, uint32_t partition, uint64_t fence, struct skv_error *err);
+/* Is the registry, as this partition's owners wrote it, what was acknowledged? It went back in time
+ * if `is` is older than `least` or `mine`. All are "" if the store does not go back. Writes that an
+ * owner decides on a registry that did are refused, SKV_E_FENCED. */
+int skv_store_marks(struct skv_store *s, uint32_t partition, struct skv_registry_marks *out,
+		    struct skv_error *err);
+/* The owner has written back all that was lost (with `restores` in its fence), or goes on with what
+ * is there: from here on the registry is newer than `past`, and than all that anybody knows. */
+int skv_store_restored(struct skv_store *s, uint32_t partition, uint64_t fence, const char *past,
+		       struct skv_error *err);
 /* Such a store, by who knows better: commits the checkpoint as all that there is. No record is left
  * of what the store had; the next one is upto_seq + 1, which is at least the one after its newest.
  * Followers find another history. SKV_E_UNSUPPORTED: it does not go back. */

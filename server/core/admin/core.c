@@ -113,6 +113,7 @@ static void *checkpointer(void *arg)
 	while (core_wait(c, 1000, &c->checkpoint_asked)) {
 		checkpoint_if_asked(c);
 		owner_vouch(c);
+		restore_look(c);
 		idle_round(c);
 	}
 	return NULL;

@@ -3,7 +3,8 @@
  * what it has acknowledged.
  *
  * The owner reads it when it loads, and notes each of its own writes; nobody else writes what the
- * partition's state needs. A standby reads it again as it follows. Documents that managers publish
+ * partition's state needs. A standby reads it again as it follows. It goes by the registry's marks
+ * (skv_store_marks): a registry that went back in time is not read. Documents that managers publish
  * about themselves, whoever the owner is, are each manager's own to publish again.
  *
  * The lock guards the documents. It is held while they are written to the store.
@@ -20,6 +21,7 @@
 #include <journal/registry_write.h>
 
 #define OTHERS "partition/" /* below the first partition's registry: that of others */
+#define TRIES 10            /* of reading it while it changes */
 
 struct registry_copy *registry_copy_make(void)
 {
@@ -147,18 +149,56 @@ static int note(void *ctx, const char *key, const void *bytes, size_t n, uint64_
 	return r->incomplete ? SKV_E_NOMEM : SKV_OK;
 }
 
+enum registry_state registry_copy_judge(struct registry_copy *r, const struct skv_registry_marks *m)
+{
+	char known[SKV_STORE_MARK];
+
+	skv_mutex_lock(&r->lock);
+	memcpy(known, skv_mark_older(r->mark, m->mine) ? m->mine : r->mark, sizeof known);
+	skv_mutex_unlock(&r->lock);
+	if (skv_mark_older(m->is, m->least) || skv_mark_older(m->is, known))
+		return skv_mark_older(known, m->least) ? REGISTRY_GONE : REGISTRY_LOST;
+	return strcmp(m->is, known) == 0 ? REGISTRY_WHOLE : REGISTRY_NEWER;
+}
+
+/* All of it, between two looks at its marks. SKV_E_CONFLICT: it changed. */
+static int read_once(struct registry_copy *r, struct registry_copy *now, struct skv_core *c,
+		     struct skv_error *err)
+{
+	struct skv_registry_marks before, after;
+	int rc = skv_store_marks(c->store, 0, &before, err);
+
+	clear(now);
+	if (rc == SKV_OK)
+		rc = skv_store_list(c->store, "", note, now, err);
+	if (rc == SKV_OK)
+		rc = skv_store_marks(c->store, 0, &after, err);
+	if (rc != SKV_OK)
+		return rc;
+	if (registry_copy_judge(r, &after) >= REGISTRY_LOST)
+		return skv_fail(err, SKV_E_STORE_IO, "store", "the registry went back in time");
+	memcpy(now->mark, after.is, sizeof now->mark);
+	return strcmp(before.is, after.is) == 0
+		       ? SKV_OK
+		       : skv_fail(err, SKV_E_CONFLICT, "store", "the registry kept changing");
+}
+
 int registry_copy_read(struct registry_copy *r, struct skv_core *c, struct skv_error *err)
 {
 	struct registry_copy *now = registry_copy_make();
-	int rc = now ? skv_store_list(c->store, "", note, now, err) : SKV_E_NOMEM;
+	int rc = now ? SKV_E_CONFLICT : SKV_E_NOMEM;
 
+	for (int i = 0; rc == SKV_E_CONFLICT && i < TRIES; i++)
+		rc = read_once(r, now, c, err);
 	if (rc == SKV_OK) {
+		skv_error_clear(err);
 		skv_mutex_lock(&r->lock);
 		clear(r);
 		r->v = now->v;
 		r->n = now->n;
 		r->cap = now->cap;
 		r->incomplete = false;
+		memcpy(r->mark, now->mark, sizeof r->mark);
 		skv_mutex_unlock(&r->lock);
 		now->v = NULL;
 		now->n = 0;
@@ -190,7 +230,7 @@ static int remove_others(struct registry_copy *r, struct registry_copy *now, str
 
 	for (size_t i = 0; rc == SKV_OK && i < now->n; i++)
 		if (!registry_copy_has(r, now->v[i].key) && !is_published(c, now->v[i].key))
-			rc = registry_del(c, fence, now->v[i].key, now->v[i].version, err);
+			rc = registry_del_lost(c, fence, now->v[i].key, now->v[i].version, err);
 	return rc;
 }
 
@@ -198,7 +238,7 @@ static int write_one(const struct copied *d, struct registry_copy *now, struct s
 		     uint64_t fence, struct skv_error *err)
 {
 	const struct skv_buf doc = { .data = d->bytes, .len = d->n };
-	uint64_t version = SKV_VERSION_NONE, ignored;
+	uint64_t version = SKV_VERSION_NONE;
 	bool there, own = is_published(c, d->key);
 	size_t at;
 	int rc;
@@ -212,15 +252,27 @@ static int write_one(const struct copied *d, struct registry_copy *now, struct s
 		return SKV_OK;
 	if (there)
 		version = now->v[at].version;
-	rc = registry_put_lost(c, fence, d->key, version, &doc, &ignored, err);
+	rc = registry_put_lost(c, fence, d->key, version, &doc, err);
 	if (rc != SKV_E_CONFLICT || !own)
 		return rc;
 	skv_error_clear(err); /* it is there again */
 	return SKV_OK;
 }
 
+int registry_copy_settle(struct registry_copy *r, struct skv_core *c, uint64_t fence,
+			  const struct skv_registry_marks *m, struct skv_error *err)
+{
+	const char *past = skv_mark_older(m->least, m->mine) ? m->mine : m->least;
+	char known[SKV_STORE_MARK];
+
+	skv_mutex_lock(&r->lock);
+	memcpy(known, skv_mark_older(r->mark, past) ? past : r->mark, sizeof known);
+	skv_mutex_unlock(&r->lock);
+	return skv_store_restored(c->store, 0, fence, known, err);
+}
+
 int registry_copy_write(struct registry_copy *r, struct skv_core *c, uint64_t fence,
-			struct skv_error *err)
+			const struct skv_registry_marks *m, struct skv_error *err)
 {
 	struct registry_copy *now;
 	int rc;
@@ -236,7 +288,7 @@ int registry_copy_write(struct registry_copy *r, struct skv_core *c, uint64_t fe
 		rc = write_one(&r->v[i], now, c, fence, err);
 	skv_mutex_unlock(&r->lock);
 	registry_copy_destroy(now);
-	return rc;
+	return rc == SKV_OK ? registry_copy_settle(r, c, fence, m, err) : rc;
 }
 
 int registry_copy_publish(struct registry_copy *r, struct skv_core *c, struct skv_error *err)

@@ -35,26 +35,63 @@ static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *
 			 "the partition was loaded again meanwhile: nothing was changed");
 }
 
-int registry_put_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
-		      const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
+static int put_fenced(struct skv_core *c, const struct skv_fence *f, const char *key,
+		      uint64_t expect, const struct skv_buf *doc, uint64_t *version,
+		      struct skv_error *err)
 {
-	const struct skv_fence f = { 0, fence };
-
 	if (doc->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	return fenced(c, fence,
-		      skv_store_put(c->store, &f, key, expect, doc->data, doc->len, version, err),
+	return fenced(c, f->number,
+		      skv_store_put(c->store, f, key, expect, doc->data, doc->len, version, err),
 		      err);
+}
+
+int registry_put_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
+		      const struct skv_buf *doc, struct skv_error *err)
+{
+	const struct skv_fence f = { .number = fence, .restores = true };
+	uint64_t ignored;
+
+	return put_fenced(c, &f, key, expect, doc, &ignored, err);
+}
+
+int registry_del_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
+		      struct skv_error *err)
+{
+	const struct skv_fence f = { .number = fence, .restores = true };
+
+	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
+}
+
+/* The copy may lack what the registry has. */
+static void read_again_if_unknown(struct skv_core *c, int rc)
+{
+	if (rc == SKV_E_UNKNOWN_OUTCOME && skv_store_may_go_back(c->store))
+		owner_ask_reload(c);
+}
+
+/* The copy has it. If the partition was acquired again before that, the registry may have been
+ * restored without it. */
+static int still_there(struct skv_core *c, uint64_t fence, struct skv_error *err)
+{
+	return atomic_load(&c->fence) == fence
+		       ? SKV_OK
+		       : skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
+				  "the partition was loaded again meanwhile");
 }
 
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
 		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
 {
+	const struct skv_fence f = { .number = fence };
 	uint64_t now = 0;
-	int rc = registry_put_lost(c, fence, key, expect, doc, &now, err);
+	int rc = put_fenced(c, &f, key, expect, doc, &now, err);
 
-	if (rc == SKV_OK && skv_store_may_go_back(c->store))
+	if (rc == SKV_OK && skv_store_may_go_back(c->store)) {
 		registry_copy_put(c->registry, key, doc->data, doc->len, now);
+		rc = still_there(c, fence, err);
+	}
+	read_again_if_unknown(c, rc);
 	if (rc == SKV_OK && version)
 		*version = now;
 	return rc;
@@ -63,11 +100,14 @@ int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t e
 int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
 		 struct skv_error *err)
 {
-	const struct skv_fence f = { 0, fence };
+	const struct skv_fence f = { .number = fence };
 	int rc = fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
 
-	if (rc == SKV_OK)
+	if (rc == SKV_OK && skv_store_may_go_back(c->store)) {
 		registry_copy_del(c->registry, key, version);
+		rc = still_there(c, fence, err);
+	}
+	read_again_if_unknown(c, rc);
 	return rc;
 }
 
@@ -120,11 +160,15 @@ int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct sk
 
 static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
+	const struct known_secret *have = atomic_load(&c->secret); /* the registry has lost it */
 	struct skv_secret fresh;
 	struct skv_buf b = { 0 };
 	int rc;
 
-	skv_random(fresh.bytes, sizeof fresh.bytes);
+	if (have)
+		fresh = have->secret;
+	else
+		skv_random(fresh.bytes, sizeof fresh.bytes);
 	skv_put_bytes(&b, fresh.bytes, sizeof fresh.bytes);
 	rc = registry_put(c, fence, "secret", SKV_VERSION_NONE, &b, NULL, err);
 	skv_buf_destroy(&b);

@@ -442,6 +442,8 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 	if (c->went_back)
 		rc = restore_lost(c, fence, err);
 	if (rc == SKV_OK)
+		rc = restore_registry(c, fence, err);
+	if (rc == SKV_OK)
 		rc = restore_found(c, &restored, err);
 	if (rc == SKV_OK && skv_store_may_go_back(c->store))
 		rc = registry_copy_read(c->registry, c, err);

@@ -4,7 +4,8 @@
  *
  * All processes of an engine may end, and come back with an older file or none: then the store has
  * less than was acknowledged. Whoever knows more writes it back, as a checkpoint that is all there
- * is, and the registry; the state is loaded from there as always.
+ * is, and the registry; the state is loaded from there as always. The registry may go back alone,
+ * since it lies elsewhere; then its marks tell who knows all of it.
  *
  * - The owner whose lease still runs knows all: nobody else can have acknowledged anything since.
  * - A manager that lost the ownership, or followed, may lack the newest. It first gives up the
@@ -28,6 +29,7 @@
 #include <skv/store.h>
 
 #include <lock/core.h>
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/partition.h>
 #include <journal/registry_copy.h>
@@ -145,7 +147,7 @@ static int mark(struct skv_core *c, uint64_t fence, uint64_t upto, bool exact,
 		struct skv_error *err)
 {
 	struct skv_buf doc = { 0 };
-	uint64_t version = SKV_VERSION_NONE, ignored;
+	uint64_t version = SKV_VERSION_NONE;
 	char text[64];
 	int rc = skv_store_get(c->store, SKV_STORE_RESTORING, &doc, &version, err);
 
@@ -158,9 +160,20 @@ static int mark(struct skv_core *c, uint64_t fence, uint64_t upto, bool exact,
 	snprintf(text, sizeof text, "%" PRIu64 " %s", upto, exact ? "exact" : "rough");
 	skv_put_bytes(&doc, text, strlen(text));
 	if (rc == SKV_OK)
-		rc = registry_put_lost(c, fence, SKV_STORE_RESTORING, version, &doc, &ignored, err);
+		rc = registry_put_lost(c, fence, SKV_STORE_RESTORING, version, &doc, err);
 	skv_buf_destroy(&doc);
 	return rc;
+}
+
+/* A registry that is known to have what this manager knows may have more, and stays. */
+static int write_registry(struct skv_core *c, uint64_t fence, struct skv_error *err)
+{
+	struct skv_registry_marks m;
+	int rc = skv_store_marks(c->store, 0, &m, err);
+
+	if (rc != SKV_OK || (m.is[0] && registry_copy_judge(c->registry, &m) < REGISTRY_LOST))
+		return rc;
+	return registry_copy_write(c->registry, c, fence, &m, err);
 }
 
 static int write_back(struct skv_core *c, uint64_t fence, bool exact, struct skv_error *err)
@@ -176,7 +189,7 @@ static int write_back(struct skv_core *c, uint64_t fence, bool exact, struct skv
 	if (rc == SKV_OK)
 		rc = mark(c, fence, upto, exact, err);
 	if (rc == SKV_OK)
-		rc = registry_copy_write(c->registry, c, fence, err);
+		rc = write_registry(c, fence, err);
 	if (rc == SKV_OK)
 		rc = checkpoint_restore(p, fence, upto, err);
 	if (rc != SKV_OK)
@@ -215,6 +228,69 @@ int restore_lost(struct skv_core *c, uint64_t fence, struct skv_error *err)
 		restore_forget(c);
 	}
 	return rc;
+}
+
+/* ---- the registry alone ---------------------------------------------------------------------- */
+
+static int settle(struct skv_core *c, uint64_t fence, const struct skv_registry_marks *m,
+		  struct skv_error *err)
+{
+	skv_log(SKV_LOG_WARN, "core",
+		"the registry went back in time, to mark '%s' of '%s': --adopt takes it as it is",
+		m->is, m->least);
+	return registry_copy_settle(c->registry, c, fence, m, err);
+}
+
+/* Whoever owns the partition cannot go on without it: it is another's turn, again and again. */
+static int let_others_have_it(struct skv_core *c, struct skv_error *err)
+{
+	struct skv_error ignored = { 0 };
+
+	let_others(c, FOLLOWED_LEASES, &ignored);
+	return skv_fail(err, SKV_E_CONFLICT, "store",
+			"the registry went back in time, and nobody here knows all that it had: "
+			"bring the data of its shard back (key {PREFIX.registry}:meta), or end all "
+			"managers and start one with --adopt");
+}
+
+int restore_registry(struct skv_core *c, uint64_t fence, struct skv_error *err)
+{
+	struct skv_registry_marks m;
+	enum registry_state state;
+	int rc = skv_store_marks(c->store, 0, &m, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	state = registry_copy_judge(c->registry, &m);
+	if (state < REGISTRY_LOST)
+		return SKV_OK;
+	c->went_back = true;
+	if (claims_roll_back(c))
+		return settle(c, fence, &m, err);
+	if (state == REGISTRY_GONE)
+		return let_others_have_it(c, err);
+	rc = registry_copy_write(c->registry, c, fence, &m, err);
+	if (rc == SKV_OK) {
+		skv_log(SKV_LOG_WARN, "core",
+			"the registry went back in time, to mark '%s': restored from memory", m.is);
+		COUNT(c, restores, 1);
+	}
+	return rc;
+}
+
+void restore_look(struct skv_core *c)
+{
+	const uint64_t fence = atomic_load(&c->fence);
+	struct skv_registry_marks m;
+	struct skv_error err = { 0 };
+
+	if (atomic_load(&c->state) != SKV_CORE_READY || !skv_store_may_go_back(c->store) ||
+	    skv_store_marks(c->store, 0, &m, &err) != SKV_OK ||
+	    registry_copy_judge(c->registry, &m) < REGISTRY_LOST ||
+	    fence != atomic_load(&c->fence))
+		return;
+	skv_log(SKV_LOG_WARN, "core", "the registry went back in time: loading again");
+	owner_ask_reload(c);
 }
 
 /* ---- what a load finds ----------------------------------------------------------------------- */

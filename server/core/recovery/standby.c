@@ -65,12 +65,12 @@ void standby_drop(struct skv_core *c)
 
 static int look_at_registry(struct skv_core *c, struct standby *s, struct skv_error *err)
 {
-	int rc = registry_load_more(s->l.r.p, &s->view, err);
+	int rc = SKV_OK;
 
 	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
-	if (rc == SKV_OK && skv_store_may_go_back(c->store))
-		rc = registry_copy_read(c->registry, c, err);
-	return rc;
+	if (skv_store_may_go_back(c->store))
+		rc = registry_copy_read(c->registry, c, err); /* fails if it went back */
+	return rc == SKV_OK ? registry_load_more(s->l.r.p, &s->view, err) : rc;
 }
 
 /* The next portion of records. One that refers to a document that is not

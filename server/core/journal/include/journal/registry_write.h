@@ -25,9 +25,11 @@ struct known_secret {
  * SKV_E_NOT_FOUND: the document has another version, or does not exist. */
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
 		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
-/* The same of a document that the store has lost: the copy in memory has it. */
+/* The same where the registry went back in time and is restored from the copy in memory. */
 int registry_put_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
-		      const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
+		      const struct skv_buf *doc, struct skv_error *err);
+int registry_del_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
+		      struct skv_error *err);
 int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
 		 struct skv_error *err);
 int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);

@@ -22,6 +22,12 @@ int restore_check(struct skv_core *c, struct skv_error *err);
 /* It went back, and is owned by this fence: writes what this manager knows over it. Not SKV_OK: it
  * knows nothing, or others first get the time to do so. By the ticker. */
 int restore_lost(struct skv_core *c, uint64_t fence, struct skv_error *err);
+/* The registry may have gone back alone. Then it is written back, if this manager knows all of it;
+ * else SKV_E_CONFLICT, and others get the time to do so. With --adopt it counts as it is. By the
+ * ticker, of a partition that has not gone back, before it is loaded. */
+int restore_registry(struct skv_core *c, uint64_t fence, struct skv_error *err);
+/* Does it go back while the partition is owned? Then that is loaded again. By one thread. */
+void restore_look(struct skv_core *c);
 /* Whether the store was restored since it was loaded last: *version is that of the document that
  * says so, for restore_done (SKV_VERSION_NONE: there is none); c->rough is set. By
  * the ticker. */
