@@ -147,6 +147,49 @@ class Servers:
                 return i
         raise AssertionError(f"nobody has {key}")
 
+    def move(self, key, to):
+        """The slot of `key` goes to master `to`, key by key, as redis-cli --cluster reshard does it."""
+        slot, source = ask(self.ports[0], "CLUSTER", "KEYSLOT", key), self.primary(key)
+        if source == to:
+            return
+        ids = {i: ask(self.ports[i], "CLUSTER", "MYID") for i in (source, to)}
+        assert ask(self.ports[to], "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source]) == "OK"
+        assert ask(self.ports[source], "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[to]) == "OK"
+        while keys := ask_all(self.ports[source], "CLUSTER", "GETKEYSINSLOT", slot, "100"):
+            for k in keys:
+                told = ask(self.ports[source], "MIGRATE", "127.0.0.1", self.ports[to], k.decode(), 0, 10000, timeout=20)
+                assert told in ("OK", "NOKEY"), told
+        for i in (to, source):
+            assert ask(self.ports[i], "CLUSTER", "SETSLOT", slot, "NODE", ids[to]) == "OK"
+        until(lambda: self.primary(key) == to, 20, "the slot at its new place")
+
+    def is_primary(self, i):
+        try:
+            return "role:master" in ask(self.ports[i], "INFO", "replication")
+        except OSError:
+            return False
+
+    def lists(self, node):
+        """How many masters that answer list it."""
+        n = 0
+        for i, p in enumerate(self.process):
+            try:
+                n += i < MASTERS and p.poll() is None and node in ask(self.ports[i], "CLUSTER", "NODES")
+            except OSError:
+                pass
+        return n
+
+    def recorded(self, prefix, node):
+        """The number of its record, that writing goes on without it: some master has it. None: there is none."""
+        for port, process in zip(self.ports, self.process):
+            try:
+                for k in range(16) if process.poll() is None else ():
+                    if ask(port, "HEXISTS", f"{{{prefix}.silent.{k}}}:nodes", node) == "1":
+                        return str(k)
+            except OSError:
+                pass
+        return None
+
     def signal(self, i, number):
         self.process[i].send_signal(number)
         if number in (signal.SIGKILL, signal.SIGTERM):
