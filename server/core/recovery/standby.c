@@ -231,8 +231,10 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 
 	if (!s)
 		return false;
-	s->registry_at = 0;
+	s->registry_at = UINT64_MAX; /* the owner has its copy; what is new there comes below */
 	rc = claims_roll_back(c) || c->rough ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
+	if (rc == SKV_OK)
+		rc = registry_load_more(s->l.r.p, &s->view, &err);
 	if (rc == SKV_OK && may_be_clean(c, s))
 		rc = SKV_E_CONFLICT;
 	if (rc == SKV_OK) {
