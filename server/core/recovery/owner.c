@@ -42,6 +42,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
 #define DEMOTE_WAIT_MS 10000u
+#define WHOLE_MS 200u  /* between looks whether the store is there, to give a partition up */
 #define LATE_MS 150u   /* a renewal that much later than it should come may never come */
 #define SETTLE_MS 400u /* how long a call waits to see one */
 #define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */
@@ -97,9 +98,11 @@ static void begin_with(struct skv_core *c, uint64_t fence, uint64_t now)
 	atomic_store(&c->reload_asked, false);
 }
 
+/* Whoever knows all of a store that may have lost it restores it, whosever the partition is: an
+ * engine that comes back empty has lost the list of members, too. */
 static bool may_own(const struct skv_core *c)
 {
-	return atomic_load(&c->may_own) && !atomic_load(&c->draining);
+	return (atomic_load(&c->may_own) && !atomic_load(&c->draining)) || restore_knows_all(c);
 }
 
 static bool may_claim(const struct skv_core *c)
@@ -240,12 +243,29 @@ static uint32_t give_way(struct skv_core *c, const char *why)
 	return 2 * c->o.owner_lease_ms;
 }
 
+/* The store has our fence still, so it has not gone back. If it has, or that is not known, what is
+ * owned is not given up: nobody else has all of it. */
+static bool is_whole(struct skv_core *c)
+{
+	struct skv_error err = { 0 };
+	int rc;
+
+	if (atomic_load(&c->state) != SKV_CORE_READY || !skv_store_may_go_back(c->store))
+		return true;
+	rc = skv_store_renew(c->store, 0, atomic_load(&c->fence), c->o.owner_lease_ms, &err);
+	if (rc == SKV_E_FENCED)
+		owner_lost(c, atomic_load(&c->fence));
+	return rc == SKV_OK;
+}
+
 /* A requested demotion. Answers stop first, the lease ends last, so that an append in progress is
  * still within it. What is not durable yet fails; the next owner finds the rest. */
 static uint32_t step_down(struct skv_core *c)
 {
 	uint64_t ms = atomic_load(&c->demote_ms);
 
+	if (!is_whole(c))
+		return atomic_load(&c->fenced) ? 0 : WHOLE_MS;
 	if (atomic_load(&c->state) != SKV_CORE_STANDBY) {
 		skv_log(SKV_LOG_INFO, "core", "giving up partition %u on request, for %llu ms",
 			(unsigned)c->o.partition, (unsigned long long)ms);
@@ -282,7 +302,7 @@ uint32_t owner_step(struct skv_core *c)
 		return step_down(c);
 	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
 		return try_acquire(c);
-	if (!may_own(c)) {
+	if (!may_own(c) && !atomic_load(&c->reload_asked)) {
 		atomic_store(&c->demote_ms, 0);
 		return step_down(c);
 	}

@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/clock.h>
 #include <skv/log.h>
 #include <skv/store.h>
 
@@ -51,7 +52,7 @@ void restore_keep(struct skv_core *c, struct partition *p, uint64_t until)
 		core_lock(c);
 		before = c->kept;
 		c->kept = p;
-		c->kept_until = until;
+		atomic_store(&c->kept_until, p ? until : 0);
 		core_unlock(c);
 	}
 	partition_destroy(before);
@@ -64,6 +65,7 @@ void restore_forget(struct skv_core *c)
 	core_lock(c);
 	p = c->kept;
 	c->kept = NULL;
+	atomic_store(&c->kept_until, 0);
 	core_unlock(c);
 	partition_destroy(p);
 }
@@ -80,13 +82,18 @@ static uint64_t known(struct skv_core *c, bool survived)
 	return followed > durable ? followed : durable;
 }
 
+bool restore_knows_all(const struct skv_core *c)
+{
+	return skv_now_ms(c->clock) < atomic_load(&c->kept_until);
+}
+
 /* Nobody else can have written since this manager owned it: it knows all. */
 static bool is_exact(struct skv_core *c)
 {
 	bool exact;
 
 	core_lock(c);
-	exact = c->kept && atomic_load(&c->acquired_at) < c->kept_until;
+	exact = c->kept && atomic_load(&c->acquired_at) < atomic_load(&c->kept_until);
 	core_unlock(c);
 	return exact;
 }
@@ -204,6 +211,16 @@ static int write_back(struct skv_core *c, uint64_t fence, bool exact, struct skv
 	return SKV_OK;
 }
 
+/* This manager knows only that the store had more, since it owned the partition before. Others may
+ * know what: it is their turn, again and again. *err says what went back, and the remedy. */
+static int leave_it(struct skv_core *c, struct skv_error *err)
+{
+	struct skv_error ignored = { 0 };
+
+	let_others(c, FOLLOWED_LEASES, &ignored);
+	return err->status;
+}
+
 int restore_lost(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
 	struct partition *p = NULL;
@@ -211,7 +228,7 @@ int restore_lost(struct skv_core *c, uint64_t fence, struct skv_error *err)
 	int rc = SKV_OK;
 
 	if (!c->kept && !c->standby)
-		return err->status;
+		return leave_it(c, err);
 	leases = waits(c);
 	if (leases && !c->let_others)
 		return let_others(c, leases, err);

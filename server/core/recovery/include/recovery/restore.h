@@ -15,6 +15,8 @@ struct skv_error;
  * no less. Takes *p over (may be NULL). Owner thread, or whoever ends the core. */
 void restore_keep(struct skv_core *c, struct partition *p, uint64_t until);
 void restore_forget(struct skv_core *c);
+/* It is kept, and nobody else can have owned it since. Any thread. */
+bool restore_knows_all(const struct skv_core *c);
 /* Has the store at least what this process knows to be durable? Then what was kept is forgotten;
  * c->rough: it may lack more, for the processes that acknowledged it are gone, and nobody here
  * knows better. SKV_E_CONFLICT: it went back. By the ticker. */
