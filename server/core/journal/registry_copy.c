@@ -253,7 +253,9 @@ static int write_one(const struct copied *d, struct registry_copy *now, struct s
 	if (there)
 		version = now->v[at].version;
 	rc = registry_put_lost(c, fence, d->key, version, &doc, err);
-	if (rc != SKV_E_CONFLICT || !own)
+	if (rc == SKV_E_CONFLICT && !own)
+		return skv_fail(err, rc, "store", "document '%s' has changed meanwhile", d->key);
+	if (rc != SKV_E_CONFLICT)
 		return rc;
 	skv_error_clear(err); /* it is there again */
 	return SKV_OK;

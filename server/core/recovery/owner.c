@@ -504,8 +504,11 @@ static void open_up(struct skv_core *c, struct partition *p)
 
 	core_lock(c);
 	ours = still_ours(c, p);
-	if (ours)
+	if (ours) {
 		c->partition = p;
+		/* what was loaded is acknowledged, like this reign's first record */
+		atomic_store(&c->known_seq, p->seq);
+	}
 	core_unlock(c);
 	if (!ours) {
 		partition_destroy(p);

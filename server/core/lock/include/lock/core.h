@@ -99,7 +99,7 @@ struct skv_core {
 	struct registry_copy *registry, *published;
 	/* Under `lock` (recovery/restore.c): what this manager owned until kept_until, without what
 	 * was not durable. NULL: nothing, or the store has no less. */
-	struct partition *kept;
+	struct partition *_Atomic kept; /* read without it, too */
 	_Atomic uint64_t kept_until; /* read without it, too; 0 if there is none */
 	_Atomic uint64_t acquired_at; /* the newest ownership, boot time ms */
 	/* A record of the journal that this process knows to be durable: a store that has less
