@@ -152,13 +152,13 @@ static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 	while (!atomic_load(&s->stopping) && is_early(s, rc)) {
 		if (skv_core_wait_ready(s->core, POLL_MS) == SKV_OK) {
 			*made = has_first(s);
+			if (*made && !skv_core_has_storages(s->core))
+				skv_service_hold_calls(s->service);
 			rc = *made ? make_objects(s, err) : SKV_OK;
 		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
 			skv_log(SKV_LOG_INFO, "main", "standby: another manager owns the store %s",
 				s->store_shown);
 			told = true;
-			/* which has made them; or takes them over half-made, and makes the rest */
-			skv_service_release_ready(s->service);
 			if (open_for_business(s, err) != SKV_OK)
 				return SKV_E_INTERNAL;
 		}

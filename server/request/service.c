@@ -61,7 +61,7 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 	s->o = *o;
 	skv_service_change(s, o);
 	skv_random(&s->id_prefix, sizeof s->id_prefix);
-	atomic_init(&s->holding, o->hold_ready);
+	atomic_init(&s->holding, o->hold_ready ? HOLDING : HOLDING_NOT);
 	rc = skv_metrics_init(&s->metrics, number_operations(s), err);
 	if (rc == SKV_OK)
 		rc = skv_auth_init(&s->auth, o->tokens_file, err);
@@ -149,19 +149,34 @@ int skv_service_reload(struct skv_service *s, struct skv_error *err)
 	return rc;
 }
 
-void skv_service_release_ready(struct skv_service *s) { atomic_store(&s->holding, false); }
+void skv_service_hold_calls(struct skv_service *s)
+{
+	assert(atomic_load(&s->holding) != HOLDING_NOT);
+	atomic_store(&s->holding, HOLDING_CALLS);
+}
+
+void skv_service_release_ready(struct skv_service *s) { atomic_store(&s->holding, HOLDING_NOT); }
+
+static int not_yet(struct skv_error *err)
+{
+	return skv_fail(err, SKV_E_NOT_READY, NULL, "the default objects do not exist yet: retry");
+}
 
 int skv_service_begun(struct skv_service *s, struct skv_error *err)
 {
-	return atomic_load_explicit(&s->holding, memory_order_relaxed)
-		       ? skv_fail(err, SKV_E_NOT_READY, NULL,
-				  "the default objects do not exist yet: retry")
-		       : SKV_OK;
+	switch (atomic_load_explicit(&s->holding, memory_order_relaxed)) {
+	case HOLDING_NOT:
+		return SKV_OK;
+	case HOLDING:
+		return skv_core_has_storages(s->core) ? SKV_OK : not_yet(err);
+	default:
+		return not_yet(err);
+	}
 }
 
 int skv_service_ready(struct skv_service *s, struct skv_error *err)
 {
 	int rc = skv_core_ready(s->core, err);
 
-	return rc == SKV_OK ? skv_service_begun(s, err) : rc;
+	return rc == SKV_OK && atomic_load(&s->holding) != HOLDING_NOT ? not_yet(err) : rc;
 }

@@ -46,6 +46,7 @@ struct skv_core {
 	struct skv_secret secret;
 	const struct skv_core_asks *asks;
 	uint32_t partitions;
+	bool has_storages;
 	uint32_t fail_partition, fail_place; /* plus 1 */
 	const char *owner[FAKE_PARTITIONS], *peer[FAKE_PARTITIONS]; /* NULL: this one's */
 	const char *token[FAKE_PARTITIONS];
@@ -132,6 +133,23 @@ void fake_core_fail(struct skv_core *c, int status, const char *message)
 	c->fail = status;
 	snprintf(c->fail_message, sizeof c->fail_message, "%s", message);
 	skv_mutex_unlock(&c->lock);
+}
+
+void fake_core_storages(struct skv_core *c, bool has)
+{
+	skv_mutex_lock(&c->lock);
+	c->has_storages = has;
+	skv_mutex_unlock(&c->lock);
+}
+
+bool skv_core_has_storages(struct skv_core *c)
+{
+	bool has;
+
+	skv_mutex_lock(&c->lock);
+	has = c->has_storages;
+	skv_mutex_unlock(&c->lock);
+	return has;
 }
 
 void fake_core_is_elsewhere(struct skv_core *c, uint32_t partition, bool known)

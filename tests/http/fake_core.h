@@ -19,6 +19,8 @@ struct skv_core *fake_core_create(void);
 void fake_core_destroy(struct skv_core *c);
 
 void fake_core_state(struct skv_core *c, enum skv_core_state state);
+/* Has it a storage? Not at first. */
+void fake_core_storages(struct skv_core *c, bool has);
 void fake_core_may_answer(struct skv_core *c, int rc);
 /* Does another manager own the partition for sure? */
 void fake_core_elsewhere(struct skv_core *c, bool is);

@@ -238,7 +238,10 @@ static void test_ready_is_held(void **state)
 
 	x->so.hold_ready = true;
 	fixture_start(x);
+	fake_core_storages(x->core, true);
 	assert_call_error(x->port, "GET", "/readyz", NULL, NULL, 503, "not_ready");
+	json_decref(call(x, "GET", "/v1/groups", NULL, 200)); /* it is no new store */
+	skv_service_hold_calls(x->service);
 	assert_call_error(x->port, "GET", "/v1/groups", NULL, NULL, 503, "not_ready");
 	skv_service_release_ready(x->service);
 	json_decref(call(x, "GET", "/v1/groups", NULL, 200));

@@ -207,6 +207,26 @@ int skv_core_may_answer(const struct skv_core *c)
 	return rc;
 }
 
+static bool has_storages(struct skv_core *c)
+{
+	bool has;
+
+	skv_rwlock_read(&c->lock);
+	has = c->n_device > 0;
+	skv_rwlock_read_unlock(&c->lock);
+	return has;
+}
+
+bool skv_core_has_storages(struct skv_core *c)
+{
+	const struct route *r = c->route;
+	bool has = false;
+
+	for (uint32_t i = 0; !has && i < (r ? r->n : 1); i++)
+		has = has_storages(r ? r->core[i] : c);
+	return has;
+}
+
 static struct skv_core *numbered(const struct skv_core *c, uint32_t number)
 {
 	assert(number < skv_core_partitions(c));

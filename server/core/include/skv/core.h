@@ -124,6 +124,9 @@ void skv_core_may_own(struct skv_core *c, uint32_t partitions);
 /* Do all groups, instances and external storages of the store have a place (decision 0050)? From
  * then on managers may share the partitions. Blocks on the store; any thread. */
 int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err);
+/* Is there a storage in any partition that is loaded here: the store is not a new one. Any thread.
+ */
+bool skv_core_has_storages(struct skv_core *c);
 /* SKV_OK while this manager owns all partitions and their leases are valid. */
 int skv_core_may_answer(const struct skv_core *c);
 /* The same of one partition; `number` is below skv_core_partitions, here and below. */

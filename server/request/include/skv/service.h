@@ -52,7 +52,7 @@ struct skv_service_options {
 	bool forward;     /* calls for another manager go on to it: skv/forward.h */
 	uint32_t hold_ms; /* how long calls wait while ownership or the store moves; 0 = not */
 	uint32_t slow_ms;        /* calls at least this long are logged; 0 = none */
-	bool hold_ready; /* not ready, and calls wait, until skv_service_release_ready */
+	bool hold_ready; /* not ready until skv_service_release_ready */
 	bool log_refused;        /* 4xx at level info, else debug */
 	bool metrics_open;       /* /metrics without token */
 };
@@ -88,7 +88,8 @@ struct skv_service {
 	struct skv_holds holds; /* what calls hold */
 	atomic_bool leaving;  /* every HTTP answer closes its connection */
 	atomic_bool draining; /* new calls are refused */
-	atomic_bool holding;  /* not ready yet, whatever the core says */
+	/* Not ready yet, whatever the core says. */
+	_Atomic enum { HOLDING_NOT, HOLDING, HOLDING_CALLS } holding;
 	bool started;
 };
 
@@ -118,7 +119,9 @@ void skv_service_change(struct skv_service *s, const struct skv_service_options 
 /* What hold_ready waited for (default objects) is done, or is another manager's matter. Any
  * thread. */
 void skv_service_release_ready(struct skv_service *s);
-/* SKV_E_NOT_READY until then. */
+/* A new store: until then, calls wait, too. */
+void skv_service_hold_calls(struct skv_service *s);
+/* SKV_E_NOT_READY where calls wait: there is no storage yet, or the first ones are being made. */
 int skv_service_begun(struct skv_service *s, struct skv_error *err);
 /* SKV_OK if this manager can work now, as in /readyz. Any thread. */
 int skv_service_ready(struct skv_service *s, struct skv_error *err);
