@@ -6,6 +6,9 @@
 
 #include <string.h>
 
+#include <journal/registry_copy.h>
+#include <lock/core.h>
+
 #define N 3u
 #define UNIT (1ull << 20)
 
@@ -190,10 +193,85 @@ static void each_has_an_owner_of_its_own(void **state)
 	env_open(a);
 }
 
+/* ---- a store that may lose what it has -------------------------------------------------------- */
+
+static int restore(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
+		   uint64_t upto_seq, struct skv_error *err)
+{
+	(void)self;
+	(void)partition;
+	(void)fence;
+	(void)id;
+	(void)slices;
+	(void)upto_seq;
+	return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "it never does");
+}
+
+static int survived(void *self, uint32_t partition, bool *yes, struct skv_error *err)
+{
+	(void)self;
+	(void)partition;
+	(void)err;
+	*yes = true;
+	return SKV_OK;
+}
+
+static int vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
+{
+	(void)self;
+	(void)partition;
+	(void)fence;
+	(void)err;
+	return SKV_OK;
+}
+
+static int marks(void *self, uint32_t partition, struct skv_registry_marks *out,
+		 struct skv_error *err)
+{
+	(void)self;
+	(void)partition;
+	(void)out;
+	(void)err;
+	return SKV_OK;
+}
+
+/* The secret is listed as partition 0's. A partition that has made it, and kept a copy of its own,
+ * could not be restored when another one had written it again. */
+static void only_partition_0_has_a_copy_of_the_secret(void **state)
+{
+	static struct skv_store_ops ops; /* until the store is closed */
+	struct env *e = *state;
+	struct skv_buf b = { 0 };
+	struct skv_core *one;
+
+	ops = skv_store_memory;
+	ops.restore = restore;
+	ops.survived = survived;
+	ops.vouch = vouch;
+	ops.marks = marks;
+	e->o.assigned = true;
+	assert_int_equal(skv_store_open(&ops, &e->store_options, &e->store, &e->err), SKV_OK);
+	e->o.store = e->store;
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+	one = skv_core_alone(e->core, 1);
+	skv_core_may_own(e->core, 2);
+	while (skv_core_partition_state(e->core, 1) != SKV_CORE_READY)
+		skv_core_tick(e->core);
+	assert_int_equal(skv_store_get(e->store, "secret", &b, NULL, &e->err), SKV_OK);
+	assert_false(registry_copy_has(one->registry, "secret"));
+	skv_core_may_own(e->core, 3);
+	while (skv_core_partition_state(e->core, 0) != SKV_CORE_READY)
+		skv_core_tick(e->core);
+	assert_true(registry_copy_has(e->core->registry, "secret"));
+	skv_buf_destroy(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test_setup_teardown(placed_is_told, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_partition_0_has_a_copy_of_the_secret, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(each_has_an_owner_of_its_own, setup, teardown),
 	};
 

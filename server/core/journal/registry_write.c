@@ -80,6 +80,12 @@ static int still_there(struct skv_core *c, uint64_t fence, struct skv_error *err
 				  "the partition was loaded again meanwhile");
 }
 
+/* The shared document is in the listing of partition 0 only, and so in that one's copy. */
+static bool is_listed(const struct skv_core *c, const char *key)
+{
+	return c->o.partition == 0 || strcmp(key, REGISTRY_SECRET) != 0;
+}
+
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
 		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
 {
@@ -88,7 +94,8 @@ int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t e
 	int rc = put_fenced(c, &f, key, expect, doc, &now, err);
 
 	if (rc == SKV_OK && skv_store_may_go_back(c->store)) {
-		registry_copy_put(c->registry, key, doc->data, doc->len, now);
+		if (is_listed(c, key))
+			registry_copy_put(c->registry, key, doc->data, doc->len, now);
 		rc = still_there(c, fence, err);
 	}
 	read_again_if_unknown(c, rc);
@@ -170,7 +177,7 @@ static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err
 	else
 		skv_random(fresh.bytes, sizeof fresh.bytes);
 	skv_put_bytes(&b, fresh.bytes, sizeof fresh.bytes);
-	rc = registry_put(c, fence, "secret", SKV_VERSION_NONE, &b, NULL, err);
+	rc = registry_put(c, fence, REGISTRY_SECRET, SKV_VERSION_NONE, &b, NULL, err);
 	skv_buf_destroy(&b);
 	if (rc == SKV_E_CONFLICT) { /* an earlier attempt of unknown outcome */
 		skv_error_clear(err);
@@ -194,24 +201,38 @@ static int know_secret(struct skv_core *c, const uint8_t *bytes)
 	return SKV_OK;
 }
 
-int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
+static int read_secret(struct skv_core *c, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
-	int rc = skv_store_get(c->store, "secret", &b, NULL, err);
+	int rc = skv_store_get(c->store, REGISTRY_SECRET, &b, NULL, err);
 
-	if (rc == SKV_E_NOT_FOUND) {
-		skv_error_clear(err);
-		skv_buf_clear(&b);
-		rc = make_secret(c, fence, err);
-		if (rc == SKV_OK)
-			rc = skv_store_get(c->store, "secret", &b, NULL, err);
-	}
 	if (rc == SKV_OK && b.len != sizeof(struct skv_secret))
 		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'secret' is malformed");
 	if (rc == SKV_OK)
 		rc = know_secret(c, b.data);
 	skv_buf_destroy(&b);
 	return rc;
+}
+
+int registry_know_secret(struct skv_core *c, struct skv_error *err)
+{
+	int rc = atomic_load(&c->secret) ? SKV_OK : read_secret(c, err);
+
+	if (rc != SKV_E_NOT_FOUND)
+		return rc;
+	skv_error_clear(err);
+	return SKV_OK;
+}
+
+int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
+{
+	int rc = read_secret(c, err);
+
+	if (rc != SKV_E_NOT_FOUND)
+		return rc;
+	skv_error_clear(err);
+	rc = make_secret(c, fence, err);
+	return rc == SKV_OK ? read_secret(c, err) : rc;
 }
 
 /* ---- deleted instances ----------------------------------------------------------------------- */

@@ -32,6 +32,7 @@
 #include <model/session.h>
 #include <model/volume.h>
 #include <journal/registry_copy.h>
+#include <journal/registry_write.h>
 #include <storage/claim.h>
 #include <recovery/load.h>
 #include <recovery/recover.h>
@@ -70,6 +71,8 @@ static int look_at_registry(struct skv_core *c, struct standby *s, struct skv_er
 	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
 	if (skv_store_may_go_back(c->store))
 		rc = registry_copy_read(c->registry, c, err); /* fails if it went back */
+	if (rc == SKV_OK)
+		rc = registry_know_secret(c, err); /* whose keys these are, should it be lost */
 	return rc == SKV_OK ? registry_load_more(s->l.r.p, &s->view, err) : rc;
 }
 

@@ -15,8 +15,8 @@
 #include <skv/store.h>
 
 #include <lock/turn.h>
+#include <journal/registry_write.h>
 
-#define SECRET "secret" /* registry_write.c: of all partitions */
 #define PREFIX "partition/"
 #define DRAIN_WAIT_MS 10000u
 
@@ -50,7 +50,7 @@ static int make_others(struct skv_core *c, struct skv_error *err)
 	for (uint32_t i = 1; rc == SKV_OK && i < r->n; i++) {
 		struct skv_core_options o = c->o;
 
-		rc = skv_store_partition(c->store, i, SECRET, &r->view[i], err);
+		rc = skv_store_partition(c->store, i, REGISTRY_SECRET, &r->view[i], err);
 		o.store = r->view[i];
 		o.partition = i;
 		o.lead = c;
@@ -432,7 +432,7 @@ int skv_core_fsck(struct skv_store *store, bool files, const char *fs_master_tok
 		struct skv_fsck_report one;
 
 		if (i)
-			rc = skv_store_partition(store, i, SECRET, &view, err);
+			rc = skv_store_partition(store, i, REGISTRY_SECRET, &view, err);
 		if (rc == SKV_OK)
 			rc = fsck_one(view, i, files, fs_master_token_file, say, ctx, &one, err);
 		if (i && view != store)

@@ -33,7 +33,12 @@ int registry_del_lost(struct skv_core *c, uint64_t fence, const char *key, uint6
 int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
 		 struct skv_error *err);
 int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);
+/* The document that all partitions share (skv_store_partition). */
+#define REGISTRY_SECRET "secret"
+/* Reads it, or makes it: as it was, where the registry has lost it. By the ticker. */
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
+/* Reads it if it is there, so that this manager could write it again. By the ticker. */
+int registry_know_secret(struct skv_core *c, struct skv_error *err);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
 /* The other way round: its id, in `key`, and its tenant; NULL: it is no instance's. */
 const char *registry_instance_of(const char *key, char tenant[SKV_MAX_NAME + 1]);
