@@ -446,3 +446,23 @@ void env_check(struct env *e)
 		print_error("check: %s\n", err.message);
 	assert_int_equal(rc, SKV_OK);
 }
+
+void env_put_pairs(struct env *e, const char *instance, uint32_t first, uint32_t n, uint64_t sum)
+{
+	struct skv_key keys[ENV_PAIRS];
+	uint64_t sums[2 * ENV_PAIRS];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[33];
+
+	assert_true(n <= ENV_PAIRS);
+	env_keys(keys, n, 1, first);
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = instance, .keys = keys,
+							   .n = n }, &s), SKV_OK);
+	assert_int_equal(s.n_write, n);
+	memcpy(session, s.session, sizeof session);
+	for (uint32_t i = 0; i < 2 * n; i++)
+		sums[i] = sum + i % 2;
+	assert_int_equal(env_finish(e, session, sums, sum ? 2 * n : 0, &f), SKV_OK);
+	assert_int_equal(f.committed, n);
+}

@@ -38,26 +38,6 @@ static void setup(struct env *e, uint32_t promote_after, uint32_t block)
 	assert_int_equal(put_tier(e, promote_after), SKV_OK);
 }
 
-/* Keys {1, first}..., with checksums sum, sum + 1; 0: without any. */
-static void put(struct env *e, const char *instance, uint32_t first, uint32_t n, uint64_t sum)
-{
-	struct skv_key keys[64];
-	uint64_t sums[128];
-	struct skv_start_res s;
-	struct skv_finish_res f;
-	char session[33];
-
-	env_keys(keys, n, 1, first);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = instance, .keys = keys,
-							   .n = n }, &s), SKV_OK);
-	assert_int_equal(s.n_write, n);
-	memcpy(session, s.session, sizeof session);
-	for (uint32_t i = 0; i < 2 * n; i++)
-		sums[i] = sum + i % 2;
-	assert_int_equal(env_finish(e, session, sums, sum ? 2 * n : 0, &f), SKV_OK);
-	assert_int_equal(f.committed, n);
-}
-
 /* Uses the keys once. How many have a copy of both specs, in "m". */
 static uint32_t look(struct env *e, uint32_t first, uint32_t n, bool peek)
 {
@@ -121,7 +101,7 @@ static void what_is_used_often_is_copied(void **state)
 
 	(void)state;
 	setup(&e, 2, BLOCK);
-	put(&e, "i", 0, 4, SUM);
+	env_put_pairs(&e, "i", 0, 4, SUM);
 	look(&e, 0, 4, false);
 	assert_int_equal(take(&e, 0, id), 0); /* used once */
 	look(&e, 0, 4, true);
@@ -166,17 +146,17 @@ static void a_block_that_goes_meanwhile_is_not_copied(void **state)
 
 	(void)state;
 	setup(&e, 1, BLOCK);
-	put(&e, "i", 0, 2, SUM);
+	env_put_pairs(&e, "i", 0, 2, SUM);
 	look(&e, 0, 2, false);
 	assert_int_equal(take(&e, 0, id), 4);
 	env_keys(&key, 1, 1, 0);
 	assert_int_equal(env_delete(&e, &key, 1, &deleted), SKV_OK);
-	put(&e, "i", 0, 1, SUM); /* the same bytes, somewhere else: it cannot know */
+	env_put_pairs(&e, "i", 0, 1, SUM); /* the same bytes, somewhere else: it cannot know */
 	assert_int_equal(finish(&e, id, 4, 4), 2);
 	assert_int_equal(look(&e, 0, 2, true), 1);
 
 	/* Gone before it was asked for. */
-	put(&e, "i", 10, 2, SUM);
+	env_put_pairs(&e, "i", 10, 2, SUM);
 	look(&e, 10, 2, false);
 	env_keys(&key, 1, 1, 10);
 	assert_int_equal(env_delete(&e, &key, 1, &deleted), SKV_OK);
@@ -184,7 +164,7 @@ static void a_block_that_goes_meanwhile_is_not_copied(void **state)
 	assert_int_equal(finish(&e, id, 2, 2), 2);
 
 	/* A clear of both: the session of the copies is over, and the mover is told so. */
-	put(&e, "i", 20, 2, SUM);
+	env_put_pairs(&e, "i", 20, 2, SUM);
 	look(&e, 20, 2, false);
 	assert_int_equal(take(&e, 0, id), 4);
 	assert_int_equal(env_clear(&e, NULL, &(uint64_t){ 0 }), SKV_OK);
@@ -203,10 +183,10 @@ static void what_has_no_checksum_is_not_copied(void **state)
 
 	(void)state;
 	setup(&e, 1, BLOCK);
-	put(&e, "i", 0, 4, 0);
+	env_put_pairs(&e, "i", 0, 4, 0);
 	look(&e, 0, 4, false);
 	assert_int_equal(take(&e, 0, id), 0);
-	put(&e, "i", 10, 1, SUM);
+	env_put_pairs(&e, "i", 10, 1, SUM);
 	assert_int_equal(put_tier(&e, 0), SKV_OK);
 	look(&e, 10, 1, false);
 	assert_int_equal(take(&e, 0, id), 0); /* never */
@@ -221,8 +201,8 @@ static void old_copies_go(void **state)
 
 	(void)state;
 	setup(&e, 1, BLOCK);
-	put(&e, "i", 0, 2, SUM);
-	put(&e, COPIES, 0, 1, SUM + 10);
+	env_put_pairs(&e, "i", 0, 2, SUM);
+	env_put_pairs(&e, COPIES, 0, 1, SUM + 10);
 	assert_int_equal(look(&e, 0, 2, false), 0);
 	assert_int_equal(take(&e, 0, id), 2); /* the other one */
 	assert_int_equal(finish(&e, id, 2, 2), 2);
@@ -258,7 +238,7 @@ static void killed(void **state)
 
 	(void)state;
 	setup(&e, 1, BLOCK);
-	put(&e, "i", 0, 2, SUM);
+	env_put_pairs(&e, "i", 0, 2, SUM);
 	look(&e, 0, 2, false);
 	assert_int_equal(take(&e, 0, id), 4); /* the mover dies */
 	assert_int_equal(used(&e, "m", &held), 4 * BLOCK);
@@ -299,7 +279,7 @@ static void wishes_are_bounded(void **state)
 	(void)state;
 	setup(&e, 1, 4096);
 	for (uint32_t i = 0; i < all; i += 64)
-		put(&e, "i", i, 64, SUM);
+		env_put_pairs(&e, "i", i, 64, SUM);
 	for (uint32_t i = 0; i < all; i += 64)
 		look(&e, i, 64, false);
 	while ((n = take(&e, 0, id)) > 0) {
@@ -391,7 +371,7 @@ static void which_groups_may_promote(void **state)
 	refused(&e, skv_core_group_put(e.core, &g, NULL, NULL, &e.err), "promote_after");
 	env_crash(&e);
 	env_open(&e);
-	put(&e, "i", 0, 1, SUM);
+	env_put_pairs(&e, "i", 0, 1, SUM);
 	for (uint32_t i = 0; i < SKV_MAX_PROMOTE; i++) {
 		char id[33];
 

@@ -48,26 +48,6 @@ static void setup(struct env *e, uint32_t promote_after)
 	assert_int_equal(put_group(e, "fast", "m", "n", "g", promote_after), SKV_OK);
 }
 
-/* Keys {1, first}..., with checksums sum, sum + 1; 0: without any. */
-static void put(struct env *e, const char *instance, uint32_t first, uint32_t n, uint64_t sum)
-{
-	struct skv_key keys[MANY];
-	uint64_t sums[2 * MANY];
-	struct skv_start_res s;
-	struct skv_finish_res f;
-	char session[33];
-
-	env_keys(keys, n, 1, first);
-	assert_int_equal(env_start(e, &(struct env_start){ .instance = instance, .keys = keys,
-							   .n = n }, &s), SKV_OK);
-	assert_int_equal(s.n_write, n);
-	memcpy(session, s.session, sizeof session);
-	for (uint32_t i = 0; i < 2 * n; i++)
-		sums[i] = sum + i % 2;
-	assert_int_equal(env_finish(e, session, sums, sum ? 2 * n : 0, &f), SKV_OK);
-	assert_int_equal(f.committed, n);
-}
-
 static int ask(struct env *e, const char *from, const char *to, uint32_t first, uint32_t n,
 	       struct skv_want_res *res)
 {
@@ -157,8 +137,8 @@ static void what_is_asked_for_gets_copies(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 8, SUM);
-	put(&e, "i", 10, 2, 0);
+	env_put_pairs(&e, "i", 0, 8, SUM);
+	env_put_pairs(&e, "i", 10, 2, 0);
 	env_keys(&key, 1, 1, 20);
 	assert_int_equal(env_start(&e, &(struct env_start){ .keys = &key, .n = 1 }, &s), SKV_OK);
 	assert_int_equal(want(&e, "", "", 0, 4, SKV_WANT_ASKED), 4);
@@ -188,8 +168,8 @@ static void what_is_asked_for_moves(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 40, SUM);
-	put(&e, "i", 40, 2, 0);
+	env_put_pairs(&e, "i", 0, 40, SUM);
+	env_put_pairs(&e, "i", 40, 2, 0);
 	assert_int_equal(want(&e, "s", "t", 0, 20, SKV_WANT_ASKED), 20);
 	assert_int_equal(want(&e, "s", "t", 40, 2, SKV_WANT_UNSUMMED), 0);
 	assert_int_equal(work(&e, "t"), 40);
@@ -223,7 +203,7 @@ static void moves_and_copies_take_turns(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 40, SUM);
+	env_put_pairs(&e, "i", 0, 40, SUM);
 	for (uint32_t i = 0; i < 40; i += 4)
 		assert_int_equal(want(&e, i % 8 ? "s" : "", i % 8 ? "t" : "m", i, 4,
 				      SKV_WANT_ASKED), 4);
@@ -249,7 +229,7 @@ static void what_cannot_be_asked_for(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 4, SUM);
+	env_put_pairs(&e, "i", 0, 4, SUM);
 	refused(&e, ask(&e, "x", "t", 0, 1, &res), SKV_E_INVALID, "from");
 	refused(&e, ask(&e, "s", "x", 0, 1, &res), SKV_E_INVALID, "to");
 	refused(&e, ask(&e, "s", "s", 0, 1, &res), SKV_E_INVALID, "to");
@@ -281,7 +261,7 @@ static void asked_ones_are_bounded(void **state)
 	(void)state;
 	setup(&e, 1);
 	for (uint32_t i = 0; i < all; i += MANY)
-		put(&e, "i", i, MANY, SUM);
+		env_put_pairs(&e, "i", i, MANY, SUM);
 	for (uint32_t i = 0; i < all; i += MANY)
 		asked += want(&e, "s", "t", i, MANY, SKV_WANT_FULL);
 	assert_int_equal(asked, WISHES);
@@ -312,19 +292,19 @@ static void old_copies_are_replaced(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 2, SUM);
-	put(&e, "i@fast", 0, 1, SUM + 50);
+	env_put_pairs(&e, "i", 0, 2, SUM);
+	env_put_pairs(&e, "i@fast", 0, 1, SUM + 50);
 	assert_int_equal(want(&e, "", "m", 0, 2, SKV_WANT_ASKED), 2);
 	assert_int_equal(work(&e, "m"), 4);
 	assert_int_equal(in(&e, "m", 0, 2, true), 2);
 
 	/* One that goes before a mover comes is not copied, and nothing remains. */
-	put(&e, "i", 10, 1, SUM);
+	env_put_pairs(&e, "i", 10, 1, SUM);
 	assert_int_equal(want(&e, "", "m", 10, 1, SKV_WANT_ASKED), 1);
 	env_keys(&key, 1, 1, 10);
 	assert_int_equal(env_delete(&e, &key, 1, &deleted), SKV_OK);
 	assert_int_equal(work(&e, "m"), 0);
-	put(&e, "i", 10, 1, SUM);
+	env_put_pairs(&e, "i", 10, 1, SUM);
 	assert_int_equal(work(&e, "m"), 0);
 	env_check(&e);
 	env_destroy(&e);
@@ -340,7 +320,7 @@ static void waits_end(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 1, SUM);
+	env_put_pairs(&e, "i", 0, 1, SUM);
 	assert_int_equal(want(&e, "", "m", 0, 1, SKV_WANT_ASKED), 1);
 	env_keys(&key, 1, 1, 0);
 	assert_int_equal(env_start(&e, &(struct env_start){ .instance = "i@fast", .keys = &key,
@@ -365,8 +345,8 @@ static void samples(void **state)
 
 	(void)state;
 	setup(&e, 0);
-	put(&e, "i", 0, 30, SUM);
-	put(&e, "i@fast", 0, 30, SUM); /* not of this instance */
+	env_put_pairs(&e, "i", 0, 30, SUM);
+	env_put_pairs(&e, "i@fast", 0, 30, SUM); /* not of this instance */
 	for (uint32_t left = 30; left > 0; left -= 10) {
 		assert_int_equal(skv_core_want(e.core, &q, &res, &e.arena, &e.err), SKV_OK);
 		assert_int_equal(res.count[SKV_WANT_ASKED], 10);
@@ -375,7 +355,7 @@ static void samples(void **state)
 	}
 	assert_int_equal(skv_core_want(e.core, &q, &res, &e.arena, &e.err), SKV_OK);
 	assert_int_equal(res.count[SKV_WANT_ASKED], 0);
-	put(&e, "i", 40, 3, 0);
+	env_put_pairs(&e, "i", 40, 3, 0);
 	assert_int_equal(skv_core_want(e.core, &q, &res, &e.arena, &e.err), SKV_OK);
 	assert_int_equal(res.count[SKV_WANT_ASKED], 0);
 	assert_int_equal(res.count[SKV_WANT_UNSUMMED], 3);

@@ -37,4 +37,15 @@ static inline void appended(struct skv_store *s, uint64_t fence, uint64_t seq)
 			 err.message);
 }
 
+/* It is not opened, and says why. */
+static inline void refused_url(const char *url, int status, const char *part)
+{
+	const struct skv_store_options o = { .path = url };
+	struct skv_store *s = NULL;
+
+	assert_int_equal(skv_store_open(&skv_store_redis, &o, &s, &err), status);
+	if (!strstr(err.message, part))
+		fail_msg("'%s' does not say '%s'", err.message, part);
+}
+
 #endif

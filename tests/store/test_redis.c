@@ -38,16 +38,6 @@ static struct skv_store *open_all(const char *tail)
 	return open_at(url, NULL);
 }
 
-static void refused(const char *url, int status, const char *part)
-{
-	const struct skv_store_options o = { .path = url, .reserve_bytes = 0 };
-	struct skv_store *s = NULL;
-
-	assert_int_equal(skv_store_open(&skv_store_redis, &o, &s, &err), status);
-	if (!strstr(err.message, part))
-		fail_msg("'%s' does not say '%s'", err.message, part);
-}
-
 static int count_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 {
 	(void)ctx;
@@ -785,13 +775,13 @@ static void bad_urls_are_refused(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-		refused(bad[i], SKV_E_INVALID, "redis://");
+		refused_url(bad[i], SKV_E_INVALID, "redis://");
 		assert_string_equal(err.field, "store");
 	}
 	n = snprintf(many, sizeof many, "redis://h");
 	for (int i = 0; i < 64; i++)
 		n += snprintf(many + n, sizeof many - (size_t)n, ",h");
-	refused(many, SKV_E_INVALID, "too many addresses");
+	refused_url(many, SKV_E_INVALID, "too many addresses");
 }
 
 static void what_cannot_keep_blocks_is_refused(void **state)
@@ -801,17 +791,17 @@ static void what_cannot_keep_blocks_is_refused(void **state)
 	char url[400];
 
 	(void)state;
-	refused("redis://127.0.0.1:1/p?timeout_ms=50", SKV_E_STORE_IO, "cannot connect");
+	refused_url("redis://127.0.0.1:1/p?timeout_ms=50", SKV_E_STORE_IO, "cannot connect");
 	servers_start(&servers, 0, evicts);
 	servers_url(&servers, "p", url, sizeof url);
-	refused(url, SKV_E_UNSUPPORTED, "noeviction");
+	refused_url(url, SKV_E_UNSUPPORTED, "noeviction");
 	assert_string_equal(servers_ask(&servers, 0, "CONFIG SET maxmemory-policy noeviction"),
 			    "OK");
 	assert_string_equal(servers_ask(&servers, 0, "SET {p.registry}:meta something"), "OK");
-	refused(url, SKV_E_CORRUPT, "used by something else");
+	refused_url(url, SKV_E_CORRUPT, "used by something else");
 	servers_ask(&servers, 0, "DEL {p.registry}:meta");
 	servers_ask(&servers, 0, "HSET {p.registry}:meta format slabkv_99");
-	refused(url, SKV_E_UNSUPPORTED, "holds 'slabkv_99'");
+	refused_url(url, SKV_E_UNSUPPORTED, "holds 'slabkv_99'");
 	servers_stop(&servers);
 
 	servers_start_cluster(&servers, 500);
@@ -823,7 +813,7 @@ static void what_cannot_keep_blocks_is_refused(void **state)
 	     tries < 300 && strstr(servers_ask(&servers, 0, "CLUSTER INFO"), "cluster_state:ok");
 	     tries++)
 		poll(NULL, 0, 20);
-	refused(url, SKV_E_STORE_IO, "CLUSTERDOWN");
+	refused_url(url, SKV_E_STORE_IO, "CLUSTERDOWN");
 	servers_stop(&servers);
 }
 
@@ -835,9 +825,9 @@ static void a_password_is_said(void **state)
 	servers_start(&servers, 0, NULL);
 	assert_string_equal(servers_ask(&servers, 0, "CONFIG SET requirepass open@sesame"), "OK");
 	snprintf(url, sizeof url, "redis://127.0.0.1:%u/p?timeout_ms=100", servers.port[0]);
-	refused(url, SKV_E_FORBIDDEN, "NOAUTH");
+	refused_url(url, SKV_E_FORBIDDEN, "NOAUTH");
 	snprintf(url, sizeof url, "redis://:wrong@127.0.0.1:%u/p?timeout_ms=100", servers.port[0]);
-	refused(url, SKV_E_FORBIDDEN, "wrong");
+	refused_url(url, SKV_E_FORBIDDEN, "wrong");
 	snprintf(url, sizeof url, "redis://:open%%40sesame@127.0.0.1:%u/p", servers.port[0]);
 	skv_store_close(open_at(url, NULL));
 	snprintf(url, sizeof url, "redis://default:open@sesame@127.0.0.1:%u/p", servers.port[0]);
@@ -895,11 +885,11 @@ static void certificates_are_checked(void **state)
 		char options[200];
 
 		snprintf(options, sizeof options, "timeout_ms=1000&%s", bad[i].options);
-		refused(tls_url("rediss", servers.tls[0], options), SKV_E_STORE_IO, bad[i].says);
+		refused_url(tls_url("rediss", servers.tls[0], options), SKV_E_STORE_IO, bad[i].says);
 	}
-	refused(tls_url("rediss", servers.port[0], "timeout_ms=100&" FILES), SKV_E_STORE_IO,
+	refused_url(tls_url("rediss", servers.port[0], "timeout_ms=100&" FILES), SKV_E_STORE_IO,
 		"is this a plain port?");
-	refused(tls_url("redis", servers.tls[0], "timeout_ms=1000"), SKV_E_STORE_IO,
+	refused_url(tls_url("redis", servers.tls[0], "timeout_ms=1000"), SKV_E_STORE_IO,
 		"the URL begins with rediss://");
 	servers_stop(&servers);
 }
