@@ -9,7 +9,7 @@
  * bytes: three sizes from and to registered, other and mixed memory, read back. stopped: a writer
  * is stopped at each look at its clock in turn, after its deadline others get its place when the
  * node says that nobody is writing, it wakes with what the clock said before: the place has the
- * others' bytes. broken: queue pairs in state error, deadlines. loop: 4 threads until the time is
+ * others' bytes. broken: queue pairs in state error, deadlines. loop: 16 threads until the time is
  * over, whatever happens to the node; the last line counts. read, write: MiB/s of so many MiB in
  * pieces of 1 MiB from or to registered memory, at the full depth, without checksums. many: so many
  * connections, each with its queue pair; says so, and ends with its input. Exit 1: a wrong byte, or
@@ -33,6 +33,7 @@
 #define MOST (4497408u)
 #define AT SKV_SUPERBLOCK_SIZE
 #define DEADLINE_MS 1000u /* of a writer that is stopped */
+#define LOOPS 16
 #define HANG_MS 30000u
 
 static struct {
@@ -335,11 +336,11 @@ static void *loop(void *arg)
 
 static void test_loop(void)
 {
-	pthread_t id[4];
+	pthread_t id[LOOPS];
 
-	for (uintptr_t i = 0; i < 4; i++)
+	for (uintptr_t i = 0; i < LOOPS; i++)
 		pthread_create(&id[i], NULL, loop, (void *)i);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < LOOPS; i++)
 		pthread_join(id[i], NULL);
 	printf("%u %u\n", b.good, b.failed);
 }
