@@ -96,7 +96,7 @@ static const char *device_name(struct ibv_device *d)
 static const struct skv_rdma_lib lib = { .ibv_wc_status_str = status_text,
 					 .ibv_get_device_name = device_name };
 
-/* ---- one queue pair --------------------------------------------------------------------------- */
+/* ---- one queue pair -------------------------------------------------------------------------- */
 
 static struct ibv_context context = { .ops = { .post_send = post_send, .poll_cq = poll_cq } };
 static struct ibv_qp ibv_qp = { .context = &context };

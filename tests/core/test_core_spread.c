@@ -193,7 +193,7 @@ static void each_has_an_owner_of_its_own(void **state)
 	env_open(a);
 }
 
-/* ---- a store that may lose what it has -------------------------------------------------------- */
+/* ---- a store that may lose what it has ------------------------------------------------------- */
 
 static int restore(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
 		   uint64_t upto_seq, struct skv_error *err)
