@@ -84,7 +84,8 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 
 static const char *status_text(enum ibv_wc_status status)
 {
-	return status == IBV_WC_RETRY_EXC_ERR ? "transport retry counter exceeded" : "another error";
+	return status == IBV_WC_RETRY_EXC_ERR ? "transport retry counter exceeded"
+					      : "another error";
 }
 
 static const char *device_name(struct ibv_device *d)

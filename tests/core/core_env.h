@@ -109,8 +109,8 @@ void env_stats(struct env *e, struct skv_stats *out);
 void env_document(struct env *e, const char *key, const void *bytes, size_t n);
 /* Keys {hi, first}, {hi, first + 1}... */
 void env_keys(struct skv_key *keys, uint32_t n, uint64_t hi, uint64_t first);
-/* Blocks {1, first}..., ENV_PAIRS at most, of an instance of two specs, with checksums sum, sum + 1;
- * 0: without any. */
+/* Blocks {1, first}..., ENV_PAIRS at most, of an instance of two specs, with checksums sum,
+ * sum + 1; 0: without any. */
 #define ENV_PAIRS 64u
 void env_put_pairs(struct env *e, const char *instance, uint32_t first, uint32_t n, uint64_t sum);
 void env_check(struct env *e);

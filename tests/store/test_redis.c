@@ -885,7 +885,8 @@ static void certificates_are_checked(void **state)
 		char options[200];
 
 		snprintf(options, sizeof options, "timeout_ms=1000&%s", bad[i].options);
-		refused_url(tls_url("rediss", servers.tls[0], options), SKV_E_STORE_IO, bad[i].says);
+		refused_url(tls_url("rediss", servers.tls[0], options), SKV_E_STORE_IO,
+			    bad[i].says);
 	}
 	refused_url(tls_url("rediss", servers.port[0], "timeout_ms=100&" FILES), SKV_E_STORE_IO,
 		"is this a plain port?");
