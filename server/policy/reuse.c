@@ -324,6 +324,8 @@ static void count_birth(struct reuse *o)
 
 static uint32_t origin_born(uint32_t how) { return how & SKV_BORN_LAST ? 1 : 0; }
 
+static uint32_t tag_born(uint32_t how) { return tag_of(origin_born(how), 0); }
+
 static void born(void *state, struct skv_policy_block *b, uint32_t how)
 {
 	struct reuse *o = state;
@@ -409,7 +411,8 @@ static void refused(void *state, const struct skv_policy_block *b, uint32_t how)
 const struct skv_policy_ops skv_policy_reuse = {
 	.name = "reuse", .n_queues = CLASSES, .leaf_first = true, .by_use = true, .create = create,
 	.destroy = destroy,
-	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look,
+	.prefetch = prefetch, .born = born, .tag_born = tag_born, .adopt = adopt, .place = place,
+	.look = look,
 	.rank = rank, .evicted = evicted,
 };
 
@@ -417,6 +420,7 @@ const struct skv_policy_ops skv_policy_selective = {
 	.name = "selective", .n_queues = CLASSES, .leaf_first = true, .by_use = true,
 	.create = create_selective,
 	.destroy = destroy,
-	.prefetch = prefetch, .born = born, .adopt = adopt, .place = place, .look = look,
+	.prefetch = prefetch, .born = born, .tag_born = tag_born, .adopt = adopt, .place = place,
+	.look = look,
 	.rank = rank, .evicted = evicted, .admit = admit, .refused = refused,
 };

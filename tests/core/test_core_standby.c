@@ -231,6 +231,166 @@ static void whatever_the_owner_does(void **state)
 		random_changes(seed);
 }
 
+/* ---- what was used lately ------------------------------------------------------------------- */
+
+#define USED 8u
+#define OLD 60u
+#define SLOTS 64u
+
+/* As readers do; a match writes nothing. */
+static uint32_t look_up(struct env *e, const struct skv_key *keys, uint32_t n)
+{
+	struct skv_lookup_res r;
+
+	assert_int_equal(env_lookup(e, keys, n, SKV_LOOKUP_PREFIX, 0, &r), SKV_OK);
+	return r.matched;
+}
+
+/* Puts as many new blocks as there is room for half of the old ones. */
+static void fill_up(struct env *e)
+{
+	struct skv_key fresh[OLD];
+
+	env_keys(fresh, OLD, 2, 1);
+	for (uint32_t i = 0; i < OLD / 2; i++)
+		assert_int_equal(env_put(e, fresh + i, 1), 1);
+}
+
+/* Blocks that were put first, and used since. */
+static void put_and_use(struct env *e, const struct skv_key *old)
+{
+	for (uint32_t i = 0; i < OLD; i++) {
+		assert_int_equal(env_put(e, old + i, 1), 1);
+		env_advance(e, 10);
+	}
+	for (uint32_t i = 0; i < USED; i++)
+		assert_int_equal(look_up(e, old + i, 1), 1);
+}
+
+static void assert_used_are_kept(struct env *e, const struct skv_key *old)
+{
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < USED; i++)
+		assert_int_equal(env_match(e, old + i, 1), 1);
+	for (uint32_t i = USED; i < OLD; i++)
+		others += env_match(e, old + i, 1);
+	assert_in_range(others, 1, OLD - USED - 1);
+}
+
+static void what_was_used_lately_stays_after_a_takeover(void **state)
+{
+	struct skv_key old[OLD];
+	struct pair p;
+
+	(void)state;
+	pair_begin(&p, SLOTS * 4 * KB);
+	env_keys(old, OLD, 1, 1);
+	put_and_use(&p.a, old);
+	for (int i = 0; i < 60; i++)
+		pass(&p, 200); /* until the ticker has come by, and told */
+	take_over(&p);
+	assert_int_equal(counters(&p.b).warm_takeovers, 1);
+	fill_up(&p.b);
+	assert_used_are_kept(&p.b, old);
+	env_check(&p.b);
+	pair_end(&p);
+}
+
+static void what_was_used_lately_stays_after_a_kill(void **state)
+{
+	struct skv_key old[OLD];
+	struct env e;
+
+	(void)state;
+	env_init(&e);
+	env_open(&e);
+	env_make(&e, SLOTS * 4 * KB, 64 * KB, 4 * KB);
+	env_keys(old, OLD, 1, 1);
+	put_and_use(&e, old);
+	for (int i = 0; i < 60; i++)
+		env_advance(&e, 200);
+	env_crash(&e);
+	env_open(&e);
+	env_advance(&e, 60000); /* leases of old are over */
+	fill_up(&e);
+	assert_used_are_kept(&e, old);
+	env_check(&e);
+	env_destroy(&e);
+}
+
+#define CHATS 600u
+#define TURNS 24u /* blocks of a chat, or a few more */
+#define ROOM 2000u /* blocks */
+#define ASKED 8000u
+#define AFTER 1500u
+
+static void set_policy(struct env *e, const char *policy)
+{
+	static const char *const storages[] = { "s" };
+	const struct skv_group_spec g = { .name = "g", .storages = storages, .n_storages = 1,
+					  .policy = policy };
+
+	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
+}
+
+/* Chats that go on, some much more often than others, or are asked again: the part of the requested
+ * blocks that are hits, in a while after the middle. The owner goes there, if it is to. */
+static double chats_hit(const char *policy, bool owner_goes)
+{
+	static uint32_t length[CHATS];
+	uint64_t hits = 0, asked = 0;
+	struct skv_key k[TURNS + 4];
+	struct pair p;
+	struct env *e;
+
+	dice = 4711;
+	pair_begin(&p, ROOM * 4 * KB);
+	e = &p.a;
+	set_policy(e, policy);
+	memset(length, 0, sizeof length);
+	for (uint32_t i = 0; i < ASKED; i++) {
+		uint32_t chat = roll(CHATS) * roll(CHATS) / CHATS;
+		uint32_t had;
+
+		if (i == ASKED / 2 && owner_goes) {
+			take_over(&p);
+			assert_int_equal(counters(&p.b).warm_takeovers, 1);
+			e = &p.b;
+		}
+		if (roll(4) == 0 || !length[chat])
+			length[chat] = length[chat] < TURNS ? length[chat] + 1 + roll(4) : 1;
+		env_keys(k, length[chat], chat, 1);
+		had = look_up(e, k, length[chat]);
+		if (i >= ASKED / 2 && i < ASKED / 2 + AFTER) {
+			hits += had;
+			asked += length[chat];
+		}
+		env_put(e, k, length[chat]);
+		if (e == &p.a)
+			pass(&p, 40);
+		else
+			env_advance(e, 40);
+	}
+	env_check(e);
+	pair_end(&p);
+	return (double)hits / (double)asked;
+}
+
+static void a_takeover_costs_no_hits(void **state)
+{
+	static const char *const policies[] = { "reuse", "lru", "lfu", "s3fifo" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
+		double with = chats_hit(policies[i], true), without = chats_hit(policies[i], false);
+
+		print_message("%s: %.4f of the blocks hit after a takeover, %.4f without one\n",
+			      policies[i], with, without);
+		assert_true(with > without - 0.01);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +398,9 @@ int main(void)
 		cmocka_unit_test(what_came_last_is_read_then),
 		cmocka_unit_test(a_standby_that_was_left_behind_loads_again),
 		cmocka_unit_test(whatever_the_owner_does),
+		cmocka_unit_test(what_was_used_lately_stays_after_a_takeover),
+		cmocka_unit_test(what_was_used_lately_stays_after_a_kill),
+		cmocka_unit_test(a_takeover_costs_no_hits),
 	};
 
 	env_quiet();

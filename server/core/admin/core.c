@@ -37,6 +37,7 @@
 #include <ops/partial.h>
 #include <ops/start.h>
 #include <ops/trim.h>
+#include <ops/uses.h>
 #include <recovery/checkpoint.h>
 #include <recovery/owner.h>
 #include <recovery/replay.h>
@@ -177,7 +178,7 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_BLOCKS] = &blocks_record,
 	[RECORD_ENDED] = &ended_record,
 	[RECORD_HOLD] = &hold_record,
-	[RECORD_COUNTERS] = &counters_record,
+	[RECORD_COUNTERS] = &uses_ops.record,
 	[RECORD_BIRTHS] = &eras_record,
 	[RECORD_NAMED_BLOCKS] = &named_blocks_record,
 	[RECORD_LEASES] = &leases_record,

@@ -26,6 +26,7 @@
 #include <ops/pin.h>
 #include <ops/start.h>
 #include <ops/trim.h>
+#include <ops/uses.h>
 #include <recovery/owner.h>
 #include <recovery/standby.h>
 
@@ -72,6 +73,7 @@ static uint32_t tick_partition(struct partition *p)
 	more |= pins_expire(p, instances);
 	idle_look(p, instances, now);
 	horizons_keep(p, now);
+	uses_tell(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > journal_due(p) || p->detached.n_instances > MAX_DETACHED) &&
 	    !p->snap.active)
@@ -90,6 +92,10 @@ uint32_t tick_once(struct skv_core *c)
 		return standby_step(c);
 	if (atomic_load(&c->state) != SKV_CORE_READY || atomic_load(&c->closing))
 		return TICK_MS; /* closing: nothing may follow the clean checkpoint */
+	skv_rwlock_read(&c->lock);
+	if (c->partition)
+		uses_look(c->partition, skv_now_ms(c->clock));
+	skv_rwlock_read_unlock(&c->lock);
 	core_lock(c);
 	if (c->partition && owner_valid(c))
 		ms = tick_partition(c->partition);

@@ -43,7 +43,7 @@ uint64_t block_idle_ms(const struct partition *p, const struct block *b, uint64_
 	uint64_t use = use_ms(mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed)));
 
 	ASSERT_SHARED(p);
-	return now + p->use_base > use ? now + p->use_base - use : 0;
+	return use_clock(p, now) > use ? use_clock(p, now) - use : 0;
 }
 
 uint64_t slab_idle_ms(const struct partition *p, const struct skv_pool *pool, uint32_t slab)

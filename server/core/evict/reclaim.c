@@ -110,7 +110,7 @@ static uint64_t portion_bytes(const struct group *g)
 /* True if there is more to do at once. */
 static bool reclaim_idle(struct partition *p, struct group *g)
 {
-	uint64_t now = skv_now_ms(p->core->clock) + p->use_base;
+	uint64_t now = use_clock(p, skv_now_ms(p->core->clock));
 
 	if (!g->spec.max_idle_ms || g->spec.max_idle_ms > now)
 		return false;

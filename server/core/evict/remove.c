@@ -219,30 +219,13 @@ static int replay_remove(struct replay *r, struct skv_rd *in, struct skv_error *
 	return SKV_OK;
 }
 
-/* The slab of a place, which has slots in use. */
-static bool find_slab(const struct partition *p, const struct place *pl, uint32_t *slab)
-{
-	const struct skv_pool *pool = p->volume[pl->volume].pool;
-	struct skv_slab_info info;
-	uint32_t unit = pl->slab.unit;
-
-	return pool && skv_pool_next_slab(pool, pl->slab.file, &unit, slab) &&
-	       skv_pool_slab(pool, *slab, &info) && info.place.unit == pl->slab.unit &&
-	       info.place.units == pl->slab.units;
-}
-
 /* The committed block in a slot, if the instance, of one spec, has one there. */
 static struct block *block_in(const struct partition *p, const struct instance *inst,
 			      uint32_t volume, uint32_t slab, uint64_t index)
 {
-	const struct skv_pool *pool = p->volume[volume].pool;
-	struct block *b;
+	struct block *b = slot_block(p, volume, slab, index);
 
-	if (index >= SKV_SLAB_SLOTS || !skv_pool_is_used(pool, slab, (uint32_t)index) ||
-	    skv_pool_owner(pool, slab, (uint32_t)index) == NO_BLOCK)
-		return NULL;
-	b = block_get(p, skv_pool_owner(pool, slab, (uint32_t)index));
-	return block_instance(b) == inst && b->slot[0].state == SLOT_COMMITTED ? b : NULL;
+	return b && block_instance(b) == inst && b->slot[0].state == SLOT_COMMITTED ? b : NULL;
 }
 
 static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_error *err)
@@ -261,7 +244,7 @@ static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_e
 
 		if (!(run & REMOVE_SAME_SLAB))
 			any = replay_get_place(r, in, &pl, err) == SKV_OK &&
-			      find_slab(r->p, &pl, &slab);
+			      place_slab(r->p, pl.volume, pl.slab, &slab);
 		at = skv_get_varint(in);
 		if (!any || in->failed || count > SKV_SLAB_SLOTS)
 			return corrupt(err, "removal of slots that are not in use");

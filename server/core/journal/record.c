@@ -522,11 +522,87 @@ void record_births(struct skv_buf *out, const struct partition *p)
 	record_seal(out, at);
 }
 
+static uint64_t put_counters(struct skv_buf *out, const struct partition *p)
+{
+	uint64_t clock = use_clock(p, skv_now_ms(p->core->clock));
+
+	skv_put_u64(out, p->next_generation);
+	skv_put_varint(out, clock);
+	return clock;
+}
+
 void record_counters(struct skv_buf *out, const struct partition *p)
 {
 	size_t at = record_begin(out, RECORD_COUNTERS);
 
 	ASSERT_SHARED(p);
-	skv_put_u64(out, p->next_generation);
+	put_counters(out, p);
+	record_seal(out, at);
+}
+
+/* A run of blocks in neighbouring slots that were used alike. */
+struct used_run {
+	const struct slot *first, *last;
+	uint64_t what; /* age, frequency, tag */
+	uint32_t count;
+};
+
+static void put_used(struct skv_buf *out, const struct partition *p, const struct used_run *run,
+		     const struct used_run *before)
+{
+	bool same_slab = before->count && before->first->volume == run->first->volume &&
+			 before->first->slab == run->first->slab;
+	bool same = before->count && before->what == run->what;
+
+	skv_put_varint(out, (uint64_t)(run->count - 1) << USES_COUNT_SHIFT |
+				    (same ? USES_SAME : 0) | (same_slab ? USES_SAME_SLAB : 0));
+	if (!same_slab)
+		record_put_place(out, &p->volume[run->first->volume], run->first->slab);
+	skv_put_varint(out, run->first->index);
+	if (!same)
+		skv_put_varint(out, run->what);
+}
+
+static const struct slot *committed_slot(const struct partition *p, uint32_t id)
+{
+	const struct block *b = block_get(p, id);
+	const struct instance *inst = block_instance(b);
+
+	for (uint32_t s = 0; inst && b->used && s < inst->spec.n_specs; s++)
+		if (b->slot[s].state == SLOT_COMMITTED)
+			return &b->slot[s];
+	return NULL;
+}
+
+void record_uses(struct skv_buf *out, const struct partition *p, const uint32_t *ids, uint32_t n)
+{
+	size_t at = record_begin(out, RECORD_COUNTERS);
+	const uint64_t clock = put_counters(out, p);
+	struct used_run run = { 0 }, before = { 0 };
+
+	ASSERT_SHARED(p);
+	for (uint32_t i = 0; i < n; i++) {
+		const struct block *b = block_get(p, ids[i]);
+		const struct slot *s = committed_slot(p, ids[i]);
+		uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed),
+			 use = use_ms(mark_use(mark)), what;
+
+		if (!s)
+			continue;
+		what = (use < clock ? clock - use : 0) << USES_AGE_SHIFT |
+		       (uint64_t)mark_freq(mark) << STORED_TAG_BITS | b->slot[0].tag;
+		if (run.count && s->volume == run.last->volume && s->slab == run.last->slab &&
+		    s->index == run.last->index + 1 && what == run.what) {
+			run.last = s;
+			run.count++;
+			continue;
+		}
+		if (run.count)
+			put_used(out, p, &run, &before);
+		before = run.count ? run : before;
+		run = (struct used_run){ s, s, what, 1 };
+	}
+	if (run.count)
+		put_used(out, p, &run, &before);
 	record_seal(out, at);
 }

@@ -69,12 +69,14 @@ void evict_born(struct partition *p, struct block *b, uint32_t how)
 	const struct group *g = inst->group;
 	struct skv_policy_block facts;
 
-	if (p->loading || inst->retired)
+	if (inst->retired)
 		return;
 	facts = evict_facts(inst, b);
 	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
 				     * life */
-	if (g->policy->born)
+	if (p->loading)
+		facts.tag = g->policy->tag_born ? g->policy->tag_born(how) : 0;
+	else if (g->policy->born)
 		g->policy->born(g->policy_state, &facts, how);
 	evict_keep(b, &facts);
 }

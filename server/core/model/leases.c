@@ -39,7 +39,7 @@ static void add(_Atomic int64_t *to, int64_t bytes)
 bool lease_counts(const struct partition *p, uint64_t end, uint64_t now)
 {
 	ASSERT_SHARED(p);
-	return window_of(p, end) >= window_of(p, now + p->use_base);
+	return window_of(p, end) >= window_of(p, use_clock(p, now));
 }
 
 /* Windows before `no` leave the sum. Nothing was added since the last call, so later windows are
@@ -58,7 +58,7 @@ static void pass(struct instance *inst, uint64_t no)
 
 struct lease_tally lease_tally_begin(const struct partition *p, struct instance *inst, uint64_t now)
 {
-	struct lease_tally t = { .now = window_of(p, now + p->use_base) };
+	struct lease_tally t = { .now = window_of(p, use_clock(p, now)) };
 
 	ASSERT_SHARED(p);
 	pass(inst, t.now);
@@ -108,7 +108,7 @@ uint64_t leased_bytes(const struct partition *p, struct instance *inst, uint64_t
 	int64_t sum;
 
 	ASSERT_SHARED(p);
-	pass(inst, window_of(p, now + p->use_base));
+	pass(inst, window_of(p, use_clock(p, now)));
 	sum = atomic_load_explicit(&inst->leased_bytes, memory_order_relaxed);
 	return sum > 0 ? (uint64_t)sum : 0;
 }

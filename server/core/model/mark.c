@@ -8,7 +8,7 @@
  * equal. */
 uint64_t use_now(struct partition *p, uint64_t now)
 {
-	const uint64_t least = use_make(now + p->use_base, 0), most = least | USE_ORDER_MAX;
+	const uint64_t least = use_make(use_clock(p, now), 0), most = least | USE_ORDER_MAX;
 	uint64_t last = atomic_load_explicit(&p->last_use, memory_order_relaxed), use;
 
 	do {

@@ -256,7 +256,7 @@ uint64_t block_own_lease(const struct partition *p, const struct block *b)
 {
 	uint64_t end = mark_lease_end(atomic_load_explicit(&b->mark, memory_order_relaxed));
 
-	return end > p->use_base ? end - p->use_base : 0;
+	return end ? use_clock_at(p, end) : 0;
 }
 
 uint64_t block_lease(const struct partition *p, const struct instance *inst, const struct block *b)

@@ -154,6 +154,28 @@ uint64_t slots_free_by(const struct volume *s, uint64_t now)
 	return quiet < now ? quiet : now;
 }
 
+bool place_slab(const struct partition *p, uint32_t volume, struct skv_slab_place at,
+		uint32_t *slab)
+{
+	const struct skv_pool *pool = p->volume[volume].pool;
+	struct skv_slab_info info;
+	uint32_t unit = at.unit;
+
+	return pool && skv_pool_next_slab(pool, at.file, &unit, slab) &&
+	       skv_pool_slab(pool, *slab, &info) && info.place.unit == at.unit &&
+	       info.place.units == at.units;
+}
+
+struct block *slot_block(const struct partition *p, uint32_t volume, uint32_t slab, uint64_t index)
+{
+	const struct skv_pool *pool = p->volume[volume].pool;
+
+	if (index >= SKV_SLAB_SLOTS || !skv_pool_is_used(pool, slab, (uint32_t)index) ||
+	    skv_pool_owner(pool, slab, (uint32_t)index) == NO_BLOCK)
+		return NULL;
+	return block_get(p, skv_pool_owner(pool, slab, (uint32_t)index));
+}
+
 void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until)
 {
 	struct instance *inst = block_instance(b);

@@ -52,7 +52,7 @@ static uint64_t lease_cap(const struct partition *p, const struct instance *inst
 static void mark(const struct partition *p, const struct search *s, struct block *b, uint64_t use,
 		 struct lease_tally *t)
 {
-	const uint64_t end = s->lease_until ? s->lease_until + p->use_base : 0;
+	const uint64_t end = s->lease_until ? use_clock(p, s->lease_until) : 0;
 	const uint64_t least = use ? use : mark_least_use(end);
 	uint64_t old = atomic_load_explicit(&b->mark, memory_order_relaxed), before, next;
 

@@ -31,7 +31,7 @@ static int view_block(struct partition *p, const struct instance *inst, const st
 	struct file_table files = { .arena = a, .files = &out->files };
 	uint64_t now = skv_now_ms(p->core->clock);
 	uint64_t lease = block_lease(p, inst, b), use = use_ms(mark_use(atomic_load(&b->mark)));
-	uint64_t use_now = now + p->use_base;
+	uint64_t use_now = use_clock(p, now);
 	int rc = specs_names(inst, UINT32_MAX, a, &out->specs, &out->n_specs);
 
 	ASSERT_SHARED(p);

@@ -354,8 +354,9 @@ static int remove_lost(struct skv_core *c, struct partition *p, struct skv_error
 	return rc;
 }
 
-/* The first record of an ownership: the boot whose clock horizons use from here on, and a mark that
- * the last stop is not clean any more. Durable before anything is answered, in NORMAL too. */
+/* The first record of an ownership: the boot whose clock horizons use from here on, the clock of
+ * uses, and a mark that the last stop is not clean any more. Durable before anything is answered,
+ * in NORMAL too. */
 static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
@@ -363,6 +364,7 @@ static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_e
 
 	if (rc == SKV_OK) {
 		record_horizon(&b, p, false);
+		record_counters(&b, p);
 		horizons_put(&b, p, false);
 		rc = append(c, p, &b, err);
 	}

@@ -210,14 +210,18 @@ static bool is_lossy_everywhere(const struct partition *p)
 	return p->rolled_back || (p->unclean && (p->behind_all || is_normal(p)));
 }
 
-/* newest: ms of the newest use */
-static void restore_time(struct partition *p, const struct replay *r, uint64_t newest)
+/* newest: ms of the newest use, since all are younger by older_by */
+static void restore_time(struct partition *p, const struct replay *r, uint64_t newest,
+			 uint64_t older_by)
 {
 	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
 
 	if (r->boot_id[0])
 		p->old_horizon = same_boot ? r->horizon_until : r->now + r->horizon_span;
-	p->use_base = newest > r->now ? newest - r->now : 0;
+	p->use_base -= (int64_t)older_by;
+	if (p->use_base < (int64_t)(newest - r->now))
+		p->use_base = (int64_t)(newest - r->now);
+	p->uses.loaded = use_clock(p, r->now);
 	p->unclean = r->boot_id[0] && !same_boot && !r->clean;
 	p->lossy = p->rolled_back || (p->unclean && (p->behind_ms || is_normal(p)));
 }
@@ -227,7 +231,7 @@ static void restore_lease(struct partition *p, const struct lease *l, uint64_t n
 {
 	struct instance *inst = instance_by_id(p, l->inst);
 	struct block *b = inst ? index_find(p, inst, l->key) : NULL;
-	uint64_t end = l->until + p->use_base, mark, use;
+	uint64_t end = use_clock(p, l->until), mark, use;
 	struct lease_tally t;
 
 	if (!b)
@@ -323,7 +327,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 	atomic_store(&p->last_use, younger(atomic_load(&p->last_use), older_by));
 	if (older_by)
 		block_each(p, NULL, make_younger, &older_by);
-	restore_time(p, r, newest - older_by);
+	restore_time(p, r, newest - older_by, older_by);
 	if (is_lossy_everywhere(p) && p->old_horizon < r->now + p->core->o.lease_max_ms)
 		/* the newest horizons may be lost, or another copy's */
 		p->old_horizon = r->now + p->core->o.lease_max_ms;

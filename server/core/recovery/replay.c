@@ -135,15 +135,6 @@ static int replay_leases(struct replay *r, struct skv_rd *in, struct skv_error *
 	return in->failed ? corrupt(err, "leases: too short") : SKV_OK;
 }
 
-static int replay_counters(struct replay *r, struct skv_rd *in, struct skv_error *err)
-{
-	uint64_t generation = skv_get_u64(in);
-
-	if (in->failed || !given(r, generation, 0))
-		return corrupt(err, "counters: malformed");
-	return SKV_OK;
-}
-
 static int replay_births(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	uint64_t n = skv_get_varint(in);
@@ -161,5 +152,4 @@ const struct record_ops ended_record = { "ended", replay_ended };
 const struct record_ops hold_record = { "hold", replay_hold };
 const struct record_ops horizon_record = { "horizon", replay_horizon };
 const struct record_ops leases_record = { "leases", replay_leases };
-const struct record_ops counters_record = { "counters", replay_counters };
 const struct record_ops eras_record = { "eras", replay_births };

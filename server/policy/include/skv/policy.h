@@ -83,6 +83,9 @@ struct skv_policy_ops {
 	void (*prefetch)(const void *state, uint64_t hash);
 	/* A block was created; `how`: SKV_BORN_*. May set freq and tag. NULL: nothing to do. */
 	void (*born)(void *state, struct skv_policy_block *b, uint32_t how);
+	/* What born() makes of the tag where nothing is known of the block's key: of one that was
+	 * born while there was no state. NULL: 0. */
+	uint32_t (*tag_born)(uint32_t how);
 	/* A block that is older than the state: after a restart (`own`: the tag is this policy's),
 	 * or after a change of policy. Once per block, before it is placed; `hash` is not valid.
 	 * NULL: nothing to do. */

@@ -15,6 +15,11 @@ enum start_flags { START_ANONYMOUS = 1, START_GRACE = 2, START_NAMES = 4, START_
 enum remove_flags { REMOVE_SAME_SLAB = 1, REMOVE_DOWN = 2 };
 #define REMOVE_COUNT_SHIFT 2u
 
+/* Of a run of uses, below its length - 1: in the slab of the run before; used as that one. */
+enum uses_flags { USES_SAME_SLAB = 1, USES_SAME = 2 };
+#define USES_COUNT_SHIFT 2u
+#define USES_AGE_SHIFT 9u /* ms since the use, above its frequency and tag as in a CHUNK */
+
 /* Of an entry of a CHUNK, */
 enum chunk_flags { CHUNK_NEXT_PLACE = 1, CHUNK_PARENT = 2, CHUNK_SLOTS = 4, CHUNK_ALL_SPECS = 8 };
 #define CHUNK_USE_SHIFT 9u /* its use, above its frequency and tag; */

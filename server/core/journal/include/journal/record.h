@@ -77,7 +77,11 @@ void record_chunk_leases(struct skv_buf *out, const struct partition *p, const s
 void record_ended(struct skv_buf *out, const struct session *s, uint64_t now);
 void record_hold(struct skv_buf *out, const struct volume *volume, struct skv_run run,
 		 uint64_t left_ms);
+/* The counters, and the clock of uses. */
 void record_counters(struct skv_buf *out, const struct partition *p);
+/* The same, and how the blocks of these entries were used. Entries that
+ * have none by now are left out. */
+void record_uses(struct skv_buf *out, const struct partition *p, const uint32_t *ids, uint32_t n);
 void record_births(struct skv_buf *out, const struct partition *p);
 /* Length in bytes of the record at the start of n bytes, 0 if there is none. */
 size_t record_length(const void *bytes, size_t n);

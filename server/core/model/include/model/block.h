@@ -80,6 +80,8 @@ struct chunk {
 	uint32_t stride; /* bytes of one entry */
 	uint32_t capacity; /* entries that fit */
 	uint32_t fresh;  /* positions from here on were never used */
+	uint64_t told;   /* ms of the clock of uses: earlier uses of its blocks are recorded; 0 = by
+			  * an earlier owner (ops/uses.c). The ticker's */
 };
 
 static inline struct chunk *block_chunk(const struct block *b)

@@ -5,7 +5,7 @@
  *	63           27 26      21 20       17 16               0
  *	| use: ms (37) | order (6) | freq (4) | lease: 8 ms (17) |
  *
- * The use counts milliseconds of the store's life (partition->use_base is added to the clock), then
+ * The use counts milliseconds of the store's life (use_clock() in partition.h), then
  * an order among the uses of one millisecond. freq counts uses since birth, and stays at its
  * maximum. The lease is what was left of it at that use, from one multiple of 8 ms to another,
  * rounded up: the same end again is the same end. Pure; no state.

@@ -26,6 +26,8 @@ struct wishes;
 
 #define SESSION_BUCKETS 65536u
 
+#define USES_NOTED 1024u /* blocks of a record of uses, at most */
+
 struct removal {
 	uint32_t block;
 	uint32_t specs;      /* those COMMITTED when it was marked */
@@ -128,10 +130,20 @@ struct partition {
 	int64_t birth_base;          /* their times are the clock since boot plus this; */
 	_Atomic int64_t birth_shift; /* the wall clock's lead over that, when last read */
 	uint32_t lease_shift; /* width of lease_window in all instances: 2^shift ms */
-	uint64_t use_base; /* added to the clock for uses, so that they continue across boots */
+	int64_t use_base; /* added to the clock for uses, so that they continue across boots and
+			   * owners: use_clock() */
 	_Atomic uint64_t last_use; /* the newest of all, see use_now */
 	uint64_t loaded_generation; /* blocks below it were loaded with the partition */
 	uint64_t mix_seed;
+
+	struct { /* what the ticker tells of uses (ops/uses.c) */
+		uint32_t at;      /* next chunk of this pass; 0 = there is none */
+		uint64_t next_at; /* boot time ms: the next pass begins, */
+		uint64_t told_at; /* and the last record was queued */
+		uint64_t generation; /* next_generation then */
+		uint64_t loaded;  /* ms of the clock of uses: when the partition was loaded */
+		uint32_t id[USES_NOTED], n; /* blocks that were used, by entry */
+	} uses;
 
 	uint64_t old_horizon; /* boot time ms: until then blocks from an older version, or from
 			       * before a power loss, may be leased */
@@ -186,6 +198,20 @@ struct partition {
 #define ASSERT_EXCLUSIVE(p) \
 	assert((p)->core->partition != (p) || skv_rwlock_write_held(&(p)->core->lock))
 #define ASSERT_SHARED(p) assert((p)->core->partition != (p) || skv_rwlock_held(&(p)->core->lock))
+
+/* The clock of uses at a time since boot: milliseconds of the store's life. */
+static inline uint64_t use_clock(const struct partition *p, uint64_t boot_ms)
+{
+	return boot_ms + (uint64_t)p->use_base;
+}
+
+/* The time since boot at which that clock shows or showed so much; 0 = before. */
+static inline uint64_t use_clock_at(const struct partition *p, uint64_t ms)
+{
+	int64_t at = (int64_t)ms - p->use_base;
+
+	return at > 0 ? (uint64_t)at : 0;
+}
 
 /* Objects from..to-1, the part of many objects that one tick visits. */
 struct portion {

@@ -87,6 +87,11 @@ int volume_class(struct partition *p, struct instance *inst, uint32_t spec, uint
  * storage knows that and time alone proves nothing. */
 uint64_t slots_free_by(const struct volume *s, uint64_t now);
 /* Marks a slot ABSENT and frees it, or holds it until hold_until. Does the accounting. */
+/* The slab of a place, if any of its slots is in use. */
+bool place_slab(const struct partition *p, uint32_t volume, struct skv_slab_place at,
+		uint32_t *slab);
+/* The entry whose slot that is; NULL: none, or the number is too great. */
+struct block *slot_block(const struct partition *p, uint32_t volume, uint32_t slab, uint64_t index);
 void slot_release(struct partition *p, struct block *b, uint32_t spec, uint64_t hold_until);
 /* The storage of an instance whose clients name slots by offset: one spec, on one counted storage.
  * -1: not such an instance. */
