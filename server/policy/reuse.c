@@ -342,6 +342,8 @@ static void adopt(void *state, struct skv_policy_block *b, bool own)
 
 	if (!own)
 		b->tag = tag_of(0, most(b->freq, NOTED_MAX));
+	if (o->n_samples && b->born >= o->sample[0].born)
+		return; /* a birth that was counted: the state has followed another one */
 	o->old_births++;
 	if (o->n_samples && b->use >= o->sample[0].use)
 		return;

@@ -1,7 +1,7 @@
 /*
  * test_core_standby.c - a standby that has followed all along goes on exactly where the owner was.
  */
-#include "core_env.h"
+#include "core_pair.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,61 +9,6 @@
 
 #define KB 1024ull
 #define KEYS 96u
-
-/* Owner and standby, ticked in turn, with clocks that go alike. */
-struct pair {
-	struct env a, b;
-};
-
-static void pair_begin(struct pair *p, uint64_t capacity)
-{
-	env_init(&p->a);
-	p->a.o.owner_lease_ms = 2000;
-	env_open(&p->a);
-	env_make(&p->a, capacity, 64 * KB, 4 * KB);
-	env_init(&p->b);
-	p->b.store_options = p->a.store_options;
-	skv_fake_clock_advance(&p->b.clock,
-			       skv_now_ms(&p->a.clock.clock) - skv_now_ms(&p->b.clock.clock));
-	assert_int_equal(skv_store_open(p->b.ops, &p->b.store_options, &p->b.store, &p->b.err),
-			 SKV_OK);
-	p->b.o.store = p->b.store;
-	p->b.o.owner_lease_ms = p->a.o.owner_lease_ms;
-	assert_int_equal(skv_core_create(&p->b.o, &p->b.core, &p->b.err), SKV_OK);
-	skv_core_tick(p->b.core);
-	skv_core_tick(p->b.core);
-}
-
-/* The owner's clock is that of the arena's calls, so the standby's follows it. */
-static void pass(struct pair *p, uint64_t ms)
-{
-	env_advance(&p->a, ms);
-	skv_fake_clock_advance(&p->b.clock, ms);
-	skv_core_tick(p->b.core);
-}
-
-static struct skv_core_counters counters(struct env *e)
-{
-	struct skv_core_counters c;
-
-	skv_core_counters_get(e->core, &c);
-	return c;
-}
-
-/* The owner stands still; the standby waits its lease out and goes on. */
-static void take_over(struct pair *p)
-{
-	env_crash(&p->a);
-	skv_fake_clock_advance(&p->b.clock, 5000);
-	assert_int_equal(skv_core_wait_ready(p->b.core, 10000), SKV_OK);
-	skv_core_tick(p->b.core);
-}
-
-static void pair_end(struct pair *p)
-{
-	env_destroy(&p->b);
-	env_destroy(&p->a);
-}
 
 static void what_was_followed_is_there(void **state)
 {
@@ -74,7 +19,7 @@ static void what_was_followed_is_there(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_begin(&p, 4096 * KB);
+	pair_begin(&p, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 8, 1, 1);
 	assert_int_equal(env_put(&p.a, k, 4), 4);
 	skv_core_tick(p.b.core);
@@ -82,9 +27,9 @@ static void what_was_followed_is_there(void **state)
 	assert_int_equal(env_start(&p.a, &(struct env_start){ .keys = k + 6, .n = 2 }, &s), SKV_OK);
 	memcpy(session, s.session, sizeof session);
 	skv_core_tick(p.b.core);
-	take_over(&p);
-	assert_int_equal(counters(&p.b).warm_takeovers, 1);
-	assert_int_equal(counters(&p.b).standby_loads, 1);
+	pair_take_over(&p);
+	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
+	assert_int_equal(pair_counters(&p.b).standby_loads, 1);
 	assert_int_equal(env_match(&p.b, k, 8), 6);
 	assert_int_equal(env_finish(&p.b, session, NULL, 0, &f), SKV_OK);
 	assert_int_equal(env_match(&p.b, k, 8), 8);
@@ -102,7 +47,7 @@ static void what_came_last_is_read_then(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_begin(&p, 8192 * KB);
+	pair_begin(&p, 8192 * KB, 64 * KB, 4 * KB);
 	env_keys(k, 64, 1, 1);
 	assert_int_equal(env_put(&p.a, k, 2), 2);
 	skv_core_tick(p.b.core);
@@ -110,8 +55,8 @@ static void what_came_last_is_read_then(void **state)
 	assert_int_equal(env_instance(&p.a, "late", "late", &spec, 1), SKV_OK);
 	for (uint32_t i = 2; i < 64; i++)
 		assert_int_equal(env_put(&p.a, k + i, 1), 1);
-	take_over(&p);
-	assert_int_equal(counters(&p.b).warm_takeovers, 1);
+	pair_take_over(&p);
+	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
 	assert_int_equal(env_match(&p.b, k, 64), 64);
 	assert_int_equal(env_lookup(&p.b, k, 64, SKV_LOOKUP_PREFIX, 1000, &r), SKV_OK);
 	env_check(&p.b);
@@ -126,7 +71,7 @@ static void a_standby_that_was_left_behind_loads_again(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_begin(&p, 4096 * KB);
+	pair_begin(&p, 4096 * KB, 64 * KB, 4 * KB);
 	env_keys(k, KEYS, 1, 1);
 	env_put(&p.a, k, 2);
 	skv_core_tick(p.b.core);
@@ -138,10 +83,10 @@ static void a_standby_that_was_left_behind_loads_again(void **state)
 		skv_fake_clock_advance(&p.b.clock, 100);
 		skv_core_tick(p.b.core);
 	}
-	assert_int_equal(counters(&p.b).standby_loads, 2);
+	assert_int_equal(pair_counters(&p.b).standby_loads, 2);
 	env_put(&p.a, k + 6, 2);
-	take_over(&p);
-	assert_int_equal(counters(&p.b).warm_takeovers, 1);
+	pair_take_over(&p);
+	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
 	assert_int_equal(env_match(&p.b, k, 8), 8);
 	env_check(&p.b);
 	pair_end(&p);
@@ -171,7 +116,7 @@ static void random_changes(uint32_t seed)
 	bool there[KEYS];
 
 	dice = seed * 2654435761u;
-	pair_begin(&p, 256 * KB); /* 60 blocks or so: it evicts */
+	pair_begin(&p, 256 * KB, 64 * KB, 4 * KB); /* 60 blocks or so: it evicts */
 	env_keys(k, KEYS, seed, 1);
 	for (int i = 0; i < 200; i++) {
 		uint32_t at = roll(KEYS - 4);
@@ -183,7 +128,7 @@ static void random_changes(uint32_t seed)
 			  SKV_OK && roll(2))
 				env_abort(&p.a, s.session, roll(2));
 			break;
-		case 2: pass(&p, roll(3000)); break;
+		case 2: pair_pass(&p, roll(3000)); break;
 		case 3:
 			env_pin(&p.a, k + at, 2, roll(2) ? SKV_PIN_SOFT : SKV_PIN_HARD, 500, &pin);
 			break;
@@ -207,8 +152,8 @@ static void random_changes(uint32_t seed)
 	for (uint32_t i = 0; i < KEYS; i++)
 		there[i] = env_match(&p.a, k + i, 1) == 1;
 	env_check(&p.a);
-	take_over(&p);
-	assert_int_equal(counters(&p.b).warm_takeovers, 1);
+	pair_take_over(&p);
+	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
 	for (uint32_t i = 0; i < KEYS; i++)
 		assert_int_equal(env_match(&p.b, k + i, 1), there[i]);
 	env_check(&p.b);
@@ -284,13 +229,13 @@ static void what_was_used_lately_stays_after_a_takeover(void **state)
 	struct pair p;
 
 	(void)state;
-	pair_begin(&p, SLOTS * 4 * KB);
+	pair_begin(&p, SLOTS * 4 * KB, 64 * KB, 4 * KB);
 	env_keys(old, OLD, 1, 1);
 	put_and_use(&p.a, old);
 	for (int i = 0; i < 60; i++)
-		pass(&p, 200); /* until the ticker has come by, and told */
-	take_over(&p);
-	assert_int_equal(counters(&p.b).warm_takeovers, 1);
+		pair_pass(&p, 200); /* until the ticker has come by, and told */
+	pair_take_over(&p);
+	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
 	fill_up(&p.b);
 	assert_used_are_kept(&p.b, old);
 	env_check(&p.b);
@@ -325,15 +270,6 @@ static void what_was_used_lately_stays_after_a_kill(void **state)
 #define ASKED 8000u
 #define AFTER 1500u
 
-static void set_policy(struct env *e, const char *policy)
-{
-	static const char *const storages[] = { "s" };
-	const struct skv_group_spec g = { .name = "g", .storages = storages, .n_storages = 1,
-					  .policy = policy };
-
-	assert_int_equal(skv_core_group_put(e->core, &g, NULL, NULL, &e->err), SKV_OK);
-}
-
 /* Chats that go on, some much more often than others, or are asked again: the part of the requested
  * blocks that are hits, in a while after the middle. The owner goes there, if it is to. */
 static double chats_hit(const char *policy, bool owner_goes)
@@ -345,17 +281,17 @@ static double chats_hit(const char *policy, bool owner_goes)
 	struct env *e;
 
 	dice = 4711;
-	pair_begin(&p, ROOM * 4 * KB);
+	pair_begin(&p, ROOM * 4 * KB, 64 * KB, 4 * KB);
 	e = &p.a;
-	set_policy(e, policy);
+	pair_policy(&p, policy);
 	memset(length, 0, sizeof length);
 	for (uint32_t i = 0; i < ASKED; i++) {
 		uint32_t chat = roll(CHATS) * roll(CHATS) / CHATS;
 		uint32_t had;
 
 		if (i == ASKED / 2 && owner_goes) {
-			take_over(&p);
-			assert_int_equal(counters(&p.b).warm_takeovers, 1);
+			pair_take_over(&p);
+			assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
 			e = &p.b;
 		}
 		if (roll(4) == 0 || !length[chat])
@@ -368,7 +304,7 @@ static double chats_hit(const char *policy, bool owner_goes)
 		}
 		env_put(e, k, length[chat]);
 		if (e == &p.a)
-			pass(&p, 40);
+			pair_pass(&p, 40);
 		else
 			env_advance(e, 40);
 	}

@@ -204,6 +204,8 @@ static int replay_remove(struct replay *r, struct skv_rd *in, struct skv_error *
 
 		if (!b || specs >> inst->spec.n_specs)
 			return corrupt(err, "removal of an unknown block");
+		if (specs == committed_specs(inst, b))
+			evict_followed(r->p, b);
 		for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 			if (!(specs >> s & 1))
 				continue;
@@ -253,6 +255,7 @@ static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_e
 
 			if (!b)
 				return corrupt(err, "removal of a slot that is not committed");
+			evict_followed(r->p, b);
 			slot_release(r->p, b, 0, 0);
 			blocks_count(r->p, inst, -1);
 			block_update_live(r->p, b);

@@ -74,11 +74,27 @@ void evict_born(struct partition *p, struct block *b, uint32_t how)
 	facts = evict_facts(inst, b);
 	facts.freq = facts.tag = 0; /* an entry kept for its children still has those of an earlier
 				     * life */
-	if (p->loading)
+	if (p->loading && !p->learning)
 		facts.tag = g->policy->tag_born ? g->policy->tag_born(how) : 0;
 	else if (g->policy->born)
 		g->policy->born(g->policy_state, &facts, how);
 	evict_keep(b, &facts);
+}
+
+void evict_followed(const struct partition *p, struct block *b)
+{
+	const struct instance *inst = block_instance(b);
+	const struct group *g = inst->group;
+	struct skv_policy_block facts;
+	struct skv_policy_place at;
+
+	if (!p->learning || inst->retired || !g->policy->evicted)
+		return;
+	facts = evict_facts(inst, b);
+	at = g->policy->place(g->policy_state, &facts);
+	g->policy->look(g->policy_state, &facts, at); /* counts its uses */
+	at = g->policy->place(g->policy_state, &facts);
+	g->policy->evicted(g->policy_state, &facts, at);
 }
 
 void evict_adopt(struct block *b, bool own)

@@ -335,7 +335,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 	birth_begin(p);
 	f.drop_unsummed = p->unclean;
 	f.drop_all = p->rolled_back;
-	p->loading = false;
+	p->loading = p->learning = false;
 	block_each(p, NULL, adopt_block, NULL);
 	block_each(p, NULL, queue_block, NULL);
 	if (f.drop_unsummed || f.drop_all)

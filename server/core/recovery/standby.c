@@ -113,7 +113,7 @@ static int begin(struct skv_core *c, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = follow(c, s, err); /* the checkpoint, and all records until now */
 	rc = replay_close(&s->l.r, rc, err);
-	s->l.r.follows = true;
+	s->l.r.follows = p->learning = true;
 	if (rc == SKV_OK && p->seq < s->at.seq)
 		p->seq = s->at.seq;
 	return rc;

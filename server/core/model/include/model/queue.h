@@ -90,6 +90,9 @@ struct skv_policy_block evict_facts(const struct instance *inst, const struct bl
 void evict_expect(const struct block *b);
 /* The block was created; `how`: SKV_BORN_*. */
 void evict_born(struct partition *p, struct block *b, uint32_t how);
+/* A record says that the block goes: a standby's policy learns of it. (Whether it was evicted or
+ * deleted it does not say.) */
+void evict_followed(const struct partition *p, struct block *b);
 /* Hands an existing block to its policy: after a restart, or (`own` false) after a change of
  * policy. */
 void evict_adopt(struct block *b, bool own);

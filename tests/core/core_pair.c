@@ -1,0 +1,58 @@
+#include "core_pair.h"
+
+void pair_begin(struct pair *p, uint64_t capacity, uint64_t unit, uint64_t block)
+{
+	env_init(&p->a);
+	p->a.o.owner_lease_ms = 2000;
+	env_open(&p->a);
+	env_make(&p->a, capacity, unit, block);
+	env_init(&p->b);
+	p->b.store_options = p->a.store_options;
+	skv_fake_clock_advance(&p->b.clock,
+			       skv_now_ms(&p->a.clock.clock) - skv_now_ms(&p->b.clock.clock));
+	assert_int_equal(skv_store_open(p->b.ops, &p->b.store_options, &p->b.store, &p->b.err),
+			 SKV_OK);
+	p->b.o.store = p->b.store;
+	p->b.o.owner_lease_ms = p->a.o.owner_lease_ms;
+	assert_int_equal(skv_core_create(&p->b.o, &p->b.core, &p->b.err), SKV_OK);
+	skv_core_tick(p->b.core);
+	skv_core_tick(p->b.core);
+}
+
+void pair_end(struct pair *p)
+{
+	env_destroy(&p->b);
+	env_destroy(&p->a);
+}
+
+void pair_policy(struct pair *p, const char *policy)
+{
+	static const char *const storages[] = { "s" };
+	const struct skv_group_spec g = { .name = "g", .storages = storages, .n_storages = 1,
+					  .policy = policy };
+
+	assert_int_equal(skv_core_group_put(p->a.core, &g, NULL, NULL, &p->a.err), SKV_OK);
+}
+
+void pair_pass(struct pair *p, uint64_t ms)
+{
+	env_advance(&p->a, ms);
+	skv_fake_clock_advance(&p->b.clock, ms);
+	skv_core_tick(p->b.core);
+}
+
+void pair_take_over(struct pair *p)
+{
+	env_crash(&p->a);
+	skv_fake_clock_advance(&p->b.clock, 5000);
+	assert_int_equal(skv_core_wait_ready(p->b.core, 10000), SKV_OK);
+	skv_core_tick(p->b.core);
+}
+
+struct skv_core_counters pair_counters(struct env *e)
+{
+	struct skv_core_counters c;
+
+	skv_core_counters_get(e->core, &c);
+	return c;
+}
