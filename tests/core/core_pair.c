@@ -1,3 +1,4 @@
+/* core_pair.c - an owner and its standby (core_pair.h). */
 #include "core_pair.h"
 
 void pair_begin(struct pair *p, uint64_t capacity, uint64_t unit, uint64_t block)
