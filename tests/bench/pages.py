@@ -225,6 +225,7 @@ def one_writer(lab, keys):
             c.post("initialize", num_pages=4000000)
         for i in range(lab.rounds):
             for name, c in clients.items():
+                c.http.close()  # SGLang's server ends connections that were idle for 5 s
                 found[name].append(write_alone(c, lab.seconds, (keys * 100 + i) * 10000000, keys))
     finally:
         for m in managers.values():
