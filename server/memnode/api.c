@@ -147,7 +147,7 @@ void skv_memory_node_describe(const struct skv_api *api, char out[SKV_MEMORY_NOD
 		 page >> 30   ? "GiB huge"
 		 : page >> 20 ? "MiB huge"
 			      : "KiB ordinary",
-		 m->slabs.placed ? "NUMA nodes " : "any NUMA node", m->numa,
+		 m->slabs.numa ? "NUMA nodes " : "any NUMA node", m->numa,
 		 m->slabs.lock_pages ? ", locked" : "", n ? "RDMA on " : "no RDMA",
 		 n ? d[0].name : "", n > 1 ? " and others" : "");
 }

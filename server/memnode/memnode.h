@@ -37,8 +37,7 @@ struct slabs {
 	uint64_t size;
 	uint64_t page;
 	unsigned huge; /* MFD_HUGE_*, 0: ordinary pages */
-	unsigned long numa[16]; /* a bit for each NUMA node */
-	bool placed;            /* some are named there */
+	struct bitmask *numa; /* libnuma's; NULL: on any node */
 	bool lock_pages;
 	const struct rdma *rdma; /* NULL: none */
 	struct skv_mutex lock;

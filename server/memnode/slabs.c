@@ -12,8 +12,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
-#include <linux/mempolicy.h>
+#include <numa.h>
+#include <numaif.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +33,6 @@
 #endif
 #define HUGE_2M (MFD_HUGETLB | 21u << MFD_HUGE_SHIFT)
 #define HUGE_1G (MFD_HUGETLB | 30u << MFD_HUGE_SHIFT)
-#define NUMA_MAX (sizeof((struct slabs *)0)->numa * 8)
 
 /* ---- what this host has ---------------------------------------------------------------------- */
 
@@ -78,31 +79,44 @@ static int take_pages(struct slabs *s, const char *pages, struct skv_error *err)
 			(unsigned long long)(page >> 10));
 }
 
+/* May this process use that node? A kernel without NUMA has node 0. */
+static bool may_use(const struct bitmask *allowed, unsigned long node)
+{
+	return allowed ? node < allowed->size && numa_bitmask_isbitset(allowed, (unsigned)node)
+		       : node == 0;
+}
+
 /* "0,2" */
 static int take_numa(struct slabs *s, const char *text, struct skv_error *err)
 {
-	unsigned long allowed[sizeof s->numa / sizeof s->numa[0]] = { 0 };
-	const unsigned bits = 8 * sizeof allowed[0];
+	struct bitmask *allowed;
+	bool good = true;
 
-	/* The kernel takes one from the number of bits, here and in mbind. */
-	if (syscall(SYS_get_mempolicy, NULL, allowed, NUMA_MAX + 1, NULL,
-		    MPOL_F_MEMS_ALLOWED) != 0)
-		allowed[0] = 1;
-	for (const char *at = text; *at;) {
-		char *end;
-		unsigned long node = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : NUMA_MAX;
-
-		if (node >= NUMA_MAX || !(allowed[node / bits] >> node % bits & 1) ||
-		    (*end != ',' && *end != '\0') || (*end == ',' && !end[1]))
-			return skv_fail(err, SKV_E_INVALID, "memory_numa",
-					"memory_numa: '%.60s' does not name NUMA nodes that this "
-					"process may use, with commas: numactl --show lists them",
-					text);
-		s->numa[node / bits] |= 1ul << node % bits;
-		s->placed = true;
-		at = *end ? end + 1 : end;
+	if (!text[0])
+		return SKV_OK;
+	allowed = numa_available() < 0 ? NULL : numa_get_mems_allowed();
+	s->numa = numa_allocate_nodemask();
+	if (!s->numa) {
+		numa_bitmask_free(allowed);
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
-	return SKV_OK;
+	for (const char *at = text; *at && good;) {
+		char *end;
+		unsigned long node = isdigit((unsigned char)*at) ? strtoul(at, &end, 10)
+								 : ULONG_MAX;
+
+		good = may_use(allowed, node) && (*end == '\0' || (*end == ',' && end[1]));
+		if (good) {
+			numa_bitmask_setbit(s->numa, (unsigned)node);
+			at = *end ? end + 1 : end;
+		}
+	}
+	numa_bitmask_free(allowed);
+	return good ? SKV_OK
+		    : skv_fail(err, SKV_E_INVALID, "memory_numa",
+			       "memory_numa: '%.60s' does not name NUMA nodes that this process "
+			       "may use, with commas: numactl --show lists them",
+			       text);
 }
 
 static bool may_lock_all(void)
@@ -187,8 +201,9 @@ static int map_slab(const struct slabs *s, struct slab *b, struct skv_error *err
 		b->base = NULL;
 		return no_memory(s, errno, err);
 	}
-	if (s->placed && syscall(SYS_mbind, b->base, b->mapped, MPOL_INTERLEAVE, s->numa,
-				 NUMA_MAX + 1, 0) != 0)
+	/* The kernel takes one from the number of bits. */
+	if (s->numa &&
+	    mbind(b->base, b->mapped, MPOL_INTERLEAVE, s->numa->maskp, s->numa->size + 1, 0) != 0)
 		return skv_fail(err, SKV_E_INVALID, "memory_numa",
 				"a slab cannot be placed on these NUMA nodes: %s", strerror(errno));
 	if (fallocate(b->fd, 0, 0, (off_t)b->mapped) != 0)
@@ -385,6 +400,7 @@ void slabs_destroy(struct slabs *s)
 	while (s->n > 0)
 		slabs_remove(s, s->v[s->n - 1]->file);
 	assert(s->used == 0);
+	numa_bitmask_free(s->numa);
 	skv_free(s->v);
 	skv_mutex_destroy(&s->lock);
 }
