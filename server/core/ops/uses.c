@@ -15,6 +15,7 @@
 #include <assert.h>
 
 #include <skv/policy.h>
+#include <skv/store.h>
 
 #include <model/block.h>
 #include <model/mark.h>
@@ -100,7 +101,9 @@ void uses_tell(struct partition *p, uint64_t now)
 		change_destroy(ch); /* the next pass finds what is used then */
 		return;
 	}
-	ch->relaxed = true;
+	/* It waits for no disk; but an engine that may lose what is not acknowledged is waited for:
+	 * the next append there would find that the store went back. */
+	ch->relaxed = !skv_store_may_go_back(p->core->store);
 	change_queue(p, ch);
 }
 
