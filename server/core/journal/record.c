@@ -8,6 +8,7 @@
  */
 #include <journal/record.h>
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -563,12 +564,19 @@ static void put_used(struct skv_buf *out, const struct partition *p, const struc
 		skv_put_varint(out, run->what);
 }
 
+/* The entry was noted a moment ago: its chunk may be unowned by now, or have entries of another
+ * length. NULL: it has no committed slot. */
 static const struct slot *committed_slot(const struct partition *p, uint32_t id)
 {
-	const struct block *b = block_get(p, id);
-	const struct instance *inst = block_instance(b);
+	const struct chunk *c = p->chunk[id >> CHUNK_SHIFT];
+	const uint32_t place = id & (CHUNK_CAPACITY - 1);
+	const struct block *b;
 
-	for (uint32_t s = 0; inst && b->used && s < inst->spec.n_specs; s++)
+	if (!c->inst || place >= c->fresh)
+		return NULL;
+	assert(c->fresh <= c->capacity);
+	b = chunk_place(c, place);
+	for (uint32_t s = 0; b->used && s < c->inst->spec.n_specs; s++)
 		if (b->slot[s].state == SLOT_COMMITTED)
 			return &b->slot[s];
 	return NULL;
@@ -582,13 +590,15 @@ void record_uses(struct skv_buf *out, const struct partition *p, const uint32_t 
 
 	ASSERT_SHARED(p);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct block *b = block_get(p, ids[i]);
 		const struct slot *s = committed_slot(p, ids[i]);
-		uint64_t mark = atomic_load_explicit(&b->mark, memory_order_relaxed),
-			 use = use_ms(mark_use(mark)), what;
+		const struct block *b;
+		uint64_t mark, use, what;
 
 		if (!s)
 			continue;
+		b = block_get(p, ids[i]);
+		mark = atomic_load_explicit(&b->mark, memory_order_relaxed);
+		use = use_ms(mark_use(mark));
 		what = (use < clock ? clock - use : 0) << USES_AGE_SHIFT |
 		       (uint64_t)mark_freq(mark) << STORED_TAG_BITS | b->slot[0].tag;
 		if (run.count && s->volume == run.last->volume && s->slab == run.last->slab &&

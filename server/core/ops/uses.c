@@ -146,7 +146,7 @@ static int replay_runs(struct replay *r, struct skv_rd *in, uint64_t clock, stru
 			what = skv_get_varint(in);
 			use = age_of(what) < clock ? use_make(clock - age_of(what), 0) : 0;
 		}
-		if (in->failed || n > SKV_SLAB_SLOTS || at > SKV_SLAB_SLOTS)
+		if (in->failed || n > USES_NOTED || at > SKV_SLAB_SLOTS)
 			return corrupt(err, "uses: malformed");
 		for (; any && n > 0; n--, at++) {
 			struct block *b = slot_block(p, pl.volume, slab, at);
