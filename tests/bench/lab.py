@@ -91,7 +91,8 @@ class Manager:
             self.process = subprocess.Popen(
                 [self.lab.slabkvd, "--http-port", "0", "--port-file", "port", "--grpc-port", "0", "--grpc-port-file", "grpc",
                  "--grace-ms", "300", *self.args],
-                cwd=self.dir, stdout=log, stderr=log)
+                cwd=self.dir, stdout=log, stderr=log,
+                env={k: v for k, v in os.environ.items() if k != "SLABKV_TEST_REDIS"})  # no parameter of slabkvd
         while not self.is_ready():
             if self.process.poll() is not None or time.monotonic() - begin > 300:
                 with open(self.path("log"), encoding="utf-8", errors="replace") as f:
