@@ -94,9 +94,9 @@ static void lend_locked(struct iov *v, struct slot *s)
 			  s->at < o->at + o->length;
 	if (shared)
 		mount_count(v->mount, COUNT_shared_ios, 1);
-	if (v->ours) {
+	if (v->ours && !v->view) {
 		v->view = v->base;
-	} else if (!v->lent) {
+	} else if (!v->ours && !v->lent) {
 		/* the same pages once more; fails for memory that no daemon could map */
 		void *view = mremap(v->base, 0, v->size, MREMAP_MAYMOVE);
 
