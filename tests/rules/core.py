@@ -22,7 +22,7 @@ MAX_CIRCLE = 5  # .c files of one component that need each other
 FIELD = re.compile(r"\(\*(\w+)\)\s*\(")  # a pointer to a function, as a header declares it
 # What a partition uses of its core: the clock, the store, the options, the boot, how records come back, what tenants may have, the journal that
 # it queues for, whether all of it shuts down, the counters; and for its asserts who holds the lock, and whether it is told.
-LENT = {"clock", "store", "o", "boot_id", "records", "commit", "closing", "count", "lock", "part", "rules"}
+LENT = {"clock", "store", "o", "boot_id", "records", "commit", "closing", "count", "lock", "part", "regions", "rules"}
 USES = re.compile(r"\b(?:p|part|\(p\))->core->(\w+)")
 WRITABLE = re.compile(r"\.(data(?!\.rel\.ro)|bss|tdata|tbss)")  # sections
 GIVEN = re.compile(r"(?:\.|->)(\w+) = (\w+)\b")

@@ -17,6 +17,7 @@
 #include <lock/lock.h>
 #include <lock/one.h>
 #include <lock/turn.h>
+#include <model/region.h>
 #include <model/rules.h>
 #include <model/tenant.h>
 #include <model/partition.h>
@@ -225,7 +226,9 @@ int one_create(const struct skv_core_options *o, struct skv_core **out, struct s
 	c->rules = o->lead ? o->lead->rules : rules_make();
 	c->registry = registry_copy_make();
 	c->published = registry_copy_make();
-	if (!c->rules || !c->registry || !c->published || commit_init(c) != SKV_OK) {
+	c->regions = regions_make(!o->manual);
+	if (!c->rules || !c->registry || !c->published || !c->regions ||
+	    commit_init(c) != SKV_OK) {
 		one_destroy(c);
 		return SKV_E_NOMEM;
 	}
@@ -339,6 +342,7 @@ void one_destroy(struct skv_core *c)
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);
 	commit_destroy(c);
+	regions_free(c->regions);
 	registry_copy_destroy(c->registry);
 	registry_copy_destroy(c->published);
 	skv_cond_destroy(&c->turn_wake);

@@ -15,6 +15,7 @@
 
 #include <model/device.h>
 #include <model/files.h>
+#include <model/index.h>
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
@@ -133,6 +134,9 @@ int replay_close(struct replay *r, int rc, struct skv_error *err)
 {
 	if (rc == SKV_OK)
 		rc = settle(r, err);
+	for (size_t i = 0; r->p->roomy && i < r->p->n_inst; i++)
+		index_fit(r->p, r->p->inst[i]);
+	r->p->roomy = false;
 	skv_free(r->chunk);
 	r->chunk = NULL;
 	r->n_chunk = r->cap_chunk = 0;

@@ -124,12 +124,12 @@ static bool copy(struct segment *to, const struct segment *from)
 	return true;
 }
 
-static int grow(struct segment *s)
+static int grow(const struct partition *p, struct segment *s)
 {
 	struct segment next = { .homes = s->homes, .count = s->count };
 
 	do {
-		next.homes += next.homes / 4 + 8;
+		next.homes += (p->roomy ? next.homes : next.homes / 4) + 8;
 		skv_free(next.cells);
 		next.cells = skv_calloc(n_cells(&next), sizeof(uint64_t));
 		if (!next.cells)
@@ -164,10 +164,10 @@ int index_insert(struct partition *p, struct instance *inst, const struct block 
 
 	ASSERT_EXCLUSIVE(p);
 	if (!s->cells || s->count + 1 > (uint64_t)s->homes * 9 / 10)
-		if (grow(s) != SKV_OK)
+		if (grow(p, s) != SKV_OK)
 			return SKV_E_NOMEM;
 	while (!place(s, cell))
-		if (grow(s) != SKV_OK)
+		if (grow(p, s) != SKV_OK)
 			return SKV_E_NOMEM;
 	s->count++;
 	return SKV_OK;
@@ -218,13 +218,15 @@ static bool is_there(const struct partition *p, const struct segment *s, uint64_
 	return false;
 }
 
-/* A table of its own size, six sevenths full. */
+/* Six sevenths full. */
+static uint32_t homes_for(uint32_t n) { return n + n / 6 + 8; }
+
 static int build_segment(const struct partition *p, struct segment *s, const uint64_t *cells,
 			 size_t n)
 {
 	if (n > UINT32_MAX / 2)
 		return SKV_E_TOO_MANY;
-	*s = (struct segment){ .homes = (uint32_t)(n + n / 6 + 8) };
+	*s = (struct segment){ .homes = homes_for((uint32_t)n) };
 	s->cells = skv_calloc(n_cells(s), sizeof(uint64_t));
 	if (!s->cells)
 		return SKV_E_NOMEM;
@@ -232,7 +234,7 @@ static int build_segment(const struct partition *p, struct segment *s, const uin
 		if (is_there(p, s, cells[i]))
 			return SKV_E_CONFLICT;
 		while (!place(s, cells[i]))
-			if (grow(s) != SKV_OK)
+			if (grow(p, s) != SKV_OK)
 				return SKV_E_NOMEM;
 		s->count++;
 	}
@@ -264,6 +266,28 @@ int index_build(struct partition *p, struct instance *inst)
 	if (rc != SKV_OK)
 		index_destroy(inst);
 	return rc;
+}
+
+static void fit(struct segment *s)
+{
+	struct segment next = { .homes = homes_for(s->count), .count = s->count };
+
+	if (next.homes >= s->homes)
+		return;
+	next.cells = s->count ? skv_calloc(n_cells(&next), sizeof(uint64_t)) : NULL;
+	if (s->count && (!next.cells || !copy(&next, s))) {
+		skv_free(next.cells);
+		return;
+	}
+	skv_free(s->cells);
+	*s = s->count ? next : (struct segment){ 0 };
+}
+
+void index_fit(struct partition *p, struct instance *inst)
+{
+	ASSERT_EXCLUSIVE(p);
+	for (uint32_t i = 0; i < INDEX_SEGMENTS; i++)
+		fit(&inst->index[i]);
 }
 
 void index_remove(struct partition *p, struct instance *inst, const struct block *b)

@@ -22,6 +22,7 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/queue.h>
+#include <model/region.h>
 #include <model/tenant.h>
 
 #define REGION_CHUNKS (SKV_REGION_BYTES / CHUNK_BYTES)
@@ -41,7 +42,8 @@ static int region_add(struct partition *p)
 		return SKV_E_NOMEM;
 	p->region = v;
 	/* a small one does not need huge pages */
-	p->region[p->n_region] = skv_region_alloc(p->n_region > 0);
+	p->region[p->n_region] =
+		p->n_region ? region_take(p->core->regions) : skv_region_alloc(false);
 	if (!p->region[p->n_region])
 		return SKV_E_NOMEM;
 	p->n_region++;

@@ -62,7 +62,7 @@ struct partition *partition_make(struct skv_core *c)
 	}
 	p->core = c;
 	p->n_chunk = 1; /* so that id 0 means none */
-	p->loading = true;
+	p->loading = p->roomy = true;
 	p->next_generation = 1;
 	p->wait_turn = 1;
 	p->lease_shift = lease_shift(c->o.lease_max_ms);

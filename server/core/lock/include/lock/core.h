@@ -29,6 +29,7 @@ struct device;
 struct known_secret;
 struct partition;
 struct record_ops;
+struct regions;
 struct registry_copy;
 struct route;
 struct standby;
@@ -64,6 +65,7 @@ struct skv_core {
 	uint64_t started_ms;
 
 	struct tenant_rules *rules; /* of all partitions; the leading core's */
+	struct regions *regions;    /* memory of its partition's entries */
 	struct route *route; /* of the handle of several partitions: all of them; else NULL */
 
 	struct skv_rwlock lock;

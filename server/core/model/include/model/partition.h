@@ -182,6 +182,7 @@ struct partition {
 	bool lossy; /* acknowledged records may be lost: unclean after an ownership that deferred
 		     * syncs, or rolled back */
 	bool loading; /* nothing is in eviction queues yet */
+	bool roomy; /* loading what the store has: tables of indexes double, until index_fit */
 	bool learning; /* a standby's: policies are told of births and evictions as they come */
 	struct snapshot snap;
 	uint64_t checkpoint_bytes; /* of the newest checkpoint, */
