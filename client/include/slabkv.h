@@ -173,8 +173,8 @@ struct slabkv_options {
 	const char *token; /* bearer token, or NULL */
 	/* Limit of one call to the manager, retries included. Default 10000. */
 	uint32_t timeout_ms;
-	/* Rounds over all managers before a call fails, even with time left. Default 12. Waits
-	 * between rounds: 50 ms, doubling up to 1 s. */
+	/* Rounds over all managers before a call fails, even with time left. Default 16. Waits
+	 * between rounds: 50 ms, doubling up to 250 ms, after a second 1 s. */
 	uint32_t rounds;
 	/* Directories where storages are mounted on this machine, at most 64; each is recognised by
 	 * the marker file `slabkv-storage` in it. NULL and 0: the root that the manager names is

@@ -4,7 +4,8 @@
  * The owner of what the call is about is tried first, if it is known (owners.c), else the URL that
  * answered last. A manager that cannot be reached, is not ready or does not own the partition costs
  * one try; then the owner that it tells of, or the next. After a round over all of them the call
- * waits (50 ms doubling to 1 s, with jitter so that many clients do not come back at once).
+ * waits (50 ms doubling to 250 ms, after a second 1 s, with jitter so that many clients do not
+ * come back at once).
  * Bounded by the handle's rounds and timeout. A manager that has not answered after hedge_ms is not
  * waited for alone: the next one gets the same request, and the first good answer counts.
  * Everything sent here may be repeated harmlessly: the manager's operations are idempotent, start
@@ -22,6 +23,8 @@
 #include <skv/mem.h>
 
 #define FIRST_WAIT_MS 50u
+#define SHORT_WAIT_MS 250u /* in the first SHORT_ROUNDS, some 1.2 s: a failover ends within one */
+#define SHORT_ROUNDS 8u
 #define LAST_WAIT_MS 1000u
 #define MOST_TIPS 3u /* in a round: managers that know little tell of one that knows more */
 
@@ -188,8 +191,11 @@ static void sleep_ms(uint64_t ms)
 /* Half of the wait is random. */
 static uint64_t wait_of(uint32_t round)
 {
-	uint64_t wait = round < 5 ? (uint64_t)FIRST_WAIT_MS << round : LAST_WAIT_MS;
+	uint64_t wait = round < SHORT_ROUNDS ? SHORT_WAIT_MS : LAST_WAIT_MS;
 	uint32_t dice;
+
+	if (round < 3)
+		wait = (uint64_t)FIRST_WAIT_MS << round;
 
 	skv_random(&dice, sizeof dice);
 	return wait / 2 + dice % (wait / 2 + 1);

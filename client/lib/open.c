@@ -18,7 +18,7 @@ static void fill(struct slabkv_options *o)
 	*o = (struct slabkv_options){
 		.size = sizeof *o,
 		.timeout_ms = 10000,
-		.rounds = 12,
+		.rounds = 16,
 		.connect_timeout_ms = 1000,
 		.hedge_ms = 1000,
 		.verify = true,

@@ -40,7 +40,7 @@ static const struct row rows[] = {
 	FREE("token", WORD, "a line", "", AT(token), "bearer token"),
 	ROW("call_timeout_ms", MS, "1", "4294967295", "10000", AT(timeout_ms), NONE, true,
 	    "for one call to a manager, with all that is tried again"),
-	ROW("rounds", NUMBER, "1", "4294967295", "12", AT(rounds), NONE, true,
+	ROW("rounds", NUMBER, "1", "4294967295", "16", AT(rounds), NONE, true,
 	  "over all managers before a call gives up"),
 	ROW("connect_timeout_ms", MS, "1", "86400000", "1000", AT(connect_timeout_ms), NONE, true,
 	    "for connecting to one manager"),
