@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <lock/lock.h>
+#include <lock/turn.h>
 #include <model/find.h>
 #include <model/partition.h>
 #include <model/table.h>
@@ -376,10 +377,35 @@ static void test_cost(void **state)
 	env_check(&e);
 }
 
+static uint64_t checkpoints(void)
+{
+	struct skv_core_counters c;
+
+	skv_core_counters_get(e.core, &c);
+	return c.checkpoints;
+}
+
+/* The ticker asks at each tick until the snapshot has begun, which takes the checkpointer a
+ * while. */
+static void one_that_was_asked_for_twice_is_written_once(void **state)
+{
+	const uint64_t before = checkpoints();
+
+	(void)state;
+	checkpoint_ask(e.core); /* when the checkpointer had taken up the first */
+	assert_int_equal(checkpoint_run(e.core, false, &e.err), SKV_OK);
+	skv_core_tick(e.core);
+	assert_int_equal(checkpoints(), before + 1);
+	checkpoint_ask(e.core); /* what came behind the snapshot */
+	skv_core_tick(e.core);
+	assert_int_equal(checkpoints(), before + 2);
+}
+
 int main(void)
 {
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		SCENE(one_that_was_asked_for_twice_is_written_once),
 		SCENE(test_before),
 		SCENE(test_clear_on_its_way),
 		SCENE(test_drop_on_its_way),

@@ -27,6 +27,7 @@
 #include <lock/core.h>
 #include <lock/gate.h>
 #include <lock/lock.h>
+#include <lock/turn.h>
 #include <model/partition.h>
 #include <journal/change.h>
 #include <journal/snapshot.h>
@@ -415,6 +416,7 @@ static void begin_snapshot(struct skv_core *c)
 		barrier = c->commit->queued;
 		skv_mutex_unlock(&c->commit->lock);
 		snapshot_begin(c->partition, barrier);
+		checkpoint_begun(c);
 	}
 	core_unlock(c);
 }

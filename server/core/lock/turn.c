@@ -33,6 +33,13 @@ void checkpoint_ask(struct skv_core *c)
 	skv_mutex_unlock(&c->turn_lock);
 }
 
+void checkpoint_begun(struct skv_core *c)
+{
+	skv_mutex_lock(&c->turn_lock);
+	c->checkpoint_asked = false;
+	skv_mutex_unlock(&c->turn_lock);
+}
+
 void turn_leave(struct skv_core *c)
 {
 	skv_mutex_lock(&c->turn_lock);
