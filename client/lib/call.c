@@ -196,7 +196,6 @@ static uint64_t wait_of(uint32_t round)
 
 	if (round < 3)
 		wait = (uint64_t)FIRST_WAIT_MS << round;
-
 	skv_random(&dice, sizeof dice);
 	return wait / 2 + dice % (wait / 2 + 1);
 }
