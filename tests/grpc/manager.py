@@ -24,6 +24,7 @@ def skip(reason):
     sys.exit(SKIPPED)
 
 
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")  # as in tests/kvcm/client.py
 try:
     import grpc
 except ImportError as e:

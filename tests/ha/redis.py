@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from server import die_with_parent, free_ports, until
+from server import await_stopped, die_with_parent, free_ports, until
 
 PROGRAMS = ("/usr/bin/redis-check-rdb", "/usr/bin/redis-server", "/usr/bin/valkey-server")
 
@@ -203,6 +203,8 @@ class Servers:
 
     def signal(self, i, number):
         self.process[i].send_signal(number)
+        if number == signal.SIGSTOP:
+            await_stopped(self.process[i].pid)
         if number in (signal.SIGKILL, signal.SIGTERM):
             self.process[i].wait()
 

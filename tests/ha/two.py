@@ -134,12 +134,12 @@ class Clients:
 
 def takes_over(two, how):
     """The owner may have been stopped inside a commit, with SQLite's lock: then it goes on, and is stopped once more."""
-    two.owner.process.send_signal(how)
+    two.owner.send(how)
     for _ in range(300 if how == signal.SIGSTOP else 3000):
         if two.asked.ready():
             return True
         time.sleep(0.02)
-    two.owner.process.send_signal(signal.SIGCONT)
+    two.owner.send(signal.SIGCONT)
     return False
 
 
@@ -154,7 +154,7 @@ def failover(program, how, kind=Clients):
         calls = clients.calls
         until(lambda: clients.calls > calls + 100, 20, "calls")
         if how == signal.SIGSTOP:
-            two.owner.process.send_signal(signal.SIGCONT)
+            two.owner.send(signal.SIGCONT)
         else:
             two.owner.kill()
             two.owner.start()

@@ -8,6 +8,7 @@ announce with `expect_log`.
 
 import ctypes
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -44,6 +45,18 @@ def until(condition, seconds=10, what="the condition"):
         if time.monotonic() - begin > seconds * patience():
             raise AssertionError(f"{what}: not within {seconds * patience()} s")
         time.sleep(0.02)
+
+
+def await_stopped(pid):
+    """Until SIGSTOP has reached every thread of it: where there is much to do, they go on for a while."""
+    def stopped():
+        try:
+            return all((t / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for t in tasks.iterdir())
+        except OSError:  # a thread that has just ended
+            return False
+
+    tasks = pathlib.Path(f"/proc/{pid}/task")
+    until(stopped, 20, "a process that stands still")
 
 
 def free_ports(n):
@@ -136,6 +149,12 @@ class Process:
         if self.process:
             self.process.wait()
             self.log.close()
+
+    def send(self, number):
+        """A signal; when SIGSTOP returns, it stands still."""
+        self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            await_stopped(self.process.pid)
 
     def expect_log(self, pattern):
         """An error in the log that matches is part of the test."""
