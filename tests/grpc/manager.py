@@ -29,6 +29,7 @@ try:
     import grpc
 except ImportError as e:
     skip(f"{e} (package python3-grpcio)")
+KEPT = grpc.insecure_channel("127.0.0.1:1")
 if not shutil.which("protoc"):
     skip("protoc is not installed (package protobuf-compiler)")
 
