@@ -230,6 +230,24 @@ static struct block *block_in(const struct partition *p, const struct instance *
 	return b && block_instance(b) == inst && b->slot[0].state == SLOT_COMMITTED ? b : NULL;
 }
 
+/* The same for blocks in n slots, one `step` after the other: entries first, then their cells. */
+static void expect_slots(const struct partition *p, const struct instance *inst, uint32_t volume,
+			 uint32_t slab, uint64_t at, uint64_t step, uint64_t n)
+{
+	for (uint64_t i = 0; i < n && i < EXPECTED; i++) {
+		const struct block *b = slot_block(p, volume, slab, at + i * step);
+
+		if (b)
+			__builtin_prefetch(b, 1);
+	}
+	for (uint64_t i = 0; i < n && i < EXPECTED; i++) {
+		const struct block *b = block_in(p, inst, volume, slab, at + i * step);
+
+		if (b)
+			index_prefetch(inst, index_hash(p, b->key));
+	}
+}
+
 static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
@@ -243,6 +261,7 @@ static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_e
 		return corrupt(err, "removal of slots: malformed");
 	while (skv_rd_left(in)) {
 		uint64_t run = skv_get_varint(in), count = (run >> REMOVE_COUNT_SHIFT) + 1, at;
+		const uint64_t step = run & REMOVE_DOWN ? UINT64_MAX : 1; /* one back: it wraps */
 
 		if (!(run & REMOVE_SAME_SLAB))
 			any = replay_get_place(r, in, &pl, err) == SKV_OK &&
@@ -250,9 +269,12 @@ static int replay_remove_slots(struct replay *r, struct skv_rd *in, struct skv_e
 		at = skv_get_varint(in);
 		if (!any || in->failed || count > SKV_SLAB_SLOTS)
 			return corrupt(err, "removal of slots that are not in use");
-		for (; count > 0; count--, at += run & REMOVE_DOWN ? UINT64_MAX : 1) {
-			struct block *b = block_in(r->p, inst, pl.volume, slab, at);
+		for (uint64_t i = 0; i < count; i++, at += step) {
+			struct block *b;
 
+			if (i % EXPECTED == 0)
+				expect_slots(r->p, inst, pl.volume, slab, at, step, count - i);
+			b = block_in(r->p, inst, pl.volume, slab, at);
 			if (!b)
 				return corrupt(err, "removal of a slot that is not committed");
 			evict_followed(r->p, b);

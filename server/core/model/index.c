@@ -227,6 +227,8 @@ static int build_segment(const struct partition *p, struct segment *s, const uin
 	if (n > UINT32_MAX / 2)
 		return SKV_E_TOO_MANY;
 	*s = (struct segment){ .homes = homes_for((uint32_t)n) };
+	if (p->roomy)
+		s->homes += s->homes / 2;
 	s->cells = skv_calloc(n_cells(s), sizeof(uint64_t));
 	if (!s->cells)
 		return SKV_E_NOMEM;

@@ -581,23 +581,41 @@ void evict_consider_above(struct partition *p, struct block *b, const struct blo
 		evict_forget(b);
 }
 
-void evict_load_chain(struct partition *p, struct block *b)
+/* A block that a walk up a chain has come to, and the one before it. */
+struct climb {
+	struct block *b;
+	const struct block *child; /* NULL: it begins here */
+};
+
+/* False: it ends here. */
+static bool climb_on(struct partition *p, struct climb *c)
 {
-	const struct block *child = NULL;
+	struct block *b = c->b;
+
+	if (c->child && b->live_children != 1)
+		return false;
+	if (block_has_committed(block_instance(b), b) &&
+	    (!c->child || !may_be_held_back(b, c->child)))
+		evict_consider(p, b);
+	if (!b->live || b->parent == NO_BLOCK)
+		return false;
+	*c = (struct climb){ block_get(p, b->parent), b };
+	__builtin_prefetch(c->b, 1); /* it comes while the others go on */
+	return true;
+}
+
+void evict_load_chains(struct partition *p, struct block *const *first, uint32_t n)
+{
+	struct climb c[EVICT_CHAINS];
 
 	ASSERT_EXCLUSIVE(p);
-	assert(!p->loading);
-	for (;;) {
-		if (block_has_committed(block_instance(b), b) &&
-		    (!child || !may_be_held_back(b, child)))
-			evict_consider(p, b);
-		child = b;
-		if (!b->live || b->parent == NO_BLOCK)
-			return;
-		b = block_get(p, b->parent);
-		if (b->live_children != 1)
-			return;
-	}
+	assert(!p->loading && n <= EVICT_CHAINS);
+	for (uint32_t i = 0; i < n; i++)
+		c[i] = (struct climb){ .b = first[i] };
+	while (n)
+		for (uint32_t i = n; i-- > 0;)
+			if (!climb_on(p, &c[i]))
+				c[i] = c[--n];
 }
 
 void evict_consider(struct partition *p, struct block *b)

@@ -184,11 +184,26 @@ static void adopt_block(void *ctx, struct partition *p, struct block *b)
 		block_maybe_free(p, b); /* of a checkpoint's: its children never became durable */
 }
 
+struct chains {
+	struct block *first[EVICT_CHAINS];
+	uint32_t n;
+};
+
+static void queue_chains(struct chains *c, struct partition *p)
+{
+	evict_load_chains(p, c->first, c->n);
+	c->n = 0;
+}
+
 static void queue_block(void *ctx, struct partition *p, struct block *b)
 {
-	(void)ctx;
-	if (b->live_children != 1)
-		evict_load_chain(p, b);
+	struct chains *c = ctx;
+
+	if (b->live_children == 1)
+		return;
+	c->first[c->n++] = b;
+	if (c->n == EVICT_CHAINS)
+		queue_chains(c, p);
 }
 
 static void drop_block(void *ctx, struct partition *p, struct block *b)
@@ -320,6 +335,7 @@ static void freeze_for_old_writers(struct partition *p, const struct replay *r)
 static int finish_load(struct partition *p, const struct replay *r)
 {
 	struct finish f = { .p = p };
+	struct chains chains = { .n = 0 };
 	uint64_t newest = use_ms(atomic_load(&p->last_use));
 	/* To be subtracted from all uses, so that they never run out of bits. */
 	uint64_t older_by = newest > USE_MS_MAX / 2 ? newest - USE_MS_MAX / 4 : 0;
@@ -337,7 +353,8 @@ static int finish_load(struct partition *p, const struct replay *r)
 	f.drop_all = p->rolled_back;
 	p->loading = p->learning = false;
 	block_each(p, NULL, adopt_block, NULL);
-	block_each(p, NULL, queue_block, NULL);
+	block_each(p, NULL, queue_block, &chains);
+	queue_chains(&chains, p);
 	if (f.drop_unsummed || f.drop_all)
 		block_each(p, NULL, drop_block, &f);
 	if (f.rc != SKV_OK)

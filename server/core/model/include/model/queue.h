@@ -67,10 +67,12 @@ void evict_consider(struct partition *p, struct block *b);
  * child, is in the same queues, the block is kept out: the child goes first anyway, so most inner
  * blocks are never queued. */
 void evict_consider_above(struct partition *p, struct block *b, const struct block *child);
-/* After a load: queues the block, and those above it as long as they have no other live child, most
- * of which it stands for. Call once for each block that has not one live child but none or several;
- * so each block is seen once. */
-void evict_load_chain(struct partition *p, struct block *b);
+/* After a load: queues each of n blocks, 0..EVICT_CHAINS, and those above it as long as they have
+ * no other live child, most of which it stands for. Give it once each block that has not one live
+ * child but none or several; so each block is seen once. Where blocks have come and gone a chain
+ * lies scattered in memory: several are climbed in turns, while the next of each is fetched. */
+#define EVICT_CHAINS 16u
+void evict_load_chains(struct partition *p, struct block *const *first, uint32_t n);
 /* It has no live children any more: for policies that evict leaves. */
 void evict_leaf(struct partition *p, struct block *b);
 bool evict_held_back(const struct block *b);
