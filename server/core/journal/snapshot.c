@@ -169,12 +169,14 @@ static uint64_t expected_size(const struct partition *p)
 	return p->checkpoint_bytes + more * NEW_BLOCK_BYTES;
 }
 
+/* So that at most two bytes of checkpoints are written for one of journal: they are a little longer
+ * than expected, the less blocks of a chain lie side by side. */
 uint64_t journal_due(const struct partition *p)
 {
-	uint64_t quarter = p->core->o.journal_limit / 4, half = expected_size(p) / 2;
+	uint64_t quarter = p->core->o.journal_limit / 4, due = expected_size(p) / 16 * 9;
 
 	ASSERT_SHARED(p);
-	return half > quarter ? half : quarter;
+	return due > quarter ? due : quarter;
 }
 
 uint64_t journal_bound(const struct partition *p)
