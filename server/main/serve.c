@@ -4,7 +4,8 @@
  * Start: log, ports (so that a taken one is reported before anything is touched), store, core,
  * transports. The HTTP port answers at once: /healthz, and /readyz says why it is not ready. A
  * separate thread waits for the core to own its partition and makes the default objects; the main
- * thread only waits for signals, so that SIGTERM works whatever hangs. Shutdown: requests drain,
+ * thread only waits for signals, so that SIGTERM works whatever hangs, and returns memory when
+ * nothing goes on. Shutdown: requests drain,
  * the core writes a checkpoint, everything is released; if something hangs on a dead mount the
  * process exits without it, since its state is durable.
  */
@@ -307,13 +308,47 @@ static int start(struct service *s, struct skv_error *err)
 	return rc == SKV_OK ? start_transports(s, err) : rc;
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+#define MEMORY_LOOK_S 2
+
+/* Blocks asked for by starts, and loads: at the last look, and when memory was returned. */
+struct memory {
+	uint64_t seen, returned;
+};
+
+/* Makes malloc return large tables to the system when they are replaced: glibc would otherwise keep
+ * them once one of that size was freed (98 bytes per block instead of 95, with ten million). */
+static void return_tables(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
+
+/* Returns what was freed between pieces that are in use, once, when nothing has been written or
+ * loaded since the last look: 5 bytes per block of a full store of four million. */
+static void return_pieces(struct memory *m, const struct skv_core *core)
+{
+	struct skv_core_counters c;
+	uint64_t now;
+
+	skv_core_counters_get(core, &c);
+	now = c.start_keys + c.takeovers + c.standby_loads;
+	if (now == m->seen && now != m->returned) {
+		malloc_trim(0);
+		m->returned = now;
+	}
+	m->seen = now;
+}
+
 /* ---- signals --------------------------------------------------------------------------------- */
 
 static void wait_for_end(struct service *s, const sigset_t *signals)
 {
-	for (;;) {
-		int number = sigwaitinfo(signals, NULL);
+	const struct timespec look = { MEMORY_LOOK_S, 0 };
+	struct memory memory = { .seen = 0, .returned = UINT64_MAX };
 
+	for (;;) {
+		int number = sigtimedwait(signals, NULL, &look);
+
+		if (number < 0 && errno == EAGAIN)
+			return_pieces(&memory, s->core);
 		if (number == SIGHUP)
 			serve_reload(s);
 		else if (number == SIGTERM || number == SIGINT)
@@ -400,10 +435,6 @@ static void stop(struct service *s)
 	skv_log(SKV_LOG_INFO, "main", "stopped");
 }
 
-/* Makes malloc return large tables to the system when they are replaced: glibc would otherwise keep
- * them once one of that size was freed (98 bytes per block instead of 95, with ten million). */
-static void return_memory(void) { mallopt(M_MMAP_THRESHOLD, 256 << 10); }
-
 int skv_serve(const struct skv_run *run)
 {
 	const struct skv_params *p = run->p;
@@ -411,7 +442,7 @@ int skv_serve(const struct skv_run *run)
 	struct skv_error err;
 	sigset_t signals;
 
-	return_memory();
+	return_tables();
 
 	skv_signals_block(&signals);
 	if (skv_sink_open(p, &s.log_fd, &err) != SKV_OK) {

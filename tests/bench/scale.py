@@ -55,13 +55,13 @@ def fill(lab, m, blocks, empty):
 
 
 def settled(m):
-    """RSS when nothing is going on any more: checkpoints have ended."""
+    """RSS when nothing is going on any more: checkpoints have ended, and free memory was returned (5 s)."""
     last, same = -1, 0
     for _ in range(240):
         now = rss(m.process.pid)["VmRSS"]
         same = same + 1 if abs(now - last) < 1 << 20 else 0
         last = now
-        if same >= 12:
+        if same >= 20:
             break
         time.sleep(0.25)
     return last
