@@ -49,7 +49,7 @@ int skv_serve_memory_node(const struct skv_params *p);
 /* Writes the number to a file atomically; nothing if `path` is "". SKV_E_IO names `param`. */
 int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written,
 			struct skv_error *err);
-/* Blocks SIGTERM, SIGINT and SIGHUP in every thread, for sigwaitinfo. */
+/* Blocks SIGTERM, SIGINT and SIGHUP in every thread, for sigwaitinfo or sigtimedwait. */
 void skv_signals_block(sigset_t *signals);
 /* Roles without a core: waits for SIGTERM or SIGINT; SIGHUP reads the tokens again. */
 void skv_wait_for_end(const struct skv_params *p, struct skv_service *s, int log_fd,
