@@ -4,10 +4,10 @@
  * Start: log, ports (so that a taken one is reported before anything is touched), store, core,
  * transports. The HTTP port answers at once: /healthz, and /readyz says why it is not ready. A
  * separate thread waits for the core to own its partition and makes the default objects; the main
- * thread only waits for signals, so that SIGTERM works whatever hangs, and returns memory when
- * nothing goes on. Shutdown: requests drain,
- * the core writes a checkpoint, everything is released; if something hangs on a dead mount the
- * process exits without it, since its state is durable.
+ * thread only waits for signals and returns memory when nothing goes on, neither of which takes a
+ * lock of the core, so that SIGTERM works whatever hangs. Shutdown: requests drain, the core writes
+ * a checkpoint, everything is released; if something hangs on a dead mount the process exits
+ * without it, since its state is durable.
  */
 #include "main.h"
 

@@ -32,13 +32,14 @@ struct block *index_find_hashed(const struct partition *p, const struct instance
 /* Brings what lookups of these keys read into the cache. */
 void index_expect(const struct partition *p, const struct instance *inst,
 		  const struct skv_key *keys, uint32_t n);
-/* Tables grow by a quarter; by doubling while the partition is `roomy`, for many keys at once. A
- * roomy table is not more than four sevenths full: keys that come and go move few others. */
+/* Tables grow by a quarter; by doubling while the partition is `roomy`, for many keys at once. */
 int index_insert(struct partition *p, struct instance *inst, const struct block *b);
 /* Indexes all entries in use of the instance's chunks anew: many at once for a quarter of what
- * index_insert takes. SKV_E_CONFLICT: two have one key; SKV_E_NOMEM: nothing is indexed. */
+ * index_insert takes. Tables are six sevenths full; of a roomy partition four, so that keys that
+ * come and go move few others. SKV_E_CONFLICT: two have one key; SKV_E_NOMEM: nothing is
+ * indexed. */
 int index_build(struct partition *p, struct instance *inst);
-/* Roomy tables get six sevenths full. Out of memory: they stay. */
+/* Tables with more room are made six sevenths full. Out of memory: they stay. */
 void index_fit(struct partition *p, struct instance *inst);
 void index_remove(struct partition *p, struct instance *inst, const struct block *b);
 void index_destroy(struct instance *inst);
