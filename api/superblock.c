@@ -8,8 +8,6 @@
 #include <string.h>
 
 #define MAGIC "SKVSLAB\n"
-#define FORMER_MAGIC "KVBSLAB\n" /* from before the product was named slabkv; nothing was released
-				  * under it */
 #define SUM_AT (SKV_SUPERBLOCK_SIZE - 8)
 
 static void put_le(uint8_t *p, uint64_t v, int n)
@@ -35,11 +33,6 @@ void skv_superblock_encode(const struct skv_superblock *sb, uint8_t out[SKV_SUPE
 	put_le(out + SUM_AT, skv_checksum(out, SUM_AT), 8);
 }
 
-bool skv_superblock_is_former(const uint8_t magic[8])
-{
-	return memcmp(magic, FORMER_MAGIC, 8) == 0;
-}
-
 int skv_superblock_decode(const uint8_t in[SKV_SUPERBLOCK_SIZE], struct skv_superblock *out,
 			  struct skv_error *err)
 {
@@ -48,11 +41,6 @@ int skv_superblock_decode(const uint8_t in[SKV_SUPERBLOCK_SIZE], struct skv_supe
 	uint32_t version;
 	const uint8_t *magic = skv_get_bytes(&r, 8);
 
-	if (skv_superblock_is_former(magic))
-		return skv_fail(
-			err, SKV_E_FOREIGN, NULL,
-			"written before the product was named slabkv, in a format that is no "
-			"longer read: use an empty directory");
 	if (memcmp(magic, MAGIC, 8) != 0)
 		return skv_fail(err, SKV_E_FOREIGN, NULL,
 				"no slabkv superblock: not a slabkv file");

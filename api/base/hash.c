@@ -107,6 +107,14 @@ void skv_sha256(const void *p, size_t n, uint8_t out[SKV_SHA256])
 	(void)SKV_CHECK(crypto_hash_sha256(out, p, n) == 0);
 }
 
+void skv_mac(const uint8_t key[SKV_MAC], const void *p, size_t n, uint8_t out[SKV_MAC])
+{
+	_Static_assert(SKV_MAC == crypto_auth_hmacsha256_BYTES &&
+			       SKV_MAC == crypto_auth_hmacsha256_KEYBYTES,
+		       "as libsodium's");
+	(void)SKV_CHECK(crypto_auth_hmacsha256(out, p, n, key) == 0);
+}
+
 static void set_up_sodium(void)
 {
 	/* fails only when the kernel has no random numbers at all */

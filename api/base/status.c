@@ -73,7 +73,6 @@ int skv_fail(struct skv_error *err, int status, const char *field, const char *f
 	va_end(ap);
 	err->status = status;
 	err->partition = 0;
-	err->asks = false;
 	copy_cut(err->field, sizeof err->field, field ? field : "");
 	copy_cut(err->message, sizeof err->message, message);
 	return status;

@@ -32,6 +32,7 @@ struct connection {
 
 struct skv_http {
 	struct curl_slist *headers[SKV_HTTP_FORMS]; /* fixed */
+	struct curl_slist lined[SKV_HTTP_FORMS]; /* fixed: a line and those; no line: unused */
 	char *ca_file;         /* fixed; NULL: libcurl's built-in default */
 	char *cert_file;       /* fixed; NULL: none */
 	char *key_file;        /* fixed; NULL: none */
@@ -46,6 +47,7 @@ struct answer {
 	bool too_large;
 	int grpc_status;
 	struct curl_slist *headers; /* of the request */
+	struct curl_slist *plain;   /* of the one to hedge_url */
 	char *why;                  /* of its handle (http_set_common) */
 	const char *wanted;         /* a header; NULL: none */
 	char got[SKV_HTTP_WANTED_MAX];
@@ -180,6 +182,7 @@ void skv_http_destroy(struct skv_http *h)
 	}
 	for (int i = 0; i < SKV_HTTP_FORMS; i++)
 		curl_slist_free_all(h->headers[i]);
+	skv_free(h->lined[0].data);
 	skv_free(h->ca_file);
 	skv_free(h->cert_file);
 	skv_free(h->key_file);
@@ -189,12 +192,11 @@ void skv_http_destroy(struct skv_http *h)
 
 int skv_http_add_line(struct skv_http *h, const char *line)
 {
-	bool ok = true;
-
-	SKV_CHECK(!h->idle);
-	for (int i = 0; i < SKV_HTTP_FORMS && ok; i++)
-		ok = add_header(&h->headers[i], line);
-	return ok ? SKV_OK : SKV_E_NOMEM;
+	SKV_CHECK(!h->idle && !h->lined[0].data);
+	h->lined[0].data = skv_strdup(line);
+	for (int i = 0; i < SKV_HTTP_FORMS; i++)
+		h->lined[i] = (struct curl_slist){ h->lined[0].data, h->headers[i] };
+	return h->lined[0].data ? SKV_OK : SKV_E_NOMEM;
 }
 
 static struct connection *take(struct skv_http *h)
@@ -483,7 +485,7 @@ static CURLcode perform_hedged(struct connection *c, const struct skv_http *h,
 	struct answer other = { .body = &body,
 				.grpc_status = -1,
 				.max = a->max,
-				.headers = a->headers,
+				.headers = a->plain,
 				.wanted = a->wanted,
 				.why = c->why[1] };
 	struct race x = { .curl = { c->curl, c->second },
@@ -528,11 +530,13 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 		long *http_status, struct skv_error *err)
 {
 	char trace[sizeof "traceparent: " + SKV_TRACE_SIZE] = "traceparent: ";
-	struct curl_slist traced = { trace, h->headers[r->form] };
+	struct curl_slist *plain = h->headers[r->form];
+	struct curl_slist *headers =
+		h->lined[0].data && !r->plain ? &h->lined[r->form] : plain;
+	struct curl_slist traced = { trace, headers }, traced_plain = { trace, plain };
 	struct answer a = { .body = body, .first = body->len, .grpc_status = -1,
 			    .max = r->answer_max ? r->answer_max : SKV_HTTP_ANSWER_MAX,
-			    .wanted = r->wanted,
-			    .headers = h->headers[r->form] };
+			    .wanted = r->wanted, .headers = headers, .plain = plain };
 	struct connection *c;
 	CURLcode code;
 	int rc = SKV_OK;
@@ -544,6 +548,7 @@ int skv_http_do(struct skv_http *h, const struct skv_http_request *r, struct skv
 	if (r->trace && *r->trace && SKV_CHECK(strlen(r->trace) < SKV_TRACE_SIZE)) {
 		memcpy(trace + strlen(trace), r->trace, strlen(r->trace) + 1);
 		a.headers = &traced;
+		a.plain = &traced_plain;
 	}
 	c = take(h);
 	if (!c)

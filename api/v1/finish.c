@@ -8,7 +8,8 @@
 
 #include <skv/check.h>
 
-static const char *const states[] = { "open", "finished", "aborted", "expired", NULL };
+static const char *const states[] = { "open", "finished", "aborted", "expired", "deleted",
+				      NULL };
 
 /* ---- finish ---------------------------------------------------------------------------------- */
 
@@ -127,26 +128,48 @@ void skv_v1_write_finish_req(struct skv_buf *out, const struct skv_finish_req *r
 void skv_v1_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r)
 {
 	skv_jout_begin(out);
-	SKV_CHECK(r->state <= SKV_SESSION_EXPIRED);
+	SKV_CHECK(r->state <= SKV_SESSION_DELETED);
 	skv_jout_field_string(out, "state", states[r->state]);
 	skv_jout_field_u64(out, "committed", r->committed);
 	skv_jout_field_u64(out, "failed", r->failed);
+	if (r->n_deleted) {
+		skv_jout_name(out, "deleted");
+		skv_jout_open(out, '[');
+		for (uint32_t i = 0; i < r->n_deleted; i++)
+			skv_jout_u64(out, r->deleted[i]);
+		skv_jout_close(out, ']');
+	}
 	skv_jout_close(out, '}');
+}
+
+static void read_deleted(struct skv_jdoc *d, const struct skv_jat *at, struct skv_finish_res *r)
+{
+	const uint32_t n = skv_jat_array(d, at, 0, SKV_MAX_KEYS);
+	uint32_t *deleted = skv_jdoc_alloc(d, n, sizeof *deleted);
+	struct skv_jat item = skv_jat_first(at);
+
+	for (uint32_t i = 0; deleted && i < n; i++, skv_jat_next(&item))
+		deleted[i] = skv_jat_u32(d, &item, i ? deleted[i - 1] + 1 : 0, SKV_MAX_KEYS - 1);
+	r->n_deleted = n;
+	r->deleted = deleted;
 }
 
 int skv_v1_read_finish_res(const struct skv_v1_in *in, const char *text, size_t n,
 			   struct skv_finish_res *out, struct skv_error *err)
 {
-	struct skv_finish_res r;
+	struct skv_finish_res r = { .n_deleted = 0 };
 	struct skv_jdoc d;
-	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_OBJECT, err);
+	struct skv_jat top = skv_jdoc_open(&d, in, text, n, SKV_JANSWER, SKV_JMAX_FINISH, err);
 	struct skv_jat state = skv_jat_get(&top, "state"),
 		       committed = skv_jat_get(&top, "committed"),
-		       failed = skv_jat_get(&top, "failed");
+		       failed = skv_jat_get(&top, "failed"),
+		       deleted = skv_jat_get(&top, "deleted");
 
 	r.state = (enum skv_session_state)skv_jat_word(&d, &state, states);
 	r.committed = skv_jat_u32(&d, &committed, 0, UINT32_MAX);
 	r.failed = skv_jat_u32(&d, &failed, 0, UINT32_MAX);
+	if (deleted.v)
+		read_deleted(&d, &deleted, &r);
 	if (skv_jdoc_ok(&d))
 		*out = r;
 	return skv_jdoc_close(&d);

@@ -43,6 +43,18 @@ static void write_owner(struct skv_buf *out, const struct skv_fs_owner *o)
 	skv_uuid_to_text(o->nonce, nonce);
 	skv_jout_field_u64(out, "incarnation", o->incarnation);
 	skv_jout_field_string(out, "nonce", nonce);
+	if (!o->number)
+		return;
+	skv_jout_field_u64(out, "epoch", o->epoch);
+	skv_jout_field_u64(out, "number", o->number);
+	skv_jout_field_u64(out, "generation", o->generation);
+}
+
+static uint64_t read_number(struct skv_jdoc *d, const struct skv_jat *of, const char *name)
+{
+	struct skv_jat at = skv_jat_get(of, name);
+
+	return at.v ? skv_jat_u64(d, &at, 0, UINT64_MAX) : 0;
 }
 
 static void read_owner(struct skv_jdoc *d, const struct skv_jat *of, struct skv_fs_owner *o)
@@ -55,6 +67,9 @@ static void read_owner(struct skv_jdoc *d, const struct skv_jat *of, struct skv_
 	text = skv_jat_string(d, &nonce, 36, 36);
 	if (skv_jdoc_ok(d) && skv_uuid_from_text(text, o->nonce) != SKV_OK)
 		skv_jdoc_fail(d, &nonce, SKV_E_INVALID, "is not a nonce");
+	o->epoch = read_number(d, of, "epoch");
+	o->number = read_number(d, of, "number");
+	o->generation = read_number(d, of, "generation");
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -146,7 +161,8 @@ static int read_request(struct skv_arena *a, enum skv_fs_verb verb, const char *
 {
 	static const char *const fields[] = {
 		"storage",    "type", "uuid",   "unit",   "chunk_size",  "any_mount", "read_chunk",
-		"may_create", "file", "length", "ranges", "incarnation", "nonce",     NULL
+		"may_create", "file", "length", "ranges", "incarnation", "nonce",
+		"epoch", "number", "generation", NULL
 	};
 	const struct skv_v1_in in = { .arena = a };
 	struct skv_fs_request q = { .file = 0 };

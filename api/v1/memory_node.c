@@ -6,6 +6,7 @@
 #include "parts.h"
 
 #include <skv/check.h>
+#include <skv/clock.h>
 #include <skv/memory_node.h>
 
 #include <endian.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct header {
 	uint32_t magic;
@@ -32,7 +34,7 @@ void skv_mn_encode(const struct skv_mn_frame *f, uint8_t out[SKV_MN_HEADER])
 	const struct header h = { SKV_MN_MAGIC, f->op,	f->flags,  f->status,
 				  f->file,	f->extra, f->offset, f->length };
 
-	SKV_CHECK(f->op >= SKV_MN_HELLO && f->op <= SKV_MN_RDMA && f->status <= 0);
+	SKV_CHECK(f->op >= SKV_MN_HELLO && f->op <= SKV_MN_PROVE && f->status <= 0);
 	memcpy(out, &h, sizeof h);
 }
 
@@ -41,7 +43,7 @@ bool skv_mn_decode(const uint8_t in[SKV_MN_HEADER], struct skv_mn_frame *out)
 	struct header h;
 
 	memcpy(&h, in, sizeof h);
-	if (h.magic != SKV_MN_MAGIC || h.op < SKV_MN_HELLO || h.op > SKV_MN_RDMA || h.status > 0)
+	if (h.magic != SKV_MN_MAGIC || h.op < SKV_MN_HELLO || h.op > SKV_MN_PROVE || h.status > 0)
 		return false;
 	*out = (struct skv_mn_frame){ h.op, h.flags, h.status, h.file, h.extra, h.offset,
 				      h.length };
@@ -103,6 +105,31 @@ void skv_mn_local_name(const char *node, uint64_t epoch, char out[SKV_MN_LOCAL_M
 	int n = snprintf(out, SKV_MN_LOCAL_MAX, "slabkv-memory/%016" PRIx64 "/%.64s", epoch, node);
 
 	SKV_CHECK(n > 0 && n < (int)SKV_MN_LOCAL_MAX);
+}
+
+bool skv_mn_place(uint8_t out[SKV_MN_PLACE])
+{
+	char boot[37], text[96];
+	struct skv_key hash;
+	struct stat st;
+
+	skv_boot_id(boot);
+	if (strspn(boot, "0") == strlen(boot) || stat("/proc/self/ns/net", &st) != 0)
+		return false;
+	snprintf(text, sizeof text, "%s %llu %llu", boot, (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	hash = skv_hash128(text, strlen(text));
+	memcpy(out, &hash, sizeof hash);
+	return true;
+}
+
+void skv_mn_prove(const uint8_t key[SKV_MAC], bool node, const uint8_t nonces[2 * SKV_MN_NONCE],
+		  uint8_t out[SKV_MAC])
+{
+	uint8_t said[1 + 2 * SKV_MN_NONCE] = { node ? 'n' : 'c' };
+
+	memcpy(said + 1, nonces, 2 * SKV_MN_NONCE);
+	skv_mac(key, said, sizeof said, out);
 }
 
 /* ---- GET / ----------------------------------------------------------------------------------- */

@@ -190,7 +190,7 @@ static const struct skv_table quota_table =
 
 static const char *const shares[] = { "group", "proportional", "fixed", NULL };
 
-static const char *const group_policy_texts[] = { "", "reuse", "odds", "lru", "lru-plain", "lfu",
+static const char *const group_policy_texts[] = { "", "reuse", "lru", "lru-plain", "lfu",
 						      "fifo", "sieve", "s3fifo", "ttl", "selective",
 						      NULL };
 #define T struct skv_group_spec
@@ -385,6 +385,33 @@ static const struct skv_field stats_rows[] = {
 #undef T
 static const struct skv_table stats_table = SKV_TABLE("Stats", struct skv_stats, stats_rows);
 
+#define T struct skv_purge_req
+static const struct skv_field purge_rows[] = {
+	SKV_LIST(T, instances, NAMES, 1, .most = SKV_JMAX_OBJECT, .flags = SHORT),
+	SKV_TEXT(T, prefix, 2, .max = SKV_MAX_NAME, .flags = SHORT,
+		 .doc = "Of names of instances."),
+	SKV_TEXT(T, group, 3, .max = SKV_MAX_NAME, .flags = SHORT,
+		 .doc = "All its instances; for administrators of tenant default, of all tenants."),
+	SKV_ROW(T, whose, "tenant", TEXT, 4, .max = SKV_MAX_NAME, .flags = SHORT,
+		.doc = "All its instances; another one than the caller's only for administrators "
+		       "of tenant default."),
+};
+#undef T
+static const struct skv_table purge_req_table =
+	SKV_TABLE("PurgeRequest", struct skv_purge_req, purge_rows, .strict = true,
+	.doc = "Exactly one of the four.");
+
+#define T struct skv_purge_res
+static const struct skv_field purge_res_rows[] = {
+	SKV_LIST(T, instances, TEXTS, 1, .most = UINT32_MAX, .doc = "Names of those meant."),
+	SKV_NUMBER(T, blocks, 2, .flags = REQUIRED, .doc = "That they had."),
+	SKV_NUMBER(T, sessions, 3, .flags = REQUIRED,
+		   .doc = "That were open: their blocks are not published."),
+};
+#undef T
+static const struct skv_table purge_res_table =
+	SKV_TABLE("PurgeResult", struct skv_purge_res, purge_res_rows, .long_answer = true);
+
 /* ---- administration of one partition, between managers --------------------------------------- */
 
 static const char *const ask_words[] = {
@@ -407,6 +434,7 @@ static const struct skv_field ask_rows[] = {
 	SKV_NUMBER(T, expect, 10, .flags = OPTIONAL, .doc = "With expects: the group's version."),
 	SKV_NUMBER(T, unused_ms, 11, .flags = OPTIONAL),
 	SKV_BOOL(T, with_blocks, 12, .flags = SHORT),
+	SKV_LIST(T, purge, MESSAGES, 13, .of = &purge_req_table, .most = 1, .flags = SHORT),
 };
 #undef T
 static const struct skv_table ask_req_table =
@@ -434,6 +462,7 @@ static const struct skv_field told_rows[] = {
 	SKV_TEXT(T, code, 13, .flags = SHORT, .doc = "Of a failure of what was asked."),
 	SKV_TEXT(T, message, 14, .flags = SHORT | MEND),
 	SKV_TEXT(T, field, 15, .flags = SHORT),
+	SKV_LIST(T, purged, MESSAGES, 16, .of = &purge_res_table, .most = 1, .flags = SHORT),
 };
 #undef T
 static const struct skv_table told_res_table =
@@ -462,6 +491,9 @@ static const struct skv_field delete_res_rows[] = {
 		   .doc = "Blocks that were there."),
 	SKV_NUMBER(T, pinned, 2, .flags = SHORT,
 		   .doc = "Of these: had a pin, which is gone, too; left out when 0."),
+	SKV_NUMBER(T, writing, 3, .flags = SHORT,
+		   .doc = "Blocks of open sessions, not published when these finish; left out "
+			  "when 0."),
 };
 #undef T
 static const struct skv_table delete_res_table =
@@ -480,9 +512,13 @@ static const struct skv_table trim_req_table =
 	SKV_TABLE("TrimRequest", struct skv_trim_req, trim_rows, .strict = true);
 
 #define T struct skv_trim_res
-static const struct skv_field trim_res_rows[] = { SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS,
-							     .flags = REQUIRED,
-							     .doc = "Blocks that were there.") };
+static const struct skv_field trim_res_rows[] = {
+	SKV_NUMBER(T, deleted, 1, .max = SKV_MAX_WALL_MS, .flags = REQUIRED,
+		   .doc = "Blocks that were there."),
+	SKV_NUMBER(T, writing, 2, .max = SKV_MAX_WALL_MS, .flags = SHORT,
+		   .doc = "Blocks of open sessions, not published when these finish; left out "
+			  "when 0."),
+};
 #undef T
 static const struct skv_table trim_res_table =
 	SKV_TABLE("TrimResult", struct skv_trim_res, trim_res_rows);
@@ -587,17 +623,6 @@ int skv_pb_read_error(const struct skv_v1_in *in, const char *text, size_t n, st
 
 /* ---- the functions of skv/v1_codec.h --------------------------------------------------------- */
 
-#define KEYS(m, type)                                                    \
-	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, \
-			      const struct skv_key_input *keys)          \
-	{                                                                \
-		skv_table_write_json(&m##_table, out, v, keys);          \
-	}                                                                \
-	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, \
-			      const struct skv_key_input *keys)          \
-	{                                                                \
-		skv_table_write_pb(&m##_table, out, v, keys);            \
-	}
 SKV_V1_RW(storage, skv_storage_spec)
 SKV_V1_RW(group, skv_group_spec)
 SKV_V1_RW(instance, skv_instance_spec)
@@ -608,6 +633,8 @@ SKV_V1_RW(file_wish, skv_file_wish)
 SKV_V1_RW(abort_req, skv_abort_req)
 SKV_V1_RW(keys_res, skv_keys_res)
 W(stats, skv_stats)
+SKV_V1_RW(purge_req, skv_purge_req)
+SKV_V1_RW(purge_res, skv_purge_res)
 SKV_V1_RW(ask_req, skv_ask)
 SKV_V1_RW(told_res, skv_told)
 SKV_V1_CALL(delete)
@@ -628,7 +655,8 @@ static const struct skv_table *const tables[] = {
 	&group_table, &quota_table, &group_view_table, &group_views_table,
 	&spec_table,
 	&instance_table, &instance_view_table, &instance_views_table, &placement_table,
-	&stats_table, &ask_req_table, &told_res_table, &skv_member_table,
+	&stats_table, &purge_req_table, &purge_res_table, &ask_req_table, &told_res_table,
+	&skv_member_table,
 	&skv_member_partition_table, &skv_cluster_view_table,
 	&skv_drain_table, &skv_home_table,
 	&abort_req_table, &delete_req_table, &delete_res_table, &trim_req_table, &trim_res_table,

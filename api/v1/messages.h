@@ -63,6 +63,17 @@ enum {
 	{                                                                                          \
 		skv_table_write_pb(&m##_table, out, v, NULL);                                      \
 	}
+#define KEYS(m, type)                                                    \
+	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, \
+			      const struct skv_key_input *keys)          \
+	{                                                                \
+		skv_table_write_json(&m##_table, out, v, keys);          \
+	}                                                                \
+	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, \
+			      const struct skv_key_input *keys)          \
+	{                                                                \
+		skv_table_write_pb(&m##_table, out, v, keys);            \
+	}
 #define WRITE_LIST(m, type, T, member)                                                             \
 	void skv_v1_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)               \
 	{                                                                                          \

@@ -100,7 +100,7 @@ static const struct skv_field tenant_rows[] = {
 	SKV_NUMBER(T, max_held_bytes, 13, .flags = OPTIONAL,
 		   .doc = "Of bodies and answers of its large calls at a time, at one manager; "
 			  "beyond it they are too_many. One call may always hold body_max. 0 = "
-			  "body_tenant_percent."),
+			  "half of body_total_max."),
 	SKV_NUMBER(T, weight, 14, .max = SKV_MAX_WEIGHT, .flags = OPTIONAL,
 		   .doc = "Tenants with blocks in a storage share it by these. 0 = 1."),
 };

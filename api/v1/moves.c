@@ -1,5 +1,5 @@
 /*
- * moves.c - the messages of moves, as tables (table.h).
+ * moves.c - the messages of moves, checks and reports of damage, as tables (table.h).
  *
  * Constant data, no state; any thread.
  */
@@ -12,6 +12,11 @@ static const struct skv_field move_take_rows[] = {
 	SKV_NUMBER(T, deadline_ms, 2, .max = SKV_MAX_SESSION_MS, .flags = OPTIONAL,
 		   .doc = "How long its mover may write; 0 or absent: as long as a session by "
 			  "default."),
+	SKV_BOOL(T, check, 3, .flags = SHORT,
+		 .doc = "A scrub: blocks to read and verify, the longest unchecked first."),
+	SKV_NUMBER(T, check_before_ms, 4, .max = SKV_MAX_WALL_MS, .flags = OPTIONAL,
+		   .doc = "With check: only of slab files whose last check began before this "
+			  "time, ms since 1970; 0 or absent: all."),
 };
 #undef T
 static const struct skv_table move_take_table =
@@ -57,6 +62,14 @@ static const struct skv_field move_view_rows[] = {
 		   .doc = "Left: nothing may be written afterwards."),
 	SKV_LIST(T, files, MESSAGES, 3, .of = &move_file_table, .most = 2 * SKV_MAX_MOVE_SLOTS),
 	SKV_LIST(T, slots, MESSAGES, 4, .of = &move_slot_table, .most = SKV_MAX_MOVE_SLOTS),
+	SKV_BOOL(T, checks, 5, .flags = SHORT,
+		 .doc = "The slots are to be read and verified, nothing is to be written."),
+	SKV_ROW(T, scrub.now_ms, "now_ms", NUMBER, 6, .flags = OPTIONAL,
+		.doc = "The manager's clock, ms since 1970; with check only, as the next two."),
+	SKV_ROW(T, scrub.left_bytes, "left_bytes", NUMBER, 7, .flags = OPTIONAL,
+		.doc = "Used bytes of the slab files that are due."),
+	SKV_ROW(T, scrub.more, "more", BOOL, 8, .flags = SHORT,
+		.doc = "Some are due: ask again, even if there are no slots now."),
 };
 #undef T
 static const struct skv_table move_view_table =
@@ -73,6 +86,9 @@ static const struct skv_field move_finish_rows[] = {
 		       "and durable where they were written."),
 	SKV_BOOL(T, quiesced, 3, .flags = SHORT,
 		 .doc = "No write is in flight any more: the others' targets are free at once."),
+	SKV_ROW(T, damaged, "damaged", MARKS, 4, .count_at = offsetof(T, n_moved),
+		.most = SKV_MAX_MOVE_SLOTS, .flags = SHORT,
+		.doc = "Numbers of those that were read whole and had a wrong checksum."),
 };
 #undef T
 static const struct skv_table move_finish_req_table =
@@ -84,11 +100,55 @@ static const struct skv_field move_result_rows[] = {
 		   .doc = "Slots whose blocks lie there now."),
 	SKV_NUMBER(T, failed, 2, .flags = REQUIRED,
 		   .doc = "The others: not copied, or their blocks went meanwhile."),
+	SKV_NUMBER(T, hidden, 3, .flags = SHORT,
+		   .doc = "Of these: damaged, and hidden now; left out when 0."),
 };
 #undef T
 static const struct skv_table move_finish_res_table =
 	SKV_TABLE("MoveResult", struct skv_move_finish_res, move_result_rows);
 
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+#define T struct skv_damage
+static const struct skv_field damage_rows[] = {
+	SKV_NUMBER(T, key, 1, .max = SKV_MAX_KEYS - 1, .flags = REQUIRED,
+		   .doc = "Index of its key."),
+	SKV_TEXT(T, spec, 2, .max = SKV_MAX_NAME,
+		 .doc = "Absent: the instance's only one."),
+	SKV_NUMBER(T, generation, 3, .flags = REQUIRED | SIZE,
+		   .doc = "Of the location that was read."),
+};
+#undef T
+static const struct skv_table damage_table =
+	SKV_TABLE("Damage", struct skv_damage, damage_rows, .strict = true);
+
+#define T struct skv_report_req
+static const struct skv_field report_rows[] = {
+	SKV_TENANT(T),
+	SKV_KEYS(T),
+	SKV_LIST(T, damaged, MESSAGES, 4, .of = &damage_table, .least = 1,
+		 .most = SKV_MAX_DAMAGED, .flags = REQUIRED),
+};
+#undef T
+static const struct skv_table report_req_table =
+	SKV_TABLE("ReportRequest", struct skv_report_req, report_rows, .strict = true,
+	.doc = "Exactly one of keys, keys_int and keys_hex; no key twice.");
+
+#define T struct skv_report_res
+static const struct skv_field report_res_rows[] = {
+	SKV_NUMBER(T, hidden, 1, .flags = REQUIRED,
+		   .doc = "Misses from now on, or read from their copies."),
+	SKV_NUMBER(T, queued, 2, .flags = REQUIRED, .doc = "A mover will check them."),
+	SKV_NUMBER(T, stale, 3, .flags = REQUIRED,
+		   .doc = "No committed slot has that generation: nothing was done."),
+	SKV_NUMBER(T, refused, 4, .flags = SHORT,
+		   .doc = "Too many wait for a check; left out when 0."),
+};
+#undef T
+static const struct skv_table report_res_table =
+	SKV_TABLE("ReportResult", struct skv_report_res, report_res_rows);
+
+SKV_V1_CALL(report)
 SKV_V1_RW(move_take, skv_move_take_req)
 SKV_V1_RW(move_view, skv_move_view)
 SKV_V1_RW(move_finish_req, skv_move_finish_req)
@@ -96,5 +156,6 @@ SKV_V1_RW(move_finish_res, skv_move_finish_res)
 
 const struct skv_table *const skv_move_tables[] = {
 	&move_take_table, &move_file_table, &move_slot_table, &move_view_table,
-	&move_finish_req_table, &move_finish_res_table, NULL,
+	&move_finish_req_table, &move_finish_res_table, &damage_table, &report_req_table,
+	&report_res_table, NULL,
 };

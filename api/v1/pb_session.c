@@ -30,8 +30,9 @@ enum {
 	RES_COPY_INSTANCE = 10,
 };
 enum { FIN_ALL = 1, FIN_COUNT = 2, FIN_MASK = 3, FIN_CHECKSUMS = 4, FIN_QUIESCED = 5 };
-enum { ENDED_STATE = 1, ENDED_COMMITTED = 2, ENDED_FAILED = 3 };
+enum { ENDED_STATE = 1, ENDED_COMMITTED = 2, ENDED_FAILED = 3, ENDED_DELETED = 4 };
 
+#define VARINT_MAX 10u /* bytes */
 #define MAX_FILES 65536u /* of one answer, for the reader */
 #define HEAD_MAX 4096u   /* room for all but files and columns, to grow the buffer once */
 
@@ -232,7 +233,7 @@ int skv_pb_read_start_res(const struct skv_v1_in *in, const char *text, size_t n
 			read_session(&d, &f, &a);
 		else if (f.number == RES_STATE)
 			a.state = (enum skv_session_state)skv_pb_u32(&d, &f, "state",
-								     SKV_SESSION_EXPIRED);
+								     SKV_SESSION_DELETED);
 		else if (f.number == RES_DEADLINE)
 			a.deadline_ms = skv_pb_u32(&d, &f, "deadline_ms", UINT32_MAX);
 		else if (f.number == RES_N_KEYS)
@@ -346,28 +347,67 @@ void skv_pb_write_finish_req(struct skv_buf *out, const struct skv_finish_req *r
 
 void skv_pb_write_finish_res(struct skv_buf *out, const struct skv_finish_res *r)
 {
+	size_t begin;
+	uint8_t *p;
+
 	skv_pb_put_uint(out, ENDED_STATE, r->state);
 	skv_pb_put_uint(out, ENDED_COMMITTED, r->committed);
 	skv_pb_put_uint(out, ENDED_FAILED, r->failed);
+	if (!r->n_deleted)
+		return;
+	begin = skv_pb_put_begin(out, ENDED_DELETED, r->n_deleted * VARINT_MAX);
+	if (out->failed)
+		return;
+	p = out->data + begin;
+	for (uint32_t i = 0; i < r->n_deleted; i++)
+		p = skv_pb_raw_varint(p, r->deleted[i]);
+	SKV_CHECK((size_t)(p - out->data) <= out->cap);
+	out->len = (size_t)(p - out->data);
+	skv_pb_put_end(out, begin);
+}
+
+static void read_deleted(struct skv_pbdoc *d, struct skv_rd message, struct skv_finish_res *r,
+			 size_t n)
+{
+	uint64_t *all;
+	uint32_t *deleted;
+
+	skv_pb_count(d, "deleted", n, 0, SKV_MAX_KEYS);
+	all = skv_pb_ok(d) ? skv_pb_all_numbers(d, message, ENDED_DELETED, "deleted", PB_VARINT, n)
+			   : NULL;
+	deleted = skv_pb_ok(d) ? skv_pb_alloc(d, n, sizeof *deleted) : NULL;
+	for (size_t i = 0; deleted && i < n; i++) {
+		if (all[i] >= SKV_MAX_KEYS || (i && all[i] <= deleted[i - 1]))
+			skv_pb_fail(d, "deleted", (uint32_t)i, SKV_E_INVALID,
+				    "not a block of a session, or not in order");
+		deleted[i] = (uint32_t)all[i];
+	}
+	r->n_deleted = (uint32_t)n;
+	r->deleted = deleted;
 }
 
 int skv_pb_read_finish_res(const struct skv_v1_in *in, const char *text, size_t n,
 			   struct skv_finish_res *out, struct skv_error *err)
 {
 	struct skv_pbdoc d = skv_pb_open(in, err);
-	struct skv_rd r = skv_rd_make(text, n);
+	struct skv_rd message = skv_rd_make(text, n), r = message;
+	size_t deleted = 0;
 	struct skv_finish_res a = { .state = SKV_SESSION_OPEN };
 	struct pb_field f;
 
 	while (skv_pb_next(&d, &r, &f)) {
 		if (f.number == ENDED_STATE)
 			a.state = (enum skv_session_state)skv_pb_u32(&d, &f, "state",
-								     SKV_SESSION_EXPIRED);
+								     SKV_SESSION_DELETED);
 		else if (f.number == ENDED_COMMITTED)
 			a.committed = skv_pb_u32(&d, &f, "committed", UINT32_MAX);
 		else if (f.number == ENDED_FAILED)
 			a.failed = skv_pb_u32(&d, &f, "failed", UINT32_MAX);
+		else if (f.number == ENDED_DELETED)
+			deleted += skv_pb_numbers(&d, &f, "deleted", PB_VARINT);
 	}
+	if (deleted)
+		read_deleted(&d, message, &a, deleted);
 	if (skv_pb_ok(&d))
 		*out = a;
 	return d.status;

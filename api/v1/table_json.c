@@ -288,11 +288,18 @@ static void write_text(struct skv_buf *b, const struct skv_field *f, const char 
 	(f->flags & SKV_FIELD_MEND ? skv_jout_field_text : skv_jout_field_string)(b, f->name, s);
 }
 
+static bool any_mark(const bool *marks, uint32_t n)
+{
+	return marks && memchr(marks, true, n);
+}
+
 static void write_marks(struct skv_buf *b, const struct skv_field *f, const void *message)
 {
 	const bool *marks;
 
 	memcpy(&marks, skv_field_in(f, message), sizeof marks);
+	if (f->flags & SKV_FIELD_SHORT && !any_mark(marks, skv_field_count(f, message)))
+		return;
 	skv_jout_name(b, f->name);
 	skv_jout_open(b, '[');
 	for (uint32_t i = 0; i < skv_field_count(f, message); i++)

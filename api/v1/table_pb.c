@@ -492,7 +492,7 @@ static void write_marks(struct skv_buf *b, const struct skv_field *row, const vo
 	const bool *marks;
 
 	memcpy(&marks, skv_field_in(row, message), sizeof marks);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; marks && i < n; i++)
 		if (marks[i])
 			skv_put_varint(b, i);
 	if (b->len > empty)

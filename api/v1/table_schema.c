@@ -93,8 +93,10 @@ static void put_array(struct skv_buf *b, const struct skv_field *f)
 		put_ref(b, "Name");
 	} else {
 		skv_jout_field_string(b, "type", "string");
-		skv_jout_field_u64(b, "minLength", f->min);
-		skv_jout_field_u64(b, "maxLength", skv_field_max(f));
+		if (f->min)
+			skv_jout_field_u64(b, "minLength", f->min);
+		if (f->max)
+			skv_jout_field_u64(b, "maxLength", f->max);
 	}
 	skv_jout_close(b, '}');
 	if (f->least && !f->may_be_empty)

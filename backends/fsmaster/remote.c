@@ -411,6 +411,9 @@ static int remote_owners(void *self, struct skv_storage_owner v[SKV_STORAGE_OWNE
 	for (uint32_t i = 0; i < answer.n_owners; i++) {
 		v[i].incarnation = answer.owners[i].incarnation;
 		memcpy(v[i].nonce, answer.owners[i].nonce, sizeof v[i].nonce);
+		v[i].horizon = (struct skv_storage_horizon){
+			answer.owners[i].epoch, answer.owners[i].number,
+			answer.owners[i].generation };
 	}
 	*n = answer.n_owners;
 	return SKV_OK;
@@ -423,6 +426,9 @@ static int of_owner(struct remote *r, enum skv_fs_verb verb, const struct skv_st
 
 	q.owner.incarnation = o->incarnation;
 	memcpy(q.owner.nonce, o->nonce, sizeof q.owner.nonce);
+	q.owner.epoch = o->horizon.epoch;
+	q.owner.number = o->horizon.number;
+	q.owner.generation = o->horizon.generation;
 	return call(r, verb, &q, NULL, err);
 }
 

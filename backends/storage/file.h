@@ -52,7 +52,8 @@ int skv_root_measure(struct file_storage *s, struct skv_error *err);
 int skv_root_enter(struct file_storage *s, int *dir, struct skv_error *err);
 /* Takes marker and probe file out of the entered root. SKV_E_IN_USE: it holds more than these. */
 int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err);
-/* A small synced write inside the root. SKV_E_NO_SPACE when it failed for want of room only. */
+/* A small synced write inside the root, and its link, where that is missing. SKV_E_NO_SPACE when it
+ * failed for want of room only. */
 int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err);
 /* Opens a file in the entered root for reading. 0 or an errno, as skv_fs_open. */
 int skv_root_open(const struct file_storage *s, int dir, const char *name, int *fd);
@@ -72,6 +73,10 @@ int skv_slab_mend(const struct file_storage *s, int dir, uint32_t file, uint64_t
 /* Every range lies on chunks between header and trailer. */
 int skv_slab_punch(const struct file_storage *s, int dir, uint32_t file, uint64_t length,
 		   const struct skv_storage_range *v, uint32_t n, struct skv_error *err);
+/* Does the directory hold a whole slab file of this very storage? */
+bool skv_slab_proves(const struct file_storage *s, int dir);
+/* The number in a name of skv_slab_path; false: it is not such a name. */
+bool skv_slab_number(const char *name, uint32_t *file);
 int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct skv_error *err);
 
 /* owner.c: the members of skv_storage_file with the same names; `dir` is the entered root */

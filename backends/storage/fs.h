@@ -18,8 +18,9 @@
 #include <skv/status.h>
 #include <skv/storage.h>
 
-/* Of files that are made here, less what the umask takes: clients often run as another user of the
- * same group; nobody else may read a prompt's bytes, or write them. */
+/* Of files that are made here, less what the umask takes (slabkvd sets it, by storage_mode):
+ * clients often run as another user of the same group; nobody else may read a prompt's bytes, or
+ * write them. */
 #define SKV_FILE_MODE 0660
 
 /* Status for an errno: no space, not reachable, foreign (a link where a file belongs), else I/O. */

@@ -9,9 +9,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <skv/limits.h>
@@ -137,6 +141,113 @@ int skv_file_look(int below, const char *dir, const char *path, struct skv_file_
 	rc = look(fd, name, path, out, err);
 	close(fd);
 	return rc;
+}
+
+/* Of the length that is left, the bytes that one read looks at: a slot that was written is mostly
+ * told from the first ones. */
+static uint64_t next_read(uint64_t done, uint64_t left, size_t room)
+{
+	const uint64_t n = done ? room : 4096;
+
+	return n < left ? n : left;
+}
+
+static const uint8_t zeros[65536];
+
+/* 0 or an errno. A file that ends before has no bytes there. */
+static int read_zeros(int fd, uint64_t at, uint64_t length, bool *zero)
+{
+	uint8_t bytes[sizeof zeros];
+	int error = 0;
+	size_t got;
+
+	*zero = true;
+	for (uint64_t done = 0; error == 0 && *zero && done < length; done += got) {
+		error = skv_fs_read(fd, at + done, bytes,
+				    next_read(done, length - done, sizeof bytes), &got);
+		if (error != 0 || got == 0)
+			break;
+		*zero = memcmp(bytes, zeros, got) == 0;
+	}
+	return error;
+}
+
+/* 0 or an errno. The path is `root`, whose symbolic links are followed, and a name. The time of
+ * access is left alone where this process may do so (its own files): it would be written at every
+ * look. */
+static int open_slab(const char *root, const char *name, int *fd)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof path, "%s/%s", root, name);
+
+	assert(skv_fs_is_component(name));
+	if (n < 0 || (size_t)n >= sizeof path)
+		return ENAMETOOLONG;
+	*fd = open(path, flags | O_NOATIME);
+	if (*fd < 0 && errno == EPERM)
+		*fd = open(path, flags);
+	return *fd < 0 ? errno : 0;
+}
+
+static int time_of_change(int fd, uint64_t *out)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_MTIME, &st) != 0)
+		return errno;
+	*out = (uint64_t)st.stx_mtime.tv_sec * 1000000000u + st.stx_mtime.tv_nsec;
+	return 0;
+}
+
+static bool is_local(const struct statfs *v)
+{
+	return v->f_type == EXT4_SUPER_MAGIC || v->f_type == XFS_SUPER_MAGIC ||
+	       v->f_type == BTRFS_SUPER_MAGIC || v->f_type == TMPFS_MAGIC;
+}
+
+int skv_file_look_at(const char *root, const char *path, uint64_t offset, uint64_t length,
+		     struct skv_file_bytes *out, struct skv_error *err)
+{
+	struct skv_file_bytes found = { .zero = false };
+	struct statfs v = { 0 };
+	int fd, error = open_slab(root, path, &fd);
+
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot open the slab file", path);
+	error = fstatfs(fd, &v) == 0 ? time_of_change(fd, &found.changed_ns) : errno;
+	if (error == 0 && v.f_type != FUSE_SUPER_MAGIC)
+		error = read_zeros(fd, offset, length, &found.zero);
+	close(fd);
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot look at the slab file", path);
+	if (v.f_type == FUSE_SUPER_MAGIC)
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "%s is on FUSE", path);
+	found.local = is_local(&v);
+	*out = found;
+	return SKV_OK;
+}
+
+int skv_file_glance_at(const char *root, const char *path, uint64_t offset, uint64_t length,
+		       struct skv_file_bytes *out, struct skv_error *err)
+{
+	struct skv_file_bytes found = { .local = true };
+	uint8_t bytes[4096];
+	struct iovec room = { bytes, next_read(0, length, sizeof bytes) };
+	int fd, error = open_slab(root, path, &fd);
+	ssize_t got = 0;
+
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot open the slab file", path);
+	error = time_of_change(fd, &found.changed_ns);
+	if (error == 0)
+		got = preadv2(fd, &room, 1, (off_t)offset, RWF_NOWAIT);
+	close(fd);
+	if (error != 0 || got < 0)
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "%s is not in memory", path);
+	found.zero = memcmp(bytes, zeros, (size_t)got) == 0;
+	*out = found;
+	return SKV_OK;
 }
 
 int skv_file_looker_open(const char *const *masters, uint32_t n_masters, const char *token_file,

@@ -8,7 +8,9 @@
  * it is durable. Of two that do so, the later look sees the other's.
  *
  * Record, little-endian: 0 magic, 8 uuid of the storage, 24 incarnation, 32 nonce, 48 wall time ms,
- * 56 XXH3-64 of the 56 bytes before. No state, no locks; blocks with the file system.
+ * 56 XXH3-64 of the 56 bytes before. Two horizons follow, of 64 bytes each: 0 epoch, 8 number, 16
+ * generation, 24 zeros, 56 XXH3-64. They are written in turn, so that one is whole when a
+ * write was cut off; the greater number counts. No state, no locks; blocks with the file system.
  */
 #include "file.h"
 #include "fs.h"
@@ -31,6 +33,8 @@
 #define NAME_MAX_BYTES 32
 #define RECORD 64u
 #define SUM_AT 56u
+#define HORIZONS 2u
+#define OWNER_BYTES (RECORD * (1 + HORIZONS))
 static const char magic[8] = "SKVOWN1\n";
 
 static void name_of(uint64_t incarnation, char out[NAME_MAX_BYTES])
@@ -82,10 +86,38 @@ static void decode(const struct file_storage *s, const uint8_t in[RECORD],
 		memcpy(o->nonce, in + 32, sizeof o->nonce);
 }
 
+static void encode_horizon(const struct skv_storage_horizon *h, uint8_t out[RECORD])
+{
+	memset(out, 0, RECORD);
+	put_le(out, h->epoch);
+	put_le(out + 8, h->number);
+	put_le(out + 16, h->generation);
+	put_le(out + SUM_AT, skv_checksum(out, SUM_AT));
+}
+
+/* The newest horizon, and which of both is to be written next. */
+static void decode_horizons(const uint8_t *in, struct skv_storage_owner *o, unsigned *next)
+{
+	*next = 0;
+	for (unsigned i = 0; i < HORIZONS; i++) {
+		struct skv_rd r = skv_rd_make(in + i * RECORD, RECORD);
+		struct skv_rd sum = skv_rd_make(in + i * RECORD + SUM_AT, 8);
+		struct skv_storage_horizon h = { .epoch = skv_get_u64(&r) };
+
+		h.number = skv_get_u64(&r);
+		h.generation = skv_get_u64(&r);
+		if (skv_get_u64(&sum) != skv_checksum(in + i * RECORD, SUM_AT) ||
+		    h.number < o->horizon.number)
+			continue;
+		o->horizon = h;
+		*next = 1 - i;
+	}
+}
+
 /* SKV_E_NOT_FOUND; SKV_E_IN_USE: not written to its end. Reads past the page
  * cache where that is stale. */
 static int read_owner(const struct file_storage *s, int dir, const char *name,
-		      struct skv_storage_owner *o, struct skv_error *err)
+		      struct skv_storage_owner *o, unsigned *next, struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
 	size_t got;
@@ -99,10 +131,12 @@ static int read_owner(const struct file_storage *s, int dir, const char *name,
 	close(fd);
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot read the owner file", name);
-	if (got < RECORD)
+	if (got < OWNER_BYTES)
 		return skv_fail(err, SKV_E_IN_USE, NULL,
 				"the owner file is incomplete (%s)", name);
 	decode(s, raw, o);
+	o->horizon = (struct skv_storage_horizon){ 0 };
+	decode_horizons(raw + RECORD, o, next);
 	return SKV_OK;
 }
 
@@ -110,11 +144,12 @@ static int read_owner(const struct file_storage *s, int dir, const char *name,
 static int take_name(const struct file_storage *s, int dir, const char *name,
 		     struct skv_storage_owner *o, struct skv_error *err)
 {
+	unsigned next;
 	int rc;
 
 	if (!incarnation_of(name, &o->incarnation))
 		return SKV_E_NOT_FOUND;
-	rc = read_owner(s, dir, name, o, err);
+	rc = read_owner(s, dir, name, o, &next, err);
 	return rc == SKV_E_IN_USE ? SKV_E_NOT_FOUND : rc;
 }
 
@@ -155,16 +190,36 @@ int skv_owner_list(const struct file_storage *s, int dir,
 	return rc;
 }
 
+static int write_horizon(int dir, const char *name, const struct skv_storage_horizon *h,
+			 unsigned at, struct skv_error *err)
+{
+	int fd = openat(dir, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), error = fd < 0 ? errno : 0;
+	uint8_t raw[RECORD];
+
+	assert(at < HORIZONS && h->number > 0);
+	if (fd >= 0) {
+		encode_horizon(h, raw);
+		error = skv_fs_write(fd, RECORD * (1 + at), raw, sizeof raw);
+		if (error == 0 && fdatasync(fd) != 0)
+			error = errno;
+		close(fd);
+	}
+	return error ? skv_fs_fail(err, error, "cannot write the owner file", name) : SKV_OK;
+}
+
 /* The name is there: what we wrote before, or another's? */
 static int judge_taken(const struct file_storage *s, int dir, const char *name,
 		       const struct skv_storage_owner *o, struct skv_error *err)
 {
 	struct skv_storage_owner have = { .incarnation = o->incarnation };
-	int rc = read_owner(s, dir, name, &have, err);
+	unsigned next = 0;
+	int rc = read_owner(s, dir, name, &have, &next, err);
 
 	if (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)
 		return skv_fail(err, SKV_E_CONFLICT, NULL,
 				"%s exists and belongs to another manager (%s)", name, s->root);
+	if (rc == SKV_OK && o->horizon.number > have.horizon.number)
+		return write_horizon(dir, name, &o->horizon, next, err);
 	return rc == SKV_E_NOT_FOUND
 		       ? skv_fail(err, SKV_E_IN_USE, NULL, "removing %s (%s)", name, s->root)
 		       : rc;
@@ -172,11 +227,12 @@ static int judge_taken(const struct file_storage *s, int dir, const char *name,
 
 static int write_record(const struct file_storage *s, int fd, const struct skv_storage_owner *o)
 {
-	uint8_t raw[RECORD];
+	uint8_t raw[OWNER_BYTES] = { 0 };
 	int error;
 
-	_Static_assert(RECORD <= SKV_SUPERBLOCK_SIZE, "read_owner has room for it");
+	_Static_assert(OWNER_BYTES <= SKV_SUPERBLOCK_SIZE, "read_owner has room for it");
 	encode(s, o, raw);
+	encode_horizon(&o->horizon, raw + RECORD);
 	error = skv_fs_write(fd, 0, raw, sizeof raw);
 	return error == 0 && fsync(fd) != 0 ? errno : error;
 }
@@ -209,10 +265,13 @@ int skv_owner_disown(const struct file_storage *s, int dir, const struct skv_sto
 {
 	struct skv_storage_owner have = { .incarnation = o->incarnation };
 	char name[NAME_MAX_BYTES];
+	unsigned next;
 	int rc;
 
 	name_of(o->incarnation, name);
-	rc = read_owner(s, dir, name, &have, err);
+	rc = read_owner(s, dir, name, &have, &next, err);
+	if (rc == SKV_E_IN_USE && skv_storage_owner_is_damaged(o))
+		rc = SKV_OK; /* incomplete: `have` has no nonce, too */
 	if (rc == SKV_E_NOT_FOUND || rc == SKV_E_IN_USE ||
 	    (rc == SKV_OK && memcmp(have.nonce, o->nonce, sizeof have.nonce) != 0)) {
 		skv_error_clear(err);

@@ -2,9 +2,11 @@
  * root.c - the root directory of a `file` storage and its marker.
  *
  * The marker `slabkv-storage` is what separates our directory from everybody else's. A directory
- * that holds anything without it is never touched; a directory whose marker names another storage
- * is refused; a directory that the registry knows but that has no marker is most likely an empty
- * mount point, and is refused too rather than formatted under blocks that exist elsewhere.
+ * whose marker names another storage is refused. A marker that is missing or damaged is written
+ * again where another file proves the directory: an owner file or a slab file of this very storage.
+ * Without such a file a directory that holds anything is never touched, and an empty one that the
+ * registry knows is most likely a mount point: it is refused rather than formatted under blocks
+ * that exist elsewhere.
  *
  * Owns no state but dev and ino of the storage (under its lock). Called from any thread, blocks
  * with the file system. It never removes anything but leftovers of its own crashes, and at the
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <skv/clock.h>
@@ -29,6 +32,7 @@
 #define PROBE_FILE ".slabkv-probe"
 #define PROBE_TRIES 8
 #define ROOT_MODE 0770 /* less what the umask takes */
+#define MARKER_LOOKS_MS 200 /* between two looks at a damaged marker */
 
 static int open_root(const struct file_storage *s, int *dir)
 {
@@ -182,8 +186,18 @@ static int make_root(const struct file_storage *s, bool *made, struct skv_error 
 	return SKV_OK;
 }
 
-static bool may_be_there(const char *name)
+/* Whether SKV_STORAGE_LINK is a link to the directory itself, as make_link makes it. */
+static bool has_link(int dir)
 {
+	char target[2];
+
+	return readlinkat(dir, SKV_STORAGE_LINK, target, sizeof target) == 1 && target[0] == '.';
+}
+
+static bool may_be_there(int dir, const char *name)
+{
+	if (strcmp(name, SKV_STORAGE_LINK) == 0)
+		return has_link(dir);
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
 	       strcmp(name, "lost+found") == 0 || skv_fs_is_temp(name);
 }
@@ -193,33 +207,14 @@ static bool is_root_file(const char *name)
 	return strcmp(name, SKV_STORAGE_MARKER) == 0 || strcmp(name, PROBE_FILE) == 0;
 }
 
-/* Whether `name` is a file of the product before it was named slabkv. */
-static bool is_former(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	uint8_t magic[8];
-	bool former = fd >= 0 && pread(fd, magic, sizeof magic, 0) == sizeof magic &&
-		      skv_superblock_is_former(magic);
-
-	if (fd >= 0)
-		close(fd);
-	return former;
-}
-
 static int in_use(const struct file_storage *s, const char *name, struct skv_error *err)
 {
 	return skv_fail(err, SKV_E_IN_USE, "root",
 			"the directory still holds '%.64s': its marker stays (%s)", name, s->root);
 }
 
-static int not_empty(const struct file_storage *s, int dir, const char *name, struct skv_error *err)
+static int not_empty(const struct file_storage *s, const char *name, struct skv_error *err)
 {
-	if (is_former(dir, name))
-		return skv_fail(
-			err, SKV_E_FOREIGN, "root",
-			"the directory holds '%.64s', written before the product was named slabkv, "
-			"in a format that is no longer read: choose an empty one (%s)",
-			name, s->root);
 	return skv_fail(
 		err, SKV_E_FOREIGN, "root",
 		"the directory is not empty (it holds '%.64s') and has no marker of slabkv: choose "
@@ -244,9 +239,9 @@ static int check_empty(const struct file_storage *s, int dir, bool leaving, stru
 	}
 	errno = 0;
 	while (rc == SKV_OK && (e = readdir(d)) != NULL)
-		if (!may_be_there(e->d_name) && !(leaving && is_root_file(e->d_name)))
+		if (!may_be_there(dir, e->d_name) && !(leaving && is_root_file(e->d_name)))
 			rc = leaving ? in_use(s, e->d_name, err)
-				     : not_empty(s, dir, e->d_name, err);
+				     : not_empty(s, e->d_name, err);
 	if (rc == SKV_OK && errno != 0)
 		rc = skv_fs_fail(err, errno, "cannot list the root directory", s->root);
 	closedir(d);
@@ -281,6 +276,20 @@ static int write_marker(const struct file_storage *s, int dir, struct skv_error 
 		return skv_fs_fail(err, error, "cannot write the marker into the root directory",
 				   s->root);
 	return SKV_OK;
+}
+
+/* Does a file in the directory name this very storage, beside the marker? */
+static bool has_proof(const struct file_storage *s, int dir)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
+	struct skv_error ignored;
+	uint32_t n = 0;
+
+	if (skv_owner_list(s, dir, v, &n, &ignored) == SKV_OK)
+		for (uint32_t i = 0; i < n; i++)
+			if (!skv_storage_owner_is_damaged(&v[i]))
+				return true;
+	return skv_slab_proves(s, dir);
 }
 
 /* Opens the root, which is made where it is missing. With `m`, if its mount will do; nothing is
@@ -322,7 +331,7 @@ int skv_root_measure(struct file_storage *s, struct skv_error *err)
 		return skv_fail(
 			err, SKV_E_INVALID, "chunk_size",
 			"the directory's chunk size (st_blksize) is %llu bytes; it must be a power "
-			"of two from 64 KiB to 64 MiB: make a directory with such a layout (%s)",
+			"of two from 32 KiB to 64 MiB: make a directory with such a layout (%s)",
 			(unsigned long long)m.chunk, s->root);
 	s->chunk = s->edge = m.chunk;
 	return SKV_OK;
@@ -343,7 +352,7 @@ int skv_root_claim(struct file_storage *s, struct skv_error *err)
 				 s->root);
 	} else {
 		rc = s->chunk ? judge_chunk(s, &m, err) : SKV_OK;
-		if (rc == SKV_OK)
+		if (rc == SKV_OK && !has_proof(s, dir))
 			rc = check_empty(s, dir, false, err);
 		if (rc == SKV_OK)
 			rc = write_marker(s, dir, err);
@@ -388,20 +397,33 @@ static int judge_marker(const struct file_storage *s, const struct skv_superbloc
 	return SKV_OK;
 }
 
-static int check_marker(const struct file_storage *s, int dir, struct skv_error *err)
+/* A marker as one look finds it. */
+struct marker {
+	struct skv_superblock sb;
+	bool damaged;   /* missing, or a regular file that is not a whole superblock */
+	struct stat st; /* st_ino 0: missing */
+};
+
+/* Moving a file to another name leaves these as they are. */
+static bool is_unchanged(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static int read_marker(const struct file_storage *s, int dir, struct marker *m,
+		       struct skv_error *err)
 {
 	SUPERBLOCK_BYTES(raw);
-	struct skv_superblock sb;
-	struct stat st;
 	int fd, rc;
 	int error = skv_root_open(s, dir, SKV_STORAGE_MARKER, &fd);
 
+	*m = (struct marker){ .damaged = error == ENOENT };
 	if (error == ENOENT)
-		return skv_fail(
-			err, SKV_E_UNAVAILABLE, "root",
-			"the directory of storage '%s' has lost its marker '%s': is the file "
-			"system mounted? (%s)",
-			s->name, SKV_STORAGE_MARKER, s->root);
+		return skv_fail(err, SKV_E_UNAVAILABLE, "root",
+				"the directory of storage '%s' has lost its marker '%s': is the "
+				"file system mounted? (%s)",
+				s->name, SKV_STORAGE_MARKER, s->root);
 	if (error == ELOOP)
 		return skv_fail(err, SKV_E_FOREIGN, "root",
 				"the marker '%s' is a symbolic link: refused (%s)",
@@ -409,17 +431,86 @@ static int check_marker(const struct file_storage *s, int dir, struct skv_error 
 	if (error != 0)
 		return skv_fs_fail(err, error, "cannot open the marker of the root directory",
 				   s->root);
-	if (fstat(fd, &st) != 0)
+	if (fstat(fd, &m->st) != 0)
 		rc = skv_fs_fail(err, errno, "cannot stat the marker of the root directory",
 				 s->root);
-	else if (!S_ISREG(st.st_mode))
+	else if (!S_ISREG(m->st.st_mode))
 		rc = skv_fail(err, SKV_E_FOREIGN, "root",
 			      "the marker '%s' is not a regular file (%s)", SKV_STORAGE_MARKER,
 			      s->root);
-	else
-		rc = skv_superblock_read(fd, 0, SKV_STORAGE_MARKER, raw, &sb, err);
+	else {
+		rc = skv_superblock_read(fd, 0, SKV_STORAGE_MARKER, raw, &m->sb, err);
+		m->damaged = rc == SKV_E_CORRUPT || rc == SKV_E_FOREIGN;
+	}
 	close(fd);
-	return rc == SKV_OK ? judge_marker(s, &sb, err) : rc;
+	return rc;
+}
+
+/* Removes the damaged marker that `seen` describes. A file that has taken its name since then is
+ * put back. 0 or an errno; EAGAIN: it was put back. */
+static int remove_damaged(int dir, const struct stat *seen)
+{
+	struct skv_fs_temp aside;
+	struct stat st;
+	int error = skv_fs_temp_open(dir, &aside);
+
+	if (error != 0)
+		return error;
+	if (renameat(dir, SKV_STORAGE_MARKER, dir, aside.name) != 0)
+		error = errno == ENOENT ? 0 : errno;
+	else if (fstatat(dir, aside.name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		error = errno;
+	else if (!is_unchanged(&st, seen))
+		return skv_fs_temp_publish(dir, &aside, SKV_STORAGE_MARKER) == 0 ? EAGAIN : EEXIST;
+	skv_fs_temp_drop(dir, &aside);
+	return error;
+}
+
+/* Replaces the damaged marker that `seen` describes. Managers that do so at once write the same. */
+static int repair_marker(const struct file_storage *s, int dir, const struct stat *seen,
+			 struct skv_error *err)
+{
+	struct skv_error why = { 0 };
+	int error = seen->st_ino ? remove_damaged(dir, seen) : 0;
+	int rc;
+
+	if (error == EAGAIN || error == EEXIST)
+		return SKV_OK; /* another one has taken its place: the caller reads it */
+	if (error != 0)
+		return skv_fs_fail(err, error, "cannot replace the damaged marker", s->root);
+	rc = write_marker(s, dir, &why);
+	if (rc != SKV_OK)
+		return skv_fail(err, rc, NULL, "%s", why.message);
+	skv_log(SKV_LOG_WARN, "storage",
+		"'%s': the marker of its directory was damaged: written again, since other files "
+		"there prove the storage (%s)",
+		s->name, err->message);
+	return SKV_OK;
+}
+
+/* A marker that somebody is copying looks damaged. So it is replaced only if a second look finds
+ * it as the first one did, and if another file proves the directory. */
+static int check_marker(const struct file_storage *s, int dir, struct skv_error *err)
+{
+	const struct timespec between = { .tv_nsec = MARKER_LOOKS_MS * 1000000L };
+	struct marker m;
+	int rc = read_marker(s, dir, &m, err);
+
+	if (m.damaged && has_proof(s, dir)) {
+		const struct stat first = m.st;
+
+		nanosleep(&between, NULL);
+		rc = read_marker(s, dir, &m, err);
+		if (m.damaged && is_unchanged(&first, &m.st)) {
+			rc = repair_marker(s, dir, &m.st, err);
+			if (rc == SKV_OK)
+				rc = read_marker(s, dir, &m, err);
+		}
+	}
+	if (rc != SKV_OK)
+		return rc;
+	skv_error_clear(err);
+	return judge_marker(s, &m.sb, err);
 }
 
 /* A root with the right marker in another place is a new mount of the same file system, or a copy
@@ -485,6 +576,18 @@ static int open_probe(int dir, int *fd)
 	return EBUSY;
 }
 
+/* Makes SKV_STORAGE_LINK where it is missing; another manager may do the same meanwhile. 0 or an
+ * errno; EEXIST: something else has its name. */
+static int make_link(int dir)
+{
+	int error;
+
+	if (has_link(dir) || symlinkat(".", dir, SKV_STORAGE_LINK) == 0)
+		return 0;
+	error = errno;
+	return error == EEXIST && has_link(dir) ? 0 : error;
+}
+
 int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *err)
 {
 	uint64_t now = skv_wall_ms(&skv_clock_system);
@@ -500,6 +603,13 @@ int skv_root_try_write(const struct file_storage *s, int dir, struct skv_error *
 		error = errno;
 	if (fd >= 0)
 		close(fd);
+	if (error == 0 && !s->chunked)
+		error = make_link(dir);
+	if (error == EEXIST)
+		return skv_fail(err, SKV_E_FOREIGN, "root",
+				"'" SKV_STORAGE_LINK "' in the directory of storage '%s' must be a "
+				"symbolic link to '.': remove it (%s)",
+				s->name, s->root);
 	if (error == EROFS)
 		return skv_fail(
 			err, SKV_E_UNAVAILABLE, "root",
@@ -518,6 +628,7 @@ int skv_root_leave(const struct file_storage *s, int dir, struct skv_error *err)
 	if (rc != SKV_OK)
 		return rc;
 	if ((unlinkat(dir, PROBE_FILE, 0) != 0 && errno != ENOENT) ||
+	    (has_link(dir) && unlinkat(dir, SKV_STORAGE_LINK, 0) != 0 && errno != ENOENT) ||
 	    unlinkat(dir, SKV_STORAGE_MARKER, 0) != 0 || fsync(dir) != 0)
 		return skv_fs_fail(err, errno, "cannot take the marker out of the root directory",
 				   s->root);

@@ -16,13 +16,25 @@
 #include "fs.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <skv/clock.h>
+
+bool skv_slab_number(const char *name, uint32_t *file)
+{
+	char again[SKV_SLAB_PATH_MAX];
+
+	if (sscanf(name, "slab-%u.kvs", file) != 1)
+		return false;
+	skv_slab_path(*file, again);
+	return strcmp(name, again) == 0;
+}
 
 static int fail_not_a_file(struct skv_error *err, const char *what, const char *name)
 {
@@ -228,6 +240,36 @@ int skv_slab_create(const struct file_storage *s, int dir, uint32_t file, uint64
 	default:
 		return skv_fail(err, why.status, NULL, "%s", why.message);
 	}
+}
+
+bool skv_slab_proves(const struct file_storage *s, int dir)
+{
+	SUPERBLOCK_BYTES(raw);
+	int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = copy < 0 ? NULL : fdopendir(copy);
+	bool proved = false;
+	struct dirent *e;
+
+	if (!d && copy >= 0)
+		close(copy);
+	while (d && !proved && (e = readdir(d)) != NULL) {
+		struct skv_superblock sb;
+		struct skv_error why;
+		struct stat st;
+		uint32_t file;
+		int fd;
+
+		if (!skv_slab_number(e->d_name, &file) ||
+		    open_slab(s, dir, e->d_name, &fd, &st, raw, &sb, &why) != SKV_OK)
+			continue;
+		close(fd);
+		proved = judge_owner(s, &sb, file, e->d_name, &why) == SKV_OK &&
+			 judge_geometry(s, &sb, sb.length, (uint64_t)st.st_size, e->d_name,
+					&why) == SKV_OK;
+	}
+	if (d)
+		closedir(d);
+	return proved;
 }
 
 int skv_slab_remove(const struct file_storage *s, int dir, uint32_t file, struct skv_error *err)

@@ -94,17 +94,6 @@ int skv_storage_stat(int below, const char *dir, uint32_t file, struct skv_stora
 	return rc;
 }
 
-/* The number in a name of skv_slab_path. */
-static bool slab_number(const char *name, uint32_t *file)
-{
-	char again[SKV_SLAB_PATH_MAX];
-
-	if (sscanf(name, "slab-%u.kvs", file) != 1)
-		return false;
-	skv_slab_path(*file, again);
-	return strcmp(name, again) == 0;
-}
-
 static int in_order(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -132,7 +121,7 @@ int skv_storage_list(int below, const char *dir, uint32_t **files, size_t *n, st
 	while (rc == SKV_OK && (e = readdir(d)) != NULL) {
 		uint32_t file;
 
-		if (!slab_number(e->d_name, &file))
+		if (!skv_slab_number(e->d_name, &file))
 			continue;
 		rc = skv_grow(&v, &cap, count + 1, sizeof file);
 		if (rc == SKV_OK)

@@ -295,15 +295,11 @@ int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length
 static int check_owner(const struct skv_storage *s, const struct skv_storage_owner *o,
 		       struct skv_error *err)
 {
-	static const uint8_t zero[SKV_STORAGE_NONCE];
-
 	if (!s->type->owners)
 		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
 				"a storage of type '%s' has no owner files", s->type->type);
 	if (o->incarnation == 0)
 		return skv_fail(err, SKV_E_INVALID, "incarnation", "incarnations begin at 1");
-	if (memcmp(o->nonce, zero, sizeof zero) == 0)
-		return skv_fail(err, SKV_E_INVALID, "nonce", "a nonce must not be all zeros");
 	return SKV_OK;
 }
 
@@ -342,6 +338,8 @@ int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o,
 
 	call_begin(&call, s->name, "claim", err);
 	rc = check_owner(s, o, call.err);
+	if (rc == SKV_OK && skv_storage_owner_is_damaged(o))
+		rc = skv_fail(call.err, SKV_E_INVALID, "nonce", "a nonce must not be all zeros");
 	if (rc == SKV_OK)
 		rc = s->ops->claim(s->self, o, call.err);
 	return finish(s, &call, rc);

@@ -249,66 +249,6 @@ static int fault_commit(void *self, uint32_t partition, uint64_t fence, uint64_t
 	return result(&p, "checkpoint_commit", rc, err);
 }
 
-static int fault_restore(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			 uint32_t slices, uint64_t upto_seq, struct skv_error *err)
-{
-	struct fault *f = self;
-	struct plan p = plan_for(f, "restore");
-	int rc;
-
-	if (stops(&p, "restore", &rc, err))
-		return rc;
-	rc = skv_store_restore(f->below, partition, fence, id, slices, upto_seq, err);
-	return result(&p, "restore", rc, err);
-}
-
-static int fault_survived(void *self, uint32_t partition, bool *yes, struct skv_error *err)
-{
-	struct fault *f = self;
-	struct plan p = plan_for(f, "survived");
-	int rc;
-
-	if (stops(&p, "survived", &rc, err))
-		return rc;
-	return result(&p, "survived", skv_store_survived(f->below, partition, yes, err), err);
-}
-
-static int fault_vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
-{
-	struct fault *f = self;
-	struct plan p = plan_for(f, "vouch");
-	int rc;
-
-	if (stops(&p, "vouch", &rc, err))
-		return rc;
-	return result(&p, "vouch", skv_store_vouch(f->below, partition, fence, err), err);
-}
-
-static int fault_marks(void *self, uint32_t partition, struct skv_registry_marks *out,
-		       struct skv_error *err)
-{
-	struct fault *f = self;
-	struct plan p = plan_for(f, "marks");
-	int rc;
-
-	if (stops(&p, "marks", &rc, err))
-		return rc;
-	return result(&p, "marks", skv_store_marks(f->below, partition, out, err), err);
-}
-
-static int fault_restored(void *self, uint32_t partition, uint64_t fence, const char *past,
-			  struct skv_error *err)
-{
-	struct fault *f = self;
-	struct plan p = plan_for(f, "restored");
-	int rc;
-
-	if (stops(&p, "restored", &rc, err))
-		return rc;
-	return result(&p, "restored", skv_store_restored(f->below, partition, fence, past, err),
-		      err);
-}
-
 static int fault_abort(void *self, uint32_t partition, uint64_t id)
 {
 	struct fault *f = self;
@@ -362,6 +302,13 @@ static uint64_t fault_renewed(void *self, uint32_t partition)
 	return skv_store_renewed_ms(((struct fault *)self)->below, partition);
 }
 
+static bool fault_changed(void *self, const char *prefix, uint64_t *at)
+{
+	struct fault *f = self;
+
+	return skv_store_changed(f->below, prefix, at);
+}
+
 static const struct skv_store_ops fault_ops = {
 	.size = sizeof fault_ops,
 	.name = "fault",
@@ -384,11 +331,7 @@ static const struct skv_store_ops fault_ops = {
 	.stats = fault_stats,
 	.follow = fault_follow,
 	.renewed = fault_renewed,
-	.restore = fault_restore,
-	.survived = fault_survived,
-	.vouch = fault_vouch,
-	.marks = fault_marks,
-	.restored = fault_restored,
+	.changed = fault_changed,
 };
 
 int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err)
@@ -404,7 +347,6 @@ int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct
 		return rc;
 	}
 	f->below = below;
-	(*out)->may_go_back = below->may_go_back;
 	skv_mutex_init(&f->lock);
 	return SKV_OK;
 }

@@ -8,7 +8,6 @@ struct skv_store {
 	const struct skv_store_ops *ops;
 	void *self;
 	enum skv_durability durability;
-	bool may_go_back;
 	_Atomic uint64_t calls;
 	_Atomic uint64_t errors;
 	_Atomic uint64_t appends;

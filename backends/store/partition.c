@@ -62,7 +62,7 @@ static int part_get(void *self, const char *key, struct skv_buf *value, uint64_t
 
 static struct skv_fence fence_below(const struct one_partition *p, const struct skv_fence *fence)
 {
-	return fence ? (struct skv_fence){ p->number, fence->number, fence->restores }
+	return fence ? (struct skv_fence){ p->number, fence->number }
 		     : (struct skv_fence){ .partition = p->number };
 }
 
@@ -180,45 +180,6 @@ static int part_commit(void *self, uint32_t partition, uint64_t fence, uint64_t 
 					   upto_seq, err);
 }
 
-static int part_restore(void *self, uint32_t partition, uint64_t fence, uint64_t id,
-			uint32_t slices, uint64_t upto_seq, struct skv_error *err)
-{
-	struct one_partition *p = self;
-
-	return skv_store_restore(p->below, number_below(p, partition), fence, id, slices, upto_seq,
-				 err);
-}
-
-static int part_survived(void *self, uint32_t partition, bool *yes, struct skv_error *err)
-{
-	struct one_partition *p = self;
-
-	return skv_store_survived(p->below, number_below(p, partition), yes, err);
-}
-
-static int part_vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
-{
-	struct one_partition *p = self;
-
-	return skv_store_vouch(p->below, number_below(p, partition), fence, err);
-}
-
-static int part_marks(void *self, uint32_t partition, struct skv_registry_marks *out,
-		      struct skv_error *err)
-{
-	struct one_partition *p = self;
-
-	return skv_store_marks(p->below, number_below(p, partition), out, err);
-}
-
-static int part_restored(void *self, uint32_t partition, uint64_t fence, const char *past,
-			 struct skv_error *err)
-{
-	struct one_partition *p = self;
-
-	return skv_store_restored(p->below, number_below(p, partition), fence, past, err);
-}
-
 static int part_abort(void *self, uint32_t partition, uint64_t id)
 {
 	struct one_partition *p = self;
@@ -257,6 +218,15 @@ static uint64_t part_renewed(void *self, uint32_t partition)
 	return skv_store_renewed_ms(p->below, number_below(p, partition));
 }
 
+static bool part_changed(void *self, const char *prefix, uint64_t *at)
+{
+	struct one_partition *p = self;
+	char below[PREFIX + SKV_STORE_KEY_MAX + 1];
+
+	snprintf(below, sizeof below, "%s%s", p->prefix, prefix);
+	return skv_store_changed(p->below, below, at);
+}
+
 static const struct skv_store_ops part_ops = {
 	.size = sizeof part_ops,
 	.name = "partition",
@@ -279,11 +249,7 @@ static const struct skv_store_ops part_ops = {
 	.stats = part_stats,
 	.follow = part_follow,
 	.renewed = part_renewed,
-	.restore = part_restore,
-	.survived = part_survived,
-	.vouch = part_vouch,
-	.marks = part_marks,
-	.restored = part_restored,
+	.changed = part_changed,
 };
 
 int skv_store_partition(struct skv_store *below, uint32_t number, const char *shared,
@@ -304,9 +270,7 @@ int skv_store_partition(struct skv_store *below, uint32_t number, const char *sh
 	p->n_prefix =
 		(size_t)snprintf(p->prefix, sizeof p->prefix, "partition/%u/", (unsigned)number);
 	rc = store_wrap(&part_ops, p, skv_store_durability(below), out, err);
-	if (rc == SKV_OK)
-		(*out)->may_go_back = below->may_go_back;
-	else
+	if (rc != SKV_OK)
 		skv_free(p);
 	return rc;
 }

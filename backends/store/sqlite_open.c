@@ -70,13 +70,6 @@ static int foreign(const struct file *f, struct skv_error *err)
 static int check_id(const struct file *f, uint32_t is, uint32_t version, uint32_t wanted,
 		    struct skv_error *err)
 {
-	if (is == FORMER_MAIN_APPLICATION_ID || is == FORMER_CHECKPOINT_APPLICATION_ID)
-		return skv_fail(
-			err, SKV_E_FOREIGN, NULL,
-			"%s was written before the product was named slabkv, in a format "
-			"that is no longer read; it was left alone: name another file with "
-			"--store, and an empty storage directory",
-			f->path);
 	if (is != wanted)
 		return foreign(f, err);
 	if (version > SCHEMA_VERSION)

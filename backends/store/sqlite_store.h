@@ -26,8 +26,6 @@
 #define MAIN_APPLICATION_ID 0x534b566d       /* "SKVm" */
 #define CHECKPOINT_APPLICATION_ID 0x534b5663 /* "SKVc" */
 /* Of a store written before the product was named slabkv: recognised, and refused. */
-#define FORMER_MAIN_APPLICATION_ID 0x4b56426d
-#define FORMER_CHECKPOINT_APPLICATION_ID 0x4b564263
 
 /* Every statement. A connection prepares those that it uses, once. */
 #define SQL_MAP(X)                                                                                 \

@@ -88,13 +88,12 @@ static int finish(struct skv_store *s, const struct call *c, int rc)
 
 /* ---- which one it is ------------------------------------------------------------------------- */
 
-/* Whatever has a scheme is no file, be it only to be refused, without its password. */
+/* A text with a scheme is not a file name: an unknown scheme is refused. */
 static bool is_url(const char *text)
 {
 	const size_t n = strcspn(text, ":/.");
 
-	return strncmp(text, "redis:", 6) == 0 || strncmp(text, "rediss:", 7) == 0 ||
-	       (n > 0 && strncmp(text + n, "://", 3) == 0);
+	return strncmp(text, "etcd:", 5) == 0 || (n > 0 && strncmp(text + n, "://", 3) == 0);
 }
 
 const struct skv_store_ops *skv_store_backend(const char *text, const char **path)
@@ -102,7 +101,9 @@ const struct skv_store_ops *skv_store_backend(const char *text, const char **pat
 	const bool in_memory = strcmp(text, ":memory:") == 0;
 
 	*path = in_memory ? "" : text;
-	return in_memory ? &skv_store_memory : is_url(text) ? &skv_store_redis : &skv_store_sqlite;
+	if (strncmp(text, "etcd:", 5) == 0)
+		return &skv_store_etcd;
+	return in_memory ? &skv_store_memory : is_url(text) ? NULL : &skv_store_sqlite;
 }
 
 void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX])
@@ -138,7 +139,6 @@ int store_wrap(const struct skv_store_ops *ops, void *self, enum skv_durability 
 	s->ops = ops;
 	s->self = self;
 	s->durability = durability;
-	s->may_go_back = ops->restore != NULL;
 	*out = s;
 	return SKV_OK;
 }
@@ -149,6 +149,10 @@ static int open_backend(const struct skv_store_ops *ops, const struct skv_store_
 	void *self;
 	int rc;
 
+	if (!ops)
+		return skv_fail(err, SKV_E_UNSUPPORTED, "store",
+				"the store's scheme is unknown (stores on Redis are no longer "
+				"supported): name a database file, or etcd://...");
 	if (!is_complete(ops))
 		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "the store backend lacks a function");
 	if (!o->path)
@@ -172,7 +176,8 @@ int skv_store_open(const struct skv_store_ops *ops, const struct skv_store_optio
 	uint64_t us;
 
 	call_begin(&c, "open", err);
-	return call_end(&c, ops->name ? ops->name : "?", open_backend(ops, o, out, c.err), &us);
+	return call_end(&c, ops && ops->name ? ops->name : "?", open_backend(ops, o, out, c.err),
+			&us);
 }
 
 void skv_store_close(struct skv_store *s)
@@ -282,6 +287,11 @@ int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, 
 	if (rc == SKV_OK)
 		rc = s->ops->list(s->self, prefix, fn, ctx, c.err);
 	return finish_any(s, &c, rc);
+}
+
+bool skv_store_changed(struct skv_store *s, const char *prefix, uint64_t *at)
+{
+	return !s->ops->changed || s->ops->changed(s->self, prefix, at);
 }
 
 /* ---- ownership
@@ -432,78 +442,6 @@ int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_
 	if (rc == SKV_OK)
 		rc = s->ops->checkpoint_commit(s->self, partition, fence, id, slices, upto_seq,
 					       c.err);
-	return finish(s, &c, rc);
-}
-
-bool skv_store_may_go_back(const struct skv_store *s) { return s->may_go_back; }
-
-int skv_store_survived(struct skv_store *s, uint32_t partition, bool *yes, struct skv_error *err)
-{
-	struct call c;
-	int rc;
-
-	*yes = true;
-	call_begin(&c, "survived", err);
-	rc = check_partition(partition, c.err);
-	if (rc == SKV_OK && s->may_go_back)
-		rc = s->ops->survived(s->self, partition, yes, c.err);
-	return finish(s, &c, rc);
-}
-
-int skv_store_vouch(struct skv_store *s, uint32_t partition, uint64_t fence, struct skv_error *err)
-{
-	struct call c;
-	int rc;
-
-	call_begin(&c, "vouch", err);
-	rc = check_partition(partition, c.err);
-	if (rc == SKV_OK && s->may_go_back)
-		rc = s->ops->vouch(s->self, partition, fence, c.err);
-	return finish(s, &c, rc);
-}
-
-int skv_store_marks(struct skv_store *s, uint32_t partition, struct skv_registry_marks *out,
-		    struct skv_error *err)
-{
-	struct call c;
-	int rc;
-
-	*out = (struct skv_registry_marks){ .is = "" };
-	call_begin(&c, "marks", err);
-	rc = check_partition(partition, c.err);
-	if (rc == SKV_OK && s->may_go_back)
-		rc = s->ops->marks(s->self, partition, out, c.err);
-	return finish(s, &c, rc);
-}
-
-int skv_store_restored(struct skv_store *s, uint32_t partition, uint64_t fence, const char *past,
-		       struct skv_error *err)
-{
-	struct call c;
-	int rc;
-
-	assert(strlen(past) < SKV_STORE_MARK);
-	call_begin(&c, "restored", err);
-	rc = check_partition(partition, c.err);
-	if (rc == SKV_OK)
-		rc = s->may_go_back ? s->ops->restored(s->self, partition, fence, past, c.err)
-				    : SKV_E_UNSUPPORTED;
-	return finish(s, &c, rc);
-}
-
-int skv_store_restore(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id,
-		      uint32_t slices, uint64_t upto_seq, struct skv_error *err)
-{
-	struct call c;
-	int rc;
-
-	assert(upto_seq <= SKV_STORE_SEQ_MAX);
-	call_begin(&c, "restore", err);
-	rc = check_partition(partition, c.err);
-	if (rc == SKV_OK)
-		rc = s->may_go_back ? s->ops->restore(s->self, partition, fence, id, slices,
-						      upto_seq, c.err)
-				    : SKV_E_UNSUPPORTED;
 	return finish(s, &c, rc);
 }
 

@@ -92,13 +92,14 @@ static void *work(void *ctx)
 	uint64_t now = skv_now_us();
 	int status;
 
-	for (; now < w->end_us && !atomic_load(&c->b->stop); c->turn += c->b->n_clients) {
+	do { /* a first call, also where the time is over before it */
 		begin(c, now);
 		now = end(w, w->op->call(c));
 		if (w->status != SLABKV_OK)
 			break;
 		now = pace(w, now);
-	}
+		c->turn += c->b->n_clients;
+	} while (now < w->end_us && !atomic_load(&c->b->stop));
 	for (begin(c, now); w->op->rest && w->op->rest(c, &status); begin(c, now))
 		now = end(w, status);
 	if (w->status != SLABKV_OK)

@@ -1,8 +1,9 @@
 /*
  * cmd_mover.c - slabkv mover: copies the blocks of what drains with --move, and those that are
- * wanted in fast tiers, until told to end.
+ * wanted in fast tiers, and verifies blocks that were reported as damaged, until told to end.
+ * slabkv scrub: verifies all blocks, the longest unchecked first.
  *
- * It keeps nothing: killed at any point it costs a repeat. One thread; its I/O has idle priority.
+ * Both keep nothing: killed at any point they cost a repeat. One thread; I/O has idle priority.
  */
 #include "cli.h"
 
@@ -25,12 +26,21 @@
 #define DEADLINE_MS 60000u
 #define MOST_SLOTS 128u
 #define SLICES 4u        /* of a second, which a limit is kept in */
+#define SCRUB_LIMIT (100ull << 20) /* bytes a second, unless told otherwise */
+#define SCRUB_OLDER_MS (7 * 86400000ull)
+
+enum { OPT_LIMIT = 1, OPT_ONCE, OPT_OLDER };
 
 struct mover {
 	struct skv_cli *cli;
 	struct slabkv *kv;
 	uint64_t limit; /* bytes per second; 0 = none */
 	bool once;
+	bool scrub;
+	uint64_t older_ms;  /* scrub: what was checked since is left out; 0 = once: nothing is */
+	uint64_t began_ms;  /* when the scrub began, by the manager's clock; 0 = not known yet */
+	struct { uint64_t right, bytes, damaged, unread; } checked; /* in all */
+	uint64_t left_bytes; /* of the scrub, as of the last round */
 	uint64_t slot;  /* bytes of one, as of the last round; 0 = not known yet */
 	uint64_t moved, failed, mismatches, bytes; /* since told */
 	uint64_t told_us;
@@ -100,6 +110,22 @@ static void tell(struct mover *m, bool last)
 	m->moved = m->failed = m->mismatches = m->bytes = 0;
 }
 
+static void tell_checked(struct mover *m, bool last)
+{
+	uint64_t now = skv_now_us();
+	char size[24], left[24];
+
+	if (!last && now - m->told_us < TELL_MS * 1000ull)
+		return;
+	m->told_us = now;
+	skv_args_print_size(m->checked.bytes, size);
+	skv_args_print_size(m->left_bytes, left);
+	fprintf(stderr,
+		"verified %" PRIu64 " blocks (%s), %" PRIu64 " were damaged, %" PRIu64
+		" could not be read; %s of slab files are due\n",
+		m->checked.right, size, m->checked.damaged, m->checked.unread, left);
+}
+
 /* So many that a limit is kept from one part of a second to the next. */
 static uint32_t slots_of_round(const struct mover *m)
 {
@@ -143,6 +169,38 @@ static bool complain(struct mover *m, int status, const struct slabkv_error *err
 	return true;
 }
 
+static void count(struct mover *m, const struct slabkv_moved *r)
+{
+	assert(m->kv && (m->limit || !m->scrub));
+	if (r->checks) {
+		m->checked.right += r->moved;
+		m->checked.bytes += r->bytes;
+		m->checked.damaged += r->hidden;
+		m->checked.unread += r->unread;
+		return;
+	}
+	m->moved += r->moved;
+	m->failed += r->failed;
+	m->mismatches += r->mismatches;
+	m->bytes += r->bytes;
+}
+
+/* Is nothing left to do? */
+static bool is_done(const struct mover *m, const struct slabkv_moved *r, uint64_t idle_since_us)
+{
+	if (!m->once)
+		return false;
+	return m->scrub ? !r->taken && !r->more
+			: skv_now_us() - idle_since_us > ONCE_MS * 1000ull;
+}
+
+/* What the next round of a scrub asks for: everything (0), until the manager has told its time. */
+static uint64_t check_before(const struct mover *m)
+{
+	assert(m->scrub || !m->older_ms);
+	return m->older_ms ? skv_wall_ms(&skv_clock_system) - m->older_ms : m->began_ms;
+}
+
 static int work(struct mover *m)
 {
 	uint64_t idle_since = skv_now_us();
@@ -150,16 +208,14 @@ static int work(struct mover *m)
 
 	while (!ending) {
 		struct slabkv_move_options o = { .size = sizeof o, .max = slots_of_round(m),
-						 .deadline_ms = DEADLINE_MS };
+						 .deadline_ms = DEADLINE_MS, .check = m->scrub,
+						 .check_before_ms = check_before(m) };
 		struct slabkv_moved r = { .size = sizeof r };
 		struct slabkv_error err;
 		uint64_t began = skv_now_us();
 		int status = slabkv_move(m->kv, &o, &r, &err);
 
-		m->moved += r.moved;
-		m->failed += r.failed;
-		m->mismatches += r.mismatches;
-		m->bytes += r.bytes;
+		count(m, &r);
 		if (status != SLABKV_OK && !complain(m, status, &err, &rc))
 			break;
 		if (status == SLABKV_OK) {
@@ -170,7 +226,12 @@ static int work(struct mover *m)
 		if (r.moved)
 			idle_since = skv_now_us();
 		tell(m, false);
-		if (m->once && skv_now_us() - idle_since > ONCE_MS * 1000ull)
+		if (m->scrub) {
+			m->left_bytes = r.left_bytes;
+			tell_checked(m, false);
+			m->began_ms = m->began_ms ? m->began_ms : r.now_ms;
+		}
+		if (status == SLABKV_OK && is_done(m, &r, idle_since))
 			break;
 		if (r.moved)
 			keep_limit(m, &r, began);
@@ -178,43 +239,94 @@ static int work(struct mover *m)
 			rest(IDLE_MS);
 	}
 	tell(m, true);
+	if (m->scrub || m->checked.right || m->checked.damaged)
+		tell_checked(m, true);
 	return rc;
 }
 
-int skv_cmd_mover(struct skv_cli *cli, int argc, char **argv)
+static int parse(struct mover *m, int argc, char **argv, const struct option *options)
 {
-	enum { OPT_LIMIT = 1, OPT_ONCE };
-	static const struct option options[] = { { "limit", required_argument, NULL, OPT_LIMIT },
-						 { "once", no_argument, NULL, OPT_ONCE },
-						 SKV_CLI_GLOBAL_OPTIONS };
-	struct mover m = { .cli = cli, .told_us = skv_now_us() };
+	uint64_t seconds = 0;
 	int opt, rc = SKV_EXIT_OK;
 
 	while (rc == SKV_EXIT_OK &&
 	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1) {
 		if (opt == OPT_ONCE)
-			m.once = true;
+			m->once = true;
+		else if (opt == OPT_OLDER && skv_args_duration(optarg, &seconds) && seconds)
+			m->older_ms = seconds * 1000;
+		else if (opt == OPT_OLDER)
+			rc = skv_cli_usage(m->cli, "--older: '%s' is not a time like 7d or 12h",
+					   optarg);
 		else if (opt != OPT_LIMIT)
-			rc = skv_cli_global_option(cli, opt, optarg);
-		else if (!skv_args_size(optarg, &m.limit) || m.limit == 0)
-			rc = skv_cli_usage(cli, "--limit: '%s' is not bytes per second like 200M",
+			rc = skv_cli_global_option(m->cli, opt, optarg);
+		else if (!skv_args_size(optarg, &m->limit) || m->limit == 0)
+			rc = skv_cli_usage(m->cli,
+					   "--limit: '%s' is not bytes per second like 200M",
 					   optarg);
 	}
 	if (rc == SKV_EXIT_OK && optind < argc)
-		rc = skv_cli_usage(cli, "'%s': it takes no arguments", argv[optind]);
+		rc = skv_cli_usage(m->cli, "'%s': it takes no arguments", argv[optind]);
+	return rc;
+}
+
+static int run(struct mover *m)
+{
+	int rc;
+
 	listen_to_signals();
-	if (rc == SKV_EXIT_OK)
-		rc = skv_cli_open(cli, NULL, &m.kv);
+	rc = skv_cli_open(m->cli, NULL, &m->kv);
 	if (rc != SKV_EXIT_OK)
 		return rc;
 	stand_back();
-	rc = work(&m);
-	assert(m.moved == 0 && m.failed == 0); /* all is told */
+	rc = work(m);
+	slabkv_close(m->kv);
+	assert(m->moved == 0 && m->failed == 0); /* all is told */
+	return rc;
+}
+
+int skv_cmd_mover(struct skv_cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = { { "limit", required_argument, NULL, OPT_LIMIT },
+						 { "once", no_argument, NULL, OPT_ONCE },
+						 SKV_CLI_GLOBAL_OPTIONS };
+	struct mover m = { .cli = cli, .told_us = skv_now_us() };
+	int rc = parse(&m, argc, argv, options);
+
+	if (rc == SKV_EXIT_OK)
+		rc = run(&m);
 	if (cli->json && rc == SKV_EXIT_OK)
 		rc = skv_cli_print_json(json_pack("{s:I, s:I, s:I}", "moved",
 						  (json_int_t)m.all_moved, "failed",
 						  (json_int_t)m.all_failed, "bytes",
 						  (json_int_t)m.all_bytes));
-	slabkv_close(m.kv);
 	return rc;
+}
+
+int skv_cmd_scrub(struct skv_cli *cli, int argc, char **argv)
+{
+	static const struct option options[] = { { "limit", required_argument, NULL, OPT_LIMIT },
+						 { "once", no_argument, NULL, OPT_ONCE },
+						 { "older", required_argument, NULL, OPT_OLDER },
+						 SKV_CLI_GLOBAL_OPTIONS };
+	struct mover m = { .cli = cli, .told_us = skv_now_us(), .scrub = true,
+			   .limit = SCRUB_LIMIT };
+	int rc = parse(&m, argc, argv, options);
+
+	assert(m.scrub && m.limit > 0);
+	if (!m.once && !m.older_ms)
+		m.older_ms = SCRUB_OLDER_MS;
+	if (rc == SKV_EXIT_OK)
+		rc = run(&m);
+	if (cli->json && rc == SKV_EXIT_OK)
+		rc = skv_cli_print_json(json_pack("{s:I, s:I, s:I, s:I, s:b}", "right",
+						  (json_int_t)m.checked.right, "bytes",
+						  (json_int_t)m.checked.bytes, "damaged",
+						  (json_int_t)m.checked.damaged, "unread",
+						  (json_int_t)m.checked.unread, "whole",
+						  m.once && !ending));
+	if (rc != SKV_EXIT_OK)
+		return rc;
+	return m.checked.damaged ? SKV_EXIT_MISMATCH
+	       : m.checked.unread ? SKV_EXIT_MISS : SKV_EXIT_OK;
 }

@@ -55,6 +55,13 @@ static const struct command commands[] = {
 	  "  --object KIND         instance, group or storage; the arguments are names. "
 	  "Asks first,\n"
 	  "                        or needs --yes\n" },
+	{ "purge", skv_cmd_purge, "INSTANCE... | --prefix|--group|--tenant NAME",
+	  "all that is stored or being written before now is gone",
+	  "  --prefix NAME         of all instances whose names begin like this\n"
+	  "  --group NAME          of all instances of a group\n"
+	  "  --tenant NAME         of all instances of a tenant\n"
+	  "For new weights, and for erasure. The instances stay. Asks first, or needs --yes. Safe\n"
+	  "to repeat.\n" },
 	{ "ls", skv_cmd_ls, "[INSTANCE]", "list instances, or the keys of one",
 	  "Keys are told as the manager has them: 32 hex digits, for --key-form hex.\n" },
 	{ "instance", skv_cmd_instance, "list | keys ID | rm --older-than AGE",
@@ -102,8 +109,6 @@ static const struct command commands[] = {
 	  "  --instance ID         (default: replay-BYTESxSPECS)\n"
 	  "  --group NAME          (default: default)\n"
 	  "  --storage NAME        storage of a new group (default: default)\n"
-	  "  --no-checksum         write without checksums; the contents are checked all the "
-	  "same\n"
 	  "  --lease MS            of lookups (default: the manager's; 0 = none, then only blocks\n"
 	  "                        with checksums are read)\n"
 	  "  --hits FILE           what each request found, as CSV; like slabkvd "
@@ -169,6 +174,16 @@ static const struct command commands[] = {
 	  "  --once                end when there was nothing to move for 5 s\n"
 	  "Runs until SIGTERM, on any host that reaches the storages, as often as you like; it\n"
 	  "keeps nothing, and its I/O has idle priority. It needs a token of role admin.\n" },
+	{ "scrub", skv_cmd_scrub, "[--limit BYTES_PER_S] [--once] [--older TIME]",
+	  "verify the checksums of stored blocks, the longest unchecked first",
+	  "  --limit SIZE          bytes to read in a second, like 200M (default: 100M)\n"
+	  "  --older TIME          what was not checked for so long, like 7d or 12h (default: 7d;\n"
+	  "                        with --once: everything)\n"
+	  "  --once                end when nothing is left to check\n"
+	  "Runs until SIGTERM, on any host that reaches the storages, as often as you like: all\n"
+	  "share the work, and a scrub that was ended goes on where it was. Damaged blocks are\n"
+	  "misses at once, and can be put again. The exit status is 5 if there were any, 1 if\n"
+	  "blocks could not be read. It needs a token of role admin.\n" },
 	{ "tenant", skv_cmd_tenant,
 	  "list | get NAME | set NAME FIELD=VALUE... | isolate NAME root=DIR... | forget NAME",
 	  "what each tenant may use, own and have, and what it has",
@@ -369,6 +384,7 @@ int main(int argc, char **argv)
 	int rc = SKV_EXIT_OK;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails with EFBIG */
 	slabkv_options_init(&cli.library, sizeof cli.library);
 	cli.url = url && url[0] ? url : "http://127.0.0.1:7333"; /* as slabkv.h documents */
 	if (codec && codec[0])

@@ -167,7 +167,6 @@ static int open_and_replay(struct skv_replay *r)
 
 	skv_cli_options(r->cli, &o);
 	o.on_call = skv_replay_on_call;
-	o.checksum = !r->no_checksum;
 	/* A manager that restarts in the middle is waited for. */
 	o.rounds = 1000;
 	if (!r->instance) {
@@ -209,9 +208,6 @@ static int set_option(struct skv_replay *r, int opt, const char *value)
 	case 'x':
 		ok = skv_args_factor(value, &r->speed);
 		return ok ? 0 : skv_cli_usage(r->cli, "--speed: a factor above 0, e.g. 10");
-	case 'k':
-		r->no_checksum = true;
-		return 0;
 	case 'l':
 		ok = skv_args_number(value, 0, 600000, &v);
 		r->lease_ms = (uint32_t)v;
@@ -241,7 +237,6 @@ int skv_cmd_replay(struct skv_cli *cli, int argc, char **argv)
 		{ "clients", required_argument, NULL, 'c' },
 		{ "requests", required_argument, NULL, 'n' },
 		{ "speed", required_argument, NULL, 'x' },
-		{ "no-checksum", no_argument, NULL, 'k' },
 		{ "lease", required_argument, NULL, 'l' },
 		{ "hits", required_argument, NULL, 't' },
 		{ "instance", required_argument, NULL, SKV_OPT_INSTANCE },

@@ -51,7 +51,6 @@ struct skv_replay {
 	uint32_t n_clients;
 	uint64_t requests;
 	double speed; /* 0 = as fast as possible */
-	bool no_checksum;
 	uint32_t lease_ms; /* of lookups; SLABKV_LEASE_DEFAULT = the manager's */
 	const char *hits_path; /* NULL: no file of what each request found */
 	FILE *hits_file;       /* open since before the first request */

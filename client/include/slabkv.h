@@ -181,8 +181,10 @@ struct slabkv_options {
 	 * tried, and used only if its marker proves that it is the same storage. */
 	const char *const *mounts;
 	uint32_t n_mounts;
-	bool verify;        /* verify checksums of what is read. Default true */
-	bool checksum;      /* store checksums with what is written. Default true */
+	/* Verify checksums of what is read (every write stores them). Default true. False: lost,
+	 * torn or foreign bytes may count as hits; on 3FS a lost chunk before others reads as
+	 * zeros. */
+	bool verify;
 	/* How bytes are moved.
 	 *	- "posix": preadv and pwritev, through the page cache.
 	 *	- "uring": io_uring, with O_DIRECT where file offsets and buffers are
@@ -248,6 +250,10 @@ struct slabkv_options {
 	 * none. */
 	const char *cert_file;
 	const char *key_file;
+	/* Report blocks that are a mismatch to the manager, which hides them, so that their keys
+	 * can be put again: at once if the token may delete there, else after a mover's check. One
+	 * call of a second at most for each get that meets any. Default true. */
+	bool report;
 };
 
 /* Fills *o, of `size` bytes, with the defaults. */
@@ -298,6 +304,11 @@ SLABKV_API void slabkv_close(struct slabkv *kv);
  * Managers log it (trace_id, span_id) and pass it on. SLABKV_E_INVALID, and nothing changes: it is
  * none. */
 SLABKV_API int slabkv_trace(const char *traceparent);
+/* The next request of this thread to a manager is tried once, for at most `ms`, and else ends its
+ * call with SLABKV_E_TIMEOUT; 0: as the options say, as at first. For calls that only read, by
+ * threads that cannot wait for long, as Python's main thread, which must look for signals: what
+ * took too long is called again on another thread. */
+SLABKV_API void slabkv_try_for(uint32_t ms);
 
 /* The engine in use: "posix", "uring", or "usrbio" once a file on 3FS is open (from the start if it
  * was asked for by name with hf3fs_mount_point). *why (may be NULL): why it is not the one asked
@@ -661,6 +672,9 @@ enum slabkv_result {
 	SLABKV_CANCELLED, /* not started */
 	/* slabkv_put with SLABKV_PUT_SELECTIVE only */
 	SLABKV_NOT_ADMITTED, /* not stored: worth less than what it would replace */
+	/* slabkv_put */
+	SLABKV_DELETED, /* not stored: it was deleted, or all of its instance, while it was
+			 * written or waited for room */
 };
 
 /* One block of a call. In: the buffers; out: the rest. */
@@ -677,7 +691,7 @@ struct slabkv_io {
 	uint32_t done;       /* hits; blocks written */
 	uint32_t matched;    /* get: hits reported by the manager, before reading */
 	uint32_t mismatches; /* get: blocks with a wrong checksum under a valid lease */
-	uint32_t failed;     /* get: SLABKV_ERROR; put: SLABKV_FAILED */
+	uint32_t failed;     /* get: SLABKV_ERROR; put: SLABKV_FAILED, SLABKV_DELETED */
 	uint32_t exists;     /* put */
 	uint32_t busy;       /* put */
 	uint32_t ios;        /* file-system requests: adjacent slots are merged (usrbio: cut at
@@ -757,7 +771,7 @@ SLABKV_API int slabkv_match(struct slabkv *kv, const char *const *instances,
 			      uint32_t *matched, struct slabkv_error *err);
 
 /* Deletes blocks: they are misses at once; their space is reused when no lease covers it. *deleted
- * (may be NULL): how many existed (at the last attempt, if retried). */
+ * (may be NULL): how many were stored or being written (at the last attempt, if retried). */
 SLABKV_API int slabkv_delete(struct slabkv *kv, const char *instance,
 			       const struct slabkv_keys *keys, uint32_t *deleted,
 			       struct slabkv_error *err);
@@ -770,6 +784,12 @@ struct slabkv_move_options {
 	size_t size;          /* sizeof of this struct, as the caller knows it */
 	uint32_t max;         /* slots at most; 0 = 128, the most */
 	uint32_t deadline_ms; /* for all of them; 0 = the manager's default for sessions */
+	/* A scrub: reads and verifies blocks instead, those of slab files whose last check began
+	 * before check_before_ms (the manager's clock, ms since 1970; 0: all), the longest
+	 * unchecked first. Damaged blocks are hidden by the manager, so that their keys can be put
+	 * again. */
+	bool check;
+	uint64_t check_before_ms;
 };
 struct slabkv_moved {
 	size_t size;    /* as above */
@@ -778,6 +798,13 @@ struct slabkv_moved {
 	uint32_t failed; /* not copied, or their blocks went meanwhile */
 	uint32_t mismatches; /* of these: bytes that had another checksum */
 	uint64_t bytes; /* that were copied, unless none was moved */
+	bool checks; /* the slots were verified only: `moved` counts those that are right */
+	uint32_t hidden; /* damaged, and hidden now */
+	uint32_t unread; /* of a check: could not be read */
+	/* Of a scrub: */
+	bool more; /* some slab files are due: call again, even if nothing was taken */
+	uint64_t left_bytes; /* used bytes of these */
+	uint64_t now_ms; /* the manager's clock */
 };
 /* `o` may be NULL. SLABKV_OK even if some failed: then *err tells the first reason, if it is an
  * error. SLABKV_E_SESSION_EXPIRED: it took longer than the deadline, nothing was moved. */
@@ -927,6 +954,10 @@ struct slabkv_finished {
 	size_t size; /* set by the caller */
 	uint32_t committed;
 	uint32_t failed;
+	uint32_t deleted; /* while they were written: they are not published */
+	bool *gone; /* NULL, or set by the caller: [n_gone], set to whether block i of the session's
+		     * n_write was deleted */
+	uint32_t n_gone;
 };
 
 /* Ends a session and publishes the blocks that the mask names. Sync local files first. `res` may be
@@ -938,13 +969,37 @@ SLABKV_API int slabkv_finish(struct slabkv *kv, const char *session,
 SLABKV_API int slabkv_abort(struct slabkv *kv, const char *session, bool quiesced,
 			      struct slabkv_error *err);
 
+/* Whose blocks are to go: exactly one member is given. */
+struct slabkv_purge {
+	size_t size; /* set by the caller */
+	const char *const *instances; /* [n_instances] */
+	uint32_t n_instances;
+	const char *prefix; /* of names of instances; NULL = not given, as the next two */
+	const char *group;
+	const char *tenant; /* another than the caller's: an administrator of the operator */
+};
+/* Counts of a purge. */
+struct slabkv_purged {
+	size_t size; /* set by the caller */
+	uint32_t instances;
+	uint64_t blocks;
+	uint64_t sessions; /* open ones */
+};
+/* All that is stored or being written before now is gone, for new weights or an erasure: nothing of
+ * it can be found, or is published, once the call has returned SLABKV_OK. The cost does not depend
+ * on the number of blocks. Sessions end; their finish says which blocks were deleted. `res` may be
+ * NULL. SLABKV_E_NOT_FOUND: an instance does not exist, the others are purged. After any other
+ * error some instances may be purged: repeat the call. */
+SLABKV_API int slabkv_purge(struct slabkv *kv, const struct slabkv_purge *what,
+			    struct slabkv_purged *res, struct slabkv_error *err);
+
 /* XXH3-64, the checksum of locations. */
 SLABKV_API uint64_t slabkv_checksum(const void *data, size_t size);
 
 /* ---- many operations at a time --------------------------------------------------------------- */
 
 enum slabkv_op_kind {
-	SLABKV_OP_PUT,    /* ends as WRITTEN, EXISTS, BUSY or FAILED */
+	SLABKV_OP_PUT,    /* ends as WRITTEN, EXISTS, BUSY, DELETED or FAILED */
 	SLABKV_OP_GET,    /* HIT, MISS, MISMATCH or ERROR */
 	SLABKV_OP_EXISTS, /* HIT, MISS or ERROR */
 	SLABKV_OP_DELETE, /* GONE or FAILED */

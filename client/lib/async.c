@@ -69,7 +69,7 @@ void skv_async_complete_locked(struct slabkv_async *a, struct skv_async_op *op)
 {
 	const uint64_t one = 1;
 
-	SKV_CHECK(skv_mutex_held(&a->lock) && op->result <= SLABKV_CANCELLED);
+	SKV_CHECK(skv_mutex_held(&a->lock) && op->result <= SLABKV_DELETED);
 	SKV_CHECK(a->done.n < a->in_flight);
 	unpin(a, op);
 	skv_async_append(&a->done, op);

@@ -108,7 +108,8 @@ static void set_blocks(struct skv_async_worker *w)
 static void take_results(struct skv_async_worker *w)
 {
 	for (uint32_t i = 0; i < w->n; i++) {
-		SKV_CHECK(w->blocks[i].result <= SLABKV_FAILED &&
+		SKV_CHECK((w->blocks[i].result <= SLABKV_FAILED ||
+			   w->blocks[i].result == SLABKV_DELETED) &&
 			  w->blocks[i].bufs == w->ops[i]->bufs);
 		w->ops[i]->result = w->blocks[i].result;
 		w->ops[i]->why = w->blocks[i].why;

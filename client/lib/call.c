@@ -7,12 +7,15 @@
  * waits (50 ms doubling to 250 ms, after a second 1 s, with jitter so that many clients do not
  * come back at once).
  * Bounded by the handle's rounds and timeout. A manager that has not answered after hedge_ms is not
- * waited for alone: the next one gets the same request, and the first good answer counts.
+ * waited for alone: the next one gets the same request, and the first good answer counts. Others
+ * may reach an owner that this host cannot reach. So that request lets its manager forward the
+ * call, and so does the last one of a round in which a manager could not be reached; where that
+ * helped, calls whose owner is not known are forwarded for FORWARD_MS.
  * Everything sent here may be repeated harmlessly: the manager's operations are idempotent, start
  * by its request id.
  *
- * State: kv->current, kv->owners and kv->codec only. Any thread. Sleeps between rounds, holds no
- * lock.
+ * State: kv->current, kv->owners, kv->forward_until_us and kv->codec only. Any thread. Sleeps
+ * between rounds, holds no lock.
  */
 #include "client.h"
 
@@ -26,6 +29,7 @@
 #define SHORT_WAIT_MS 250u /* in the first SHORT_ROUNDS, some 1.2 s: a failover ends within one */
 #define SHORT_ROUNDS 8u
 #define LAST_WAIT_MS 1000u
+#define FORWARD_MS 5000u
 #define MOST_TIPS 3u /* in a round: managers that know little tell of one that knows more */
 
 /* Can another manager, or the same one a little later, give a better answer? */
@@ -99,6 +103,9 @@ struct round {
 	uint32_t tips;            /* how many told ones had one */
 	char owner[SKV_NOTE_URL]; /* one that is not asked by its name in kv->urls; "" = none yet */
 	const char *at;           /* who is asked, and then who has answered */
+	const char *answered;     /* a named one that has answered; NULL: none yet */
+	bool unreached;           /* one has not */
+	bool forwards;            /* who is asked may forward the call */
 	bool noted;
 	struct skv_owner_note note; /* of the answer, if noted */
 };
@@ -127,6 +134,12 @@ static const char *hedge_of(const struct slabkv *kv, const struct round *r)
 	return NULL;
 }
 
+static void forward_for_some_time(struct slabkv *kv)
+{
+	atomic_store_explicit(&kv->forward_until_us, skv_now_us() + FORWARD_MS * 1000ull,
+			      memory_order_relaxed);
+}
+
 /* Sends it to r->at. */
 static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 		   uint64_t timeout_ms, struct skv_answer *a, struct skv_error *err)
@@ -138,6 +151,7 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 				      .timeout_ms = timeout_ms,
 				      .connect_ms = kv->connect_ms,
 				      .hedge_ms = kv->hedge_ms,
+				      .plain = r->forwards,
 				      .trace = skv_trace_of_thread(),
 				      .form = c->codec == &skv_v1_pb ? SKV_HTTP_PROTOBUF
 					      : SKV_HTTP_JSON,
@@ -167,8 +181,10 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 	skv_buf_clear(&a->body);
 	a->sent_ms = skv_now_ms(kv->clock);
 	rc = skv_http_do(kv->http, &q, &a->body, &http_status, err);
-	if (hedged && kv->owners) /* only an owner's answer counts: the other one hangs */
+	if (hedged && kv->owners) { /* only an owner's answer counts: the other one hangs */
 		skv_owners_forget(kv->owners, NULL, r->at);
+		forward_for_some_time(kv);
+	}
 	r->at = hedged ? hedge : r->at;
 	r->noted = rc == SKV_OK && skv_owner_note_read(note, &r->note);
 	a->codec = codec_of(c, &a->body);
@@ -250,6 +266,43 @@ static void remember(struct slabkv *kv, const char *at)
 			atomic_store_explicit(&kv->current, i, memory_order_relaxed);
 }
 
+static void note_reached(struct round *r, int rc)
+{
+	if (rc == SKV_E_NETWORK || rc == SKV_E_TIMEOUT)
+		r->unreached = true;
+	else if (r->at != r->owner)
+		r->answered = r->at;
+}
+
+/* The last resort of a round that ended with `rc`: one that has answered forwards the call, if the
+ * owner may be one that this host cannot reach. Leaves time for another round. */
+static int let_forward(struct slabkv *kv, const struct skv_call *c, uint64_t end_us,
+		       struct round *r, int rc, struct skv_answer *a, struct skv_error *err)
+{
+	const uint64_t now = skv_now_us();
+
+	if (!kv->owners || !r->unreached || !r->answered || r->forwards || now >= end_us)
+		return rc;
+	r->at = r->answered;
+	r->forwards = true;
+	rc = try_one(kv, c, r, (end_us - now) / 2000 + 1, a, err);
+	if (!worth_retry(rc)) {
+		forward_for_some_time(kv);
+		remember(kv, r->at);
+	}
+	return rc;
+}
+
+/* Who is asked first: the owner, if it is known. */
+static const char *first_of(const struct slabkv *kv, const struct skv_call *c, struct round *r)
+{
+	if (kv->owners && skv_owners_find(kv->owners, c->about ? c->about : c->path, r->owner))
+		return r->owner;
+	r->forwards = kv->owners && skv_now_us() < atomic_load_explicit(&kv->forward_until_us,
+									memory_order_relaxed);
+	return next_named(kv, r);
+}
+
 static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us,
 		    struct skv_answer *a, struct skv_error *err)
 {
@@ -257,10 +310,7 @@ static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us
 	int rc = SKV_E_TIMEOUT;
 
 	SKV_CHECK(kv->n_urls > 0 && r.first < kv->n_urls);
-	if (kv->owners && skv_owners_find(kv->owners, c->about ? c->about : c->path, r.owner))
-		r.at = r.owner;
-	else
-		r.at = next_named(kv, &r);
+	r.at = first_of(kv, c, &r);
 	while (r.at) {
 		uint64_t now = skv_now_us();
 		uint64_t left_ms = now < end_us ? (end_us - now) / 1000 : 0;
@@ -270,21 +320,39 @@ static int round_of(struct slabkv *kv, const struct skv_call *c, uint64_t end_us
 		/* A manager that hangs must leave time for the others. */
 		rc = try_one(kv, c, &r, left_ms / (kv->n_urls - r.named + 1) + 1, a, err);
 		note_owner(kv, c, &r, rc);
+		note_reached(&r, rc);
 		if (!worth_retry(rc)) {
 			remember(kv, r.at);
 			return rc;
 		}
 		r.at = next_of(kv, &r);
 	}
-	return rc;
+	return let_forward(kv, c, end_us, &r, rc, a, err);
+}
+
+/* One try of slabkv_try_for. Whatever another try might answer better is SKV_E_TIMEOUT. */
+static int try_once(struct slabkv *kv, const struct skv_call *c, uint32_t ms, struct skv_answer *a,
+		    struct skv_error *err)
+{
+	struct round r = { .first = atomic_load_explicit(&kv->current, memory_order_relaxed) };
+	int rc;
+
+	r.at = first_of(kv, c, &r);
+	rc = try_one(kv, c, &r, ms, a, err);
+	if (rc != SKV_E_TIMEOUT) /* a manager that was given so little time is not to blame */
+		note_owner(kv, c, &r, rc);
+	return worth_retry(rc) ? skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no answer in %u ms",
+					  c->op, ms)
+			       : rc;
 }
 
 int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *a,
 		struct skv_error *err)
 {
-	uint32_t rounds = c->rounds ? c->rounds : kv->rounds;
+	uint32_t rounds = c->rounds ? c->rounds : kv->rounds, once_ms = skv_take_try_for();
 	uint64_t begin_us = skv_now_us();
-	uint64_t end_us = begin_us + (uint64_t)kv->timeout_ms * 1000;
+	const bool sooner = c->timeout_ms && c->timeout_ms < kv->timeout_ms;
+	uint64_t end_us = begin_us + (sooner ? c->timeout_ms : kv->timeout_ms) * 1000ull;
 	int rc;
 
 	SKV_CHECK(c->op && c->method && c->path[0] == '/' && rounds > 0);
@@ -293,7 +361,8 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	if (c->body && c->body->failed)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	skv_fail(err, SKV_E_TIMEOUT, NULL, "%s: no time left", c->op);
-	for (uint32_t round = 0;; round++) {
+	rc = once_ms ? try_once(kv, c, once_ms, a, err) : SKV_OK;
+	for (uint32_t round = 0; !once_ms; round++) {
 		uint64_t wait_us = wait_of(round) * 1000;
 
 		rc = round_of(kv, c, end_us, a, err);

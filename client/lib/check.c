@@ -26,7 +26,7 @@
 
 #include "usrbio.h"
 
-#define LEAST_CHUNK (64u << 10)
+#define LEAST_CHUNK (32u << 10)
 #define MOST_CHUNK (64u << 20)
 #define PROBE_IOV \
 	(8u << 20) /* enough for the probe; the sizes in the options are checked, not used */
@@ -132,7 +132,11 @@ static bool check_create(struct check *c)
 	if (c->fd >= 0)
 		return true;
 	say(c, SLABKV_BAD, "create",
-	    errno == EROFS ? "mount it for writing" : "may this user write there? is it full?",
+	    errno == EROFS ? "mount it for writing"
+	    : errno == EIO && strcmp(c->type, "fuse.hf3fs") == 0
+		    ? "is the directory's stripe larger than its chain table? make it anew with a "
+		      "smaller --stripe-size"
+		    : "may this user write there? is it full?",
 	    "no file can be made in %s: %s", c->dir, strerror(errno));
 	return false;
 }
@@ -304,7 +308,11 @@ static void check_bytes(struct check *c, struct skv_engine *e, struct skv_engine
 	int rc = move(e, true, f, chunk, out, n, &done);
 
 	if (rc != SKV_OK) {
-		say(c, SLABKV_BAD, "write", "see the daemon's log; is there space?",
+		say(c, SLABKV_BAD, "write",
+		    c->is_3fs ? "is there space? were the targets made with create-target "
+				"--use-new-chunk-engine? others take chunks of 512K, 1M, 2M, 4M, "
+				"16M and 64M only; see the daemon's log"
+			      : "is there space? see the kernel's log",
 		    "%zu bytes: %s", n, skv_status_text(rc));
 		return;
 	}

@@ -40,6 +40,7 @@ struct slabkv {
 	char **urls; /* without trailing '/' */
 	uint32_t n_urls;
 	atomic_uint current; /* the URL that answered last */
+	atomic_uint_fast64_t forward_until_us; /* calls without a known owner are forwarded */
 	struct skv_owners *owners; /* who owns what; NULL: a single manager, which need not tell */
 	/* Of requests and answers; JSON as soon as a manager refuses the other. */
 	_Atomic(const struct skv_v1_codec *) codec;
@@ -48,7 +49,10 @@ struct slabkv {
 	uint32_t connect_ms;
 	uint32_t hedge_ms; /* 0: never */
 	bool verify;
-	bool checksum;
+	bool report; /* damage that is read, to the manager: */
+	_Atomic uint64_t report_again_ms; /* not before, as the last report failed */
+	_Atomic uint64_t failed_again_ms; /* no earlier line of the log about blocks that failed */
+	_Atomic uint64_t failed_untold;   /* since the last such line */
 	uint32_t async_threads;   /* of queues that do not say; 0: their own default */
 	uint32_t async_in_flight;
 	void (*on_call)(void *ctx, const char *op, uint64_t us, int status);
@@ -89,6 +93,7 @@ extern void (*skv_check_hook)(const char *expr, const char *file, int line);
 /* The thread works for `kv`; NULL: for none. */
 void skv_handle_of_thread(struct slabkv *kv);
 const char *skv_trace_of_thread(void); /* slabkv_trace; "": none */
+uint32_t skv_take_try_for(void); /* slabkv_try_for, which then is 0 again */
 
 /* slabkv_open with two replacements for tests. NULL = system clock, the engine of `o`. */
 int skv_client_open(const struct slabkv_options *o, const struct skv_clock *clock,
@@ -105,6 +110,7 @@ struct skv_call {
 	const struct skv_buf *body; /* may be NULL */
 	const struct skv_v1_codec *codec; /* of the body and wanted for the answer; NULL: JSON */
 	uint32_t rounds;    /* 0 = the handle's */
+	uint32_t timeout_ms; /* at most; 0 = the handle's */
 };
 
 struct skv_answer {
@@ -187,7 +193,7 @@ struct skv_start_answer {
 int skv_session_start(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
 		      const struct slabkv_put_options *o, const char *request_id,
 		      struct skv_arena *a, struct skv_start_answer *out, struct skv_error *err);
-int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req,
+int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req, struct skv_arena *a,
 		       struct skv_finish_res *res, struct skv_error *err);
 int skv_session_abort(struct slabkv *kv, const char *session, bool quiesced,
 		      struct skv_error *err);
@@ -212,6 +218,20 @@ void skv_io_tell(struct slabkv_io *io, const struct slabkv_io *counts);
 int skv_blocks_check(const struct slabkv_block *blocks, size_t block_size,
 		     const struct slabkv_io *io, struct skv_error *err);
 
+/* ---- damage.c -------------------------------------------------------------------------------- */
+
+/* Slots of one call that had a wrong checksum. */
+struct skv_damage_list {
+	struct skv_damage v[SKV_MAX_DAMAGED];
+	uint32_t n;
+};
+/* `spec` is borrowed. False: the list is full, the slot is left for later. */
+bool skv_damage_note(struct skv_damage_list *l, uint32_t key, const char *spec,
+		     uint64_t generation);
+/* Reports them once, unless the handle does not. Changes the list. */
+void skv_damage_report(struct slabkv *kv, const char *instance, const struct slabkv_keys *keys,
+		       struct skv_damage_list *l, struct skv_arena *a);
+
 /* The manager's view of the storage; a result of skv_result_new. */
 int skv_object_storage(struct slabkv *kv, const char *name, const struct slabkv_storage_info **out,
 		       struct skv_error *err);
@@ -231,6 +251,7 @@ struct skv_transfer {
 	uint64_t max_pieces; /* capacity */
 	struct skv_plan plan;
 	bool write;
+	bool past_cache; /* reads the storage itself: a scrub's */
 	uint32_t next_sum;          /* of plan.order: the first one that is not
 				       summed, if it is to be */
 	uint32_t ios;           /* requests made */
@@ -242,20 +263,32 @@ struct skv_transfer {
 int skv_transfer_begin(struct skv_transfer *t, struct slabkv *kv, struct skv_arena *a,
 		       const struct skv_files *files, uint64_t max);
 /* Adds one spec of one block at its location. `exact`: the buffer must have exactly that size.
- * `prove`: the checksum of its bytes will be asked for. */
+ * `prove`: the checksum of its bytes will be asked for; a read is compared with the location's. */
 void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 		      const struct skv_location *loc, const struct slabkv_block *to, bool exact,
 		      bool prove);
 /* Opens the pieces' files, checks bounds, makes the plan. Single failures are stored as the pieces'
  * status. SKV_E_NOMEM. */
 int skv_transfer_plan(struct skv_transfer *t, bool write);
-/* Moves the bytes and sets the pieces' results. Sums pieces to be proven while others move. */
+/* Moves the bytes and sets the pieces' results. Sums pieces to be proven while others move. What
+ * was read with a wrong checksum is read once more, past the page cache: a mismatch after it is the
+ * file's, not this machine's. */
 void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by);
 /* The checksum of a piece that is whole. */
 uint64_t skv_transfer_sum(struct skv_piece *p);
+/* Has a piece that is whole, and was to be proven, the bytes that were written? */
+static inline bool skv_transfer_proves(struct skv_piece *p)
+{
+	return skv_transfer_sum(p) == p->checksum;
+}
 /* Syncs written files; pieces in a file that cannot be synced get its status. */
 void skv_transfer_sync(struct skv_transfer *t);
 void skv_transfer_end(struct skv_transfer *t);
+/* Logs that `n` blocks of a call failed, with `first`, its first reason: at most one line in ten
+ * seconds for each handle, which also counts the blocks of calls without a line. Programs that
+ * treat failures of a cache as misses would never know. */
+void skv_transfer_tell(struct slabkv *kv, const char *call, uint32_t n,
+		       const struct skv_error *first);
 
 /* The directory of storage `name`/`uuid`, asking the manager for its root if the caller named no
  * mounts. Release with skv_mount_release. */

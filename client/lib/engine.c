@@ -8,14 +8,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <skv/check.h>
 #include <skv/log.h>
 
 #include "usrbio_lib.h"
+
+#define CACHE_UNIT (2u << 20) /* no page of the page cache is larger */
 
 static const struct skv_engine_ops *const engines[] = { &skv_engine_posix, &skv_engine_uring,
 						      &skv_engine_usrbio };
@@ -76,30 +80,62 @@ const char *skv_engine_remedy(int error)
 	return error == EROFS ? " (it is mounted read-only here)" : "";
 }
 
-/* 3FS's page cache does not see what other machines write, and after a read that meets a hole the
- * kernel takes that for the end of the file. */
-static int open_one(int dirfd, const char *path, int flags)
+/* Does each machine cache this file on its own, so that pages may be older than the file? */
+static bool has_lone_cache(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) != 0)
+		return false;
+	switch ((unsigned long)fs.f_type) {
+	case NFS_SUPER_MAGIC:
+	case FUSE_SUPER_MAGIC: /* 3FS, too */
+	case SMB2_SUPER_MAGIC:
+	case CIFS_SUPER_MAGIC:
+	case V9FS_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Opens the file with O_DIRECT where its cache may be stale: reads would return old bytes, a write
+ * of a part of a page may put the page's old bytes back over a neighbour's slot, and on 3FS the
+ * kernel takes a hole for the end of the file. Network file systems need no alignment for that; a
+ * file that does, as the probe shows, stays buffered, and *stale says so. */
+static int open_one(int dirfd, const char *path, int flags, bool *stale)
 {
 	int fd = openat(dirfd, path, flags), direct;
 	struct stat st;
+	char odd[3];
 
-	if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || !skv_usrbio_is_3fs(fd))
+	*stale = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && has_lone_cache(fd);
+	if (!*stale)
 		return fd;
 	direct = openat(dirfd, path, flags | O_DIRECT);
-	if (direct < 0)
-		return fd;
-	close(fd);
-	return direct;
+	if (direct >= 0 && (skv_usrbio_is_3fs(direct) || pread(direct, odd + 1, 1, 1) >= 0)) {
+		*stale = false;
+		close(fd);
+		return direct;
+	}
+	if (direct >= 0)
+		close(direct);
+	return fd;
 }
 
-int skv_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct skv_error *err)
+int skv_engine_open_fd(int dirfd, const char *path, bool write, struct skv_engine_file *f,
+		       struct skv_error *err)
 {
+	const int flags = (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 	int error;
 
-	*fd = open_one(dirfd, path,
-		       (write ? O_RDWR : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	if (*fd >= 0)
+	f->fd = open_one(dirfd, path, flags, &f->stale);
+	if (f->fd >= 0) {
+		/* O_NONBLOCK was only for the open (a pipe must not block us): io_uring would
+		 * answer EAGAIN instead of waiting for the disk. Callers refuse pipes. */
+		(void)fcntl(f->fd, F_SETFL, fcntl(f->fd, F_GETFL) & ~O_NONBLOCK);
 		return SKV_OK;
+	}
 	error = errno;
 	if (error == ELOOP)
 		return skv_fail(err, SKV_E_FOREIGN, NULL, "slab file %s is a symbolic link", path);
@@ -107,6 +143,16 @@ int skv_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct 
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "slab file %s is not there", path);
 	return skv_fail(err, SKV_E_IO, NULL, "slab file %s: %s%s", path, strerror(error),
 			skv_engine_remedy(error));
+}
+
+void skv_engine_drop_cache(struct skv_engine_file *f, uint64_t offset, uint64_t length)
+{
+	const uint64_t from = offset / CACHE_UNIT * CACHE_UNIT;
+	const uint64_t to = (offset + length + CACHE_UNIT - 1) / CACHE_UNIT * CACHE_UNIT;
+
+	SKV_CHECK(f->fd >= 0 && !f->engine && length > 0);
+	(void)fdatasync(f->fd); /* a dirty page, a neighbour's, would stay */
+	(void)posix_fadvise(f->fd, (off_t)from, (off_t)(to - from), POSIX_FADV_DONTNEED);
 }
 
 int skv_engine_status(int error)

@@ -44,12 +44,18 @@ static inline bool skv_deadline_passed(const struct skv_io_call *d)
 /* An open slab file. Engines embed it as their first member. */
 struct skv_engine_file {
 	int fd; /* for stat and the superblock; owned by the engine */
+	bool stale; /* goes through a page cache that may be older than the file */
 	struct skv_engine *engine; /* whose it is; NULL: the handle's */
 };
 
 /* Opens a slab file for any engine: one component below `dirfd`, no symbolic link followed, nothing
- * created; on 3FS with O_DIRECT, which needs no alignment there. The caller owns *fd. */
-int skv_engine_open_fd(int dirfd, const char *path, bool write, int *fd, struct skv_error *err);
+ * created; on network file systems with O_DIRECT, which needs no alignment there. Sets f->fd, which
+ * the caller owns, and f->stale. */
+int skv_engine_open_fd(int dirfd, const char *path, bool write, struct skv_engine_file *f,
+		       struct skv_error *err);
+/* Drops this machine's cached pages of [offset, offset + length), and some around it: the next read
+ * asks the file system. Not for files of an engine of their own. */
+void skv_engine_drop_cache(struct skv_engine_file *f, uint64_t offset, uint64_t length);
 
 /* In: file, offset, iov, length (sum of iov). Out: the other members. */
 struct skv_io_run {

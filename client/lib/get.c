@@ -8,6 +8,8 @@
  *
  * Where a spec has a copy in a fast tier, that is read first. Blocks that do not become hits so are
  * read once more, from their own places, under the same lease: nobody is asked again.
+ *
+ * Damage is reported to the manager (damage.c), once for a call, when all has been read.
  */
 #include "client.h"
 
@@ -25,6 +27,7 @@ struct get {
 	struct skv_lookup_answer answer;
 	struct skv_transfer t;
 	bool copies; /* the transfer reads copies where there are some */
+	struct skv_damage_list *damaged;
 };
 
 static const struct skv_location *copy_of(const struct get *g, uint32_t block, uint32_t spec)
@@ -107,6 +110,7 @@ static void report(const struct get *g, const struct skv_piece *p)
 
 	if (g->kv->on_mismatch)
 		g->kv->on_mismatch(g->kv->on_mismatch_ctx, &m);
+	skv_damage_note(g->damaged, m.key, m.spec, m.generation);
 }
 
 static enum slabkv_result judge(const struct get *g, struct skv_piece *p)
@@ -124,7 +128,7 @@ static enum slabkv_result judge(const struct get *g, struct skv_piece *p)
 		return SLABKV_MISS;
 	if (!provable(g, loc))
 		return in_time ? SLABKV_HIT : SLABKV_MISS;
-	if (skv_transfer_sum(p) == loc->checksum)
+	if (skv_transfer_proves(p))
 		return SLABKV_HIT;
 	return in_time ? SLABKV_MISMATCH : SLABKV_MISS;
 }
@@ -237,13 +241,15 @@ static int get_blocks(struct get *g, const struct slabkv_lookup_options *o, stru
 		return rc;
 	SKV_CHECK(g->answer.res.n_keys == g->keys->n && g->answer.res.matched <= g->keys->n);
 	again = skv_arena_calloc(a, g->keys->n, sizeof *again);
-	if (!again)
+	g->damaged = skv_arena_calloc(a, 1, sizeof *g->damaged);
+	if (!again || !g->damaged)
 		return SKV_E_NOMEM;
 	g->copies = true;
 	rc = transfer(g, a);
 	if (rc == SKV_OK) {
 		read_again(g, a, again);
 		count(g, again);
+		skv_damage_report(g->kv, g->instance, g->keys, g->damaged, a);
 		*err = g->t.first; /* for information: the call itself did its work */
 	}
 	return rc;
@@ -272,6 +278,8 @@ int skv_get_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
 		rc = get_blocks(&g, o, &a, err);
+	if (rc == SKV_OK)
+		skv_transfer_tell(kv, "get", io->failed, err);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	if (skv_is_broken(kv, err)) { /* whatever was read */

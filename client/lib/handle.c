@@ -5,7 +5,8 @@
  * process of the engine that has loaded us (docs/decisions/0030). It breaks the handle that this
  * thread works for, or, where that is not known (pools have no handle), all of them.
  *
- * State: which handle a thread works for, and in which trace of its caller; whether all are broken.
+ * State: which handle a thread works for, in which trace of its caller, and for how long it tries;
+ * whether all are broken.
  * Any thread, whatever locks it holds.
  */
 #include "client.h"
@@ -19,6 +20,7 @@
 
 static _Thread_local struct slabkv *current;
 static _Thread_local char trace[SKV_TRACE_SIZE];
+static _Thread_local uint32_t try_for_ms;
 static atomic_bool all_broken;
 
 void (*skv_check_hook)(const char *expr, const char *file, int line);
@@ -34,6 +36,16 @@ int slabkv_trace(const char *traceparent)
 }
 
 const char *skv_trace_of_thread(void) { return trace; }
+
+void slabkv_try_for(uint32_t ms) { try_for_ms = ms; }
+
+uint32_t skv_take_try_for(void)
+{
+	const uint32_t ms = try_for_ms;
+
+	try_for_ms = 0;
+	return ms;
+}
 
 void skv_handle_of_thread(struct slabkv *kv) { current = kv; }
 

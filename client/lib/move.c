@@ -1,6 +1,6 @@
 /*
- * move.c - slabkv_move: takes blocks that are to move, copies them, tells the manager. No state;
- * any thread.
+ * move.c - slabkv_move: takes blocks that are to move, or to be verified, does that, tells the
+ * manager. No state; any thread.
  *
  * Law: what is finished as moved was read whole, had the checksum that its writer gave it, and is
  * synced at its new place; nothing is written after the deadline. A mover never makes a checksum of
@@ -22,7 +22,8 @@ struct mover {
 	struct skv_move_view view;
 	uint64_t submit_until_ms;
 	struct skv_files files;
-	bool *moved; /* [n_slots] */
+	bool *moved; /* [n_slots]: of a check, right */
+	bool *damaged; /* [n_slots] */
 	char *buffer;
 	uint64_t cap;
 	bool in_flight;
@@ -54,7 +55,8 @@ static bool fits(const struct skv_move_view *v)
 		if (s->length == 0)
 			continue;
 		strtoull(s->checksum, &end, 16);
-		if (s->from_file >= v->n_files || s->to_file >= v->n_files || *end ||
+		if (s->from_file >= v->n_files || *end ||
+		    (!v->checks && s->to_file >= v->n_files) ||
 		    strlen(s->checksum) != 16 || s->length > SKV_MAX_SPEC_SIZE)
 			return false;
 	}
@@ -91,7 +93,7 @@ static int take(struct mover *m, const struct skv_move_take_req *req, struct skv
 static int finish(struct mover *m, struct skv_error *err)
 {
 	const struct skv_move_finish_req req = { .n_moved = m->view.n_slots, .moved = m->moved,
-						 .quiesced = !m->in_flight };
+						 .damaged = m->damaged, .quiesced = !m->in_flight };
 	struct skv_move_finish_res res = { 0 };
 	struct skv_v1_in in = { .arena = m->a };
 	struct skv_buf body = { 0 };
@@ -112,6 +114,7 @@ static int finish(struct mover *m, struct skv_error *err)
 							answer.body.len, &res, err);
 	m->counts.moved = res.moved;
 	m->counts.failed = rc == SKV_OK ? res.failed : m->view.n_slots;
+	m->counts.hidden = res.hidden;
 	if (res.moved == 0)
 		m->counts.bytes = 0;
 	skv_buf_destroy(&answer.body);
@@ -150,10 +153,13 @@ static void prove(struct mover *m, const struct portion *p, struct skv_transfer 
 		uint32_t at = p->from + piece->block;
 
 		SKV_CHECK(at < p->to);
-		if (piece->status != SKV_OK || piece->done < piece->length)
+		if (piece->status != SKV_OK || piece->done < piece->length) {
+			m->counts.unread += m->view.checks;
 			continue;
-		m->moved[at] = skv_transfer_sum(piece) == location(m, at, false).checksum;
-		m->counts.mismatches += !m->moved[at];
+		}
+		m->moved[at] = skv_transfer_proves(piece);
+		m->damaged[at] = !m->moved[at];
+		m->counts.mismatches += m->damaged[at];
 	}
 }
 
@@ -183,6 +189,7 @@ static int transfer(struct mover *m, const struct portion *p, bool write)
 	}
 	if (rc == SKV_OK)
 		rc = skv_transfer_plan(&t, write);
+	t.past_cache = m->view.checks;
 	if (rc == SKV_OK) {
 		skv_transfer_run(&t, &by);
 		if (write) {
@@ -232,7 +239,7 @@ static int copy_all(struct mover *m)
 		if (p.to == p.from)
 			return SKV_E_INTERNAL;
 		rc = transfer(m, &p, false);
-		if (rc == SKV_OK)
+		if (rc == SKV_OK && !m->view.checks)
 			rc = transfer(m, &p, true);
 	}
 	return rc;
@@ -248,7 +255,8 @@ static int make_room(struct mover *m)
 	m->files.n = v->n_files;
 	m->files.v = skv_arena_calloc(m->a, v->n_files + 1u, sizeof *m->files.v);
 	m->moved = skv_arena_calloc(m->a, v->n_slots, sizeof *m->moved);
-	if (!m->files.v || !m->moved)
+	m->damaged = skv_arena_calloc(m->a, v->n_slots, sizeof *m->damaged);
+	if (!m->files.v || !m->moved || !m->damaged)
 		return SKV_E_NOMEM;
 	for (uint32_t i = 0; i < v->n_files; i++) {
 		struct skv_file_ref *f = &m->files.v[i];
@@ -276,9 +284,15 @@ static int move(struct mover *m, const struct skv_move_take_req *req, struct skv
 {
 	int rc = take(m, req, err);
 
-	if (rc != SKV_OK || m->view.n_slots == 0)
+	if (rc != SKV_OK)
 		return rc;
+	m->counts.checks = m->view.checks;
+	m->counts.more = m->view.scrub.more;
+	m->counts.left_bytes = m->view.scrub.left_bytes;
+	m->counts.now_ms = m->view.scrub.now_ms;
 	m->counts.taken = m->view.n_slots;
+	if (m->view.n_slots == 0)
+		return rc;
 	rc = make_room(m);
 	if (rc == SKV_OK)
 		rc = copy_all(m);
@@ -309,11 +323,13 @@ int slabkv_move(struct slabkv *kv, const struct slabkv_move_options *o, struct s
 
 	o = o ? o : &none;
 	skv_arena_init(&a);
-	if (rc == SKV_OK && (!SKV_HAS(o, deadline_ms) || !out || !SKV_HAS(out, bytes)))
+	if (rc == SKV_OK && (!SKV_HAS(o, check_before_ms) || !out || !SKV_HAS(out, now_ms)))
 		rc = skv_size_refuse(&e, "sizeof");
 	if (rc == SKV_OK)
-		rc = move(&m, &(struct skv_move_take_req){ o->max, o->deadline_ms }, &e);
-	if (out && SKV_HAS(out, bytes)) {
+		rc = move(&m, &(struct skv_move_take_req){ o->max, o->deadline_ms, o->check,
+							    o->check_before_ms },
+			  &e);
+	if (out && SKV_HAS(out, now_ms)) {
 		m.counts.size = out->size;
 		*out = m.counts;
 	}

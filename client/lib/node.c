@@ -239,6 +239,92 @@ static int greet(struct skv_node *n, struct skv_node_conn *c, uint8_t uuid[16],
 	return SKV_OK;
 }
 
+/* Is the listener the node that gave the pass? Nothing that it hears is of use to another one. */
+static int prove_local(const struct skv_node *n, struct skv_node_conn *c,
+		       const struct skv_mn_pass *pass, struct skv_error *err)
+{
+	struct skv_mn_frame q = { .op = SKV_MN_LOCAL, .extra = SKV_MN_TICKET + SKV_MN_NONCE };
+	uint8_t said[SKV_MN_TICKET + SKV_MN_NONCE], nonces[2 * SKV_MN_NONCE];
+	uint8_t proof[SKV_MAC], right[SKV_MAC];
+	struct iovec in[2] = { { nonces + SKV_MN_NONCE, SKV_MN_NONCE }, { proof, sizeof proof } };
+	struct skv_mn_frame answer;
+
+	skv_random(nonces, SKV_MN_NONCE);
+	memcpy(said, pass->ticket, SKV_MN_TICKET);
+	memcpy(said + SKV_MN_TICKET, nonces, SKV_MN_NONCE);
+	if (!skv_node_ask(c, &q, said, &answer, NULL, NULL) || answer.status != SKV_OK ||
+	    answer.extra != SKV_MN_NONCE + SKV_MAC || !skv_node_receive(c, in, 2, NULL, NULL))
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "not a memory node's answer");
+	skv_mn_prove(pass->key, true, nonces, right);
+	if (!skv_equal_secret(proof, right, sizeof right))
+		return skv_fail(err, SKV_E_FOREIGN, NULL, "another process has taken its name");
+	q = (struct skv_mn_frame){ .op = SKV_MN_PROVE, .extra = sizeof right };
+	skv_mn_prove(pass->key, false, nonces, right);
+	if (!skv_node_ask(c, &q, right, &answer, NULL, NULL))
+		return skv_fail(err, SKV_E_NETWORK, NULL, "memory node %s does not answer",
+				n->name);
+	return answer.status == SKV_OK ? SKV_OK : skv_node_refused(c, &answer, err);
+}
+
+/* The local connection that the pass is for. SKV_E_UNSUPPORTED: the node is elsewhere. */
+static int use_pass(const struct skv_node *n, const struct skv_mn_pass *pass, int *out,
+		    struct skv_error *err)
+{
+	uint8_t here[SKV_MN_PLACE];
+	struct skv_node_conn c = { 0 };
+	int rc;
+
+	if (!skv_mn_place(here) || memcmp(here, pass->place, sizeof here) != 0)
+		return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "it is on another host");
+	c.fd = connect_local(n);
+	if (c.fd < 0)
+		return skv_fail(err, SKV_E_NETWORK, NULL, "it does not listen there");
+	rc = prove_local(n, &c, pass, err);
+	if (rc == SKV_OK)
+		*out = c.fd;
+	else
+		close(c.fd);
+	return rc;
+}
+
+static void close_socket(struct skv_node_conn *c)
+{
+	if (c->tls)
+		skv_http_pipe_close(c->tls);
+	else
+		close(c->fd);
+	c->tls = NULL;
+}
+
+/* Replaces the greeted TCP connection by a local one. SKV_E_UNAVAILABLE: there is none. */
+static int go_local(struct skv_node *n, struct skv_node_conn *c, struct skv_error *err)
+{
+	const struct skv_mn_frame q = { .op = SKV_MN_LOCAL };
+	struct skv_mn_pass pass;
+	struct iovec in = { &pass, sizeof pass };
+	struct skv_mn_frame answer;
+	struct skv_error why = { 0 };
+	int fd = -1, rc;
+
+	if (!skv_node_ask(c, &q, NULL, &answer, NULL, NULL) ||
+	    (answer.status == SKV_OK &&
+	     (answer.extra != sizeof pass || !skv_node_receive(c, &in, 1, NULL, NULL))))
+		return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "memory node %s does not answer",
+				n->name);
+	rc = answer.status == SKV_OK ? use_pass(n, &pass, &fd, &why)
+				     : skv_node_refused(c, &answer, &why);
+	memset(&pass, 0, sizeof pass);
+	if (rc == SKV_OK) {
+		close_socket(c);
+		c->fd = fd;
+		return SKV_OK;
+	}
+	skv_log(rc == SKV_E_UNSUPPORTED ? SKV_LOG_DEBUG : SKV_LOG_WARN, "client",
+		"memory node %s: its local socket is not used: %s", n->name, why.message);
+	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "memory node %s has no local socket here: "
+			"%.200s", n->name, why.message);
+}
+
 /* A queue pair beside the connection. SKV_E_NETWORK: the connection is of no use either. */
 static int make_qp(struct skv_node *n, struct skv_node_conn *c, struct skv_error *err)
 {
@@ -315,10 +401,10 @@ static int make_conn(struct skv_node *n, uint8_t uuid[16], struct skv_node_conn 
 	if (!c)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	why.message[0] = '\0';
-	c->fd = n->local ? connect_local(n) : n->tls ? connect_tls(n, c, &why) : connect_tcp(n);
+	c->fd = n->tls ? connect_tls(n, c, &why) : connect_tcp(n);
 	if (c->fd < 0) {
 		skv_free(c);
-		if (n->local) /* its name has the epoch */
+		if (n->local) /* mapped slabs need it: to be found anew */
 			atomic_store(&n->dead, true);
 		return skv_fail(err, SKV_E_UNAVAILABLE, NULL,
 				"memory node %s cannot be reached at %s, port %u: is it running, "
@@ -327,6 +413,11 @@ static int make_conn(struct skv_node *n, uint8_t uuid[16], struct skv_node_conn 
 				why.message);
 	}
 	rc = greet(n, c, uuid, err);
+	if (rc == SKV_OK && n->local) {
+		rc = go_local(n, c, err);
+		if (rc != SKV_OK)
+			atomic_store(&n->dead, true);
+	}
 	if (rc == SKV_OK && wants_qp(n))
 		rc = upgrade(n, c, err);
 	if (rc == SKV_OK)
@@ -370,10 +461,7 @@ void skv_node_give(struct skv_node *n, struct skv_node_conn *c, bool good)
 {
 	if (!good) {
 		skv_qp_destroy(c->qp); /* before the buffers are the caller's again */
-		if (c->tls)
-			skv_http_pipe_close(c->tls);
-		else
-			close(c->fd);
+		close_socket(c);
 		skv_free(c);
 		return;
 	}

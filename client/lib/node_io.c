@@ -14,17 +14,20 @@
 #include "rdma.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <skv/check.h>
 #include <skv/mem.h>
 #include <skv/superblock.h>
 
+#define MOST_FDS 4u /* received, to be closed; the kernel closes more */
 #define STEP (1u << 20) /* copied between two looks at the deadline */
 
 struct slab {
@@ -43,10 +46,30 @@ static struct skv_node *node_of(struct skv_engine *e) { return (struct skv_node 
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+/* Keeps the only descriptor that came along; closes several. */
+static int take_only_fd(struct msghdr *msg)
+{
+	int fd;
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(msg); h; h = CMSG_NXTHDR(msg, h)) {
+		size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof fd;
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < n; i++) {
+			memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+			if (n == 1)
+				return fd;
+			close(fd);
+		}
+	}
+	return -1;
+}
+
 /* The answer's header; *fd is what came along, or -1. */
 static bool receive_with_fd(struct skv_node_conn *c, uint8_t raw[SKV_MN_HEADER], int *fd)
 {
-	_Alignas(struct cmsghdr) char room[CMSG_SPACE(sizeof(int))];
+	_Alignas(struct cmsghdr) char room[CMSG_SPACE(MOST_FDS * sizeof(int))];
 	struct iovec iov = { raw, SKV_MN_HEADER };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room,
 			      .msg_controllen = sizeof room };
@@ -63,18 +86,26 @@ static bool receive_with_fd(struct skv_node_conn *c, uint8_t raw[SKV_MN_HEADER],
 	while (n < 0 && errno == EINTR);
 	if (n <= 0)
 		return false;
-	for (struct cmsghdr *h = CMSG_FIRSTHDR(&msg); h; h = CMSG_NXTHDR(&msg, h))
-		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
-			memcpy(fd, CMSG_DATA(h), sizeof *fd);
+	*fd = take_only_fd(&msg);
 	rest = (struct iovec){ raw + n, SKV_MN_HEADER - (size_t)n };
 	return rest.iov_len == 0 || skv_node_receive(c, &rest, 1, NULL, NULL);
 }
 
 static int map_slab(struct slab *s, bool write, struct skv_error *err)
 {
+	const int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct stat st;
+	int seals;
+
 	if (s->file.fd < 0)
 		return skv_fail(err, SKV_E_NETWORK, NULL,
 				"the memory node gave no descriptor for slab %u", s->number);
+	/* Without the seals a shorter file would be a SIGBUS later. */
+	seals = fcntl(s->file.fd, F_GET_SEALS);
+	if (seals < 0 || (seals & sealed) != sealed || fstat(s->file.fd, &st) != 0 ||
+	    (uint64_t)st.st_size != s->mapped)
+		return skv_fail(err, SKV_E_FOREIGN, NULL,
+				"the memory node gave something else than slab %u", s->number);
 	s->base = mmap(NULL, s->mapped, PROT_READ | (write ? PROT_WRITE : 0),
 		       MAP_SHARED | MAP_POPULATE, s->file.fd, 0);
 	if (s->base != MAP_FAILED)

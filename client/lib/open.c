@@ -22,7 +22,7 @@ static void fill(struct slabkv_options *o)
 		.connect_timeout_ms = 1000,
 		.hedge_ms = 1000,
 		.verify = true,
-		.checksum = true,
+		.report = true,
 	};
 	skv_hf3fs_defaults(o);
 }
@@ -183,7 +183,8 @@ static int make_mounts(struct slabkv *kv, const struct slabkv_options *o, struct
 	return rc;
 }
 
-/* Of several managers the right one is found here: none need send a call on. */
+/* Of several managers the right one is found here: none need forward a call (call.c: but for one
+ * that this host cannot reach). */
 static int make_owners(struct slabkv *kv, struct skv_error *err)
 {
 	kv->owners = skv_owners_create();
@@ -267,7 +268,7 @@ int skv_client_open(const struct slabkv_options *from, const struct skv_clock *c
 	kv->async_threads = o->async_threads;
 	kv->async_in_flight = o->async_in_flight;
 	kv->verify = o->verify;
-	kv->checksum = o->checksum;
+	kv->report = o->report;
 	kv->on_call = o->on_call;
 	kv->on_call_ctx = o->on_call_ctx;
 	kv->on_mismatch = o->on_mismatch;

@@ -49,9 +49,10 @@ static const struct row rows[] = {
 	FREE("mounts", LIST, "directories, separated by commas", "", AT(mounts),
 	  "where storages are mounted here"),
 	FREE("verify", BOOLEAN, "true or false", "true", AT(verify),
-	  "compare checksums of what is read"),
-	FREE("checksum", BOOLEAN, "true or false", "true", AT(checksum),
-	  "give checksums with what is written"),
+	  "compare checksums of what is read. false: lost, torn or foreign bytes may count as "
+	  "hits (on 3FS a lost first chunk reads as zeros)"),
+	FREE("report", BOOLEAN, "true or false", "true", AT(report),
+	  "tell the manager of bytes with a wrong checksum, so that they are written again"),
 	FREE("engine", WORD, "auto, posix, uring or usrbio", "auto", AT(engine),
 	  "how bytes are moved"),
 	ROW("depth", NUMBER, "0", "1024", "0", AT(depth), NONE, true,

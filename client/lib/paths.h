@@ -16,6 +16,7 @@
 #define SKV_PATH_LOOKUP "/v1/instances/%s/lookup"
 #define SKV_PATH_START "/v1/instances/%s/start"
 #define SKV_PATH_DELETE "/v1/instances/%s/delete"
+#define SKV_PATH_REPORT "/v1/instances/%s/report"
 #define SKV_PATH_PIN "/v1/instances/%s/pin"
 #define SKV_PATH_UNPIN "/v1/instances/%s/unpin"
 #define SKV_PATH_PINS "/v1/instances/%s/pins?cursor=%" PRIu64
@@ -28,6 +29,7 @@
 #define SKV_PATH_MOVE_TAKE "/v1/moves/take"
 /* %s: a move's id */
 #define SKV_PATH_MOVE_FINISH "/v1/moves/%s/finish"
+#define SKV_PATH_PURGE "/v1/purge"
 #define SKV_PATH_STATS "/v1/stats"
 #define SKV_PATH_READY "/readyz"
 

@@ -23,6 +23,7 @@ struct skv_piece {
 	uint64_t done;     /* in: 0. out: leading bytes moved */
 	uint64_t ended_ms; /* out */
 	bool prove;        /* in: the checksum of its bytes is wanted (transfer.c) */
+	uint64_t checksum; /* in: of a read to be proven: what it should be */
 	bool summed;       /* `sum` is that of all its bytes */
 	uint64_t sum;
 	uint32_t run;      /* its run; set by skv_plan_make */

@@ -38,7 +38,7 @@ static int open_file(struct skv_engine *e, int dirfd, const char *path, bool wri
 	(void)e;
 	if (!f)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	rc = skv_engine_open_fd(dirfd, path, write, &f->fd, err);
+	rc = skv_engine_open_fd(dirfd, path, write, f, err);
 	if (rc == SKV_OK)
 		*out = f;
 	else

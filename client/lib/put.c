@@ -24,8 +24,10 @@ struct put {
 	struct skv_start_answer answer;
 	struct skv_transfer t;
 	bool *mask;          /* [n_write] */
-	uint64_t *checksums; /* [n_write * n_specs] or NULL */
+	uint64_t *checksums; /* [n_write * n_specs] */
 	uint32_t *row;       /* [n_keys]: which of the n_write rows is this block's */
+	const uint32_t *deleted; /* [n_deleted] rows, in order, that were deleted meanwhile */
+	uint32_t n_deleted;
 };
 
 static const struct skv_location *location(const struct put *p, uint32_t block, uint32_t spec)
@@ -45,12 +47,8 @@ static int allocate(struct put *p, struct skv_arena *a, uint64_t *pieces)
 	*pieces = (uint64_t)res->n_write * res->n_specs;
 	p->mask = skv_arena_calloc(a, res->n_write, sizeof *p->mask);
 	p->row = skv_arena_calloc(a, res->n_keys, sizeof *p->row);
-	if (!p->mask || !p->row)
-		return SKV_E_NOMEM;
-	if (!p->kv->checksum)
-		return SKV_OK;
 	p->checksums = skv_arena_calloc(a, *pieces, sizeof *p->checksums);
-	return p->checksums ? SKV_OK : SKV_E_NOMEM;
+	return p->mask && p->row && p->checksums ? SKV_OK : SKV_E_NOMEM;
 }
 
 /* Pieces of the blocks that are ours to write. */
@@ -69,13 +67,13 @@ static void add_pieces(struct put *p)
 		for (uint32_t s = 0; s < res->n_specs; s++)
 			if (location(p, b, s)->length > 0)
 				skv_transfer_add(&p->t, b, s, location(p, b, s), block(p, b), true,
-						 p->checksums);
+						 true);
 	}
 }
 
 static void add_checksums(struct put *p)
 {
-	for (uint32_t i = 0; p->checksums && i < p->t.n_pieces; i++) {
+	for (uint32_t i = 0; i < p->t.n_pieces; i++) {
 		struct skv_piece *piece = &p->t.pieces[i];
 		uint32_t row = p->row[piece->block];
 
@@ -108,7 +106,7 @@ static uint32_t settle_pieces(struct put *p)
 	return whole;
 }
 
-static int finish(struct put *p, uint32_t whole, struct skv_error *err)
+static int finish(struct put *p, uint32_t whole, struct skv_arena *a, struct skv_error *err)
 {
 	const struct skv_start_res *res = &p->answer.res;
 	struct skv_finish_req req = {
@@ -118,13 +116,17 @@ static int finish(struct put *p, uint32_t whole, struct skv_error *err)
 		.mask_count = whole == res->n_write ? 0 : res->n_write,
 		.mask = p->mask,
 		.checksums = p->checksums,
-		.n_checksums = p->checksums ? res->n_write * res->n_specs : 0,
+		.n_checksums = res->n_write * res->n_specs,
 		.quiesced = !p->t.in_flight,
 	};
 	struct skv_finish_res done = { 0 };
 	struct skv_error e = { 0 };
-	int rc = skv_session_finish(p->kv, &req, &done, &e);
+	int rc = skv_session_finish(p->kv, &req, a, &done, &e);
 
+	p->deleted = done.deleted;
+	p->n_deleted = done.n_deleted;
+	for (uint32_t i = 0; i < done.n_deleted && done.deleted[i] < res->n_write; i++)
+		whole -= p->mask[done.deleted[i]];
 	if (rc == SKV_OK && done.committed != whole)
 		rc = skv_fail(&e, SKV_E_INTERNAL, NULL, "finish: %u of %u blocks were committed",
 			      done.committed, whole);
@@ -142,6 +144,7 @@ static void settle_blocks(struct put *p, int rc)
 {
 	const struct skv_start_res *res = &p->answer.res;
 	uint64_t before = counted(p->io);
+	uint32_t gone = 0;
 
 	for (uint32_t b = 0; b < res->n_keys; b++) {
 		struct slabkv_block *to = block(p, b);
@@ -155,6 +158,10 @@ static void settle_blocks(struct put *p, int rc)
 		} else if (res->outcome[b] == SKV_START_NOT_ADMITTED) {
 			to->result = SLABKV_NOT_ADMITTED;
 			p->io->not_admitted++;
+		} else if (gone < p->n_deleted && p->deleted[gone] == p->row[b]) {
+			gone++;
+			to->result = SLABKV_DELETED;
+			p->io->failed++;
 		} else if (rc == SKV_OK && p->mask[p->row[b]]) {
 			to->result = SLABKV_WRITTEN;
 			p->io->done++;
@@ -196,7 +203,7 @@ static int write_session(struct put *p, struct skv_arena *a, struct skv_error *e
 		return SKV_E_INTERNAL;
 	whole = settle_pieces(p);
 	if (whole > 0)
-		return finish(p, whole, err);
+		return finish(p, whole, a, err);
 	*err = p->t.first;
 	return skv_session_abort(p->kv, p->answer.res.session, !p->t.in_flight, NULL);
 }
@@ -265,7 +272,7 @@ static void put_run(struct put *p, const struct slabkv_keys *keys, uint32_t at, 
 	p->io->copies += io.done;
 }
 
-/* Only blocks whose bytes are committed have copies, and only with checksums. */
+/* Only blocks whose bytes are committed have copies. */
 static void put_copies(struct put *p, const struct slabkv_keys *keys,
 		       const struct slabkv_put_options *o, struct skv_arena *a)
 {
@@ -273,7 +280,7 @@ static void put_copies(struct put *p, const struct slabkv_keys *keys,
 	struct skv_error ignored;
 	uint32_t n;
 
-	if (!to || !*to || !p->kv->checksum ||
+	if (!to || !*to ||
 	    skv_model_name_check(to, "copy_instance", &ignored) != SKV_OK)
 		return;
 	for (uint32_t at = 0; at < keys->n; at += n + 1) {
@@ -284,12 +291,28 @@ static void put_copies(struct put *p, const struct slabkv_keys *keys,
 	}
 }
 
+/* None of a request is stored: it was deleted, or follows a block that was not admitted. */
+static void refuse_all(const struct put *p, uint32_t n, enum slabkv_result result)
+{
+	for (uint32_t i = 0; i < n; i++)
+		skv_block_at(p->blocks, p->block_size, i)->result = result;
+	if (result == SLABKV_NOT_ADMITTED)
+		p->io->not_admitted += n;
+	else
+		p->io->failed += n;
+}
+
 static int put_blocks(struct put *p, const char *instance, const struct slabkv_keys *keys,
 		      const struct slabkv_put_options *o, struct skv_arena *a,
 		      struct skv_error *err)
 {
 	int rc = skv_session_start(p->kv, instance, keys, o, NULL, a, &p->answer, err);
 
+	if (rc == SKV_E_SESSION_ENDED) { /* deleted while the start waited for room */
+		refuse_all(p, keys->n, SLABKV_DELETED);
+		*err = (struct skv_error){ 0 };
+		return SKV_OK;
+	}
 	if (rc != SKV_OK)
 		return rc;
 	if (p->answer.res.n_write == 0) {
@@ -316,14 +339,6 @@ static void fail_rest(struct slabkv_block *blocks, size_t block_size, uint32_t n
 		if (b->result == SLABKV_FAILED && !b->why)
 			b->why = rc;
 	}
-}
-
-/* What follows a block that was not admitted is not either. */
-static void refuse_all(const struct put *p, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		skv_block_at(p->blocks, p->block_size, i)->result = SLABKV_NOT_ADMITTED;
-	p->io->not_admitted += n;
 }
 
 /* In one session, or, where that is too much for the manager, in halves: a group allows only so
@@ -355,7 +370,7 @@ static int put_parts(const struct put *whole, const char *instance, const struct
 	p.blocks = skv_block_at(whole->blocks, whole->block_size, half);
 	if (chain && skv_block_at(whole->blocks, whole->block_size, half - 1)->result ==
 			     SLABKV_NOT_ADMITTED) {
-		refuse_all(&p, rest.n);
+		refuse_all(&p, rest.n, SLABKV_NOT_ADMITTED);
 		return SKV_OK;
 	}
 	rc = put_parts(&p, instance, &rest, o, a, &later);
@@ -388,6 +403,8 @@ int skv_put_blocks(struct slabkv *kv, const char *instance, const struct slabkv_
 	rc = skv_pins_take(kv->memory, blocks, block_size, keys ? keys->n : 0, &a, &pins);
 	if (rc == SKV_OK)
 		rc = put_parts(&p, instance, keys, o, &a, err);
+	if (rc == SKV_OK)
+		skv_transfer_tell(kv, "put", io->failed, err);
 	skv_pins_drop(kv->memory, &pins);
 	skv_arena_destroy(&a);
 	fail_rest(blocks, block_size, keys ? keys->n : 0, rc);

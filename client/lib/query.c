@@ -247,7 +247,7 @@ int skv_delete_blocks(struct slabkv *kv, const char *instance, const struct slab
 	rc = delete_blocks(kv, instance, keys, &a, &res, err);
 	skv_arena_destroy(&a);
 	if (rc == SKV_OK && deleted)
-		*deleted = res.deleted;
+		*deleted = res.deleted + res.writing;
 	return rc;
 }
 

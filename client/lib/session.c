@@ -56,6 +56,9 @@ static int session_over(enum skv_session_state state, struct skv_error *err)
 	if (state == SKV_SESSION_EXPIRED)
 		return skv_fail(err, SKV_E_SESSION_EXPIRED, "request_id",
 				"this session has expired");
+	if (state == SKV_SESSION_DELETED)
+		return skv_fail(err, SKV_E_SESSION_ENDED, "request_id",
+				"all that this session wrote was deleted");
 	return skv_fail(err, SKV_E_SESSION_ENDED, "request_id", "this session has ended");
 }
 
@@ -158,13 +161,12 @@ int skv_session_start(struct slabkv *kv, const char *instance, const struct slab
 /* One of req and abort is NULL. */
 static int end_call(struct slabkv *kv, const char *op, const char *path,
 		    const struct skv_finish_req *req, const struct skv_abort_req *abort,
-		    struct skv_finish_res *res, struct skv_error *err)
+		    struct skv_arena *a, struct skv_finish_res *res, struct skv_error *err)
 {
+	const struct skv_v1_in in = { .arena = a };
 	struct skv_buf body = { 0 };
 	struct skv_call c = { .op = op, .method = "POST", .path = path, .body = &body };
 	struct skv_answer answer = { 0 };
-	struct skv_v1_in in;
-	struct skv_arena a;
 	int rc;
 
 	do {
@@ -176,19 +178,15 @@ static int end_call(struct slabkv *kv, const char *op, const char *path,
 			c.codec->write_abort_req(&body, abort);
 		rc = skv_call_do(kv, &c, &answer, err);
 	} while (skv_call_again(kv, &answer));
-
-	skv_arena_init(&a);
-	in = (struct skv_v1_in){ .arena = &a };
 	if (rc == SKV_OK)
 		rc = answer.codec->read_finish_res(&in, (const char *)answer.body.data,
 						   answer.body.len, res, err);
-	skv_arena_destroy(&a);
 	skv_buf_destroy(&answer.body);
 	skv_buf_destroy(&body);
 	return rc;
 }
 
-int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req,
+int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req, struct skv_arena *a,
 		       struct skv_finish_res *res, struct skv_error *err)
 {
 	char path[SKV_PATH_MAX];
@@ -197,20 +195,36 @@ int skv_session_finish(struct slabkv *kv, const struct skv_finish_req *req,
 	if (rc != SKV_OK)
 		return rc;
 	snprintf(path, sizeof path, SKV_PATH_FINISH, req->session);
-	return end_call(kv, "finish", path, req, NULL, res, err);
+	return end_call(kv, "finish", path, req, NULL, a, res, err);
 }
 
 int skv_session_abort(struct slabkv *kv, const char *session, bool quiesced, struct skv_error *err)
 {
 	struct skv_abort_req req = { .tenant = "", .session = session, .quiesced = quiesced };
 	struct skv_finish_res res;
+	struct skv_arena a;
 	char path[SKV_PATH_MAX];
 	int rc = check_session(session, err);
 
 	if (rc != SKV_OK)
 		return rc;
 	snprintf(path, sizeof path, SKV_PATH_ABORT, session);
-	return end_call(kv, "abort", path, NULL, &req, &res, err);
+	skv_arena_init(&a);
+	rc = end_call(kv, "abort", path, NULL, &req, &a, &res, err);
+	skv_arena_destroy(&a);
+	return rc;
+}
+
+static void fill_finished(const struct skv_finish_res *r, struct slabkv_finished *out)
+{
+	out->committed = r->committed;
+	out->failed = r->failed;
+	out->deleted = r->n_deleted;
+	for (uint32_t i = 0; out->gone && i < out->n_gone; i++)
+		out->gone[i] = false;
+	for (uint32_t i = 0; out->gone && i < r->n_deleted; i++)
+		if (r->deleted[i] < out->n_gone)
+			out->gone[r->deleted[i]] = true;
 }
 
 int slabkv_finish(struct slabkv *kv, const char *session, const struct slabkv_finish_options *o,
@@ -220,10 +234,12 @@ int slabkv_finish(struct slabkv *kv, const char *session, const struct slabkv_fi
 	struct skv_finish_req req = { .tenant = "", .session = session };
 	struct skv_finish_res r = { 0 };
 	struct skv_error e = { 0 };
+	struct skv_arena a;
 	int rc;
 
 	if (!o)
 		o = &none;
+	skv_arena_init(&a);
 	req.mask_kind = o->mask ? SKV_MASK_BITS : SKV_MASK_ALL;
 	req.mask = o->mask;
 	req.mask_count = o->mask ? o->n_mask : 0;
@@ -231,14 +247,13 @@ int slabkv_finish(struct slabkv *kv, const char *session, const struct slabkv_fi
 	req.n_checksums = o->checksums ? o->n_checksums : 0;
 	req.quiesced = o->quiesced;
 	rc = skv_enter(kv, &e);
-	if (rc == SKV_OK && (!SKV_HAS(o, quiesced) || (res && !SKV_HAS(res, failed))))
+	if (rc == SKV_OK && (!SKV_HAS(o, quiesced) || (res && !SKV_HAS(res, n_gone))))
 		rc = skv_size_refuse(&e, "sizeof");
 	if (rc == SKV_OK)
-		rc = skv_session_finish(kv, &req, &r, &e);
-	if (rc == SKV_OK && res) {
-		res->committed = r.committed;
-		res->failed = r.failed;
-	}
+		rc = skv_session_finish(kv, &req, &a, &r, &e);
+	if (rc == SKV_OK && res)
+		fill_finished(&r, res);
+	skv_arena_destroy(&a);
 	return skv_result_fail(err, &e, rc);
 }
 

@@ -13,6 +13,8 @@
 #include <skv/hash.h>
 #include <skv/log.h>
 
+#define TELL_MS 10000u /* between two lines of the log about failed blocks */
+
 int skv_transfer_begin(struct skv_transfer *t, struct slabkv *kv, struct skv_arena *a,
 		       const struct skv_files *files, uint64_t max)
 {
@@ -54,7 +56,8 @@ void skv_transfer_add(struct skv_transfer *t, uint32_t block, uint32_t spec,
 				 .offset = loc->offset,
 				 .length = loc->length,
 				 .data = buf->data,
-				 .prove = prove };
+				 .prove = prove,
+				 .checksum = loc->checksum };
 	if (!buf->data || buf->size < loc->length || (exact && buf->size != loc->length)) {
 		skv_fail(&e, SKV_E_INVALID, "bufs",
 			 "block %u, spec %u: a buffer of %llu bytes, not %llu", block, at,
@@ -213,6 +216,24 @@ static bool sum_next(void *ctx)
 	return true;
 }
 
+/* Where the page cache may be stale, it is not asked for what no checksum proves, and a part of a
+ * page is not written over old bytes. A scrub reads the storage, not this machine's memory. */
+static void drop_stale(struct skv_transfer *t)
+{
+	for (uint32_t i = 0; i < t->plan.n_runs && t->past_cache; i++) {
+		const struct skv_io_run *r = &t->plan.runs[i];
+
+		if (!r->file->engine)
+			skv_engine_drop_cache(r->file, r->offset, r->length);
+	}
+	for (uint32_t i = 0; i < t->plan.n_order; i++) {
+		const struct skv_piece *p = t->plan.order[i];
+
+		if (p->file->stale && (t->write || !p->prove))
+			skv_engine_drop_cache(p->file, p->offset, p->length);
+	}
+}
+
 /* One pass over the plan; the pieces get their results. */
 static void move(struct skv_transfer *t, const struct skv_io_call *until)
 {
@@ -221,6 +242,7 @@ static void move(struct skv_transfer *t, const struct skv_io_call *until)
 	SKV_CHECK(t->plan.n_order <= t->n_pieces && t->plan.n_runs <= t->plan.n_order);
 	if (t->plan.n_runs == 0)
 		return;
+	drop_stale(t);
 	t->next_sum = 0;
 	if (t->write)
 		skv_engine_write(t->kv->engine, t->plan.runs, t->plan.n_runs, &by);
@@ -261,6 +283,30 @@ static bool prepare_again(struct skv_transfer *t)
 	return any && skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan) == SKV_OK;
 }
 
+/* Drops the cached pages of pieces that were read with a wrong checksum, and plans to read these
+ * once more: another host may have written their slots since this one cached them. Not while an
+ * abandoned request may still bring bytes. False: there are none. */
+static bool prepare_past_cache(struct skv_transfer *t)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n_pieces && !t->write && !t->in_flight; i++) {
+		struct skv_piece *p = &t->pieces[i];
+
+		if (!p->prove || p->status != SKV_OK || p->done < p->length || !p->file ||
+		    p->file->engine || skv_transfer_proves(p))
+			continue;
+		skv_engine_drop_cache(p->file, p->offset, p->length);
+		p->done = 0;
+		p->summed = false;
+		n++;
+	}
+	if (n == 0)
+		return false;
+	skv_log(SKV_LOG_DEBUG, "client", "%u pieces are read again, past the page cache", n);
+	return skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan) == SKV_OK;
+}
+
 /* The one that the piece was read from or written to. When others of the file were tried once more,
  * that is the dropped one, already forgotten; there may be no other. */
 static struct skv_slab_file *file_of(const struct skv_transfer *t, const struct skv_piece *p)
@@ -279,6 +325,8 @@ void skv_transfer_run(struct skv_transfer *t, const struct skv_io_call *by)
 
 	move(t, by);
 	if (prepare_again(t))
+		move(t, by);
+	if (prepare_past_cache(t))
 		move(t, by);
 	for (uint32_t i = 0; i < t->n_pieces; i++) {
 		struct skv_piece *p = &t->pieces[i];
@@ -330,4 +378,25 @@ void skv_transfer_end(struct skv_transfer *t)
 		if (t->dropped[i])
 			skv_files_release(t->kv->files, t->dropped[i]);
 	}
+}
+
+void skv_transfer_tell(struct slabkv *kv, const char *call, uint32_t n,
+		       const struct skv_error *first)
+{
+	const uint64_t now = skv_now_ms(kv->clock);
+	uint64_t again = atomic_load_explicit(&kv->failed_again_ms, memory_order_relaxed);
+	uint64_t untold;
+
+	if (n == 0 || first->status == SKV_OK)
+		return;
+	untold = atomic_fetch_add_explicit(&kv->failed_untold, n, memory_order_relaxed) + n;
+	SKV_CHECK(untold >= n);
+	if (now < again || !atomic_compare_exchange_strong_explicit(
+				   &kv->failed_again_ms, &again, now + TELL_MS,
+				   memory_order_relaxed, memory_order_relaxed))
+		return;
+	atomic_fetch_sub_explicit(&kv->failed_untold, untold, memory_order_relaxed);
+	skv_log(SKV_LOG_WARN, "client", "%s: %llu blocks failed, the last because: %s", call,
+		(unsigned long long)untold,
+		first->message[0] ? first->message : skv_status_text(first->status));
 }

@@ -323,14 +323,11 @@ static int open_file(struct skv_engine *e, int dirfd, const char *path, bool wri
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	f->index = SKV_URING_NONE;
 	f->direct = -1;
-	rc = skv_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+	rc = skv_engine_open_fd(dirfd, path, write, &f->base, err);
 	if (rc != SKV_OK) {
 		skv_free(f);
 		return rc;
 	}
-	/* O_NONBLOCK was only for the open (a pipe must not block us): io_uring would answer EAGAIN
-	 * instead of waiting for the disk. The caller refuses all but regular files. */
-	(void)fcntl(f->base.fd, F_SETFL, 0);
 	if (fstat(f->base.fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		if (f->base.fd <= uring_of(e)->max_fd)
 			open_direct(f, dirfd, path, write);

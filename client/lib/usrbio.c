@@ -498,7 +498,7 @@ static bool worked(struct skv_usrbio *u)
 static int open_once(struct skv_usrbio *u, struct skv_usrbio_file *f, int dirfd, const char *path,
 		     bool write, bool *restarted, struct skv_error *err)
 {
-	int rc = skv_engine_open_fd(dirfd, path, write, &f->base.fd, err);
+	int rc = skv_engine_open_fd(dirfd, path, write, &f->base, err);
 
 	if (rc != SKV_OK)
 		return rc;

@@ -64,13 +64,18 @@ static int owners(struct skv_storage *s, struct skv_fs_answer *out, struct skv_e
 	for (uint32_t i = 0; rc == SKV_OK && i < out->n_owners; i++) {
 		out->owners[i].incarnation = v[i].incarnation;
 		memcpy(out->owners[i].nonce, v[i].nonce, sizeof v[i].nonce);
+		out->owners[i].epoch = v[i].horizon.epoch;
+		out->owners[i].number = v[i].horizon.number;
+		out->owners[i].generation = v[i].horizon.generation;
 	}
 	return rc;
 }
 
 static struct skv_storage_owner owner_of(const struct skv_fs_request *q)
 {
-	struct skv_storage_owner o = { .incarnation = q->owner.incarnation };
+	struct skv_storage_owner o = { .incarnation = q->owner.incarnation,
+				       .horizon = { q->owner.epoch, q->owner.number,
+						    q->owner.generation } };
 
 	memcpy(o.nonce, q->owner.nonce, sizeof o.nonce);
 	return o;

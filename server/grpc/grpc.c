@@ -19,7 +19,7 @@ void skv_grpc_options_init(struct skv_grpc_options *o)
 	*o = (struct skv_grpc_options){
 		.listen = "127.0.0.1",
 		.port = 7334,
-		.host_param = "grpc_listen",
+		.host_param = "http_listen",
 		.port_param = "grpc_port",
 		.port_option = "--grpc-port",
 		.socket_name = "grpc",

@@ -65,6 +65,7 @@ void skv_grpc_socket_left(struct skv_grpc *g, const uint8_t address[SKV_ADDRESS_
 {
 	skv_peers_leave(&g->peers, address);
 	skv_gauge_move(&g->s->metrics, GAUGE_grpc_open_connections, -1);
+	skv_service_disconnect(g->s);
 }
 
 static void deal(struct skv_grpc *g, const struct grpc_socket *s)
@@ -128,8 +129,11 @@ static bool admit(struct skv_grpc *g, const struct grpc_socket *s)
 	struct metrics *m = &g->s->metrics;
 
 	if (skv_gauge_move(m, GAUGE_grpc_open_connections, 1) < g->o.max_connections &&
-	    skv_peers_enter(&g->peers, s->address))
-		return true;
+	    skv_service_connect(g->s)) {
+		if (skv_peers_enter(&g->peers, s->address))
+			return true;
+		skv_service_disconnect(g->s);
+	}
 	skv_gauge_move(m, GAUGE_grpc_open_connections, -1);
 	skv_metrics_add(m, METRIC_grpc_connections_refused, 1);
 	return false;

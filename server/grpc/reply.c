@@ -151,7 +151,7 @@ static enum skv_log_level level_of(const struct grpc_stream *st, int status, boo
 	if (slow)
 		return SKV_LOG_WARN;
 	if (http < 500 || st->code == GRPC_DEADLINE_EXCEEDED || st->code == GRPC_CANCELLED)
-		return atomic_load(&st->loop->g->s->log_refused) ? SKV_LOG_INFO : SKV_LOG_DEBUG;
+		return SKV_LOG_DEBUG;
 	return http == 500 ? SKV_LOG_ERROR : SKV_LOG_WARN;
 }
 

@@ -58,8 +58,6 @@ static int take_tenant(struct hf3fs_request *k, const struct skv_json_node *v, c
 static int open_body(struct skv_request *c, struct hf3fs_request **out,
 		     const struct skv_json_node **body)
 {
-	static const struct skv_json_limits limits = { .depth = 8, .values = 1u << 20, .wide = true,
-						       .nul = true };
 	struct hf3fs_request *k = c->state;
 	const struct skv_json_node *rank, *ns;
 	struct skv_json_doc doc;
@@ -67,7 +65,7 @@ static int open_body(struct skv_request *c, struct hf3fs_request **out,
 	int rc;
 
 	*out = k;
-	if (!skv_json_parse(&doc, &c->arena, c->body, c->n_body, &limits) &&
+	if (!skv_json_parse(&doc, &c->arena, c->body, c->n_body, &body_limits) &&
 	    doc.fault == SKV_JSON_NOMEM)
 		return hf3fs_nomem(k);
 	if (!doc.root || doc.root->type != SKV_JSON_OBJECT)

@@ -200,6 +200,8 @@ static int run(struct skv_request *c)
 	}
 	if (ready != SKV_OK)
 		return ready;
+	if (!(k->op->flags & HF3FS_VLLM)) /* vLLM's calls concern several spaces */
+		skv_request_find(c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
 	if (k->op->flags & HF3FS_MAKES)
 		return hf3fs_make_later(k);
 	rc = k->total > 0 || k->op->flags & HF3FS_WHOLE ? hf3fs_go(k) : hf3fs_find(k);

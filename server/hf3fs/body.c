@@ -17,8 +17,8 @@
 
 #define VALUES_MAX (2u << 20) /* of a body: keys and pages, brackets and commas counted */
 
-static const struct skv_json_limits limits = { .depth = 16, .values = VALUES_MAX, .wide = true,
-					       .nul = true };
+const struct skv_json_limits body_limits = { .depth = 16, .values = VALUES_MAX, .wide = true,
+					     .nul = true };
 
 /* ---- path ------------------------------------------------------------------------------------ */
 
@@ -361,7 +361,7 @@ int body_object(struct hf3fs_request *k, const struct skv_json_node **body)
 	*body = NULL;
 	if (k->c->n_body == 0 && k->op->flags & HF3FS_BARE && !hf3fs_strict(k))
 		return SKV_OK;
-	if (!skv_json_parse(&doc, &k->c->arena, k->c->body, k->c->n_body, &limits))
+	if (!skv_json_parse(&doc, &k->c->arena, k->c->body, k->c->n_body, &body_limits))
 		return bad_json(k, &doc);
 	if (doc.root->type != SKV_JSON_OBJECT)
 		return hf3fs_refuse(k, 400, true, "the body must be an object");

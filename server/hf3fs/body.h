@@ -8,6 +8,9 @@
 
 #include "hf3fs.h"
 
+/* Limits of each JSON text of these APIs, answers included. Keys may hold \u0000. */
+extern const struct skv_json_limits body_limits;
+
 /* Iterates over a list. In upstream mode also over the characters of a string and the names of an
  * object, as Python does. */
 struct items {

@@ -58,7 +58,7 @@ bool hf3fs_tell_exists(struct hf3fs_request *k)
 
 static bool is_partial(const struct hf3fs_request *k)
 {
-	return hf3fs_strict(k) || pages_of(k)->o.partial_get || !space_is_main(&k->space);
+	return hf3fs_strict(k) || !space_is_main(&k->space);
 }
 
 /* A window of all keys is all or nothing. */

@@ -19,6 +19,16 @@
 
 #define PAUSE_MS 20 /* out of descriptors */
 
+static bool admit(struct skv_httpd *f)
+{
+	if (!skv_service_connect(f->s))
+		return false;
+	if (atomic_fetch_add(&f->acceptor.open, 1) < f->o.max_connections)
+		return true;
+	skv_accept_closed(f);
+	return false;
+}
+
 /* False: the process is out of something for a while. */
 static bool accept_one(struct skv_httpd *f)
 {
@@ -28,11 +38,10 @@ static bool accept_one(struct skv_httpd *f)
 
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
-	if (atomic_fetch_add(&f->acceptor.open, 1) >= f->o.max_connections) {
+	if (!admit(f)) {
 		/* who is refused can look it up */
 		skv_metrics_add(&f->s->metrics, METRIC_http_connections_refused, 1);
 		close(fd);
-		skv_accept_closed(f);
 		return true;
 	}
 	/* has closed it */
@@ -98,4 +107,5 @@ void skv_accept_closed(struct skv_httpd *f)
 	const unsigned open = atomic_fetch_sub(&f->acceptor.open, 1);
 
 	assert(open > 0);
+	skv_service_disconnect(f->s);
 }

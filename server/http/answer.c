@@ -39,8 +39,7 @@ static void log_answer(struct skv_httpd_request *r, unsigned http, uint64_t us, 
 	bool slow = slow_ms && us / 1000 >= slow_ms;
 	enum skv_log_level level = http == 500	     ? SKV_LOG_ERROR
 				   : http > 500 || slow ? SKV_LOG_WARN
-				   : atomic_load(&r->f->s->log_refused) ? SKV_LOG_INFO
-							 : SKV_LOG_DEBUG;
+							: SKV_LOG_DEBUG;
 	char status[8], ms[32], client[64];
 
 	if (slow)

@@ -60,8 +60,10 @@ static void on_watch(void *ctx, uint64_t now_ms, uint32_t dropped)
 	struct skv_httpd *f = ctx;
 
 	skv_metrics_add(&f->s->metrics, METRIC_http_connections_dropped, dropped);
-	if (now_ms > SKV_QUEUE_WAIT_MS)
+	if (now_ms > SKV_QUEUE_WAIT_MS) {
 		skv_workers_expire(&f->s->workers, now_ms - SKV_QUEUE_WAIT_MS);
+		skv_workers_expire(&f->s->lookers, now_ms - SKV_QUEUE_WAIT_MS);
+	}
 }
 
 static int bind_port(struct skv_httpd *f, struct skv_error *err)

@@ -35,31 +35,24 @@ static int document_name(const char *name, char out[sizeof PREFIX + SKV_MAX_NAME
 	return SKV_OK;
 }
 
-int kvcm_account_check(const struct kvcm_account *account, struct skv_error *err)
+/* SKV_E_INVALID naming "user_name" or "role". */
+static int check(const struct kvcm_account *account, struct skv_error *err)
 {
 	char ignored[sizeof PREFIX + SKV_MAX_NAME];
-	size_t n = strlen(account->hash);
 	int rc = document_name(account->name, ignored, err);
 
 	if (rc != SKV_OK)
 		return rc;
 	if (account->role < 0 || account->role >= ROLES)
 		return skv_fail(err, SKV_E_INVALID, "role", "there is no role %d", account->role);
-	if (n >= crypto_pwhash_STRBYTES ||
-	    strncmp(account->hash, crypto_pwhash_STRPREFIX, strlen(crypto_pwhash_STRPREFIX)) != 0 ||
-	    strspn(account->hash,
-		   "$=,+/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789") != n)
-		return skv_fail(err, SKV_E_INVALID, "password",
-				"a password is kept as its hash, " crypto_pwhash_STRPREFIX "...");
 	return SKV_OK;
 }
 
-static int put(struct skv_core *core, const struct kvcm_account *account, uint64_t expect,
-	       struct skv_error *err)
+static int insert(struct skv_core *core, const struct kvcm_account *account, struct skv_error *err)
 {
 	char name[sizeof PREFIX + SKV_MAX_NAME];
 	struct skv_buf text;
-	int rc = kvcm_account_check(account, err);
+	int rc = check(account, err);
 
 	if (rc == SKV_OK)
 		rc = document_name(account->name, name, err);
@@ -72,15 +65,9 @@ static int put(struct skv_core *core, const struct kvcm_account *account, uint64
 	skv_jout_close(&text, '}');
 	skv_put_u8(&text, '\0');
 	rc = text.failed ? skv_fail(err, SKV_E_NOMEM, NULL, "out of memory")
-			 : skv_core_doc_put(core, name, expect, (const char *)text.data, NULL, err);
+			 : skv_core_doc_put(core, name, 0, (const char *)text.data, NULL, err);
 	skv_buf_destroy(&text);
 	return rc;
-}
-
-int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account,
-		     struct skv_error *err)
-{
-	return put(core, account, SKV_DOC_ANY, err);
 }
 
 int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role,
@@ -89,7 +76,7 @@ int kvcm_account_add(struct skv_core *core, const char *name, const char *passwo
 	char hash[crypto_pwhash_STRBYTES];
 	struct kvcm_account account = { name, role, crypto_pwhash_STRPREFIX };
 	size_t n = strlen(password);
-	int rc = kvcm_account_check(&account, err); /* before the work */
+	int rc = check(&account, err); /* before the work */
 
 	if (rc != SKV_OK)
 		return rc;
@@ -101,7 +88,7 @@ int kvcm_account_add(struct skv_core *core, const char *name, const char *passwo
 			      crypto_pwhash_MEMLIMIT_INTERACTIVE) != 0)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	account.hash = hash;
-	rc = put(core, &account, 0, err);
+	rc = insert(core, &account, err);
 	if (rc == SKV_E_CONFLICT)
 		return skv_fail(err, rc, "user_name", "the account %s exists", name);
 	return rc;

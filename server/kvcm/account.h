@@ -21,19 +21,14 @@ struct kvcm_account {
 	const char *hash; /* of the password, as crypto_pwhash_str writes it */
 };
 
-/* A new one. Takes a tenth of a second and 64 MiB for the hash.
- * SKV_E_CONFLICT if it exists. Blocks. */
+/* Adds an account. The hash takes a tenth of a second and 64 MiB. Blocks.
+ * SKV_E_CONFLICT: the account exists; SKV_E_INVALID names "user_name", "role" or "password". */
 int kvcm_account_add(struct skv_core *core, const char *name, const char *password, int role,
-		     struct skv_error *err);
-/* Makes or replaces one whose hash is known. Blocks. */
-int kvcm_account_put(struct skv_core *core, const struct kvcm_account *account,
 		     struct skv_error *err);
 /* SKV_E_NOT_FOUND. Blocks. */
 int kvcm_account_delete(struct skv_core *core, const char *name, struct skv_error *err);
 /* All, by name, in `a`. */
 int kvcm_account_list(struct skv_core *core, struct skv_arena *a, struct kvcm_account **out,
 		      uint32_t *n, struct skv_error *err);
-/* SKV_E_INVALID naming "user_name", "role" or "password": what an account must be like. */
-int kvcm_account_check(const struct kvcm_account *account, struct skv_error *err);
 
 #endif

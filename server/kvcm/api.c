@@ -290,6 +290,7 @@ int kvcm_create(const struct kvcm_options *o, struct kvcm **out, struct skv_erro
 		m->model = *o->model;
 	m->own = o->own;
 	m->transfer_ms = o->transfer_ms ? o->transfer_ms : KVCM_TRANSFER_MS;
+	m->check_writes = o->check_writes;
 	atomic_init(&m->campaign_delay_ms, KVCM_CAMPAIGN_DELAY_MS);
 	kvcm_faults_init(&m->faults);
 	m->api = (struct skv_api){

@@ -2,9 +2,9 @@
  * lease.c - what each call of an instance needs to know of it: how long a lookup's answer must stay
  * true, and whether its blocks are windows.
  *
- * Its clients verify nothing, so what a query named stays as long as one of them may read it: a
- * connector of vLLM loads up to a second after its query, SGLang's gets take up to 5 s. The peer
- * keeps what it deletes for a group's delay_before_delete_ms; where that is longer, it counts.
+ * KVCM's clients verify nothing. So what a query named stays as long as one of them may read it:
+ * kvcm_transfer_ms, longer than the longest read timeout of these clients (15 s). The peer keeps
+ * what it deletes for a group's delay_before_delete_ms; where that is longer, it counts.
  *
  * An instance that is asked for sliding windows by default holds nothing else: of a prompt the last
  * blocks are stored and read, and those before them are of no use to them.

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <skv/key_set.h>
+#include <skv/superblock.h>
 
 int kvcm_take_instance(struct kvcm_request *k, const char *instance,
 		       const struct skv_instance_spec **out)
@@ -220,12 +221,33 @@ int kvcm_states(struct kvcm_request *k, const struct skv_states_req *req,
 
 /* ---- locations ------------------------------------------------------------------------------- */
 
-const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files)
+static int without_slashes(const char *root)
+{
+	size_t n = strlen(root);
+
+	while (n > 0 && root[n - 1] == '/')
+		n--;
+	return (int)n;
+}
+
+const char *kvcm_root_to_read(struct kvcm_request *k, const struct skv_file_ref *file)
+{
+	const char *root = file->client_root ? file->client_root : "";
+
+	return strcmp(file->type, "file") == 0
+		       ? kvcm_text(k, "%.*s/" SKV_STORAGE_LINK, without_slashes(root), root)
+		       : root;
+}
+
+const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files, bool to_read)
 {
 	const char **roots = skv_arena_alloc(&k->c->arena, (files->n + 1) * sizeof *roots);
 
-	for (uint32_t i = 0; roots && i < files->n; i++)
-		roots[i] = files->v[i].client_root ? files->v[i].client_root : "";
+	for (uint32_t i = 0; roots && i < files->n; i++) {
+		const char *root = files->v[i].client_root ? files->v[i].client_root : "";
+
+		roots[i] = to_read ? kvcm_root_to_read(k, &files->v[i]) : root;
+	}
 	return roots;
 }
 

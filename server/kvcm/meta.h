@@ -55,8 +55,11 @@ int kvcm_take_instance(struct kvcm_request *k, const char *instance,
 int kvcm_take_info(struct kvcm_request *k, const char *instance,
 		   const KvcmMeta__InstanceInfo **out);
 
-/* Places of an answer's files as clients see them, for kvcm_locations.roots. NULL: no memory. */
-const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files);
+/* Places of an answer's files as clients see them, for kvcm_locations.roots. NULL: no memory.
+ * `to_read`: through SKV_STORAGE_LINK. The peer's SDK creates what it writes where it is missing,
+ * so on a host without the mount it would read its own empty file as zeros. */
+const char *kvcm_root_to_read(struct kvcm_request *k, const struct skv_file_ref *file); /* of one */
+const char *const *kvcm_roots(struct kvcm_request *k, const struct skv_files *files, bool to_read);
 /* Lets the answer's field be written from `l`, which stays as it is until then. */
 void kvcm_splice(struct kvcm_request *k, unsigned at, struct kvcm_locations *l);
 

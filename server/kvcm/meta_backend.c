@@ -146,7 +146,7 @@ int kvcm_write_by_backend(struct kvcm_request *k)
 		.vectors = true,
 		.miss = KVCM_MISS_EMPTY,
 		.files = &res->files,
-		.roots = kvcm_roots(k, &res->files),
+		.roots = kvcm_roots(k, &res->files, true),
 		.n_specs = res->n_specs,
 		.specs = res->specs,
 		.loc = res->loc,

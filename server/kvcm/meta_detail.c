@@ -81,7 +81,7 @@ static bool add_spec(struct kvcm_request *k, const struct skv_states_res *res, u
 	if (!s)
 		return false;
 	skv_buf_init(&uri);
-	kvcm_uri(file, file->client_root ? file->client_root : "", loc, &uri);
+	kvcm_uri(file, kvcm_root_to_read(k, file), loc, &uri);
 	s->name = (char *)res->specs[spec];
 	s->uri = uri.failed ? NULL
 			    : skv_arena_strndup(&k->c->arena, (const char *)uri.data, uri.len);

@@ -4,15 +4,29 @@
  * A session belongs to its instance, may be finished twice in the same way, and a mask that does
  * not fit leaves it open: the peer's does neither. Another finish of a session that is over fails,
  * as the peer's does, and so does one that names blocks as written which were removed meanwhile;
- * the others of it are committed. No state.
+ * the others of it are committed.
+ *
+ * Its writers give no checksums. So before a finish commits, the manager looks at the slots, as far
+ * as it sees them (storage/written.c): what has not arrived is not stored, and the call is an
+ * error. A look that may block is one of the service's lookers'. No state.
  */
 #include "meta.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
+#include <skv/clock.h>
+#include <skv/log.h>
+#include <skv/service.h>
+
 struct finish {
-	struct skv_finish_req req; /* as the client sent it */
+	struct skv_finish_req req; /* as the client sent it; if it is refused, that all failed */
+	struct kvcm_request *k;
+	struct job look;
+	struct skv_written_res written; /* where to look */
+	bool refused;
+	struct skv_error why;
 	struct skv_finish_res res;
 	uint32_t committed;
 	/* One that is several (sessions.c); n_parts 0: it is not. Each is finished,
@@ -117,6 +131,68 @@ static void part_finished(void *ctx, int status)
 		k->c->done.fn(k->c->done.ctx, status);
 }
 
+/* ---- was it written? ------------------------------------------------------------------------- */
+
+static int finish_now(struct kvcm_request *k)
+{
+	struct finish *own = k->own;
+
+	if (own->n_parts > 0)
+		return finish_on(k);
+	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
+			       &k->c->done);
+}
+
+/* On a thread that may block. A refused session ends without blocks: it would be refused again. */
+static void look(struct job *job, bool expired)
+{
+	struct finish *own = (struct finish *)((char *)job - offsetof(struct finish, look));
+	struct kvcm_request *k = own->k;
+	int rc;
+
+	if (expired) {
+		rc = skv_fail(&k->c->err, SKV_E_TIMEOUT, NULL,
+			      "earlier looks at slab files hang; this session was not finished");
+	} else {
+		own->refused = skv_core_written_check(kvcm_core(k), &own->written, &own->why) !=
+			       SKV_OK;
+		if (own->refused) {
+			own->req.mask_kind = SKV_MASK_COUNT;
+			own->req.mask_count = 0;
+			skv_log(SKV_LOG_WARN, "kvcm", "finishWriteCache: %s", own->why.message);
+		}
+		rc = finish_now(k);
+	}
+	if (rc != SKV_PENDING)
+		k->c->done.fn(k->c->done.ctx, rc);
+}
+
+/* Finishes after a look, if there is something to look at: of several sessions in one at the
+ * first, whose blocks the same hosts have written. */
+static int finish_after_look(struct kvcm_request *k)
+{
+	struct finish *own = k->own;
+	struct skv_finish_req first = own->req;
+	struct skv_error ignored;
+
+	own->k = k;
+	if (own->n_parts > 0) {
+		first.session = own->part[0].id;
+		if (first.mask_count > own->part[0].n_blocks)
+			first.mask_count = own->part[0].n_blocks;
+	}
+	if (!kvcm_of(k)->check_writes ||
+	    skv_core_written(kvcm_core(k), &first, &own->written, &k->c->arena, &ignored) !=
+		    SKV_OK ||
+	    skv_core_written_glance(kvcm_core(k), &own->written))
+		return finish_now(k);
+	own->look.run = look;
+	if (skv_workers_submit(&k->c->s->lookers, &own->look, skv_now_ms(&skv_clock_system)))
+		return SKV_PENDING;
+	return skv_fail(&k->c->err, SKV_E_TOO_MANY, NULL,
+			"too many finishes wait for a look at their slab files");
+}
+
 /* ---- the operation --------------------------------------------------------------------------- */
 
 int kvcm_run_meta_finishWriteCache(struct kvcm_request *k)
@@ -150,13 +226,12 @@ int kvcm_run_meta_finishWriteCache(struct kvcm_request *k)
 	if (own->n_parts > 0) {
 		own->done = (struct skv_done){ part_finished, k };
 		rc = check_mask(k, own);
-		return rc == SKV_OK ? finish_on(k) : rc;
+		return rc == SKV_OK ? finish_after_look(k) : rc;
 	}
 	if (!skv_key_from_hex(req->write_session_id, strlen(req->write_session_id), &ignored))
 		return skv_fail(&k->c->err, SKV_E_NOT_FOUND, "write_session_id",
 				"no such session, or it is over");
-	return skv_core_finish(kvcm_core(k), &own->req, &own->res, &k->c->arena, &k->c->err,
-			       &k->c->done);
+	return finish_after_look(k);
 }
 
 static uint32_t told(const struct skv_finish_req *req)
@@ -174,6 +249,10 @@ int kvcm_write_finish(struct kvcm_request *k)
 	uint32_t n = told(&own->req),
 		 committed = own->n_parts ? own->committed : own->res.committed;
 
+	if (own->refused) {
+		k->c->err = own->why;
+		return own->why.status;
+	}
 	if (committed >= n)
 		return SKV_OK;
 	return skv_fail(&k->c->err, SKV_E_SESSION_ENDED, NULL,

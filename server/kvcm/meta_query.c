@@ -216,7 +216,7 @@ int kvcm_write_locations(struct kvcm_request *k)
 		.field = 2,
 		.miss = KVCM_MISS_PLACEHOLDER,
 		.files = &res->files,
-		.roots = kvcm_roots(k, &res->files),
+		.roots = kvcm_roots(k, &res->files, true),
 		.n_specs = res->n_specs,
 		.specs = res->specs,
 		.loc = res->loc,

@@ -69,7 +69,7 @@ int kvcm_run_meta_removeCache(struct kvcm_request *k)
 	if (rc != SKV_OK)
 		return rc;
 	r->req = (struct skv_delete_req){ .tenant = k->c->caller.tenant,
-					  .instance = req->instance_id, .writing = true };
+					  .instance = req->instance_id };
 	r->done = (struct skv_done){ removed, k };
 	return remove_first(k);
 }

@@ -374,7 +374,7 @@ static int take_locations(struct kvcm_request *k, struct start *own)
 		.field = 4,
 		.miss = KVCM_MISS_EMPTY,
 		.files = files,
-		.roots = kvcm_roots(k, files),
+		.roots = kvcm_roots(k, files, false),
 		.n_specs = first->n_specs,
 		.specs = first->specs,
 		.loc = loc,

@@ -117,6 +117,8 @@ int kvcm_op_run(struct kvcm_request *k)
 	rc = k->op->flags & KVCM_LEADER ? skv_request_check_core(k->c) : SKV_OK;
 	if (rc != SKV_OK)
 		return rc;
+	if (k->op->flags & KVCM_INSTANCE && *kvcm_field(k, "instance_id"))
+		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, kvcm_field(k, "instance_id"));
 	if (k->op->flags & KVCM_FAULTS &&
 	    kvcm_faults_hit(&kvcm_of(k)->faults, k->op->name, k->trace_id)) {
 		k->message = kvcm_text(k, "%s fail due to fault injection", k->op->name);

@@ -71,6 +71,7 @@ struct kvcm {
 	const KvcmAdmin__NodeEndpoint *own;
 	struct kvcm_faults faults;
 	uint32_t transfer_ms;
+	bool check_writes;
 	atomic_uint campaign_delay_ms; /* how long this manager leaves the lead to
 					  others after leaderDemote */
 	atomic_uint_fast64_t leases[KVCM_LEASES]; /* lease.c */

@@ -147,10 +147,10 @@
 	  KVCM_LEADER | KVCM_WORKER, NULL, "Accounts listed successfully", NULL)                   \
 	X(admin, GenConfigSnapshot, genConfigSnapshot, gen_config_snapshot_request,                \
 	  config_snap_shot_response, ADMIN,                                                        \
-	  KVCM_LEADER | KVCM_WORKER, NULL, "Config snapshot generated successfully", NULL)         \
+	  KVCM_LEADER, NULL, NULL, NULL)                                                           \
 	X(admin, LoadConfigSnapshot, loadConfigSnapshot, load_config_snapshot_request,             \
 	  common_response, ADMIN,                                                                  \
-	  KVCM_LEADER | KVCM_WORKER, NULL, "Config snapshot loaded successfully", NULL)            \
+	  KVCM_LEADER, NULL, NULL, NULL)                                                           \
 	X(admin, GetMetrics, getMetrics, get_metrics_request, get_metrics_response, ADMIN,         \
 	  0, NULL, "Metrics retrieved successfully", NULL)                                         \
 	X(admin, CheckHealth, checkHealth, check_health_request, check_health_response, ADMIN,     \

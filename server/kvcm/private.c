@@ -127,7 +127,7 @@ int kvcm_private_mark(const char *root, const char *id, const char *owner, struc
 	snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(root, '/') - root), root);
 	sweep(parent);
 	mark_path(root, id, path);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
 	good = fd >= 0 && write(fd, owner, n) == (ssize_t)n;
 	if (fd >= 0 && close(fd) != 0)
 		good = false;

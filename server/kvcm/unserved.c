@@ -1,8 +1,9 @@
 /*
  * unserved.c - operations that this manager does not support: answers so, and does nothing.
  *
- * The quarantine of copies that hang, for here they have deadlines; and what engines report of
- * their own caches, which would be a second index of blocks that nothing here could check or evict.
+ * The quarantine of copies that hang, because copies have deadlines here; what engines report of
+ * their own caches, which would be a second index of blocks that nothing here could check or evict;
+ * and configuration snapshots, which no known client requests and the peer does not serve.
  * No state.
  */
 #include "op_list.h"
@@ -31,4 +32,14 @@ int kvcm_run_meta_reportEvent(struct kvcm_request *k)
 int kvcm_run_meta_getHostCacheState(struct kvcm_request *k)
 {
 	return refuse(k, "engines' own caches are not supported");
+}
+
+int kvcm_run_admin_genConfigSnapshot(struct kvcm_request *k)
+{
+	return refuse(k, "read storages, groups and instances with the list operations");
+}
+
+int kvcm_run_admin_loadConfigSnapshot(struct kvcm_request *k)
+{
+	return refuse(k, "create storages, groups and instances with the add operations");
 }

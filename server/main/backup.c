@@ -22,9 +22,8 @@
 static const char usage[] =
 	"Usage: slabkvd backup --store STORE --to FILE\n"
 	"       slabkvd restore --from FILE --store STORE\n"
-	"backup copies the metadata store (a database file or redis://...) to a new file while\n"
-	"managers run on it. restore copies such a file to an empty store; then start one\n"
-	"manager with --adopt, once.\n"
+	"backup copies the metadata store to a new file while managers run on it. restore copies\n"
+	"such a file to an empty store; then start one manager with --adopt, once.\n"
 	"Exit status: 0 done, 1 not done, 2 wrong arguments.\n";
 
 static int once(struct copy *c, const char *from, const char *to, bool live)

@@ -156,8 +156,8 @@ static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 				skv_service_hold_calls(s->service);
 			rc = *made ? make_objects(s, err) : SKV_OK;
 		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
-			skv_log(SKV_LOG_INFO, "main", "standby: another manager owns the store %s",
-				s->store_shown);
+			skv_log(SKV_LOG_INFO, "main",
+				"standby: this manager does not own the store %s", s->store_shown);
 			told = true;
 			if (open_for_business(s, err) != SKV_OK)
 				return SKV_E_INTERNAL;

@@ -144,7 +144,6 @@ static void check_files(struct check *c)
 	check_writable(c, SKV_PARAM_log_file, p->log_file);
 	check_writable(c, SKV_PARAM_audit_file, p->audit_file);
 	check_writable(c, SKV_PARAM_port_file, p->port_file);
-	check_writable(c, SKV_PARAM_grpc_port_file, p->grpc_port_file);
 	check_readable(c, SKV_PARAM_tls_ca_file, p->tls_ca_file);
 	check_readable(c, SKV_PARAM_fs_master_token_file, p->fs_master_token_file);
 }
@@ -173,7 +172,6 @@ static void check_port(struct check *c, enum skv_param i, struct skv_listen l)
 static void check_ports(struct check *c)
 {
 	const struct skv_params *p = &c->p;
-	const char *grpc = *p->grpc_listen ? p->grpc_listen : p->http_listen;
 
 	check_port(c, SKV_PARAM_http_port,
 		   (struct skv_listen){ .host = p->http_listen, .port = (uint16_t)p->http_port,
@@ -181,9 +179,9 @@ static void check_ports(struct check *c)
 					.port_option = "--http-port", .name = "http" });
 	if (p->grpc_port != SKV_PORT_OFF && strcmp(p->role, "manager") == 0)
 		check_port(c, SKV_PARAM_grpc_port,
-			   (struct skv_listen){ .host = grpc, .port = (uint16_t)p->grpc_port,
-						.host_param = *p->grpc_listen ? "grpc_listen"
-									      : "http_listen",
+			   (struct skv_listen){ .host = p->http_listen,
+						.port = (uint16_t)p->grpc_port,
+						.host_param = "http_listen",
 						.port_param = "grpc_port",
 						.port_option = "--grpc-port", .name = "grpc" });
 }

@@ -27,6 +27,7 @@
 #include <kvcm/admin.pb-c.h>
 
 #include "endpoint.h"
+#include "main.h"
 #include "ports.h"
 
 #define ID_DIGITS 12
@@ -39,6 +40,7 @@ struct skv_compat {
 	struct skv_arena arena; /* of startup */
 	struct kvcm_startup startup;
 	struct kvcm_model model;
+	char root[SKV_MAX_ROOT + 1]; /* storage_root */
 	char private_id[ID_DIGITS + 2];
 	char owner[192];
 	struct skv_ports ports;
@@ -80,8 +82,15 @@ static int load_startup(struct skv_compat *c, struct skv_error *err)
 {
 	struct kvcm_start_file f;
 	struct kvcm_startup *s = &c->startup;
-	int rc = kvcm_start_file_read(c->p->kvcm_startup_config, &c->arena, &f, err);
+	int rc = skv_absolute_root(c->p, c->root, err);
 
+	if (rc == SKV_OK && *c->p->kvcm_startup_config &&
+	    skv_params_is_given(c->p, SKV_PARAM_storage_root))
+		rc = skv_fail(err, SKV_E_INVALID, "storage_root",
+			      "storage_root has no effect with kvcm_startup_config, whose storages "
+			      "have a root_path each: leave one of them out");
+	if (rc == SKV_OK)
+		rc = kvcm_start_file_read(c->p->kvcm_startup_config, c->root, &c->arena, &f, err);
 	if (rc != SKV_OK)
 		return rc;
 	s->storages = skv_arena_calloc(&c->arena, f.n_storages + 1, sizeof *s->storages);
@@ -117,6 +126,7 @@ int skv_compat_create(const struct skv_params *p, struct skv_compat **out, struc
 		rc = kvcm_create(&(struct kvcm_options){
 					 .model = &c->model,
 					 .transfer_ms = (uint32_t)c->p->kvcm_transfer_ms,
+					 .check_writes = c->p->kvcm_check_writes,
 					 .own = &c->endpoint },
 				 &c->kvcm, err);
 	if (rc == SKV_OK && c->on)
@@ -169,7 +179,6 @@ static void set_endpoint(struct skv_compat *c, uint16_t http_port, uint16_t grpc
 	e->meta_http_port = c->on ? skv_ports_number(&c->ports, PORT_META_HTTP) : http_port;
 	e->admin_rpc_port = c->on ? skv_ports_number(&c->ports, PORT_ADMIN_RPC) : grpc_port;
 	e->admin_http_port = c->on ? skv_ports_number(&c->ports, PORT_ADMIN_HTTP) : http_port;
-	e->custom_info = p->kvcm_custom_info;
 	skv_random(&random, sizeof random);
 	if (*p->kvcm_node_id)
 		snprintf(c->node_id, sizeof c->node_id, "%s", p->kvcm_node_id);
@@ -229,9 +238,34 @@ int skv_compat_place(const struct skv_compat *c, char root[SKV_MAX_ROOT + 1], st
 	return kvcm_private_mark(root, c->private_id, c->owner, err);
 }
 
+/* The storage of an earlier start stays where it is. */
+static void warn_of_other_root(const struct skv_compat *c, struct skv_core *core)
+{
+	const size_t n = strlen(c->root);
+	struct skv_storage_view *v;
+	struct skv_error ignored;
+	struct skv_arena a;
+	uint32_t found;
+
+	skv_arena_init(&a);
+	if (skv_params_is_given(c->p, SKV_PARAM_storage_root) && c->startup.n_storages == 1 &&
+	    skv_core_storages(core, c->startup.storages[0].name, &a, &v, &found, &ignored) ==
+		    SKV_OK &&
+	    (strncmp(v[0].spec.root, c->root, n) != 0 || v[0].spec.root[n] != '/'))
+		skv_log(SKV_LOG_WARN, "main",
+			"storage_root is %s, but the storage '%s' of this store lies in %s and "
+			"stays there",
+			c->root, v[0].spec.name, v[0].spec.root);
+	skv_arena_destroy(&a);
+}
+
 int skv_compat_make(struct skv_compat *c, struct skv_core *core, struct skv_error *err)
 {
-	return kvcm_startup_make(&c->startup, &c->model, core, err);
+	int rc = kvcm_startup_make(&c->startup, &c->model, core, err);
+
+	if (rc == SKV_OK)
+		warn_of_other_root(c, core);
+	return rc;
 }
 
 int skv_compat_publish(struct skv_compat *c, struct skv_core *core, struct skv_error *err)

@@ -26,7 +26,7 @@ struct skv_api *skv_compat_api(const struct skv_compat *c);
  * = none. */
 int skv_compat_bind(struct skv_compat *c, struct skv_service *s, uint16_t http_port,
 		    uint16_t grpc_port, struct skv_error *err);
-/* Starts answering there, and writes the port numbers to kvcm_ports_file. */
+/* Starts answering there, and writes the port numbers beside port_file. */
 int skv_compat_start(struct skv_compat *c, struct skv_error *err);
 /* True if this mode creates first objects of its own, instead of those of defaults.c. */
 bool skv_compat_has_objects(const struct skv_compat *c);

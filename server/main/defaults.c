@@ -7,46 +7,14 @@
 #include "main.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <skv/log.h>
 
 #include "compat.h"
 
 #define DEFAULT_STORAGE "default"
-
-static bool is_given(const struct skv_params *p, enum skv_param i)
-{
-	return p->source[i] != SKV_FROM_DEFAULT;
-}
-
-/* The registry needs an absolute path: the next start may have another working directory. */
-static int absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
-			 struct skv_error *err)
-{
-	const char *root = p->storage_root;
-	char cwd[SKV_MAX_ROOT + 1] = "";
-	int n;
-
-	if (*root != '/' && !getcwd(cwd, sizeof cwd))
-		return skv_fail(err, SKV_E_INVALID, "storage_root",
-				"cannot make %.100s an absolute path: %s; name one with "
-				"--storage-root", root,
-				strerror(errno));
-	while (strncmp(root, "./", 2) == 0)
-		root += 2;
-	if (*root == '/' || strcmp(cwd, "/") == 0)
-		n = snprintf(out, SKV_MAX_ROOT + 1, "%s%s", *root == '/' ? "" : "/", root);
-	else
-		n = snprintf(out, SKV_MAX_ROOT + 1, "%s/%s", cwd, root);
-	if (n < 0 || n > (int)SKV_MAX_ROOT)
-		return skv_fail(err, SKV_E_INVALID, "storage_root",
-				"the path of storage_root is over %u characters", SKV_MAX_ROOT);
-	assert(out[0] == '/');
-	return SKV_OK;
-}
+#define DEFAULT_GROUP "default"
 
 static int create_storage(const struct skv_params *p, const struct skv_compat *compat,
 			  struct skv_core *core, struct skv_error *err)
@@ -62,7 +30,7 @@ static int create_storage(const struct skv_params *p, const struct skv_compat *c
 		.enabled = true,
 	};
 	struct skv_error cause;
-	int rc = absolute_root(p, root, err);
+	int rc = skv_absolute_root(p, root, err);
 
 	if (rc == SKV_OK)
 		rc = skv_compat_place(compat, root, err);
@@ -87,7 +55,8 @@ static int grow_storage(const struct skv_params *p, struct skv_core *core,
 	uint64_t unit = spec.unit ? spec.unit : p->storage_unit;
 	char root[SKV_MAX_ROOT + 1];
 
-	if (is_given(p, SKV_PARAM_storage_root) && absolute_root(p, root, err) == SKV_OK &&
+	if (skv_params_is_given(p, SKV_PARAM_storage_root) &&
+	    skv_absolute_root(p, root, err) == SKV_OK &&
 	    strcmp(root, spec.root) != 0)
 		skv_log(SKV_LOG_WARN, "main",
 			"storage_root is %s, but the storage '" DEFAULT_STORAGE "' of this store "
@@ -95,7 +64,8 @@ static int grow_storage(const struct skv_params *p, struct skv_core *core,
 			root, spec.root);
 	assert(unit > 0);
 	spec.capacity = p->storage_capacity - p->storage_capacity % unit;
-	if (!is_given(p, SKV_PARAM_storage_capacity) || spec.capacity <= have->spec.capacity)
+	if (!skv_params_is_given(p, SKV_PARAM_storage_capacity) ||
+	    spec.capacity <= have->spec.capacity)
 		return SKV_OK;
 	return skv_core_storage_change(core, &spec, err);
 }
@@ -115,15 +85,14 @@ static int make_storage(const struct skv_params *p, const struct skv_compat *com
 	return grow_storage(p, core, &v[0], err);
 }
 
-static int make_group(const struct skv_params *p, struct skv_core *core, struct skv_arena *a,
-		      struct skv_error *err)
+static int make_group(struct skv_core *core, struct skv_arena *a, struct skv_error *err)
 {
 	const char *const storages[] = { DEFAULT_STORAGE };
-	struct skv_group_spec spec = { .name = p->default_group, .storages = storages,
+	struct skv_group_spec spec = { .name = DEFAULT_GROUP, .storages = storages,
 				      .n_storages = 1 };
 	struct skv_group_view *v;
 	uint32_t n;
-	int rc = skv_core_groups(core, p->default_group, a, &v, &n, err);
+	int rc = skv_core_groups(core, DEFAULT_GROUP, a, &v, &n, err);
 
 	if (rc == SKV_E_NOT_FOUND)
 		rc = skv_core_group_create(core, &spec, err);
@@ -140,7 +109,7 @@ int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compa
 	skv_arena_init(&a);
 	rc = make_storage(p, compat, core, &a, err);
 	if (rc == SKV_OK)
-		rc = make_group(p, core, &a, err);
+		rc = make_group(core, &a, err);
 	skv_arena_destroy(&a);
 	return rc;
 }

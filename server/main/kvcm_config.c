@@ -201,21 +201,18 @@ static int read_variable(struct kvcm_reading *r, const char *variable, struct sk
 		if (is_named(kvcm_key_name(i), variable, n))
 			return kvcm_key_set(r, kvcm_key_name(i), variable + n + 1,
 					    SKV_FROM_ENVIRONMENT, "environment", err);
-	return kvcm_note(r->notes, err, "%s: no such key; it is ignored", where);
+	return kvcm_key_is_ignored(variable)
+		       ? SKV_OK
+		       : kvcm_note(r->notes, err, "%s: no such key; it is ignored", where);
 }
 
 /* ---- all sources
  * -------------------------------------------------------------------------------- */
 
-static bool is_given(const struct skv_params *p, enum skv_param i)
-{
-	return p->source[i] != SKV_FROM_DEFAULT;
-}
-
 static int set_default(struct skv_params *p, enum skv_param i, const char *text,
 		       struct skv_error *err)
 {
-	return is_given(p, i) ? SKV_OK
+	return skv_params_is_given(p, i) ? SKV_OK
 			      : skv_param_set(p, i, text, SKV_FROM_DEFAULT, "default", err);
 }
 
@@ -251,17 +248,11 @@ static int set_bounds(struct skv_params *p, struct skv_error *err)
 
 static int set_defaults(struct skv_params *p, const struct kvcm_command *c, struct skv_error *err)
 {
-	char port[16] = "off";
 	int rc = set_bounds(p, err);
 	const bool open = p->kvcm_open || *p->kvcm_admin_tokens || *p->tokens_file;
 
 	if (rc == SKV_OK)
 		rc = set_default(p, SKV_PARAM_kvcm_listen, open ? "0.0.0.0" : "127.0.0.1", err);
-	if (p->kvcm_debug && p->kvcm_meta_http_port > 0 &&
-	    p->kvcm_meta_http_port + 3000 < SKV_PORT_OFF)
-		snprintf(port, sizeof port, "%u", (unsigned)p->kvcm_meta_http_port + 3000);
-	if (rc == SKV_OK)
-		rc = set_default(p, SKV_PARAM_kvcm_debug_http_port, port, err);
 	if (rc == SKV_OK && c->daemon)
 		rc = set_default(p, SKV_PARAM_log_file, "logs/kv_cache_manager.log", err);
 	return rc;

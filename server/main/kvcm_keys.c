@@ -17,24 +17,22 @@
 enum kind {
 	KIND_SET,
 	KIND_FLAG,
+	KIND_PORT,
 	KIND_ADMIN,
 	KIND_LEASE,
 	KIND_LEVEL,
-	KIND_THREADS,
-	KIND_URI,
-	KIND_NONE
+	KIND_URI
 };
 
 struct row {
 	const char *key;
 	enum kind kind;
 	enum skv_param param;
-	const char *quiet;
 	const char *text;
 };
 
 static const struct row rows[] = {
-#define ROW(key, kind, param, quiet, text) { key, KIND_##kind, SKV_PARAM_##param, quiet, text },
+#define ROW(key, kind, param, text) { key, KIND_##kind, SKV_PARAM_##param, text },
 	KVCM_KEYS(ROW)
 #undef ROW
 };
@@ -68,19 +66,23 @@ int kvcm_note(struct kvcm_notes *notes, struct skv_error *err, const char *fmt, 
 	return SKV_OK;
 }
 
-static bool is_quiet(const struct row *row, const char *value)
+/* Keys that begin with one of these have no effect here; kvcm_keys.h says why. */
+static const char *const ignored[] = { KVCM_IGNORED };
+
+static bool begins(const char *key, const char *with)
 {
-	size_t n = strlen(value);
-
-	if (n == 0)
-		return true;
-	for (const char *word = row->quiet; *word;) {
-		size_t len = strcspn(word, "|");
-
-		if (len == n && memcmp(word, value, n) == 0)
-			return true;
-		word += len + (word[len] == '|');
+	while (*with && (*key == *with || (*key == '_' && *with == '.'))) {
+		key++;
+		with++;
 	}
+	return *with == '\0';
+}
+
+bool kvcm_key_is_ignored(const char *key)
+{
+	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+		if (begins(key, ignored[i]))
+			return true;
 	return false;
 }
 
@@ -136,11 +138,38 @@ static int set_lease(struct kvcm_reading *r, const struct row *row, const char *
 	return rc == SKV_OK ? skv_param_set(r->p, row->param, bound, source, where, err) : rc;
 }
 
+/* The rows of KIND_PORT and KIND_ADMIN stand in the order of kvcm_ports. */
+static int set_port(struct kvcm_reading *r, const struct row *row, const char *value,
+		    enum skv_param_source source, const char *where, struct skv_error *err)
+{
+	uint64_t ports[SKV_KVCM_PORTS];
+	char text[64] = "";
+	size_t n = 0;
+	int at = 0;
+
+	for (const struct row *i = rows; i < row; i++)
+		at += i->kind == KIND_PORT || i->kind == KIND_ADMIN;
+	assert(at < SKV_KVCM_PORTS);
+	if (!skv_kvcm_ports_read(r->p->kvcm_ports, ports))
+		return skv_params_check(r->p, err);
+	for (int i = 0; i < SKV_KVCM_PORTS && n < sizeof text; i++) {
+		char number[24];
+
+		snprintf(number, sizeof number, "%llu", (unsigned long long)ports[i]);
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", i ? "," : "",
+				      i == at			? value
+				      : ports[i] == SKV_PORT_OFF ? "off"
+								 : number);
+	}
+	if (n >= sizeof text || !skv_kvcm_ports_read(text, ports))
+		return skv_fail(err, SKV_E_INVALID, "kvcm_ports",
+				"%s: '%.64s' is no port, 0 to 65535", where, value);
+	return skv_param_set(r->p, SKV_PARAM_kvcm_ports, text, source, where, err);
+}
+
 static int set_row(struct kvcm_reading *r, const struct row *row, const char *value,
 		   enum skv_param_source source, const char *where, struct skv_error *err)
 {
-	int rc;
-
 	switch (row->kind) {
 	case KIND_SET:
 		return skv_param_set(r->p, row->param, value, source, where, err);
@@ -149,25 +178,18 @@ static int set_row(struct kvcm_reading *r, const struct row *row, const char *va
 				     strcmp(value, "true") == 0 ? "true" : "false", source, where,
 				     err);
 	case KIND_ADMIN:
-		return skv_param_set(r->p, row->param, strcmp(value, "0") == 0 ? "off" : value,
-				     source, where, err);
+		return set_port(r, row, strcmp(value, "0") == 0 ? "off" : value, source, where,
+				err);
+	case KIND_PORT:
+		return set_port(r, row, value, source, where, err);
 	case KIND_LEASE:
 		return set_lease(r, row, value, source, where, err);
 	case KIND_LEVEL:
 		return skv_param_set(r->p, row->param, level(value), source, where, err);
-	case KIND_THREADS:
-		rc = skv_param_set(r->p, SKV_PARAM_http_threads, value, source, where, err);
-		return rc == SKV_OK ? skv_param_set(r->p, SKV_PARAM_grpc_threads, value, source,
-						    where, err)
-				    : rc;
 	case KIND_URI:
 		return set_uri(r, row->key, value, err);
-	case KIND_NONE:
-		break;
 	}
-	return is_quiet(row, value) ? SKV_OK
-				    : kvcm_note(r->notes, err, "%s: %s has no meaning here: %s",
-						where, row->key, row->text);
+	return SKV_OK;
 }
 
 int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value,
@@ -184,8 +206,10 @@ int kvcm_key_set(struct kvcm_reading *r, const char *key, const char *value,
 	}
 	for (size_t i = 0; i < N_ROWS; i++)
 		if (strcmp(rows[i].key, key) == 0)
-			return set_row(r, &rows[i], value, source, rows[i].kind == KIND_NONE ||
+			return set_row(r, &rows[i], value, source,
 				       rows[i].kind == KIND_LEASE ? where : at, err);
+	if (kvcm_key_is_ignored(key))
+		return SKV_OK;
 	return kvcm_note(r->notes, err, "%.180s: unknown key '%.120s' is ignored", where, key);
 }
 
@@ -206,11 +230,8 @@ void kvcm_config_help(FILE *out)
 	      "slabkvd.NAME=VALUE sets the parameter NAME of slabkvd (slabkvd --help):\n\n",
 	      out);
 	for (size_t i = 0; i < N_ROWS; i++)
-		if (rows[i].kind != KIND_NONE)
-			fprintf(out, "  %s\n      %s\n", rows[i].key, rows[i].text);
-	fputs("\nWithout a meaning here; other values than the defaults are warned about:\n\n",
-	      out);
-	for (size_t i = 0; i < N_ROWS; i++)
-		if (rows[i].kind == KIND_NONE)
-			fprintf(out, "  %s\n      %s\n", rows[i].key, rows[i].text);
+		fprintf(out, "  %s\n      %s\n", rows[i].key, rows[i].text);
+	fputs("\nAccepted and ignored: keys that begin with\n\n", out);
+	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+		fprintf(out, "  %s\n", ignored[i]);
 }

@@ -16,7 +16,7 @@
 
 static const char built_in[] =
 	"{\"storage_config\":{\"type\":\"file\",\"global_unique_name\":\"nfs_01\","
-	"\"storage_spec\":{\"root_path\":\"/tmp/nfs/\",\"key_count_per_file\":8}},"
+	"\"storage_spec\":{\"key_count_per_file\":8}},"
 	"\"instance_group\":{\"name\":\"default\",\"storage_candidates\":[\"nfs_01\"],"
 	"\"global_quota_group_name\":\"default_quota_group\",\"max_instance_count\":100,"
 	"\"quota\":{\"capacity\":30000000000,\"quota_config\":["
@@ -209,12 +209,21 @@ static int read_root(json_t *root, struct skv_arena *a, struct kvcm_start_file *
 	return rc;
 }
 
-int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out,
-			 struct skv_error *err)
+static json_t *make_built_in(const char *directory, json_error_t *cause)
+{
+	json_t *root = json_loads(built_in, JSON_REJECT_DUPLICATES, cause);
+	json_t *spec = json_object_get(json_object_get(root, "storage_config"), "storage_spec");
+
+	json_object_set_new(spec, "root_path", json_string(directory));
+	return root;
+}
+
+int kvcm_start_file_read(const char *path, const char *directory, struct skv_arena *a,
+			 struct kvcm_start_file *out, struct skv_error *err)
 {
 	json_error_t cause;
 	json_t *root = *path ? json_load_file(path, JSON_REJECT_DUPLICATES, &cause)
-			     : json_loads(built_in, JSON_REJECT_DUPLICATES, &cause);
+			     : make_built_in(directory, &cause);
 	int rc;
 
 	*out = (struct kvcm_start_file){ .name = *path ? path : BUILT_IN };

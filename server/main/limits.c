@@ -2,6 +2,7 @@
 #include "limits.h"
 
 #include <assert.h>
+#include <sys/resource.h>
 
 #include <skv/tls.h>
 
@@ -12,25 +13,41 @@ static uint32_t narrow(uint64_t v)
 	return (uint32_t)v;
 }
 
+#define MIN_RATE_AFTER_MS 5000u /* min_rate applies after this time, and is measured over it */
+
+/* Descriptors that are not for connections: the store, the storages, calls to other hosts. */
+#define OWN_DESCRIPTORS 256u
+
+uint32_t limit_connections(void)
+{
+	struct rlimit limit;
+	rlim_t own;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= UINT32_MAX)
+		return 0;
+	own = limit.rlim_cur / 2 < OWN_DESCRIPTORS ? limit.rlim_cur / 2 : OWN_DESCRIPTORS;
+	return (uint32_t)(limit.rlim_cur - own);
+}
+
 void limit_service(const struct skv_params *p, struct skv_service_options *o)
 {
-	assert(p->body_reserve_percent <= 100 && p->body_tenant_percent <= 100 &&
-	       p->body_address_percent <= 100);
-	assert(p->body_max <= p->body_total_max && p->min_rate_after_s <= UINT32_MAX / 1000);
+	const bool proxied = p->max_connections_per_ip >= p->max_connections;
+
+	assert(p->body_max <= p->body_total_max);
 	o->audit_file = p->audit_file;
-	o->token_failures = narrow(p->token_failures);
 	o->body_max = p->body_max;
 	o->body_total_max = p->body_total_max;
-	o->body_reserve_percent = (unsigned)p->body_reserve_percent;
-	o->body_tenant_percent = (unsigned)p->body_tenant_percent;
-	o->body_address_percent = (unsigned)p->body_address_percent;
+	if (proxied) { /* one address stands for many clients */
+		o->token_failures = 0;
+		o->body_address_percent = 100;
+	}
 	o->answer_max = p->answer_max;
-	o->pace = (struct skv_pace_limit){ p->min_rate, (uint32_t)p->min_rate_after_s * 1000 };
+	o->pace = (struct skv_pace_limit){ p->min_rate, MIN_RATE_AFTER_MS };
 	o->hold_ms = narrow(p->hold_ms);
 	o->forward = p->forward;
 	o->slow_ms = narrow(p->slow_ms);
-	o->log_refused = p->log_refused;
 	o->metrics_open = p->metrics_open;
+	o->connections_max = limit_connections();
 }
 
 void limit_core(const struct skv_params *p, struct skv_core_options *o)
@@ -46,18 +63,23 @@ void limit_core(const struct skv_params *p, struct skv_core_options *o)
 	o->instance_idle_ms = p->instance_idle_days * 86400000;
 }
 
-/* Connections of one address: few enough to leave room for others. */
+/* Connections of one address to one port: few enough to leave room for others, on two ports. */
 static uint32_t per_address(const struct skv_params *p)
 {
-	return (uint32_t)(p->max_connections_per_ip ? p->max_connections_per_ip
-						    : (p->max_connections + 1) / 2);
+	const uint32_t all = limit_connections();
+	uint64_t most = p->max_connections_per_ip ? p->max_connections_per_ip
+						  : (p->max_connections + 1) / 2;
+
+	if (all && most > (all + 3) / 4)
+		most = (all + 3) / 4;
+	return narrow(most);
 }
 
 void limit_httpd(const struct skv_params *p, struct skv_httpd_options *o)
 {
 	assert(p->idle_timeout_s <= UINT32_MAX / 1000);
 	o->tls = skv_tls_loaded();
-	o->threads = narrow(p->http_threads);
+	o->threads = narrow(p->threads);
 	o->max_connections = narrow(p->max_connections);
 	o->max_connections_per_ip = per_address(p);
 	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
@@ -67,9 +89,8 @@ void limit_grpc(const struct skv_params *p, struct skv_grpc_options *o)
 {
 	assert(p->idle_timeout_s <= UINT32_MAX / 1000);
 	o->tls = skv_tls_loaded();
-	o->threads = narrow(p->grpc_threads);
+	o->threads = narrow(p->threads);
 	o->max_connections = narrow(p->max_connections);
 	o->max_connections_per_ip = per_address(p);
-	o->max_streams = narrow(p->grpc_max_streams);
 	o->idle_timeout_ms = (uint32_t)p->idle_timeout_s * 1000;
 }

@@ -8,6 +8,9 @@
 #include <skv/params.h>
 #include <skv/service.h>
 
+/* Connections of all ports together that RLIMIT_NOFILE allows, beside the descriptors of store and
+ * storages; 0 = any number. */
+uint32_t limit_connections(void);
 /* Limits of bodies and answers, and what is logged; other members of *o stay. */
 void limit_service(const struct skv_params *p, struct skv_service_options *o);
 /* Threads, connections and time limits of an HTTP port. */

@@ -31,6 +31,7 @@ int main(int argc, char **argv, char **envp)
 	int status = 0;
 
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond RLIMIT_FSIZE fails with EFBIG */
 	if (kvcm_config_is_asked(argv[0]))
 		return skv_kvcm_main(argc, argv, envp);
 	if (argc > 1 && strcmp(argv[1], "fsck") == 0)

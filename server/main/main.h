@@ -46,11 +46,16 @@ int skv_serve(const struct skv_run *run);
 int skv_serve_fs_master(const struct skv_params *p);
 /* The same as a memory node: an HTTP port and a data port. */
 int skv_serve_memory_node(const struct skv_params *p);
-/* Writes the number to a file atomically; nothing if `path` is "". SKV_E_IO names `param`. */
-int skv_write_port_file(const char *path, unsigned port, const char *param, bool *written,
-			struct skv_error *err);
+/* Writes text to the file `path` + `end` atomically; nothing if `path` is "". SKV_E_IO. */
+int skv_write_ports(const char *path, const char *end, const char *text, struct skv_error *err);
+/* The same with a number and a newline. */
+int skv_write_port_file(const char *path, const char *end, unsigned port, struct skv_error *err);
+void skv_remove_port_file(const char *path, const char *end);
 /* Blocks SIGTERM, SIGINT and SIGHUP in every thread, for sigwaitinfo or sigtimedwait. */
 void skv_signals_block(sigset_t *signals);
+/* Files that the process makes have at most the mode storage_mode, directories those who may read
+ * may search: sets the umask, which is the process's. Before any thread starts. */
+void skv_modes_set(const struct skv_params *p);
 /* Roles without a core: waits for SIGTERM or SIGINT; SIGHUP reads the tokens again. */
 void skv_wait_for_end(const struct skv_params *p, struct skv_service *s, int log_fd,
 		      const sigset_t *signals);
@@ -60,7 +65,12 @@ void skv_signals_arm(const sigset_t *signals);
 /* The program as kv_cache_manager_bin; returns the exit status. */
 int skv_kvcm_main(int argc, char **argv, char **envp);
 
-/* Creates the storage `default` and the group p->default_group if missing, and grows the storage if
+/* storage_root as an absolute path: the next start may have another working directory.
+ * SKV_E_INVALID. */
+int skv_absolute_root(const struct skv_params *p, char out[SKV_MAX_ROOT + 1],
+		      struct skv_error *err);
+
+/* Creates the storage `default` and the group `default` if missing, and grows the storage if
  * the parameters say so. Blocks. SKV_E_NOT_READY, SKV_E_NOT_OWNER: retry when the core is ready;
  * other errors name the remedy. */
 int skv_defaults_make(const struct skv_params *p, const struct skv_compat *compat,

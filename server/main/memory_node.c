@@ -11,6 +11,9 @@
 
 #include "role.h"
 
+/* Connections to its data, TCP and local; each has a thread. */
+#define MEMORY_CONNECTIONS 4096u
+
 static int create(const struct skv_params *p, struct skv_api **out, struct skv_error *err)
 {
 	char host[64] = "";
@@ -19,14 +22,13 @@ static int create(const struct skv_params *p, struct skv_api **out, struct skv_e
 		.size = p->memory,
 		.pages = p->memory_pages,
 		.numa = p->memory_numa,
-		.lock = p->memory_lock,
 		.rdma = p->memory_rdma,
 		.listen = p->http_listen,
 		.port = (uint16_t)p->memory_port,
-		.max_connections = (uint32_t)p->memory_connections,
+		.max_connections = MEMORY_CONNECTIONS,
 	};
 
-	assert(p->memory_port <= UINT16_MAX && p->memory_connections <= UINT32_MAX);
+	assert(p->memory_port <= UINT16_MAX);
 	gethostname(host, sizeof host - 1);
 	host[strcspn(host, ".")] = '\0';
 	return skv_memory_node_create(&o, out, err);

@@ -17,8 +17,8 @@
 
 static const char usage[] =
 	"Usage: slabkvd migrate --from STORE --to STORE\n"
-	"Copies the metadata store (a database file or redis://...) to an empty one, while no\n"
-	"manager runs on either. Slab files stay where they are; go on with the new store only.\n"
+	"Copies the metadata store to an empty one, while no manager runs on either. Slab files\n"
+	"stay where they are; go on with the new store only.\n"
 	"Exit status: 0 done, 1 not done, 2 wrong arguments.\n";
 
 static int migrate(struct copy *c, const char *from, const char *to)

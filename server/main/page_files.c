@@ -11,6 +11,8 @@
 #include <skv/limits.h>
 #include <skv/mem.h>
 
+#define LOOK_MS 1000u /* between two checks of a page file */
+
 static int look(void *ctx, const char *dir, const char *path, struct skv_file_look *out,
 		struct skv_error *err)
 {
@@ -56,7 +58,7 @@ int skv_page_files_open(const struct skv_params *p, struct skv_file_looker **loo
 
 	*out = (struct skv_hf3fs_api_files){ .prefix = p->pages_file_prefix,
 					     .vllm_path = p->pages_vllm_path,
-					 .look_ms = (uint32_t)p->pages_look_ms, .look = look };
+					 .look_ms = LOOK_MS, .look = look };
 	if (rc == SKV_OK)
 		rc = check_path("pages_vllm_path", p->pages_vllm_path, remote, err);
 	if (rc != SKV_OK || (!*p->pages_file_prefix && !*p->pages_vllm_path))

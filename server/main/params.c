@@ -239,6 +239,24 @@ int skv_param_set(struct skv_params *p, enum skv_param i, const char *text,
 	return rc;
 }
 
+bool skv_kvcm_ports_read(const char *text, uint64_t out[SKV_KVCM_PORTS])
+{
+	for (int i = 0; i < SKV_KVCM_PORTS; i++) {
+		const size_t digits = strspn(text, "0123456789");
+		const bool off = strncmp(text, "off", 3) == 0;
+
+		if (!off && (digits == 0 || digits > 5))
+			return false;
+		out[i] = off ? SKV_PORT_OFF : strtoull(text, NULL, 10);
+		text += off ? 3 : digits;
+		if ((!off && out[i] >= SKV_PORT_OFF) ||
+		    *text != (i + 1 < SKV_KVCM_PORTS ? ',' : '\0'))
+			return false;
+		text++;
+	}
+	return true;
+}
+
 void skv_params_destroy(struct skv_params *p)
 {
 	for (size_t i = 0; i < SKV_PARAM_COUNT; i++) {

@@ -311,11 +311,22 @@ static int check_adopt(const struct skv_params *p, struct skv_error *err)
 			"environment");
 }
 
+static int check_kvcm_ports(const struct skv_params *p, struct skv_error *err)
+{
+	uint64_t ports[SKV_KVCM_PORTS];
+
+	return skv_kvcm_ports_read(p->kvcm_ports, ports)
+		       ? SKV_OK
+		       : skv_fail(err, SKV_E_INVALID, "kvcm_ports",
+				  "kvcm_ports: '%.64s' is not four ports, like 6381,6382,off,0",
+				  p->kvcm_ports);
+}
+
 static int check_all(const struct skv_params *p, struct listener *l, struct skv_error *err)
 {
 	static int (*const checks[])(const struct skv_params *p, struct skv_error *err) = {
 		check_leases, check_sessions, check_bodies, check_advertise, check_certificate,
-		check_client_ca, check_adopt,
+		check_client_ca, check_adopt, check_kvcm_ports,
 	};
 	int rc = SKV_OK;
 

@@ -17,48 +17,41 @@
 #include <skv/log.h>
 
 #include "limits.h"
+#include "main.h"
+
+#define PORT_FILE_END ".kvcm"
 
 static const struct row {
-	const char *name; /* in kvcm_ports_file, and of an inherited socket */
-	const char *param, *option;
+	const char *name; /* in the file of ports, and of an inherited socket */
 	bool rpc;
 	enum skv_port shared; /* the port used when this one is off; itself = none */
 	unsigned planes;
 } rows[PORT_COUNT] = {
-	[PORT_META_RPC] = { "meta_rpc_port", "kvcm_meta_rpc_port", "--kvcm-meta-rpc-port", true,
-			    PORT_META_RPC,
-			    SKV_PLANE_META },
-	[PORT_META_HTTP] = { "meta_http_port", "kvcm_meta_http_port", "--kvcm-meta-http-port",
-			     false, PORT_META_HTTP,
-			     SKV_PLANE_META },
-	[PORT_ADMIN_RPC] = { "admin_rpc_port", "kvcm_admin_rpc_port", "--kvcm-admin-rpc-port", true,
-			     PORT_META_RPC,
+	[PORT_META_RPC] = { "meta_rpc_port", true, PORT_META_RPC, SKV_PLANE_META },
+	[PORT_META_HTTP] = { "meta_http_port", false, PORT_META_HTTP, SKV_PLANE_META },
+	[PORT_ADMIN_RPC] = { "admin_rpc_port", true, PORT_META_RPC,
 			     SKV_PLANE_ADMIN | SKV_PLANE_DEBUG },
-	[PORT_ADMIN_HTTP] = { "admin_http_port", "kvcm_admin_http_port", "--kvcm-admin-http-port",
-			      false,
-			      PORT_META_HTTP, SKV_PLANE_ADMIN | SKV_PLANE_DEBUG },
-	[PORT_DEBUG_HTTP] = { "debug_http_port", "kvcm_debug_http_port", "--kvcm-debug-http-port",
-			      false,
-			      PORT_DEBUG_HTTP, SKV_PLANE_DEBUG },
+	[PORT_ADMIN_HTTP] = { "admin_http_port", false, PORT_META_HTTP,
+			      SKV_PLANE_ADMIN | SKV_PLANE_DEBUG },
+	[PORT_DEBUG_HTTP] = { "debug_http_port", false, PORT_DEBUG_HTTP, SKV_PLANE_DEBUG },
 };
+
+/* Older debug clients expect theirs 3000 above the HTTP port of the meta service. */
+static uint64_t debug_port(const struct skv_params *p, uint64_t meta)
+{
+	if (!p->kvcm_debug || meta == 0)
+		return p->kvcm_debug ? 0 : SKV_PORT_OFF;
+	return meta + 3000 < SKV_PORT_OFF ? meta + 3000 : SKV_PORT_OFF;
+}
 
 static uint64_t asked(const struct skv_params *p, enum skv_port which)
 {
-	switch (which) {
-	case PORT_META_RPC:
-		return p->kvcm_meta_rpc_port;
-	case PORT_META_HTTP:
-		return p->kvcm_meta_http_port;
-	case PORT_ADMIN_RPC:
-		return p->kvcm_admin_rpc_port;
-	case PORT_ADMIN_HTTP:
-		return p->kvcm_admin_http_port;
-	case PORT_DEBUG_HTTP:
-		return p->kvcm_debug ? p->kvcm_debug_http_port : SKV_PORT_OFF;
-	case PORT_COUNT:
-		break;
-	}
-	return SKV_PORT_OFF;
+	uint64_t ports[SKV_KVCM_PORTS];
+	bool good = skv_kvcm_ports_read(p->kvcm_ports, ports);
+
+	assert(good); /* checked when the parameters were read */
+	_Static_assert(PORT_ADMIN_HTTP + 1 == SKV_KVCM_PORTS, "in the order of kvcm_ports");
+	return which == PORT_DEBUG_HTTP ? debug_port(p, ports[PORT_META_HTTP]) : ports[which];
 }
 
 /* Does it use another one's port, because its own is off or has the same number? */
@@ -113,12 +106,12 @@ static int bind_http(struct skv_ports *ports, const struct skv_params *p, struct
 	o.port = (uint16_t)asked(p, which);
 	o.open = any_address(p);
 	o.host_param = "kvcm_listen";
-	o.port_param = rows[which].param;
-	o.port_option = rows[which].option;
+	o.port_param = "kvcm_ports";
+	o.port_option = "--kvcm-ports";
 	o.socket_name = rows[which].name;
 	limit_httpd(p, &o);
 	o.tls = o.tls && p->kvcm_tls;
-	o.threads = threads(p->http_threads, apis->planes);
+	o.threads = threads(p->threads, apis->planes);
 	return skv_httpd_create(&o, s, &ports->http[which], err);
 }
 
@@ -134,12 +127,12 @@ static int bind_rpc(struct skv_ports *ports, const struct skv_params *p, struct 
 	o.port = (uint16_t)asked(p, which);
 	o.open = any_address(p);
 	o.host_param = "kvcm_listen";
-	o.port_param = rows[which].param;
-	o.port_option = rows[which].option;
+	o.port_param = "kvcm_ports";
+	o.port_option = "--kvcm-ports";
 	o.socket_name = rows[which].name;
 	limit_grpc(p, &o);
 	o.tls = o.tls && p->kvcm_tls;
-	o.threads = threads(p->grpc_threads, apis->planes);
+	o.threads = threads(p->threads, apis->planes);
 	return skv_grpc_create(&o, s, &ports->grpc[which], err);
 }
 
@@ -175,37 +168,24 @@ uint16_t skv_ports_number(const struct skv_ports *ports, enum skv_port which)
 	return ports->grpc[at] ? skv_grpc_port(ports->grpc[at]) : 0;
 }
 
-/* Atomically: whoever waits for the file reads all of it. */
-static int write_file(struct skv_ports *ports, const char *path, struct skv_error *err)
+/* A line for each port, as name and number. */
+static int write_file(const struct skv_ports *ports, const char *path, struct skv_error *err)
 {
-	char temporary[4200];
-	bool good;
-	int n;
-	FILE *f;
+	char text[PORT_COUNT * 32] = "";
+	size_t n = 0;
 
-	if (!*path)
-		return SKV_OK;
-	n = snprintf(temporary, sizeof temporary, "%s.new", path);
-	assert(n > 0 && (size_t)n < sizeof temporary);
-	f = fopen(temporary, "we");
-	good = f != NULL;
-	for (enum skv_port i = 0; good && i < PORT_COUNT; i++)
+	for (enum skv_port i = 0; i < PORT_COUNT; i++)
 		if (skv_ports_number(ports, i))
-			good = fprintf(f, "%s %u\n", rows[i].name, skv_ports_number(ports, i)) > 0;
-	if (f && fclose(f) != 0)
-		good = false;
-	if (!good || rename(temporary, path) != 0)
-		return skv_fail(err, SKV_E_IO, "kvcm_ports_file",
-				"cannot write kvcm_ports_file %.200s: %s", path, strerror(errno));
-	ports->has_file = true;
-	return SKV_OK;
+			n += (size_t)snprintf(text + n, sizeof text - n, "%s %u\n", rows[i].name,
+					      skv_ports_number(ports, i));
+	assert(n < sizeof text);
+	return skv_write_ports(path, PORT_FILE_END, text, err);
 }
 
 int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct skv_error *err)
 {
 	int rc = SKV_OK;
 
-	assert(!ports->has_file);
 	for (enum skv_port i = 0; rc == SKV_OK && i < PORT_COUNT; i++) {
 		if (ports->http[i])
 			rc = skv_httpd_start(ports->http[i], err);
@@ -213,7 +193,7 @@ int skv_ports_start(struct skv_ports *ports, const struct skv_params *p, struct 
 			rc = skv_grpc_start(ports->grpc[i], err);
 	}
 	if (rc == SKV_OK)
-		rc = write_file(ports, p->kvcm_ports_file, err);
+		rc = write_file(ports, p->port_file, err);
 	if (rc == SKV_OK)
 		skv_log(SKV_LOG_INFO, "main",
 			"kvcm on %s: meta grpc %u http %u, admin grpc %u http %u%s",
@@ -229,9 +209,7 @@ uint32_t skv_ports_drain(struct skv_ports *ports, const struct skv_params *p, ui
 {
 	uint32_t left = 0;
 
-	if (ports->has_file)
-		unlink(p->kvcm_ports_file);
-	ports->has_file = false;
+	skv_remove_port_file(p->port_file, PORT_FILE_END);
 	for (enum skv_port i = 0; i < PORT_COUNT; i++) {
 		if (ports->http[i])
 			left += skv_httpd_drain(ports->http[i], left ? 0 : timeout_ms);

@@ -29,7 +29,6 @@ enum skv_port {
 struct skv_ports {
 	struct skv_httpd *http[PORT_COUNT]; /* NULL: not open, or gRPC */
 	struct skv_grpc *grpc[PORT_COUNT];
-	bool has_file;
 };
 
 /* Binds what the parameters ask for; after a failure skv_ports_close closes what was bound. */

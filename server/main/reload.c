@@ -19,7 +19,7 @@
 
 /* What take_over applies. */
 static const enum skv_param live[] = {
-	SKV_PARAM_log_level,	    SKV_PARAM_log_refused,   SKV_PARAM_slow_ms,
+	SKV_PARAM_log_level,	    SKV_PARAM_slow_ms,
 	SKV_PARAM_metrics_open,	    SKV_PARAM_lease_default_ms, SKV_PARAM_session_default_ms,
 	SKV_PARAM_max_sessions,	    SKV_PARAM_leased_percent, SKV_PARAM_open_percent,
 	SKV_PARAM_free_percent,	    SKV_PARAM_journal_limit, SKV_PARAM_instance_idle_days,

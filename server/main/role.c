@@ -22,7 +22,6 @@ struct server {
 	struct skv_api *api;
 	struct skv_service *service;
 	struct skv_httpd *httpd;
-	bool has_port_file;
 };
 
 static int bind_ports(struct server *r, struct skv_error *err)
@@ -69,8 +68,7 @@ static int start(struct server *r, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = skv_httpd_start(r->httpd, err);
 	if (rc == SKV_OK)
-		rc = skv_write_port_file(r->p->port_file, skv_httpd_port(r->httpd), "port_file",
-					 &r->has_port_file, err);
+		rc = skv_write_port_file(r->p->port_file, "", skv_httpd_port(r->httpd), err);
 	if (rc != SKV_OK)
 		return rc;
 	skv_httpd_open(r->httpd);
@@ -89,8 +87,7 @@ static void release(struct server *r)
 static void stop(struct server *r)
 {
 	skv_log(SKV_LOG_INFO, "main", "stopping: waiting for running requests");
-	if (r->has_port_file)
-		unlink(r->p->port_file);
+	skv_remove_port_file(r->p->port_file, "");
 	skv_httpd_leave(r->httpd, 0);
 	if (skv_httpd_drain(r->httpd, DRAIN_MS) > 0 || !skv_httpd_quiet(r->httpd, QUIET_MS)) {
 		skv_log(SKV_LOG_WARN, "main", "ending although calls hang in %s", r->role->hangs);
@@ -110,6 +107,7 @@ int skv_role_serve(const struct skv_role *role, const struct skv_params *p)
 	assert(role->create && role->destroy && role->announce && role->hangs);
 	assert(role->body_max > 0);
 	skv_signals_block(&signals);
+	skv_modes_set(p);
 	if (skv_sink_open(p, &log_fd, &err) != SKV_OK) {
 		skv_sink_say("slabkvd", err.message);
 		return EXIT_PROBLEM;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <malloc.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <skv/clock.h>
 #include <skv/httpd.h>
 #include <skv/grpc.h>
 #include <skv/log.h>
@@ -39,9 +41,11 @@
 #include "serve.h"
 
 #define DRAIN_MS 10000
+#define STORE_RESERVE (16u << 20) /* bytes of a full disk that deletes may still use */
 #define HOLD_MS 3000 /* how long clients at an inherited socket may wait for a manager to be
 		      * ready */
 #define LEAVE_MS 200 /* how long their next requests are still answered */
+#define JOIN_US 2000000u /* how long a hanging thread is waited for */
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
@@ -63,12 +67,11 @@ static struct skv_hf3fs_api_options hf3fs_options(const struct skv_params *p)
 {
 	return (struct skv_hf3fs_api_options){
 		.strict_upstream = p->strict_upstream,
-		.partial_get = p->pages_partial_get,
 		.lease_ms = (uint32_t)p->pages_lease_ms,
-		.reserve_ms = (uint32_t)p->pages_reserve_ms,
+		.reserve_ms = (uint32_t)p->session_default_ms,
 		.grace_ms = (uint32_t)p->pages_grace_ms,
-		.retry_ms = (uint32_t)p->pages_retry_ms,
-		.relaxed = strcmp(p->pages_durability, "normal") == 0,
+		.retry_ms = (uint32_t)p->hold_ms,
+		.relaxed = true,
 	};
 }
 
@@ -77,10 +80,10 @@ static uint32_t relaxed_ms(const struct skv_params *p)
 {
 	uint64_t grace = p->pages_grace_ms > p->grace_ms ? p->pages_grace_ms : p->grace_ms;
 
-	if (!p->pages || !hf3fs_options(p).relaxed)
+	if (!p->pages)
 		return 0;
-	assert(p->pages_reserve_ms + grace <= UINT32_MAX);
-	return (uint32_t)(p->pages_reserve_ms + grace);
+	assert(p->session_default_ms + grace <= UINT32_MAX);
+	return (uint32_t)(p->session_default_ms + grace);
 }
 
 /* Our own ports serve everything; faults only if enabled. */
@@ -115,7 +118,7 @@ static struct skv_grpc_options grpc_options(const struct service *s)
 
 	skv_grpc_options_init(&o);
 	o.apis = all_apis(s);
-	o.listen = *p->grpc_listen ? p->grpc_listen : p->http_listen;
+	o.listen = p->http_listen;
 	o.port = (uint16_t)p->grpc_port;
 	assert(p->grpc_port <= UINT16_MAX || p->grpc_port == SKV_PORT_OFF);
 	limit_grpc(p, &o);
@@ -156,7 +159,7 @@ static int open_store(struct service *s, struct skv_error *err)
 	struct skv_store_options o = {
 		.durability = strcmp(s->p->durability, "full") == 0 ? SKV_DURABILITY_FULL
 								      : SKV_DURABILITY_NORMAL,
-		.reserve_bytes = s->p->store_reserve,
+		.reserve_bytes = STORE_RESERVE,
 	};
 	const struct skv_store_ops *backend = skv_store_backend(s->p->store, &o.path);
 	struct skv_error cause;
@@ -181,11 +184,12 @@ static void raise_file_limit(const struct skv_params *p)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < p->max_connections + 64)
+	if (limit_connections() && limit_connections() < p->max_connections)
 		skv_log(SKV_LOG_WARN, "main",
-			"max_connections is %" PRIu64 " but the process may open only %ju files: "
-			"raise 'ulimit -n'",
-			p->max_connections, (uintmax_t)limit.rlim_cur);
+			"max_connections is %" PRIu64 ", but only %ju files may be open, so %u "
+			"connections are accepted: raise 'ulimit -n'",
+			p->max_connections, (uintmax_t)limit.rlim_cur,
+			(unsigned)limit_connections());
 }
 
 static void on_hopeless(void *ctx)
@@ -239,10 +243,16 @@ static int bind_ports(struct service *s, struct skv_error *err)
 	return rc;
 }
 
+/* The managers of this store may run on several hosts. */
+static bool on_several_hosts(const struct service *s)
+{
+	return strcmp(skv_store_name(s->store), "etcd") == 0;
+}
+
 /* Managers may have parts of it, or be on hosts where nobody sees whether they run. */
 static bool has_members(const struct service *s)
 {
-	return skv_core_partitions(s->core) > 1 || strcmp(skv_store_name(s->store), "redis") == 0;
+	return skv_core_partitions(s->core) > 1 || on_several_hosts(s);
 }
 
 /* Managers share the partitions of a store that several may write at once; in a file they would
@@ -251,7 +261,7 @@ static int start_spread(struct service *s, struct skv_error *err)
 {
 	if (skv_core_partitions(s->core) > 1)
 		return skv_spread_start(&s->service->spread, s->core, &s->service->members,
-					strcmp(skv_store_name(s->store), "redis") == 0, err);
+					on_several_hosts(s), err);
 	skv_core_may_own(s->core, 1);
 	return SKV_OK;
 }
@@ -279,11 +289,9 @@ static int start_transports(struct service *s, struct skv_error *err)
 		rc = skv_grpc_start(s->grpc, err);
 	/* gRPC's first: a client that reads HTTP's port file may then look for the other. */
 	if (rc == SKV_OK && s->grpc)
-		rc = skv_write_port_file(s->p->grpc_port_file, skv_grpc_port(s->grpc),
-					 "grpc_port_file", &s->has_grpc_port_file, err);
+		rc = skv_write_port_file(s->p->port_file, ".grpc", skv_grpc_port(s->grpc), err);
 	if (rc == SKV_OK)
-		rc = skv_write_port_file(s->p->port_file, skv_httpd_port(s->httpd), "port_file",
-				     &s->has_port_file, err);
+		rc = skv_write_port_file(s->p->port_file, "", skv_httpd_port(s->httpd), err);
 	if (rc == SKV_OK)
 		skv_audit_act(&s->service->audit, "start", skv_httpd_url(s->httpd), "ok");
 	if (rc == SKV_OK)
@@ -359,15 +367,19 @@ static void wait_for_end(struct service *s, const sigset_t *signals)
 /* ---- shutdown
  * ----------------------------------------------------------------------------------- */
 
+/* Joins the thread that began the service; false: it hangs, in a file system for example. By
+ * attempts, because the wall clock of timedjoin may be set, and ThreadSanitizer does not know
+ * clockjoin. */
 static bool join_begin(struct service *s)
 {
-	struct timespec end;
+	const uint64_t end = skv_now_us() + JOIN_US;
+	int rc;
 
 	if (!s->has_begin)
 		return true;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += 2;
-	return pthread_timedjoin_np(s->begin, NULL, &end) == 0;
+	while ((rc = pthread_tryjoin_np(s->begin, NULL)) == EBUSY && skv_now_us() < end)
+		poll(NULL, 0, 2);
+	return rc == 0;
 }
 
 static void release(struct service *s)
@@ -401,10 +413,8 @@ static void stop(struct service *s)
 	skv_audit_act(&s->service->audit, "stop", skv_httpd_url(s->httpd), "ok");
 	assert(!atomic_load(&s->stopping));
 	atomic_store(&s->stopping, true);
-	if (s->has_port_file)
-		unlink(s->p->port_file);
-	if (s->has_grpc_port_file)
-		unlink(s->p->grpc_port_file);
+	skv_remove_port_file(s->p->port_file, "");
+	skv_remove_port_file(s->p->port_file, ".grpc");
 	skv_members_leave(&s->service->members);
 	skv_httpd_leave(s->httpd, LEAVE_MS);
 	skv_compat_retire(s->compat, s->core);
@@ -445,6 +455,7 @@ int skv_serve(const struct skv_run *run)
 	return_tables();
 
 	skv_signals_block(&signals);
+	skv_modes_set(p);
 	if (skv_sink_open(p, &s.log_fd, &err) != SKV_OK) {
 		skv_sink_say("slabkvd", err.message);
 		return EXIT_PROBLEM;

@@ -27,8 +27,6 @@ struct service {
 	struct skv_file_looker *looker; /* of page files; NULL: none are watched */
 	pthread_t begin; /* begin.c */
 	bool has_begin;
-	bool has_port_file;
-	bool has_grpc_port_file;
 	int ready_fd; /* for the process that waits for us to serve; -1 = none, or done */
 	atomic_bool stopping;
 	atomic_int exit_status;

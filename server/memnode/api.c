@@ -104,6 +104,7 @@ int skv_memory_node_create(const struct skv_memory_options *o, struct skv_api **
 	skv_mutex_init(&m->conn_lock);
 	skv_cond_init(&m->conn_gone);
 	draw_epoch(m);
+	skv_random(m->secret, sizeof m->secret);
 	m->api = (struct skv_api){ .name = "memory", .prefix = "/", .routes = routes,
 				   .n_routes = sizeof routes / sizeof routes[0],
 				   .state_size = sizeof(struct mem_request), .ctx = m, .head = head,
@@ -142,13 +143,13 @@ void skv_memory_node_describe(const struct skv_api *api, char out[SKV_MEMORY_NOD
 	uint32_t n;
 	const struct skv_mn_device *d = mem_rdma_devices(m->rdma, &n);
 
-	snprintf(out, SKV_MEMORY_NODE_TEXT, "%llu %s pages, %s%s%s, %s%.63s%s",
+	snprintf(out, SKV_MEMORY_NODE_TEXT, "%llu %s pages, %s%s, %s%.63s%s",
 		 (unsigned long long)(page >> (page >> 30 ? 30 : page >> 20 ? 20 : 10)),
 		 page >> 30   ? "GiB huge"
 		 : page >> 20 ? "MiB huge"
 			      : "KiB ordinary",
 		 m->slabs.numa ? "NUMA nodes " : "any NUMA node", m->numa,
-		 m->slabs.lock_pages ? ", locked" : "", n ? "RDMA on " : "no RDMA",
+		 n ? "RDMA on " : "no RDMA",
 		 n ? d[0].name : "", n > 1 ? " and others" : "");
 }
 

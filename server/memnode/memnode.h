@@ -38,7 +38,6 @@ struct slabs {
 	uint64_t page;
 	unsigned huge; /* MFD_HUGE_*, 0: ordinary pages */
 	struct bitmask *numa; /* libnuma's; NULL: on any node */
-	bool lock_pages;
 	const struct rdma *rdma; /* NULL: none */
 	struct skv_mutex lock;
 	struct slab **v; /* by number */
@@ -53,6 +52,7 @@ struct memnode {
 	char numa[64];
 	char listen[256];
 	uint64_t epoch;
+	uint8_t secret[SKV_MAC]; /* of this start: keys of passes are derived from it */
 	struct slabs slabs;
 	struct skv_mutex lock; /* protects what follows up to the connections */
 	bool bound;            /* to the storage: */

@@ -14,6 +14,8 @@
 #include <skv/mem.h>
 #include <skv/superblock.h>
 
+#define PASS_MS 10000u /* from the pass to its use */
+
 static bool refuse(struct connection *c, uint8_t op, int status, const char *text)
 {
 	struct skv_mn_frame f = { .op = op, .status = (int16_t)status };
@@ -197,6 +199,32 @@ static bool offer_rdma(struct connection *c, const struct skv_mn_frame *f)
 	return yes.offset != 0 && wire_answer(c, &yes, NULL, 0, -1);
 }
 
+/* Contents of a ticket; the key is derived from all of them. */
+struct ticket {
+	uint64_t issued_ms;
+	uint64_t role;
+	uint8_t random[SKV_MN_TICKET - 16];
+};
+
+/* A pass to the local socket with this connection's role. */
+static bool offer_local(struct connection *c, const struct skv_mn_frame *f)
+{
+	const struct skv_mn_frame yes = { .op = SKV_MN_LOCAL, .extra = sizeof(struct skv_mn_pass) };
+	struct ticket t = { .issued_ms = skv_now_ms(&skv_clock_system), .role = c->role };
+	struct skv_mn_pass pass;
+	bool good;
+
+	_Static_assert(sizeof t == SKV_MN_TICKET, "no padding");
+	if (c->local || !skv_mn_place(pass.place))
+		return refuse(c, f->op, SKV_E_UNSUPPORTED, "no slab can be mapped from here");
+	skv_random(t.random, sizeof t.random);
+	memcpy(pass.ticket, &t, sizeof t);
+	skv_mac(c->node->secret, &t, sizeof t, pass.key);
+	good = wire_answer(c, &yes, &pass, sizeof pass, -1);
+	memset(&pass, 0, sizeof pass);
+	return good;
+}
+
 static bool receive(struct connection *c, struct skv_mn_frame *f)
 {
 	uint8_t raw[SKV_MN_HEADER];
@@ -204,11 +232,51 @@ static bool receive(struct connection *c, struct skv_mn_frame *f)
 	return wire_receive(c, raw, sizeof raw) && skv_mn_decode(raw, f);
 }
 
+/* A frame of that operation, with a payload of n bytes. */
+static bool receive_all(struct connection *c, enum skv_mn_op op, void *to, uint32_t n)
+{
+	struct skv_mn_frame f;
+
+	return receive(c, &f) && f.op == op && f.extra == n && wire_receive(c, to, n);
+}
+
+/* Both ends prove that they know the key of a pass, the node first. */
+static bool greet_local(struct connection *c)
+{
+	const struct skv_mn_frame mine = { .op = SKV_MN_LOCAL, .extra = SKV_MN_NONCE + SKV_MAC };
+	const struct skv_mn_frame yes = { .op = SKV_MN_PROVE };
+	uint8_t said[SKV_MN_TICKET + SKV_MN_NONCE], nonces[2 * SKV_MN_NONCE];
+	uint8_t key[SKV_MAC], answer[SKV_MN_NONCE + SKV_MAC], proof[SKV_MAC], right[SKV_MAC];
+	struct ticket t;
+	uint64_t now;
+
+	if (!receive_all(c, SKV_MN_LOCAL, said, sizeof said))
+		return false;
+	memcpy(&t, said, sizeof t);
+	skv_mac(c->node->secret, &t, sizeof t, key);
+	memcpy(nonces, said + SKV_MN_TICKET, SKV_MN_NONCE);
+	skv_random(nonces + SKV_MN_NONCE, SKV_MN_NONCE);
+	memcpy(answer, nonces + SKV_MN_NONCE, SKV_MN_NONCE);
+	skv_mn_prove(key, true, nonces, answer + SKV_MN_NONCE);
+	if (!wire_answer(c, &mine, answer, sizeof answer, -1) ||
+	    !receive_all(c, SKV_MN_PROVE, proof, sizeof proof))
+		return false;
+	skv_mn_prove(key, false, nonces, right);
+	now = skv_now_ms(&skv_clock_system);
+	if (!skv_equal_secret(proof, right, sizeof right) || now - t.issued_ms > PASS_MS)
+		return refuse(c, SKV_MN_PROVE, SKV_E_UNAUTHENTICATED,
+			      "this ticket is not of this memory node, or too old");
+	c->role = (enum role)t.role;
+	return wire_answer(c, &yes, NULL, 0, -1);
+}
+
 static bool greet(struct connection *c)
 {
 	struct skv_mn_frame f;
 
-	if (!receive(c, &f) || !hello(c, &f) || c->role < ROLE_READ)
+	if (c->local ? !greet_local(c) : !receive(c, &f) || !hello(c, &f))
+		return false;
+	if (c->role < ROLE_READ)
 		return false;
 	atomic_store(&c->greeted, true);
 	return true;
@@ -233,7 +301,10 @@ static bool next(struct connection *c)
 		return end(c);
 	case SKV_MN_RDMA:
 		return offer_rdma(c, &f);
+	case SKV_MN_LOCAL:
+		return offer_local(c, &f);
 	case SKV_MN_HELLO:
+	case SKV_MN_PROVE:
 		break;
 	}
 	return false;

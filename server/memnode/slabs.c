@@ -13,14 +13,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <numa.h>
 #include <numaif.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -119,34 +117,12 @@ static int take_numa(struct slabs *s, const char *text, struct skv_error *err)
 			       text);
 }
 
-static bool may_lock_all(void)
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { { 0 } };
-
-	return syscall(SYS_capget, &head, data) == 0 &&
-	       data[0].effective >> CAP_IPC_LOCK & 1;
-}
-
-static int check_lock(const struct slabs *s, struct skv_error *err)
-{
-	struct rlimit l = { RLIM_INFINITY, RLIM_INFINITY };
-
-	getrlimit(RLIMIT_MEMLOCK, &l);
-	if (!s->lock_pages || l.rlim_cur >= s->size || may_lock_all())
-		return SKV_OK;
-	return skv_fail(err, SKV_E_INVALID, "memory_lock",
-			"%llu bytes cannot be locked, because the limit is %llu: raise it "
-			"(ulimit -l, LimitMEMLOCK= of the unit), or start without --memory-lock",
-			(unsigned long long)s->size, (unsigned long long)l.rlim_cur);
-}
-
 int slabs_init(struct slabs *s, const struct skv_memory_options *o, struct skv_error *err)
 {
 	const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 	int rc;
 
-	*s = (struct slabs){ .size = o->size, .lock_pages = o->lock };
+	*s = (struct slabs){ .size = o->size };
 	skv_mutex_init(&s->lock);
 	if (o->size == 0)
 		return skv_fail(err, SKV_E_INVALID, "memory",
@@ -158,7 +134,7 @@ int slabs_init(struct slabs *s, const struct skv_memory_options *o, struct skv_e
 	rc = take_pages(s, o->pages, err);
 	if (rc == SKV_OK)
 		rc = take_numa(s, o->numa, err);
-	return rc == SKV_OK ? check_lock(s, err) : rc;
+	return rc;
 }
 
 /* ---- one slab -------------------------------------------------------------------------------- */
@@ -208,10 +184,6 @@ static int map_slab(const struct slabs *s, struct slab *b, struct skv_error *err
 				"a slab cannot be placed on these NUMA nodes: %s", strerror(errno));
 	if (fallocate(b->fd, 0, 0, (off_t)b->mapped) != 0)
 		return no_memory(s, errno, err);
-	if (s->lock_pages && mlock(b->base, b->mapped) != 0)
-		return skv_fail(err, SKV_E_NO_SPACE, "memory_lock",
-				"a slab cannot be locked (%s): raise the limit (ulimit -l)",
-				strerror(errno));
 	b->read_fd = reopen_to_read(b->fd);
 	if (b->read_fd < 0 ||
 	    fcntl(b->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)

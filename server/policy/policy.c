@@ -20,8 +20,6 @@ const struct skv_policy_ops *skv_policy_find(const char *name)
 {
 	if (!*name)
 		name = SKV_POLICY_DEFAULT;
-	if (strcmp(name, "odds") == 0) /* its former name; stores and clients still use it */
-		name = skv_policy_reuse.name;
 	for (size_t i = 0; all[i]; i++)
 		if (strcmp(all[i]->name, name) == 0)
 			return all[i];

@@ -436,6 +436,7 @@ bool skv_forward_call(struct skv_request *c, int status)
 	f = make(c, url, owner);
 	if (!f)
 		return false;
+	c->target.kind = SKV_TARGET_NONE; /* found anew if it runs here again */
 	skv_relay_call(c->s->forward.relay, &f->call); /* the last touch */
 	return true;
 }

@@ -19,24 +19,17 @@ static bool is_direct(struct skv_request *c)
 	return wish && strcmp(wish, "direct") == 0;
 }
 
-/* UINT32_MAX: none that is here. */
-static uint32_t partition_of(struct skv_request *c)
-{
-	const struct route_param *p = &c->param[0];
-
-	if (c->instance || strcmp(p->name, "id") == 0)
-		return skv_core_instance_partition(c->s->core, c->caller.tenant,
-						   c->instance ? c->instance : p->value);
-	if (strcmp(p->name, "session") == 0 || strcmp(p->name, "move") == 0)
-		return skv_session_partition(p->value);
-	return UINT32_MAX;
-}
-
 static bool tell_self(struct skv_request *c, struct skv_owner_note *n)
 {
-	n->partition = partition_of(c);
-	if (n->partition >= skv_core_partitions(c->s->core))
+	const enum skv_target_kind kind = c->target.kind;
+
+	if (kind == SKV_TARGET_NONE || kind == SKV_TARGET_GROUP || kind == SKV_TARGET_STORAGE)
 		return false;
+	if (c->door.where != SKV_HERE) /* an instance was made meanwhile, say */
+		skv_find(c->s->core, &c->target, &c->door);
+	if (c->door.where != SKV_HERE)
+		return false;
+	n->partition = c->door.partition;
 	n->epoch = skv_core_partition_epoch(c->s->core, n->partition);
 	return n->epoch > 0;
 }

@@ -187,8 +187,8 @@ static void tell_end_locked(struct skv_pause *p)
 
 	assert(skv_mutex_held(&p->lock) && !p->waiting && p->begun_ms);
 	skv_log(p->failed ? SKV_LOG_WARN : SKV_LOG_INFO, "calls",
-		"%" PRIu64 " calls waited, within %" PRIu64 " ms; %" PRIu64 " of them in vain",
-		p->held, ms, p->failed);
+		"calls go on after %" PRIu64 " ms: waited %" PRIu64 ", failed %" PRIu64, ms,
+		p->held, p->failed);
 	p->begun_ms = p->held = p->failed = 0;
 }
 

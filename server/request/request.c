@@ -147,6 +147,31 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
+				const char *tenant, const char *name)
+{
+	c->target = (struct skv_target){ kind, tenant ? tenant : c->caller.tenant, name, 0 };
+	return skv_find(skv_request_core(c), &c->target, &c->door);
+}
+
+/* What the first parameter of the route's path names. */
+static enum skv_target_kind named_by_path(const struct skv_request *c)
+{
+	const char *name = c->param[0].name, *pattern = c->route->pattern;
+
+	if (c->route->flags & ROUTE_RAW || !*name)
+		return SKV_TARGET_NONE;
+	if (strcmp(name, "session") == 0)
+		return SKV_TARGET_SESSION;
+	if (strcmp(name, "move") == 0)
+		return SKV_TARGET_MOVE;
+	if (strncmp(pattern, "/v1/instances/", 14) == 0)
+		return SKV_TARGET_INSTANCE;
+	if (strncmp(pattern, "/v1/groups/", 11) == 0)
+		return SKV_TARGET_GROUP;
+	return strncmp(pattern, "/v1/storages/", 13) == 0 ? SKV_TARGET_STORAGE : SKV_TARGET_NONE;
+}
+
 /* From here on it looks at what this manager knows. */
 static void take_ticket(struct skv_request *c)
 {
@@ -154,10 +179,22 @@ static void take_ticket(struct skv_request *c)
 		skv_core_ticket(c->s->core, &c->ticket);
 }
 
+/* Finds where the call belongs, before the operation looks at anything. */
+static void begin_run(struct skv_request *c)
+{
+	const enum skv_target_kind kind = named_by_path(c);
+
+	take_ticket(c);
+	c->target.kind = SKV_TARGET_NONE;
+	if (kind != SKV_TARGET_NONE)
+		skv_request_find(c, kind, NULL, c->param[0].value);
+}
+
 static void run_job(struct job *job, bool expired)
 {
 	struct skv_request *c =
 		(struct skv_request *)((char *)job - offsetof(struct skv_request, job));
+	const bool asks = c->asks;
 	int rc;
 
 	if (expired) {
@@ -165,10 +202,10 @@ static void run_job(struct job *job, bool expired)
 		rc = skv_fail(&c->err, SKV_E_TIMEOUT, NULL,
 			      "earlier administration calls hang; this one was not started: retry");
 	} else {
-		take_ticket(c); /* it may have waited for long */
+		begin_run(c); /* it may have waited for long */
 		rc = c->route->run(c);
 	}
-	assert(rc != SKV_PENDING || c->asks);
+	assert(rc != SKV_PENDING || asks); /* a pending call may be over and gone by now */
 	if (rc != SKV_PENDING)
 		c->done.fn(c->done.ctx, rc);
 }
@@ -233,7 +270,7 @@ static int run_once(struct skv_request *c)
 
 	if (rc != SKV_OK)
 		return rc;
-	take_ticket(c);
+	begin_run(c);
 	return c->route->flags & ROUTE_BLOCKS || c->asks ? hand_to_worker(c) : c->route->run(c);
 }
 
@@ -246,6 +283,7 @@ static int run_again(struct skv_request *c)
 	c->fixed = NULL;
 	c->http = 0;
 	c->failed = c->created = false;
+	c->target.kind = SKV_TARGET_NONE;
 	c->api->again(c);
 	return run_once(c);
 }

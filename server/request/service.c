@@ -9,6 +9,7 @@
 
 #include <skv/core.h>
 #include <skv/hash.h>
+#include <skv/log.h>
 #include <skv/mem.h>
 
 void skv_service_options_init(struct skv_service_options *o)
@@ -45,7 +46,6 @@ static unsigned number_operations(struct skv_service *s)
 void skv_service_change(struct skv_service *s, const struct skv_service_options *o)
 {
 	atomic_store(&s->slow_ms, o->slow_ms);
-	atomic_store(&s->log_refused, o->log_refused);
 	atomic_store(&s->metrics_open, o->metrics_open);
 }
 
@@ -89,6 +89,28 @@ int skv_service_create(const struct skv_service_options *o, struct skv_service *
 	return SKV_OK;
 }
 
+bool skv_service_connect(struct skv_service *s)
+{
+	const uint32_t most = s->o.connections_max;
+
+	if (atomic_fetch_add(&s->connections, 1) < most || !most)
+		return true;
+	skv_service_disconnect(s);
+	if (!atomic_exchange(&s->connections_told, true))
+		skv_log(SKV_LOG_WARN, "main",
+			"%u connections are open, and the other descriptors are kept for the store "
+			"and the storages: more are refused (raise 'ulimit -n')",
+			(unsigned)most);
+	return false;
+}
+
+void skv_service_disconnect(struct skv_service *s)
+{
+	const unsigned before = atomic_fetch_sub(&s->connections, 1);
+
+	assert(before > 0);
+}
+
 static bool calls_wait(const struct skv_service *s)
 {
 	bool any = s->o.hold_ms > 0;
@@ -104,7 +126,12 @@ int skv_service_start(struct skv_service *s, struct skv_core *core, struct skv_e
 
 	assert(!s->started);
 	s->core = core;
-	rc = skv_workers_start(&s->workers, err);
+	rc = skv_workers_start(&s->workers, WORKERS_QUEUE, err);
+	if (rc != SKV_OK)
+		return rc;
+	rc = skv_workers_start(&s->lookers, LOOKERS_QUEUE, err);
+	if (rc != SKV_OK)
+		skv_workers_stop(&s->workers);
 	if (rc == SKV_OK && core && calls_wait(s))
 		rc = skv_pause_start(&s->pause, err);
 	if (rc == SKV_OK && core && s->o.forward)
@@ -123,6 +150,7 @@ void skv_service_destroy(struct skv_service *s)
 	skv_pause_stop(&s->pause);
 	if (s->started) {
 		skv_tokens_stop(&s->tokens);
+		skv_workers_stop(&s->lookers);
 		skv_workers_stop(&s->workers);
 	}
 	skv_inherit_drop(&s->inherited);

@@ -1,5 +1,5 @@
 /*
- * workers.c - worker threads for blocking administration calls.
+ * workers.c - worker threads for calls that block on a file system.
  *
  * A dead mount can hold a call for ever; these threads take it, so that the threads that serve HTTP
  * never do. Owns the queue (intrusive list, oldest first) and the threads. One lock, held only to
@@ -27,33 +27,55 @@ static struct job *pop_locked(struct workers *w, uint64_t since_ms)
 	return job;
 }
 
+/* Runs the oldest job without the lock. False: there is none. */
+static bool run_next_locked(struct workers *w)
+{
+	struct job *job = pop_locked(w, UINT64_MAX);
+
+	if (!job)
+		return false;
+	skv_mutex_unlock(&w->lock);
+	job->run(job, false);
+	skv_mutex_lock(&w->lock);
+	return true;
+}
+
+bool skv_workers_run_next(struct workers *w)
+{
+	bool ran;
+
+	skv_mutex_lock(&w->lock);
+	ran = run_next_locked(w);
+	skv_mutex_unlock(&w->lock);
+	return ran;
+}
+
 static void *work(void *arg)
 {
 	struct workers *w = arg;
 
 	skv_thread_waits = true;
 	skv_mutex_lock(&w->lock);
-	while (!w->stopping) {
-		struct job *job = pop_locked(w, UINT64_MAX);
-
-		if (!job) {
+	while (!w->stopping)
+		if (!run_next_locked(w))
 			skv_cond_wait(&w->wake, &w->lock);
-			continue;
-		}
-		skv_mutex_unlock(&w->lock);
-		job->run(job, false);
-		skv_mutex_lock(&w->lock);
-	}
 	skv_mutex_unlock(&w->lock);
 	return NULL;
 }
 
-int skv_workers_start(struct workers *w, struct skv_error *err)
+void skv_workers_init(struct workers *w, uint32_t queue_max)
 {
+	assert(queue_max > 0);
 	memset(w, 0, sizeof *w);
 	skv_mutex_init(&w->lock);
 	skv_cond_init(&w->wake);
 	w->tail = &w->head;
+	w->queue_max = queue_max;
+}
+
+int skv_workers_start(struct workers *w, uint32_t queue_max, struct skv_error *err)
+{
+	skv_workers_init(w, queue_max);
 	for (; w->n_threads < WORKERS; w->n_threads++) {
 		if (pthread_create(&w->threads[w->n_threads], NULL, work, w) != 0) {
 			skv_workers_stop(w);
@@ -68,7 +90,7 @@ bool skv_workers_submit(struct workers *w, struct job *job, uint64_t now_ms)
 	bool room;
 
 	skv_mutex_lock(&w->lock);
-	room = w->queued < WORKERS_QUEUE && !w->stopping;
+	room = w->queued < w->queue_max && !w->stopping;
 	if (room) {
 		job->next = NULL;
 		job->queued_ms = now_ms;

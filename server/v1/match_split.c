@@ -138,12 +138,14 @@ static bool make(struct split *s, uint32_t number)
 static bool has_some(struct skv_request *r)
 {
 	const struct skv_match_req *req = &v1_of(r)->u.match.req;
-	bool has = false;
+	struct skv_target t = { .kind = SKV_TARGET_INSTANCE, .tenant = req->tenant };
+	struct skv_door door = { .where = SKV_NOWHERE };
 
-	for (uint32_t i = 0; !has && i < req->n_instances; i++)
-		has = skv_core_instance_partition(r->s->core, req->tenant, req->instances[i]) !=
-		      UINT32_MAX;
-	return has;
+	for (uint32_t i = 0; door.where != SKV_HERE && i < req->n_instances; i++) {
+		t.name = req->instances[i];
+		skv_find(r->s->core, &t, &door);
+	}
+	return door.where == SKV_HERE;
 }
 
 /* Who shows a certificate, and no token, is somebody else to itself. */

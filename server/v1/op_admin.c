@@ -235,6 +235,36 @@ int skv_op_instance_delete_run(struct skv_request *r)
 }
 void skv_op_instance_delete_write(struct skv_request *r) { (void)r; } /* 204 */
 
+/* An operator's administrator means all tenants, by group or by tenant. */
+static int purge_of(struct skv_request *r, struct skv_purge_req *req)
+{
+	const bool any = skv_tenant_is_operator(r) && r->caller.role >= ROLE_ADMIN;
+
+	req->tenant = any && (*req->group || *req->whose) ? "" : r->caller.tenant;
+	if (*req->tenant && *req->whose && strcmp(req->whose, req->tenant) != 0)
+		return skv_fail(&r->err, SKV_E_FORBIDDEN, "tenant",
+				"only administrators of tenant 'default' purge other tenants");
+	return SKV_OK;
+}
+
+int skv_op_purge_run(struct skv_request *r)
+{
+	const struct skv_v1_in in = skv_v1_input(r);
+	struct skv_purge_req req;
+	int rc = v1_of(r)->body_codec->read_purge_req(&in, r->body, r->n_body, &req, &r->err);
+
+	if (rc == SKV_OK)
+		rc = purge_of(r, &req);
+	return rc == SKV_OK ? skv_core_purge(skv_request_core(r), &req, &v1_of(r)->u.purge,
+					     &r->arena, &r->err)
+			    : rc;
+}
+
+void skv_op_purge_write(struct skv_request *r)
+{
+	v1_of(r)->codec->write_purge_res(&r->out, &v1_of(r)->u.purge);
+}
+
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
 static int get_tokens(struct skv_request *r, const char *name)

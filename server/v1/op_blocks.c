@@ -24,7 +24,7 @@ int skv_op_match_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	r->instance = v1_of(r)->u.match.req.instances[0];
+	skv_request_find(r, SKV_TARGET_INSTANCE, NULL, v1_of(r)->u.match.req.instances[0]);
 	rc = skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res,
 			    &r->arena, &r->err);
 	return rc == SKV_OK ? rc : match_split(r, rc);
@@ -60,6 +60,9 @@ static void name_start(struct skv_request *r, struct skv_start_req *req)
 			name_start(r, &v1_of(r)->u.start.req);                                     \
 		if (ROUTE_ID_##name == ROUTE_ID_lookup)                                            \
 			v1_of(r)->u.lookup.req.want_copies = true;                                 \
+		if (ROUTE_ID_##name == ROUTE_ID_report)                                            \
+			v1_of(r)->u.report.req.may_delete =                                        \
+				r->caller.role >= skv_routes[ROUTE_ID_delete].role;                \
 		return skv_core_##name(skv_request_core(r), req, &v1_of(r)->u.name.res, &r->arena, \
 				       &r->err, &r->done);                                         \
 	}                                                                                          \
@@ -221,7 +224,8 @@ static bool fill_slots(struct skv_request *r, const struct skv_move_take_res *re
 			 (unsigned long long)res->from[i].checksum);
 		s[i] = (struct skv_move_slot){
 			.from_file = res->from[i].file, .from_offset = res->from[i].offset,
-			.to_file = res->to[i].file, .to_offset = res->to[i].offset,
+			.to_file = res->checks ? 0 : res->to[i].file,
+			.to_offset = res->checks ? 0 : res->to[i].offset,
 			.length = res->from[i].length, .generation = res->from[i].generation,
 			.checksum = sums[i],
 		};
@@ -234,7 +238,8 @@ static bool fill_slots(struct skv_request *r, const struct skv_move_take_res *re
 void skv_op_move_take_write(struct skv_request *r)
 {
 	const struct skv_move_take_res *res = &v1_of(r)->u.move.taken;
-	struct skv_move_view v = { .move = res->move, .deadline_ms = res->deadline_ms };
+	struct skv_move_view v = { .move = res->move, .deadline_ms = res->deadline_ms,
+				   .checks = res->checks, .scrub = res->scrub };
 
 	if (fill_files(r, &res->files, &v) && fill_slots(r, res, &v))
 		v1_of(r)->codec->write_move_view(&r->out, &v);

@@ -90,6 +90,7 @@ struct v1_request {
 		struct skv_block_view block;
 		struct skv_stats stats;
 		struct skv_told told;
+		struct skv_purge_res purge;
 	} u;
 };
 

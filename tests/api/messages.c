@@ -40,6 +40,7 @@ ECHO_KEYS(lookup_req, skv_lookup_req)
 ECHO_KEYS(delete_req, skv_delete_req)
 ECHO_KEYS(pin_req, skv_pin_req)
 ECHO_KEYS(unpin_req, skv_unpin_req)
+ECHO_KEYS(report_req, skv_report_req)
 ECHO(start_req, skv_start_req,
      WRITE(start_req)(out, &m, &(struct skv_key_input){ .form = SKV_KEYS_HEX, .n = m.n_keys,
 							.keys = m.keys,
@@ -58,6 +59,8 @@ ECHO_SIMPLE(token, skv_token_spec)
 ECHO_SIMPLE(tenant, skv_tenant_spec)
 ECHO_SIMPLE(drain, skv_drain_spec)
 ECHO_SIMPLE(home, skv_home_spec)
+ECHO_SIMPLE(purge_req, skv_purge_req)
+ECHO_SIMPLE(purge_res, skv_purge_res)
 ECHO_SIMPLE(ask_req, skv_ask)
 ECHO_SIMPLE(told_res, skv_told)
 ECHO_SIMPLE(move_take, skv_move_take_req)
@@ -67,6 +70,7 @@ ECHO_SIMPLE(move_finish_res, skv_move_finish_res)
 ECHO_SIMPLE(trim_res, skv_trim_res)
 ECHO_SIMPLE(pin_res, skv_pin_res)
 ECHO_SIMPLE(unpin_res, skv_unpin_res)
+ECHO_SIMPLE(report_res, skv_report_res)
 ECHO_SIMPLE(pins_res, skv_pins_res)
 ECHO_SIMPLE(keys_res, skv_keys_res)
 
@@ -162,8 +166,9 @@ const struct message messages[] = {
 	  "\"specs\":[\"tp0\",\"tp1\"]," FILES ",\"blocks\":[{\"index\":0,\"outcome\":\"exists\"},"
 	  "{\"index\":1,\"outcome\":\"write\",\"locations\":[" LOC ",null]},"
 	  "{\"index\":2,\"outcome\":\"busy\"}]}" },
-	{ "finish_res", echo_finish_res, "{\"state\":\"finished\",\"committed\":2,\"failed\":1}" },
-	{ "delete_res", echo_delete_res, "{\"deleted\":5,\"pinned\":2}" },
+	{ "finish_res", echo_finish_res, 
+	  "{\"state\":\"finished\",\"committed\":2,\"failed\":1,\"deleted\":[1,300]}" },
+	{ "delete_res", echo_delete_res, "{\"deleted\":5,\"pinned\":2,\"writing\":1}" },
 	{ "trim_req", echo_trim_req, "{\"from_ms\":7,\"to_ms\":1760000000000}" },
 	{ "token", echo_token,
 	  "{\"role\":\"write\",\"tenant\":\"acme\",\"expires_s\":1800000000,\"keep_s\":60,"
@@ -175,34 +180,45 @@ const struct message messages[] = {
 	  "\"max_pins\":6,\"blocks_per_s\":5,\"max_held_bytes\":4,\"weight\":3}" },
 	{ "drain", echo_drain, "{\"draining\":true}" },
 	{ "home", echo_home, "{\"partition\":3,\"member\":\"http://10.0.0.7:7333\"}" },
-	{ "move_take", echo_move_take, "{\"max\":7,\"deadline_ms\":5000}" },
+	{ "move_take", echo_move_take,
+	  "{\"max\":7,\"deadline_ms\":5000,\"check\":true,"
+	  "\"check_before_ms\":1760000000000}" },
 	{ "move_view", echo_move_view,
 	  "{\"move\":\"0123456789abcdef0123456789abcdef\",\"deadline_ms\":900,\"files\":[{"
 	  "\"storage\":\"a\",\"type\":\"file\",\"uuid\":\"00000000-0000-0000-0000-"
 	  "000000000001\",\"path\":\"slab-00000001.kvs\"}],\"slots\":[{\"from_file\":0,"
 	  "\"from_offset\":4096,\"to_file\":0,\"to_offset\":8192,\"length\":4096,"
-	  "\"generation\":9,\"checksum\":\"93d76fe148c689ba\"}]}" },
+	  "\"generation\":9,\"checksum\":\"93d76fe148c689ba\"}],\"checks\":true,"
+	  "\"now_ms\":1760000000000,\"left_bytes\":4096,\"more\":true}" },
 	{ "move_finish_req", echo_move_finish_req,
-	  "{\"slots\":3,\"moved\":[0,2],\"quiesced\":true}" },
-	{ "move_finish_res", echo_move_finish_res, "{\"moved\":2,\"failed\":1}" },
+	  "{\"slots\":3,\"moved\":[0,2],\"quiesced\":true,\"damaged\":[1]}" },
+	{ "move_finish_res", echo_move_finish_res, "{\"moved\":2,\"failed\":1,\"hidden\":1}" },
 	{ "file_wish", echo_file_wish, "{\"file\":3,\"draining\":true,\"forget\":true}" },
-	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000}" },
+	{ "trim_res", echo_trim_res, "{\"deleted\":5000000000,\"writing\":3}" },
 	{ "pin_req", echo_pin_req, "{\"kind\":\"soft\",\"ttl_ms\":60000,\"keys_hex\":[" K1 "," K2
 		  "]}" },
 	{ "pin_res", echo_pin_res, "{\"n_keys\":5,\"pinned\":3,\"missing\":[1,4]}" },
 	{ "unpin_req", echo_unpin_req, "{\"keys_hex\":[" K1 "," K2 "]}" },
 	{ "unpin_res", echo_unpin_res, "{\"unpinned\":5000000000}" },
+	{ "report_req", echo_report_req,
+	  "{\"keys_hex\":[" K1 "," K2 "],\"damaged\":[{\"key\":1,\"spec\":\"tp0\","
+	  "\"generation\":9}]}" },
+	{ "report_res", echo_report_res,
+	  "{\"hidden\":1,\"queued\":2,\"stale\":3,\"refused\":4}" },
 	{ "pins_res", echo_pins_res,
 	  "{\"pins\":[{\"key\":" K1 ",\"kind\":\"hard\",\"ttl_ms\":0},{\"key\":"
 	  K2 ",\"kind\":\"soft\",\"ttl_ms\":7}],"
 	  "\"next\":16384}" },
 	{ "keys_res", echo_keys_res, "{\"keys_hex\":[" K1 "," K2 "],\"next\":4096}" },
+	{ "purge_req", echo_purge_req, "{\"instances\":[\"a\",\"b\"]}" },
+	{ "purge_res", echo_purge_res,
+	  "{\"instances\":[\"a\",\"b\"],\"blocks\":5000000000,\"sessions\":2}" },
 	{ "ask_req", echo_ask_req,
 	  "{\"partition\":15,\"what\":\"group_put\",\"tenant\":\"t\",\"name\":\"n\","
 	  "\"storage\":[{" STORAGE_FIELDS "}],\"group\":[{" GROUP_FIELDS
 	  "}],\"instance\":[{" INSTANCE_FIELDS "}],\"file\":[{\"file\":3,\"draining\":true}],"
 	  "\"expects\":true,\"expect\":\"18446744073709551615\",\"unused_ms\":7,"
-	  "\"with_blocks\":true}" },
+	  "\"with_blocks\":true,\"purge\":[{\"prefix\":\"llama\"}]}" },
 	{ "told_res", echo_told_res,
 	  "{\"created\":true,\"used\":true,\"storages\":[{\"name\":\"default\"," STORAGE_FIELDS
 	  ",\"uuid\":" UUID ",\"healthy\":true,\"problem\":\"\",\"files\":3,\"file_bytes\":4,"
@@ -213,7 +229,8 @@ const struct message messages[] = {
 	  ",\"blocks\":1,\"used_bytes\":2,\"open_sessions\":3,\"open_bytes\":4,"
 	  "\"leased_bytes\":5}],\"blocks\":1,\"sessions\":2,\"journal_bytes\":3,"
 	  "\"journal_limit\":4,\"evicted_blocks\":5,\"expired_sessions\":6,"
-	  "\"code\":\"in_use\",\"message\":\"no\",\"field\":\"name\"}" },
+	  "\"code\":\"in_use\",\"message\":\"no\",\"field\":\"name\","
+	  "\"purged\":[{\"instances\":[\"a\"],\"blocks\":7,\"sessions\":0}]}" },
 	{ "error", echo_error,
 	  "{\"error\":{\"code\":\"no_space\",\"message\":\"no room\","
 	  "\"detail\":{\"field\":\"keys\"}},\"request_id\":\"r-1\"}" },

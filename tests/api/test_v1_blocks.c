@@ -506,16 +506,22 @@ static void test_small_answers(void **state)
 	for (uint64_t round = 0; round < ROUNDS; round++) {
 		struct skv_finish_res f, finished;
 		struct skv_delete_res d = { 0 }, deleted;
+		uint32_t gone[40];
 		struct trip t;
 
 		trip_begin(&t, round);
-		f = (struct skv_finish_res){ (enum skv_session_state)below(&t, 4), any32(&t),
-					     any32(&t) };
+		f = (struct skv_finish_res){ (enum skv_session_state)below(&t, 5), any32(&t),
+					     any32(&t), (uint32_t)below(&t, 41), gone };
+		for (uint32_t i = 0; i < f.n_deleted; i++)
+			gone[i] = (i ? gone[i - 1] + 1 : 0) + (uint32_t)below(&t, 300);
 		skv_v1_write_finish_res(&t.text, &f);
 		read_back(&t, skv_v1_read_finish_res, &finished);
 		same(f.state, finished.state);
 		same(f.committed, finished.committed);
 		same(f.failed, finished.failed);
+		same(f.n_deleted, finished.n_deleted);
+		for (uint32_t i = 0; i < f.n_deleted; i++)
+			same(gone[i], finished.deleted[i]);
 
 		skv_buf_clear(&t.text);
 		d.deleted = any32(&t);

@@ -137,8 +137,22 @@ static unsigned check_references(json_t *v)
 	return n;
 }
 
-/* What generators of clients stumble over: null allowed for a value without a type, and
- * alternatives that say which field is needed but not what it is. */
+/* Bounds are numbers, also where the API writes large numbers as strings. */
+static void check_bounds(const json_t *schema)
+{
+	static const char *const bound[] = { "minimum", "maximum", "minLength", "maxLength",
+					     "minItems", "maxItems" };
+
+	for (size_t i = 0; i < sizeof bound / sizeof bound[0]; i++) {
+		const json_t *v = json_object_get(schema, bound[i]);
+
+		/* an object: of a field that has this name */
+		assert_true(!v || json_is_integer(v) || json_is_object(v));
+	}
+}
+
+/* What generators of clients stumble over: null allowed for a value without a type, alternatives
+ * that say which field is needed but not what it is, and bounds that are not numbers. */
 static void check_types(json_t *v)
 {
 	json_t *child, *branch;
@@ -147,6 +161,7 @@ static void check_types(json_t *v)
 
 	if (json_is_true(json_object_get(v, "nullable")))
 		assert_non_null(json_object_get(v, "type"));
+	check_bounds(v);
 	json_array_foreach(json_object_get(v, "oneOf"), i, branch)
 		json_array_foreach(json_object_get(branch, "required"), k, child)
 			assert_non_null(json_object_get(json_object_get(branch, "properties"),
@@ -213,6 +228,19 @@ static void check_schema(const char *schema, const struct skv_buf *text)
 		check_schema(schema, b);             \
 		skv_buf_destroy(b);                  \
 	} while (0)
+
+static void test_report_schemas(void **state)
+{
+	const struct skv_damage damage = { .spec = "tp0", .generation = 1 };
+	const struct skv_report_req report = { .n_damaged = 1, .damaged = &damage };
+	const struct skv_report_res reported = { .refused = 1 };
+	const struct skv_key key = { 0, 1 };
+	const struct skv_key_input keys = { .form = SKV_KEYS_INT, .n = 1, .keys = &key };
+
+	(void)state;
+	CHECK_SCHEMA("ReportRequest", skv_v1_write_report_req(b, &report, &keys));
+	CHECK_SCHEMA("ReportResult", skv_v1_write_report_res(b, &reported));
+}
 
 static void test_token_schemas(void **state)
 {
@@ -536,6 +564,10 @@ static void test_examples(void **state)
 			struct skv_finish_res r;
 
 			assert_int_equal(skv_v1_read_finish_res(&in, p, len, &r, NULL), SKV_OK);
+		} else if (json_object_get(v, "instances")) {
+			struct skv_purge_res r;
+
+			assert_int_equal(skv_v1_read_purge_res(&in, p, len, &r, NULL), SKV_OK);
 		} else if (json_object_get(v, "deleted")) {
 			struct skv_trim_res r;
 
@@ -548,7 +580,7 @@ static void test_examples(void **state)
 		}
 		json_decref(v);
 	}
-	assert_int_equal(n, 6);
+	assert_int_equal(n, 7);
 	snprintf(sum, sizeof sum, "\"%016llx\"",
 		 (unsigned long long)skv_checksum(zeros, sizeof zeros));
 	assert_int_equal(count(protocol, sum), 4);
@@ -562,6 +594,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_openapi_names_every_operation),
 		cmocka_unit_test(test_openapi_types), cmocka_unit_test(test_openapi_references),
 		cmocka_unit_test(test_openapi_schemas),
+		cmocka_unit_test(test_report_schemas),
 		cmocka_unit_test(test_token_schemas),
 		cmocka_unit_test(test_tenant_schemas),
 		cmocka_unit_test(test_openapi_golden),

@@ -172,7 +172,7 @@ static const struct bad documents[] = {
 	{ "lookup_res", B("\x2a\x02\x22\x00"), I, "files[0].type" },
 	{ "lookup_res", B("\x2a\x0a\x0a\x04" "file" "\x22\x02.."), I, "files[0].path" },
 	{ "start_res", B("\x0a\x01" "x"), I, "session" },
-	{ "start_res", B("\x10\x04"), I, "state" },
+	{ "start_res", B("\x10\x05"), I, "state" },
 	{ "start_res", B("\x20\x01"), I, "outcome_runs" },
 	{ "start_res", B("\x20\x01\x42\x01\x0b"), I, "outcome_runs[0]" },
 	{ "start_res", B("\x20\x01\x42\x01\x09"), I, "outcome_runs[0]" },
@@ -182,6 +182,8 @@ static const struct bad documents[] = {
 	{ "storage_view", B("\x0a\x01" "a"), I, "spec" },
 	{ "group_view", B("\x12\x00"), I, "spec.storages" },
 	{ "finish_res", B("\x08\x09"), I, "state" },
+	{ "finish_res", B("\x22\x02\x02\x02"), I, "deleted[1]" },
+	{ "finish_res", B("\x22\x03\x80\x80\x01"), I, "deleted[0]" },
 };
 
 static void bad_messages_name_the_field(void **state)

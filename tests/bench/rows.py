@@ -181,7 +181,7 @@ def scaling(lab):
     per second stand beside it."""
     found = {}
     for threads in (1, 2):
-        m = lab.manager("scaling", "--http-threads", str(threads))
+        m = lab.manager("scaling", "--threads", str(threads))
         try:
             found[threads], _ = least_cpu(lab, m, "--ops", "lookup", "--keys", 512, "--clients", 4)
         finally:

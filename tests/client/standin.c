@@ -241,7 +241,7 @@ static bool succeeded(const struct skv_finish_req *req, uint32_t row)
 static void commit(struct standin *s, const struct skv_finish_req *req, uint32_t number,
 		   struct standin_session *session)
 {
-	uint32_t row = 0;
+	uint32_t row = 0, gone = 0;
 
 	for (uint32_t i = 0; i < s->n_blocks; i++) {
 		struct standin_block *b = &s->blocks[i];
@@ -249,6 +249,13 @@ static void commit(struct standin *s, const struct skv_finish_req *req, uint32_t
 
 		if (b->state != STANDIN_WRITING || b->session != number)
 			continue;
+		if (gone < s->n_gone && s->gone[gone] == row) {
+			b->state = STANDIN_FREE;
+			session->res.deleted = s->gone;
+			session->res.n_deleted = ++gone;
+			row++;
+			continue;
+		}
 		b->state = succeeded(req, row) ? STANDIN_COMMITTED : STANDIN_FREE;
 		session->res.committed += b->state == STANDIN_COMMITTED;
 		session->res.failed += b->state == STANDIN_FREE;

@@ -74,7 +74,10 @@ struct standin {
 	const char *bad_spec; /* instead of the first column's name */
 	bool only_json;   /* refuses protobuf with 415 */
 	uint32_t refused; /* how often it had protobuf and did not want it */
+	bool forwards;    /* only calls that ask for the owner itself fail (Slabkv-Route: direct) */
 	const char *note; /* Slabkv-Owner of every answer; NULL: none */
+	const uint32_t *gone; /* [n_gone] rows of sessions, deleted while they are written */
+	uint32_t n_gone;
 	const char *fail_op;  /* "start", "lookup", ...: this operation fails */
 	int fail_status;      /* with this; SKV_OK = does its work, then breaks the connection */
 	uint32_t fail_count;  /* so many times */

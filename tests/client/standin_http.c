@@ -33,7 +33,8 @@ static bool is_op(const char *url, const char *op)
 static int answer(struct standin *s, struct exchange *x, const char *method, const char *url,
 		  bool *cut)
 {
-	bool fails = s->fail_count > 0 && s->fail_op && is_op(url, s->fail_op);
+	bool fails = s->fail_count > 0 && s->fail_op && is_op(url, s->fail_op) &&
+		     !(s->forwards && !x->direct);
 
 	*cut = false;
 	if (fails) {
@@ -79,6 +80,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
 	}
 	skv_arena_init(&x->arena);
 	x->codec = codec_of(c, method);
+	x->direct = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Slabkv-Route") != NULL;
 	pthread_mutex_lock(&s->lock);
 	s->requests++;
 	refused = s->only_json && x->codec != &skv_v1_json;

@@ -15,6 +15,7 @@ struct exchange {
 	struct skv_arena arena;
 	struct skv_error err;
 	const struct skv_v1_codec *codec; /* of body and answer */
+	bool direct;                      /* only the owner is to answer */
 };
 
 /* Does what `method` and `url` ask; the answer is in x->out, or the error in x->err. The caller

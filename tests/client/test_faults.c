@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -423,6 +424,87 @@ static void what_could_not_be_written_is_not_committed(void **state)
 	set_free(&b);
 }
 
+/* Blocks that are deleted while they are written: told of each, and no error. */
+static void what_was_deleted_is_not_stored(void **state)
+{
+	static const uint32_t rows[] = { 0, 2 };
+	struct slabkv_finished done = { .size = sizeof done };
+	const struct slabkv_session *s;
+	struct fixture *f = *state;
+	struct slabkv_error err;
+	bool gone[4];
+	struct set b;
+
+	f->s.gone = rows;
+	f->s.n_gone = 2;
+	set_init(&b, 1, 4);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(b.blocks[i].result, i % 2 ? SLABKV_WRITTEN : SLABKV_DELETED);
+	assert_int_equal(b.io.done, 2);
+	assert_int_equal(b.io.failed, 2);
+	assert_null(standin_find(&f->s, "m", 1));
+	set_free(&b);
+	set_init(&b, 11, 4);
+	assert_int_equal(slabkv_start(f->kv, "m", &b.keys, NULL, "r", &s, &err), SLABKV_OK);
+	done.gone = gone;
+	done.n_gone = 4;
+	assert_int_equal(slabkv_finish(f->kv, s->id, NULL, &done, &err), SLABKV_OK);
+	assert_int_equal(done.committed, 2);
+	assert_int_equal(done.deleted, 2);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(gone[i], i % 2 == 0);
+	slabkv_free(s);
+	set_free(&b);
+}
+
+/* Deleted while its start waited for room: nothing was written, and no error. */
+static void what_was_deleted_before_there_was_room(void **state)
+{
+	struct fixture *f = *state;
+	struct set b;
+
+	f->s.fail_op = "start";
+	f->s.fail_status = SKV_E_SESSION_ENDED;
+	f->s.fail_count = 1;
+	set_init(&b, 1, 4);
+	assert_int_equal(set_put(f, &b), SLABKV_OK);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(b.blocks[i].result, SLABKV_DELETED);
+		assert_int_equal(b.blocks[i].why, SLABKV_OK);
+	}
+	assert_int_equal(b.io.failed, 4);
+	assert_int_equal(b.err.code, SLABKV_OK);
+	set_free(&b);
+}
+
+/* The same of an operation of a queue. */
+static void a_queue_tells_what_was_deleted(void **state)
+{
+	static const uint32_t rows[] = { 0 };
+	struct slabkv_completion c = { .result = SLABKV_HIT };
+	struct fixture *f = *state;
+	struct slabkv_async *a;
+	struct slabkv_op op;
+	struct set b;
+
+	f->s.gone = rows;
+	f->s.n_gone = 1;
+	set_init(&b, 1, 1);
+	op = (struct slabkv_op){ .kind = SLABKV_OP_PUT, .instance = "m", .key = &b.keys,
+				 .bufs = b.blocks[0].bufs, .n_bufs = b.blocks[0].n_bufs };
+	assert_int_equal(slabkv_async_open(f->kv, NULL, &a, NULL), SLABKV_OK);
+	assert_int_equal(slabkv_submit(a, &op, sizeof op, 1, NULL, NULL), SLABKV_OK);
+	assert_int_equal(poll(&(struct pollfd){ slabkv_async_fd(a), POLLIN, 0 }, 1, 60000), 1);
+	assert_int_equal(slabkv_drain(a, &c, sizeof c, 1), 1);
+	assert_int_equal(c.result, SLABKV_DELETED);
+	slabkv_async_close(a);
+	f->s.n_gone = 0;
+	assert_int_equal(set_put(f, &b), SLABKV_OK); /* the handle goes on */
+	assert_int_equal(b.io.done, 1);
+	set_free(&b);
+}
+
 static void what_could_not_be_synced_is_not_committed(void **state)
 {
 	struct fixture *f = *state;
@@ -589,6 +671,9 @@ int main(void)
 		T(nothing_is_written_after_the_deadline),
 		T(what_could_not_be_written_is_not_committed),
 		T(what_could_not_be_synced_is_not_committed),
+		T(what_was_deleted_is_not_stored),
+		T(what_was_deleted_before_there_was_room),
+		T(a_queue_tells_what_was_deleted),
 		T(a_write_given_up_is_never_called_quiesced),
 		T(columns_that_nobody_asked_for_are_refused),
 		T(places_outside_of_a_file_are_refused),

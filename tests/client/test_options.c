@@ -202,7 +202,7 @@ static void test_by_name(void **state)
 	assert_string_equal(kv->urls[0], "http://one:1");
 	assert_string_equal(kv->urls[1], "http://two:2");
 	assert_int_equal(kv->timeout_ms, 1234);
-	assert_true(kv->checksum && !kv->verify && kv->codec == &skv_v1_json);
+	assert_true(!kv->verify && kv->codec == &skv_v1_json);
 	assert_true(skv_mounts_named(kv->mounts));
 	slabkv_close(kv);
 	slabkv_options_init(&plain, sizeof plain);

@@ -334,21 +334,30 @@ static void who_does_not_own_it_is_left(void **state)
 	end(&t);
 }
 
-/* One that hangs costs one hedge, not one for each of its partitions. */
-static void who_hangs_is_left(void **state)
+/* Opens a port. One that listens accepts connections and never answers; another refuses them. */
+static int open_port(bool listens, char url[64])
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	socklen_t n = sizeof at;
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct fixture *f = *state;
-	char url[64];
-	struct three t;
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-	assert_int_equal(listen(fd, 8), 0);
+	if (listens)
+		assert_int_equal(listen(fd, 8), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &n), 0);
-	snprintf(url, sizeof url, "http://127.0.0.1:%u", ntohs(at.sin_port));
+	snprintf(url, 64, "http://127.0.0.1:%u", ntohs(at.sin_port));
+	return fd;
+}
+
+/* One that hangs costs one hedge, not one for each of its partitions. */
+static void who_hangs_is_left(void **state)
+{
+	struct fixture *f = *state;
+	char url[64];
+	const int fd = open_port(true, url);
+	struct three t;
+
 	f->o.hedge_ms = 50;
 	f->o.timeout_ms = 60000;
 	begin(&t, state, "3 9");
@@ -358,6 +367,85 @@ static void who_hangs_is_left(void **state)
 	assert_int_equal(lookup(f), SLABKV_OK);
 	assert_string_equal(owner(f->kv->owners, M), f->s.url);
 	assert_string_equal(owner(f->kv->owners, "/v1/instances/n"), "");
+	end(&t);
+	close(fd);
+}
+
+/* Of the three only the last one reaches the owner, and forwards calls to it. */
+static void others_forward(struct three *t, const char *url, void **state)
+{
+	static char tip[SKV_NOTE_MAX];
+
+	snprintf(tip, sizeof tip, "3 0 %s", url);
+	begin(t, state, tip);
+	t->a.note = t->b.note = tip;
+	t->f->s.fail_op = "*";
+	t->f->s.fail_status = SKV_E_NOT_OWNER;
+	t->f->s.fail_count = UINT32_MAX;
+	t->f->s.forwards = true;
+	learn(t->f->kv->owners, M, 3, 8, url);
+}
+
+/* The first call finds that out, those that follow are forwarded at once. */
+static void forwarded(struct three *t)
+{
+	uint32_t requests;
+
+	assert_int_equal(lookup(t->f), SLABKV_OK);
+	requests = t->f->s.requests + wrong(t);
+	assert_int_equal(lookup(t->f), SLABKV_OK);
+	assert_int_equal(t->f->s.requests + wrong(t), requests + 1);
+	end(t);
+}
+
+static void others_reach_an_owner_that_refuses_connections(void **state)
+{
+	struct three t;
+	char url[64];
+	const int fd = open_port(false, url);
+
+	others_forward(&t, url, state);
+	forwarded(&t);
+	close(fd);
+}
+
+static void others_reach_an_owner_that_never_answers(void **state)
+{
+	struct fixture *f = *state;
+	struct three t;
+	char url[64];
+	const int fd = open_port(true, url);
+
+	f->o.hedge_ms = 50;
+	f->o.timeout_ms = 60000;
+	others_forward(&t, url, state);
+	f->kv->current = 2;
+	forwarded(&t);
+	close(fd);
+}
+
+/* slabkv_try_for: one request, to whoever would be asked first; the next one is as ever. */
+static void a_short_try_is_one_request(void **state)
+{
+	struct fixture *f = *state;
+	struct three t;
+	char url[64];
+	const int fd = open_port(true, url);
+
+	begin(&t, state, "3 7");
+	slabkv_try_for(60000);
+	assert_int_equal(lookup(f), SLABKV_E_TIMEOUT);
+	assert_int_equal(wrong(&t), 1);
+	assert_int_equal(lookup(f), SLABKV_OK);
+	assert_int_equal(wrong(&t), 3);
+	slabkv_try_for(60000);
+	assert_int_equal(lookup(f), SLABKV_OK);
+	assert_int_equal(wrong(&t), 3);
+	learn(f->kv->owners, M, 3, 8, url);
+	slabkv_try_for(50);
+	assert_int_equal(lookup(f), SLABKV_E_TIMEOUT);
+	assert_string_equal(owner(f->kv->owners, M), url); /* it had little time */
+	assert_int_equal(wrong(&t), 3);
 	end(&t);
 	close(fd);
 }
@@ -388,6 +476,9 @@ int main(void)
 		T(tips_are_bounded),
 		T(who_does_not_own_it_is_left),
 		T(who_hangs_is_left),
+		T(others_reach_an_owner_that_refuses_connections),
+		T(others_reach_an_owner_that_never_answers),
+		T(a_short_try_is_one_request),
 		T(a_single_manager_need_not_tell),
 	};
 #undef T

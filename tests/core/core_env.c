@@ -232,6 +232,28 @@ int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_
 	return env_finish_req(e, &req, res);
 }
 
+void env_put_summed(struct env *e, const char *instance, uint32_t n, bool independent)
+{
+	struct skv_key keys[64];
+	uint64_t sums[64];
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[33];
+
+	assert_true(n <= 64);
+	env_keys(keys, n, 1, 0);
+	for (uint32_t i = 0; i < n; i++)
+		sums[i] = 1000 + i;
+	assert_int_equal(env_start(e, &(struct env_start){ .instance = instance, .keys = keys,
+							   .n = n, .independent = independent },
+				   &s),
+			 SKV_OK);
+	assert_int_equal(s.n_write, n);
+	memcpy(session, s.session, sizeof session);
+	assert_int_equal(env_finish(e, session, sums, n, &f), SKV_OK);
+	assert_int_equal(f.committed, n);
+}
+
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
 		    struct skv_finish_res *res)
 {
@@ -303,37 +325,65 @@ int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *
 	return rc;
 }
 
-int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n,
+int env_delete_told(struct env *e, const struct skv_key *keys, uint32_t n,
 		       struct skv_delete_res *res)
 {
-	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n,
-				      .writing = true };
+	struct skv_delete_req req = { .tenant = "t", .instance = "i", .keys = keys, .n_keys = n };
 
 	return env_delete_req(e, &req, res);
 }
 
-int env_move_take(struct env *e, uint32_t max, uint32_t deadline_ms, struct skv_move_take_res *res)
+int env_move_take_req(struct env *e, const struct skv_move_take_req *req,
+		      struct skv_move_take_res *res)
 {
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_move_take_req req = { .max = max, .deadline_ms = deadline_ms };
 
 	begin(e);
 	*res = (struct skv_move_take_res){ 0 };
-	return settle(e, &a, skv_core_move_take(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_move_take(e->core, req, res, &e->arena, &e->err, &done));
+}
+
+int env_move_take(struct env *e, uint32_t max, uint32_t deadline_ms, struct skv_move_take_res *res)
+{
+	return env_move_take_req(
+		e, &(struct skv_move_take_req){ .max = max, .deadline_ms = deadline_ms }, res);
+}
+
+static int finish_move(struct env *e, const struct skv_move_finish_req *req,
+		       struct skv_move_finish_res *res)
+{
+	struct answer a = { 0 };
+	struct skv_done done = { on_done, &a };
+
+	begin(e);
+	*res = (struct skv_move_finish_res){ 0 };
+	return settle(e, &a, skv_core_move_finish(e->core, req, res, &e->arena, &e->err, &done));
 }
 
 int env_move_finish(struct env *e, const char *move, const bool *moved, uint32_t n, bool quiesced,
 		    struct skv_move_finish_res *res)
 {
+	return finish_move(e, &(struct skv_move_finish_req){ .move = move, .moved = moved,
+							     .n_moved = n, .quiesced = quiesced },
+			   res);
+}
+
+int env_check_finish(struct env *e, const char *move, const bool *moved, const bool *damaged,
+		     uint32_t n, struct skv_move_finish_res *res)
+{
+	return finish_move(e, &(struct skv_move_finish_req){ .move = move, .moved = moved,
+							     .damaged = damaged, .n_moved = n,
+							     .quiesced = true }, res);
+}
+
+int env_report(struct env *e, const struct skv_report_req *req, struct skv_report_res *res)
+{
 	struct answer a = { 0 };
 	struct skv_done done = { on_done, &a };
-	struct skv_move_finish_req req = { .move = move, .moved = moved, .n_moved = n,
-					   .quiesced = quiesced };
 
 	begin(e);
-	*res = (struct skv_move_finish_res){ 0 };
-	return settle(e, &a, skv_core_move_finish(e->core, &req, res, &e->arena, &e->err, &done));
+	return settle(e, &a, skv_core_report(e->core, req, res, &e->arena, &e->err, &done));
 }
 
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted)

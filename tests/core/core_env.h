@@ -76,6 +76,8 @@ struct env_start {
 int env_start(struct env *e, const struct env_start *s, struct skv_start_res *res);
 int env_finish(struct env *e, const char *session, const uint64_t *sums, uint32_t n_sums,
 	       struct skv_finish_res *res);
+/* Stores keys 0..n-1, at most 64, of one spec, with checksums 1000 + key. */
+void env_put_summed(struct env *e, const char *instance, uint32_t n, bool independent);
 int env_finish_mask(struct env *e, const char *session, const bool *mask, uint32_t n, bool quiesced,
 		    struct skv_finish_res *res);
 int env_finish_req(struct env *e, const struct skv_finish_req *req, struct skv_finish_res *res);
@@ -87,7 +89,7 @@ int env_lookup(struct env *e, const struct skv_key *keys, uint32_t n, enum skv_l
 int env_delete(struct env *e, const struct skv_key *keys, uint32_t n, uint32_t *deleted);
 int env_delete_req(struct env *e, const struct skv_delete_req *req, struct skv_delete_res *res);
 /* Of instance "i"; what is being written, too. */
-int env_delete_writing(struct env *e, const struct skv_key *keys, uint32_t n,
+int env_delete_told(struct env *e, const struct skv_key *keys, uint32_t n,
 		       struct skv_delete_res *res);
 /* Of instance "i". */
 int env_trim(struct env *e, uint64_t from_ms, uint64_t to_ms, uint64_t *deleted);
@@ -101,6 +103,12 @@ int env_unpin(struct env *e, const struct skv_key *keys, uint32_t n, uint64_t *u
 int env_move_take(struct env *e, uint32_t max, uint32_t deadline_ms, struct skv_move_take_res *res);
 int env_move_finish(struct env *e, const char *move, const bool *moved, uint32_t n, bool quiesced,
 		    struct skv_move_finish_res *res);
+int env_move_take_req(struct env *e, const struct skv_move_take_req *req,
+		      struct skv_move_take_res *res);
+/* Of a move or a check; damaged[n], NULL = none. */
+int env_check_finish(struct env *e, const char *move, const bool *moved, const bool *damaged,
+		     uint32_t n, struct skv_move_finish_res *res);
+int env_report(struct env *e, const struct skv_report_req *req, struct skv_report_res *res);
 uint32_t env_match(struct env *e, const struct skv_key *keys, uint32_t n);
 /* start + finish of n blocks of "i", all committed; returns how many were written. */
 uint32_t env_put(struct env *e, const struct skv_key *keys, uint32_t n);

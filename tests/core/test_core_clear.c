@@ -397,12 +397,16 @@ static void test_sessions(void **state)
 		env_advance(e, 20);
 		expect_slots(e, 0, 60);
 		reopen(e, how);
-		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_E_SESSION_ENDED);
+		assert_int_equal(env_finish(e, session, NULL, 0, &f), SKV_OK);
+		assert_int_equal(f.state, SKV_SESSION_DELETED);
+		assert_int_equal(f.committed + f.failed, 0);
+		assert_int_equal(f.n_deleted, 60);
+		assert_int_equal(f.deleted[59], 59);
 		assert_int_equal(env_abort(e, session, true), SKV_OK);
 		assert_int_equal(env_start(e,
 					   &(struct env_start){ .request_id = id, .keys = k,
 								.n = 60 }, &r), SKV_OK);
-		assert_int_equal(r.state, SKV_SESSION_ABORTED);
+		assert_int_equal(r.state, SKV_SESSION_DELETED);
 		expect_slots(e, 0, 60);
 		env_advance(e, 5800); /* deadline 5 s, grace 1 s */
 		expect_slots(e, 0, 60);
@@ -435,7 +439,8 @@ static void test_ends_around(void **state)
 		assert_int_equal(end_call(&f1), SKV_OK);
 		assert_int_equal(c.res.clear.deleted, 20);
 		assert_int_equal(end_call(&c), SKV_OK);
-		assert_int_equal(end_call(&f2), SKV_E_SESSION_ENDED);
+		assert_int_equal(f2.res.finish.n_deleted, 20);
+		assert_int_equal(end_call(&f2), SKV_OK);
 		memcpy(first, s.res.start.session, 33);
 		assert_int_equal(end_call(&s), SKV_OK);
 		begin_finish(e, &f1, first);
@@ -645,6 +650,7 @@ struct model {
 	struct open {
 		char id[33];
 		uint32_t key[8], n;
+		bool gone[8]; /* deleted while it was written */
 		uint64_t offset[8];
 		uint64_t deadline;
 	} open[SESSIONS];
@@ -727,6 +733,7 @@ static void model_start(struct model *m)
 		assert_true(m->small || !m->there[key]);
 		m->there[key] = false; /* evicted */
 		m->written[slot] = o->deadline + m->e.o.grace_ms;
+		o->gone[o->n] = false;
 		o->key[o->n] = key;
 		o->offset[o->n++] = slot;
 	}
@@ -742,11 +749,19 @@ static void model_finish(struct model *m)
 		return;
 	rc = env_finish(&m->e, o->id, NULL, 0, &f);
 	if (rc == SKV_OK) {
+		uint32_t deleted = 0;
+
 		for (uint32_t i = 0; i < o->n; i++) {
+			if (o->gone[i]) {
+				assert_true(deleted < f.n_deleted);
+				assert_int_equal(f.deleted[deleted++], i);
+				continue;
+			}
 			m->there[o->key[i]] = true;
 			m->offset[o->key[i]] = o->offset[i];
 			m->written[o->offset[i]] = 0;
 		}
+		assert_int_equal(f.n_deleted, deleted);
 	} else {
 		assert_int_equal(rc, SKV_E_SESSION_EXPIRED);
 		assert_true(now_of(m) >= o->deadline);
@@ -763,7 +778,8 @@ static void model_abort(struct model *m)
 		return;
 	if (env_abort(&m->e, o->id, quiesced) == SKV_OK && quiesced)
 		for (uint32_t i = 0; i < o->n; i++)
-			m->written[o->offset[i]] = 0;
+			if (!o->gone[i])
+				m->written[o->offset[i]] = 0;
 	o->id[0] = '\0';
 }
 
@@ -796,6 +812,13 @@ static void model_lookup(struct model *m)
 	}
 }
 
+static void forget_writes(struct model *m, uint32_t key)
+{
+	for (struct open *o = m->open; o < m->open + SESSIONS; o++)
+		for (uint32_t i = 0; o->id[0] && i < o->n; i++)
+			o->gone[i] |= o->key[i] == key;
+}
+
 static void model_delete(struct model *m)
 {
 	struct skv_key k[4];
@@ -804,6 +827,7 @@ static void model_delete(struct model *m)
 	for (uint32_t i = 0; i < n; i++) {
 		k[i] = key_of((first + i) % KEYS);
 		m->there[(first + i) % KEYS] = false;
+		forget_writes(m, (first + i) % KEYS);
 	}
 	assert_int_equal(env_delete(&m->e, k, n, &deleted), SKV_OK);
 }
@@ -814,8 +838,11 @@ static void forget_all(struct model *m)
 	for (uint32_t i = 0; i < SESSIONS; i++) {
 		struct skv_finish_res f;
 
-		if (m->open[i].id[0])
-			assert_true(env_finish(&m->e, m->open[i].id, NULL, 0, &f) != SKV_OK);
+		if (m->open[i].id[0] &&
+		    env_finish(&m->e, m->open[i].id, NULL, 0, &f) == SKV_OK) {
+			assert_int_equal(f.state, SKV_SESSION_DELETED);
+			assert_int_equal(f.n_deleted, m->open[i].n);
+		}
 		m->open[i].id[0] = '\0';
 	}
 }

@@ -356,6 +356,36 @@ static void a_running_one_that_sees_another_grants_nothing(void **state)
 	assert_int_equal(storage_serves(s, &s->b), SKV_OK);
 }
 
+static const char *problem(struct scene *s, struct copy *c, struct skv_arena *a)
+{
+	struct skv_storage_view *v = NULL;
+	uint32_t n = 0;
+
+	assert_int_equal(skv_core_storages(c->core, NULL, a, &v, &n, &s->err), SKV_OK);
+	assert_int_equal(n, 1);
+	return v[0].problem;
+}
+
+/* Another name beside ours: of another copy, or damaged, which is not the same. */
+static void a_problem_is_called_by_its_name(void **state)
+{
+	struct scene *s = *state;
+	struct skv_arena a;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	skv_arena_init(&a);
+	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+	assert_string_equal(problem(s, &s->a, &a), "");
+	shell("cd %s/slabs && cp owner.* owner.77 && printf X | dd of=owner.77 bs=1 seek=40 "
+	      "conv=notrunc status=none", s->top);
+	advance(s, &s->a, 1000);
+	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
+	assert_non_null(strstr(problem(s, &s->a, &a), "is damaged"));
+	assert_null(strstr(problem(s, &s->a, &a), "went on in its directory"));
+	skv_arena_destroy(&a);
+}
+
 static void a_look_that_is_overdue_ends_granting(void **state)
 {
 	struct scene *s = *state;
@@ -598,6 +628,55 @@ static void a_name_that_was_not_written_to_its_end_is_passed(void **state)
 	assert_int_equal(storage_serves(s, &s->a), SKV_OK);
 }
 
+/* Our own owner file while we run: missing, incomplete, or damaged, it is made again. */
+static void its_own_name_is_made_again(void **state)
+{
+	struct scene *s = *state;
+	const char *damages[] = { "rm %s/slabs/owner.*", "truncate -s 8 %s/slabs/owner.*",
+				  "truncate -s 0 %s/slabs/owner.*",
+				  "for f in %s/slabs/owner.*; do printf X | dd of=$f bs=1 seek=40 "
+				  "conv=notrunc status=none; done" };
+	char before[512];
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	snprintf(before, sizeof before, "%s", names(s));
+	for (uint64_t i = 0; i < 4; i++) {
+		char command[256];
+
+		snprintf(command, sizeof command, damages[i], s->top);
+		shell("%s", command);
+		advance(s, &s->a, 1000);
+		assert_int_equal(storage_serves(s, &s->a), SKV_OK);
+		assert_string_equal(names(s), before);
+		assert_int_equal(put(s, &s->a, 10 + i, 5, NULL), SKV_OK);
+		assert_int_equal(found(s, &s->a, 1), 1);
+	}
+	/* What was made again still tells the other copy. */
+	assert_false(begin(s, &s->b, false));
+	assert_turned_away(s, &s->b);
+}
+
+/* Damaged while nobody runs, it may be another copy's: it is adopted, once. */
+static void a_damaged_name_is_adopted_once(void **state)
+{
+	struct scene *s = *state;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	kill_copy(s, &s->a);
+	shell("for f in %s/slabs/owner.*; do printf X | dd of=$f bs=1 seek=40 conv=notrunc "
+	      "status=none; done", s->top);
+	assert_false(begin(s, &s->a, false));
+	assert_turned_away(s, &s->a);
+	kill_copy(s, &s->a);
+	assert_true(begin(s, &s->a, true));
+	assert_int_equal(found(s, &s->a, 1), 1);
+	kill_copy(s, &s->a);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(found(s, &s->a, 1), 1);
+}
+
 static void say(void *ctx, const char *text)
 {
 	if (strstr(text, "another copy"))
@@ -641,6 +720,154 @@ static void a_deleted_storage_takes_its_name_with_it(void **state)
 	assert_int_equal(strlen(names(s)), 0);
 }
 
+/* ---- a store that was put back --------------------------------------------------------------- */
+
+/* The copy takes the place of a's file. */
+static void put_back(struct scene *s)
+{
+	shell("cd %s && rm -f a.db* && for x in '' -wal -checkpoint -checkpoint-wal; do "
+	      "test ! -e b.db$x || cp b.db$x a.db$x; done",
+	      s->top);
+}
+
+/* Until the directory knows of all that was acknowledged, as it does a second later. */
+static void is_noted(struct scene *s, struct copy *c)
+{
+	advance(s, c, 1000);
+	advance(s, c, 50);
+}
+
+/* A copy of the same epoch has the same owner's name in it. */
+static void put_back_within_an_epoch_it_is_refused(void **state)
+{
+	struct scene *s = *state;
+	struct place lost, next;
+
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	assert_int_equal(put(s, &s->a, 1, 77, NULL), SKV_OK);
+	is_noted(s, &s->a);
+	copy_store(s);
+	assert_int_equal(put(s, &s->a, 2, 78, &lost), SKV_OK);
+	is_noted(s, &s->a);
+	kill_copy(s, &s->a);
+	put_back(s);
+	for (int i = 0; i < 12; i++) { /* attempts do not wear the proof out */
+		assert_false(begin(s, &s->a, false));
+		assert_turned_away(s, &s->a);
+		kill_copy(s, &s->a);
+	}
+	assert_true(begin(s, &s->a, true));
+	assert_int_equal(found(s, &s->a, 1), 1);
+	assert_int_equal(found(s, &s->a, 2), 0);
+	assert_int_equal(put(s, &s->a, 3, 79, &next), SKV_OK); /* in a new file */
+	assert_string_not_equal(next.path, lost.path);
+	assert_int_equal(skv_core_check(s->a.core, &s->err), SKV_OK);
+	is_noted(s, &s->a);
+	kill_copy(s, &s->a);
+	assert_true(begin(s, &s->a, false)); /* once is enough */
+	assert_int_equal(found(s, &s->a, 3), 1);
+}
+
+/* Nothing was written since but by an orderly stop. */
+static void a_stop_notes_the_end(void **state)
+{
+	struct scene *s = *state;
+
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	is_noted(s, &s->a);
+	copy_store(s);
+	assert_int_equal(put(s, &s->a, 1, 77, NULL), SKV_OK);
+	stop_copy(s, &s->a);
+	put_back(s);
+	assert_false(begin(s, &s->a, false));
+	assert_turned_away(s, &s->a);
+}
+
+static void put_back_from_an_earlier_epoch_it_is_refused(void **state)
+{
+	struct scene *s = *state;
+
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	assert_int_equal(put(s, &s->a, 1, 77, NULL), SKV_OK);
+	copy_store(s);
+	for (int i = 0; i < 2; i++) {
+		kill_copy(s, &s->a);
+		assert_true(begin(s, &s->a, false));
+		assert_int_equal(put(s, &s->a, 2 + (uint64_t)i, 78, NULL), SKV_OK);
+	}
+	kill_copy(s, &s->a);
+	put_back(s);
+	assert_false(begin(s, &s->a, false));
+	kill_copy(s, &s->a);
+	assert_true(begin(s, &s->a, true));
+	assert_int_equal(found(s, &s->a, 1), 1);
+	assert_int_equal(found(s, &s->a, 2) + found(s, &s->a, 3), 0);
+}
+
+struct to {
+	struct skv_store *store;
+	struct skv_fence fence;
+};
+
+static int copy_document(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct to *to = ctx;
+
+	(void)version;
+	return skv_store_put(to->store, &to->fence, key, SKV_VERSION_NONE, bytes, n, NULL, NULL);
+}
+
+/* b gets a's registry, and no journal. */
+static void an_empty_journal_beside_a_registry_is_not_new(void **state)
+{
+	struct scene *s = *state;
+	struct skv_store_options so = { .path = s->b.path, .clock = &s->clock.clock };
+	struct to to = { .fence = { 0 } };
+
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &to.store, &s->err), SKV_OK);
+	assert_int_equal(skv_store_acquire(to.store, 0, "x", 1000, &to.fence.number, NULL, 0,
+					   &s->err),
+			 SKV_OK);
+	assert_int_equal(skv_store_list(s->a.store, "", copy_document, &to, &s->err), SKV_OK);
+	assert_int_equal(skv_store_release(to.store, 0, to.fence.number, &s->err), SKV_OK);
+	skv_store_close(to.store);
+	kill_copy(s, &s->a);
+	assert_false(begin(s, &s->b, false));
+	assert_turned_away(s, &s->b);
+	kill_copy(s, &s->b);
+	assert_true(begin(s, &s->b, true));
+	assert_int_equal(put(s, &s->b, 1, 77, NULL), SKV_OK);
+}
+
+/* Batches of two histories are never read as one. */
+static void a_batch_of_another_history_is_corruption(void **state)
+{
+	struct scene *s = *state;
+	struct skv_store_options so = { .path = s->a.path, .clock = &s->clock.clock };
+	struct skv_store_stats st;
+	struct skv_store *store;
+	uint64_t fence;
+
+	begin_scene(s);
+	assert_true(begin(s, &s->a, false));
+	assert_int_equal(put(s, &s->a, 3, 5, NULL), SKV_OK);
+	kill_copy(s, &s->a);
+	assert_int_equal(skv_store_open(&skv_store_sqlite, &so, &store, &s->err), SKV_OK);
+	assert_int_equal(skv_store_acquire(store, 0, "x", 1000, &fence, NULL, 0, &s->err), SKV_OK);
+	assert_int_equal(skv_store_stats_get(store, 0, &st, &s->err), SKV_OK);
+	assert_int_equal(skv_store_append(store, 0, fence, st.last_seq + 1, "", 0, 0, &s->err),
+			 SKV_OK); /* it names nothing before it */
+	assert_int_equal(skv_store_release(store, 0, fence, &s->err), SKV_OK);
+	skv_store_close(store);
+	assert_false(begin(s, &s->a, true));
+	assert_turned_away(s, &s->a);
+}
+
 int main(void)
 {
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -649,6 +876,7 @@ int main(void)
 		SCENE(the_copy_started_first_has_it),
 		SCENE(of_two_at_once_one_at_most_grants),
 		SCENE(a_running_one_that_sees_another_grants_nothing),
+		SCENE(a_problem_is_called_by_its_name),
 		SCENE(a_look_that_is_overdue_ends_granting),
 		SCENE(adopted_it_counts_as_rolled_back),
 		SCENE(an_adopted_file_rests_as_well),
@@ -659,8 +887,15 @@ int main(void)
 		SCENE(a_file_that_is_made_too_late_is_removed),
 		SCENE(a_directory_without_owner_files_opens),
 		SCENE(a_name_that_was_not_written_to_its_end_is_passed),
+		SCENE(its_own_name_is_made_again),
+		SCENE(a_damaged_name_is_adopted_once),
 		SCENE(fsck_tells_of_the_other_copy),
 		SCENE(a_deleted_storage_takes_its_name_with_it),
+		SCENE(put_back_within_an_epoch_it_is_refused),
+		SCENE(a_stop_notes_the_end),
+		SCENE(put_back_from_an_earlier_epoch_it_is_refused),
+		SCENE(an_empty_journal_beside_a_registry_is_not_new),
+		SCENE(a_batch_of_another_history_is_corruption),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

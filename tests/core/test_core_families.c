@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/find.h>
+
 #define N 3u
 
 static const struct skv_spec page = { "page", 1 };
@@ -71,7 +73,10 @@ static void drop(struct env *e, const char *name)
 
 static uint32_t place_of(struct env *e, const char *name)
 {
-	return skv_core_instance_partition(e->core, "t", name);
+	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", name, 0 };
+	struct skv_door door;
+
+	return skv_find(e->core, &t, &door) == SKV_HERE ? door.partition : UINT32_MAX;
 }
 
 static void ticks(struct env *e, int n, uint64_t ms)

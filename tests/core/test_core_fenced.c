@@ -16,6 +16,8 @@
 
 #include <skv/storage.h>
 
+#include <lock/core.h>
+
 #define KB 1024ull
 #define HOUR_MS 3600000u
 #define LEASE_MS 60000u
@@ -576,6 +578,7 @@ static void not_loaded_yet(struct env *a)
 	assert_int_equal(storage(a, "t", 1536 * KB), SKV_E_UNKNOWN_OUTCOME);
 	assert_int_equal(skv_store_get(a->store, "secret", &b, &version, &a->err), SKV_OK);
 	assert_int_equal(skv_store_del(a->store, NULL, "secret", version, &a->err), SKV_OK);
+	atomic_store(&a->core->has_secret, false);
 	env_document(a, "behind", behind, sizeof behind);
 	skv_buf_destroy(&b);
 }

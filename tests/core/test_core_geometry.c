@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <skv/log.h>
 #include <skv/superblock.h>
 
 #include <model/geometry.h>
@@ -200,10 +201,10 @@ static void refusals(void **state)
 
 	(void)state;
 	says(put_storage("a", 3 * MIB, NULL), SKV_E_INVALID, "chunk_size",
-	     "a power of two from 64 KiB to 64 MiB");
+	     "a power of two from 32 KiB to 64 MiB");
 	says(put_storage("a", 128 * MIB, NULL), SKV_E_INVALID, "chunk_size", "64 MiB");
 	change = (struct skv_storage_spec){ .any_mount = false };
-	says(put_storage("a", 32 * KIB, &change), SKV_E_INVALID, "chunk_size", "64 KiB");
+	says(put_storage("a", 16 * KIB, &change), SKV_E_INVALID, "chunk_size", "32 KiB");
 	change = (struct skv_storage_spec){ .any_mount = false };
 	says(put_storage("a", MIB, &change), SKV_E_UNAVAILABLE, "root",
 	     "is of type hf3fs, but its directory is on a mount of type");
@@ -287,11 +288,29 @@ static void what_is_found_is_kept(void **state)
 	assert_true(view("m")->healthy);
 }
 
+/* Lines of the log while a numbered instance with quarters of chunks is registered. */
+static void log_of_put_instance(const char *id, uint64_t size, char *text, size_t n)
+{
+	int ends[2];
+	ssize_t got;
+
+	assert_int_equal(pipe(ends), 0);
+	skv_log_setup(ends[1], false, SKV_LOG_WARN);
+	assert_int_equal(put_instance(id, size, true), SKV_OK);
+	env_quiet();
+	close(ends[1]);
+	got = read(ends[0], text, n - 1);
+	assert_true(got >= 0);
+	text[got] = '\0';
+	close(ends[0]);
+}
+
 static void registration_tells_the_cost(void **state)
 {
 	static const char *const names[] = { "c64k", "c1m", "plain" };
 	const struct skv_instance_view *i;
 	struct skv_instance_view *v;
+	char text[4096];
 	uint32_t n;
 
 	(void)state;
@@ -314,6 +333,10 @@ static void registration_tells_the_cost(void **state)
 	assert_string_equal(v[0].placements[0].fit, "whole");
 	assert_int_equal(v[0].placements[0].slot_bytes, 64 * KIB);
 	assert_string_equal(v[0].placements[1].fit, "segments");
+	log_of_put_instance("quarters", MIB / 4, text, sizeof text);
+	assert_non_null(strstr(text, "on storage c1m are copied: 262144 bytes each, 0 wasted; 3FS "
+				     "reads 4.00 and writes 4.00 bytes for each byte written"));
+	assert_null(strstr(text, "c64k")); /* whole chunks there */
 }
 
 /* Starts `n` blocks; the file of the first, all locations in loc. */

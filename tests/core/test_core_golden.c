@@ -68,8 +68,7 @@ static struct partition *part_of(const uint8_t *bytes, size_t n, const char *boo
 
 /* ---- 17 ENDED -------------------------------------------------------------------------------- */
 
-#define ENDED_INSTANCE 4u /* bytes at its end that came later: the instance, */
-#define ENDED_AS 8u       /* and then what its finish said */
+#define ENDED_AS 8u /* bytes at its end, left out if no finish said anything */
 
 static const uint8_t ended[] = {
 	0x60, 0, 0, 0, 17, 1, 0, 0,                                               /* header */
@@ -99,7 +98,7 @@ static void an_ended_session(void **state)
 	record_ended(&b, &s, 100000);
 	assert_record(&b, ended, sizeof ended);
 	skv_buf_clear(&b);
-	s.finished_as = 0; /* it was aborted, say: as the version before wrote it */
+	s.finished_as = 0; /* it was aborted, say */
 	record_ended(&b, &s, 100000);
 	memcpy(before, ended, sizeof before);
 	before[0] = 0x58;
@@ -107,11 +106,10 @@ static void an_ended_session(void **state)
 	skv_buf_destroy(&b);
 }
 
-static void ended_sessions_of_all_versions_are_read(void **state)
+static void ended_sessions_are_read(void **state)
 {
 	static const struct { uint8_t less; uint32_t instance; uint64_t as; } form[] = {
 		{ 0, 9, 0x1122334455667788u }, { ENDED_AS, 9, 0 },
-		{ ENDED_AS + ENDED_INSTANCE, 0, 0 },
 	};
 
 	(void)state;
@@ -134,6 +132,58 @@ static void ended_sessions_of_all_versions_are_read(void **state)
 		assert_true(s->finished_as == form[i].as);
 		partition_destroy(p);
 	}
+}
+
+/* ---- 5 HORIZON ------------------------------------------------------------------------------- */
+
+static const uint8_t horizon[] = {
+	0x41, 0, 0, 0, 5, 1, 0, 0,                      /* header */
+	'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', '-', '0', '0', '0', '0', '-', '4', '0', '0', '0',
+	'-', '8', '0', '0', '0', '-', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '0', '1',
+	0x50, 0x46, 0x0f, 0, 0, 0, 0, 0,                /* until 1,001,040 */
+	0x10, 4, 0, 0,                                  /* that is in 1,040 ms */
+	0,                                              /* not clean */
+	0xd0, 0x0f,                                     /* a freeze of 2,000 ms */
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, /* base of the birth clock */
+	0xac, 0x02,                                     /* its lead: 300 ms */
+};
+
+static void the_horizon_of_an_ownership(void **state)
+{
+	const uint64_t now = skv_now_ms(e.core->clock);
+	struct partition *p = e.core->partition;
+	struct skv_buf b = { 0 };
+
+	(void)state;
+	assert_int_equal(now, 1000000);
+	core_lock(e.core);
+	memcpy(e.core->boot_id, horizon + 8, 36);
+	p->old_horizon = now + 1040;
+	p->freeze_until = now + 2000;
+	p->birth_base = 0x1122334455667788;
+	p->birth_most_lead = 300;
+	record_horizon(&b, p, false);
+	core_unlock(e.core);
+	assert_record(&b, horizon, sizeof horizon);
+	skv_buf_destroy(&b);
+}
+
+static void a_horizon_is_read(void **state)
+{
+	struct replay r = { .p = partition_make(e.core), .now = skv_now_ms(e.core->clock) };
+	uint8_t bytes[sizeof horizon + 8];
+	const uint64_t sum = skv_checksum(horizon + 4, sizeof horizon - 4);
+
+	(void)state;
+	memcpy(bytes, horizon, sizeof horizon);
+	memcpy(bytes + sizeof horizon, &sum, sizeof sum);
+	assert_int_equal(replay_records(&r, bytes, sizeof bytes, &e.err), SKV_OK);
+	assert_memory_equal(r.boot_id, horizon + 8, 36);
+	assert_true(r.horizon_until == 1001040 && r.horizon_span == 1040 && !r.clean);
+	assert_int_equal(r.freeze_ms, 2000);
+	assert_true(r.birth_base == 0x1122334455667788);
+	assert_int_equal(r.birth_lead, 300);
+	partition_destroy(r.p);
 }
 
 /* ---- 22 LEASES ------------------------------------------------------------------------------- */
@@ -213,44 +263,26 @@ static void the_blocks_of_a_chunk(void **state)
 	skv_buf_destroy(&b);
 }
 
-/* ---- 16 BLOCKS: as older versions wrote the same --------------------------------------------- */
-
-static const uint8_t blocks[] = {
-	0x5e, 0, 0, 0, 16, 1, 0, 0,                     /* header */
-	2, 0, 0, 0, 2, 0, 0, 0,                         /* instance, blocks */
-	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0,
-	0, 0x20, 0xa1, 7, 0, 0, 0, 0,                   /* use */
-	1, 1, 0, 0, 0, 0, 1, 0,                         /* specs; place, slot, generation, no
-							   checksum */
-	7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 1,
-	7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, /* its parent */
-	0, 0x20, 0xa1, 7, 0, 0, 0, 0,
-	1, 1, 0, 0, 0, 1, 2, 0,
-};
-
-static void blocks_of_all_versions_are_read(void **state)
+static void a_chunk_is_read(void **state)
 {
-	static const struct { const uint8_t *bytes; size_t n; } form[] = {
-		{ chunk, sizeof chunk }, { blocks, sizeof blocks },
-	};
+	const struct block *first, *second;
+	const struct instance *inst;
+	struct partition *p;
 
 	(void)state;
 	assert_int_equal(env_put(&e, &(struct skv_key){ 7, 3 }, 1), 1); /* the slab file is there */
-	for (unsigned i = 0; i < sizeof form / sizeof form[0]; i++) {
-		struct partition *p = part_of(form[i].bytes, form[i].n, "");
-		const struct instance *inst = instance_by_id(p, 2);
-		const struct block *first = index_find(p, inst, (struct skv_key){ 7, 1 });
-		const struct block *second = index_find(p, inst, (struct skv_key){ 7, 2 });
-
-		assert_true(first && second && p->blocks == 2);
-		assert_int_equal(second->parent, block_id(first));
-		assert_true(first->parent == NO_BLOCK && first->children == 1);
-		assert_true(second->slot[0].index == first->slot[0].index + 1);
-		assert_true(first->slot[0].generation == 1 && second->slot[0].generation == 2);
-		assert_true(second->slot[0].state == SLOT_COMMITTED);
-		assert_true(use_ms(mark_use(atomic_load(&first->mark))) == 1000000);
-		partition_destroy(p);
-	}
+	p = part_of(chunk, sizeof chunk, "");
+	inst = instance_by_id(p, 2);
+	first = index_find(p, inst, (struct skv_key){ 7, 1 });
+	second = index_find(p, inst, (struct skv_key){ 7, 2 });
+	assert_true(first && second && p->blocks == 2);
+	assert_int_equal(second->parent, block_id(first));
+	assert_true(first->parent == NO_BLOCK && first->children == 1);
+	assert_true(second->slot[0].index == first->slot[0].index + 1);
+	assert_true(first->slot[0].generation == 1 && second->slot[0].generation == 2);
+	assert_true(second->slot[0].state == SLOT_COMMITTED);
+	assert_true(use_ms(mark_use(atomic_load(&first->mark))) == 1000000);
+	partition_destroy(p);
 }
 
 /* ---- 4 REMOVE, 11 REMOVE_SLOTS --------------------------------------------------------------- */
@@ -340,18 +372,54 @@ static void removals_of_all_versions_are_read(void **state)
 	}
 }
 
+/* ---- 14 CHECKED ------------------------------------------------------------------------------ */
+
+static const uint8_t checked[] = {
+	0x0f, 0, 0, 0, 14, 1, 0, 0, /* header */
+	1, 0,                       /* storage, file */
+	0xac, 2, 0,                 /* the last pass began at 300, no other has */
+	3, 5,                       /* unit, slot */
+	7, 1, 2, 1,                 /* slots, without a checksum; of the current pass */
+};
+
+static void progress_of_a_scrub(void **state)
+{
+	const struct file_check c = { .checked_ms = 300, .unit = 3, .slot = 5, .slots = 7,
+				      .unsummed = 1, .saw_slots = 2, .saw_unsummed = 1 };
+	struct skv_buf b = { 0 };
+	struct partition *p;
+
+	(void)state;
+	assert_int_equal(env_put(&e, &(struct skv_key){ 7, 3 }, 1), 1); /* the slab file is there */
+	core_lock(e.core);
+	p = e.core->partition;
+	record_checked(&b, p, &p->volume[0], &p->volume[0].file[0]);
+	assert_int_equal(b.len, 0); /* nothing to tell */
+	p->volume[0].file[0].check = c;
+	record_checked(&b, p, &p->volume[0], &p->volume[0].file[0]);
+	core_unlock(e.core);
+	assert_record(&b, checked, sizeof checked);
+	skv_buf_destroy(&b);
+	p = part_of(checked, sizeof checked, "");
+	assert_memory_equal(&p->volume[0].file[0].check, &c, sizeof c);
+	partition_destroy(p);
+}
+
 int main(void)
 {
 #define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		SCENE(an_ended_session),
 		SCENE(removed_blocks),
+		SCENE(progress_of_a_scrub),
 		SCENE(removals_of_all_versions_are_read),
-		SCENE(ended_sessions_of_all_versions_are_read),
+		SCENE(ended_sessions_are_read),
+		SCENE(the_horizon_of_an_ownership),
+		SCENE(a_horizon_is_read),
 		SCENE(leases_of_a_clean_stop),
 		SCENE(leases_are_read),
 		SCENE(the_blocks_of_a_chunk),
-		SCENE(blocks_of_all_versions_are_read),
+		SCENE(a_chunk_is_read),
 	};
 
 	env_quiet();

@@ -1199,7 +1199,7 @@ static void who_cannot_load_gives_way(void **state)
 	assert_int_equal(
 		skv_store_acquire(other, 0, "other", 1, &fence, holder, sizeof holder, &err),
 		SKV_E_NOT_OWNER);
-	for (int i = 0; i < 20 && skv_core_state_get(e->core) == SKV_CORE_RECOVERING; i++)
+	for (int i = 0; i < 30 && !told; i++)
 		skv_core_tick(e->core);
 	rc = skv_store_acquire(other, 0, "other", 60000, &fence, holder, sizeof holder, &err);
 	skv_store_close(other);

@@ -216,6 +216,83 @@ static void leases_outlive_any_two_restarts(void **state)
 	}
 }
 
+static uint64_t checkpoints(const struct env *e)
+{
+	struct skv_core_counters c;
+
+	skv_core_counters_get(e->core, &c);
+	return c.checkpoints;
+}
+
+/* Writes and deletes other pages until a checkpoint has replaced the journal. */
+static void write_checkpoint(struct env *e)
+{
+	const uint64_t before = checkpoints(e);
+	struct skv_key key[BATCH];
+	uint32_t n;
+
+	for (uint64_t i = 0; checkpoints(e) == before; i++) {
+		assert_true(i < 1000);
+		env_keys(key, BATCH, 3, i * BATCH);
+		put_pages(e, 3, i * BATCH, BATCH);
+		assert_int_equal(env_delete(e, key, BATCH, &n), SKV_OK);
+		env_advance(e, 20);
+	}
+}
+
+/* The outcome of an append is unknown, so the partition is loaded again in the same process. */
+static void fail_append(struct env *e)
+{
+	struct skv_fault f = { .call = "append", .at = 1, .times = 1, .status = SKV_E_STORE_IO,
+			       .kind = SKV_FAULT_UNKNOWN_AFTER };
+	struct skv_key key = { 9, 9 };
+	struct skv_start_res s;
+
+	skv_fault_store_set(e->store, &f);
+	assert_int_equal(env_start(e, &(struct env_start){ .keys = &key, .n = 1 }, &s),
+			 SKV_E_UNKNOWN_OUTCOME);
+	f.kind = SKV_FAULT_NONE;
+	skv_fault_store_set(e->store, &f);
+	for (int i = 0; i < 100 && skv_core_state_get(e->core) != SKV_CORE_READY; i++)
+		env_advance(e, 10);
+	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_READY);
+}
+
+/* What a clean stop stored of each block is part of what the next checkpoint replaces. */
+static void a_checkpoint_after_a_clean_stop_keeps_the_leases(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 8; how++) {
+		struct skv_key key[BATCH];
+		struct env e;
+		uint32_t n;
+
+		open_as_shipped(&e, 1000);
+		e.o.journal_limit = 16384;
+		e.faulty = true;
+		fill(&e, BATCH);
+		assert_int_equal(look(&e, 1, 0, BATCH, READ_MS), BATCH);
+		reopen(&e, true, how & 1 ? BOOT_B : BOOT_A);
+		if (how & 2)
+			reopen(&e, true, BOOT_A); /* leases that were only handed on */
+		write_checkpoint(&e);
+		env_check(&e);
+		if (how & 4)
+			reopen(&e, false, e.o.boot_id);
+		else
+			fail_append(&e);
+		env_keys(key, BATCH, 1, 0);
+		assert_int_equal(env_delete(&e, key, BATCH, &n), SKV_OK);
+		assert_int_equal(n, BATCH);
+		for (uint64_t i = 0; i < 16; i++) /* takes no leased page */
+			put_pages(&e, 2, i * BATCH, BATCH);
+		env_advance(&e, READ_MS + 3000);
+		for (uint64_t i = 0; i < 7; i++) /* and all of them afterwards */
+			assert_int_equal(put_pages(&e, 4, i * BATCH, BATCH), BATCH);
+		env_destroy(&e);
+	}
+}
+
 /* A clear just after a clean stop holds what is leased, and nothing else. */
 static void a_clear_after_a_clean_stop_knows_the_leases(void **state)
 {
@@ -373,6 +450,7 @@ static void an_old_horizon_counts_for_all(void **state)
 	p = e.core->partition;
 	core_lock(e.core);
 	p->old_horizon = now_of(&e) + 120000; /* record_horizon writes it as they did */
+	record_link(&b, p, p->end.number);
 	record_horizon(&b, p, false);
 	core_unlock(e.core);
 	assert_int_equal(
@@ -526,6 +604,7 @@ int main(void)
 		cmocka_unit_test(a_full_space_is_writable_a_second_after_a_clean_stop),
 		cmocka_unit_test(a_full_space_is_writable_after_a_kill_when_its_readers_are_done),
 		cmocka_unit_test(leases_outlive_any_two_restarts),
+		cmocka_unit_test(a_checkpoint_after_a_clean_stop_keeps_the_leases),
 		cmocka_unit_test(a_clear_after_a_clean_stop_knows_the_leases),
 		cmocka_unit_test(each_instance_has_its_own_horizon),
 		cmocka_unit_test(lookups_cost_a_record_a_second_at_most),

@@ -5,6 +5,11 @@
  * session, a committed block, a lease or a grace that still runs. Whenever a start names a slot,
  * nobody may. The core is killed and reopened at random, its store fails at random, its
  * allocations fail at random.
+ *
+ * The mixed runs also stop it cleanly, let checkpoints replace the journal after a few records,
+ * clear the instance, trim by age, set the wall clock and reboot: any durable fact may then come
+ * from a checkpoint, from the journal, or from one over the other. `test_core_model SEED COUNT`
+ * plays COUNT of them.
  */
 #include "core_env.h"
 
@@ -28,6 +33,17 @@ struct mslot {
 	uint32_t unit;
 	uint64_t generation;
 	uint64_t until; /* a lease or a grace runs until then */
+	uint64_t born[2]; /* boot time ms: when its start was sent, and answered */
+};
+
+/* A finished session: repeating its calls changes nothing. */
+struct mdone {
+	char id[33];
+	char request[24];
+	uint32_t n_keys, n_write;
+	struct skv_key keys[32];
+	uint32_t want[32];
+	bool ok[32];
 };
 
 struct msession {
@@ -59,11 +75,37 @@ struct model {
 	bool nothing_evicted; /* the storage is large enough for all */
 	unsigned fault_percent, nomem_percent;
 	uint64_t newest_generation;
+	bool mixed;
+	uint32_t keys;         /* starts, lookups and deletes begin at one of so many */
+	uint32_t lease_ms;     /* of lookups that lease */
+	struct skv_clock clock;
+	int64_t wrong;         /* what the wall clock is off by, ms */
+	bool rebooted;
+	struct mdone done[8];
+	uint32_t n_done;
 	uint64_t counts[8];
 };
 
+#define WALL 1700000000000ull /* at boot time 0, while the wall clock is right */
+#define HOUR 3600000
+#define BORN_MS 1001u /* how exact create times are */
+
 static uint32_t rnd(struct model *m, uint32_t n) { return (uint32_t)rand_r(&m->seed) % n; }
 static uint64_t now(const struct model *m) { return skv_now_ms(m->e.o.clock); }
+
+static uint64_t boot_ms(void *self)
+{
+	const struct model *m = self;
+
+	return skv_now_ms(&m->e.clock.clock);
+}
+
+static uint64_t wall_ms(void *self)
+{
+	const struct model *m = self;
+
+	return WALL + boot_ms(self) + (uint64_t)m->wrong;
+}
 
 static uint32_t unit_of(const struct model *m, uint32_t key, uint32_t spec)
 {
@@ -87,6 +129,9 @@ static void disturb(struct model *m)
 {
 	static const int statuses[] = { SKV_E_STORE_IO, SKV_E_STORE_FULL };
 	struct skv_fault f = { .call = "append", .at = 1 + rnd(m, 3), .times = 1 };
+
+	if (m->mixed && rnd(m, 4) == 0)
+		f.call = rnd(m, 2) ? "checkpoint_commit" : "checkpoint_slice";
 
 	if (rnd(m, 100) < m->nomem_percent)
 		skv_mem_fail_at(1 + rnd(m, 40));
@@ -131,9 +176,10 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 		fail_msg("slot %u is handed out %llu ms before its %s ends", slot,
 			 (unsigned long long)(s->until - now(m)),
 			 s->use == OPEN ? "session" : "lease or grace");
-	if (generation <= s->generation)
+	if (generation <= m->newest_generation)
 		fail_msg("slot %u: generation %llu after %llu", slot,
-			 (unsigned long long)generation, (unsigned long long)s->generation);
+			 (unsigned long long)generation,
+			 (unsigned long long)m->newest_generation);
 	if (s->use == COMMITTED) {
 		assert_false(m->nothing_evicted);
 		if (m->pinned[s->unit / m->specs] && m->at[s->unit] == slot)
@@ -144,8 +190,14 @@ static void told(struct model *m, uint32_t slot, uint32_t unit, uint64_t generat
 	*s = (struct mslot){ .use = OPEN, .unit = unit, .generation = generation, .until = until };
 }
 
+static void note_generation(struct model *m, uint64_t generation)
+{
+	if (m->newest_generation < generation)
+		m->newest_generation = generation;
+}
+
 static void remember_session(struct model *m, struct msession *s, const struct skv_start_res *r,
-			     uint64_t sent)
+			     uint64_t first_sent, uint64_t sent)
 {
 	s->open = true;
 	memset(s->revoked, 0, sizeof s->revoked);
@@ -168,12 +220,16 @@ static void remember_session(struct model *m, struct msession *s, const struct s
 			s->generation[n] = loc->generation;
 			told(m, s->slot[n], s->unit[n], loc->generation,
 			     s->deadline + m->e.o.grace_ms);
+			m->slot[s->slot[n]].born[0] = first_sent;
+			m->slot[s->slot[n]].born[1] = now(m);
 			s->n_slots++;
 		}
 		assert_true(s->n_slots > 0 && s->row[s->n_slots - 1] == s->n_write);
 		s->n_write++;
 	}
 	assert_int_equal(s->n_write, r->n_write);
+	for (uint32_t i = 0; i < s->n_slots; i++)
+		note_generation(m, s->generation[i]);
 }
 
 static int start_once(struct model *m, struct msession *s, struct skv_start_res *r)
@@ -187,9 +243,9 @@ static int start_once(struct model *m, struct msession *s, struct skv_start_res 
 static void do_start(struct model *m)
 {
 	struct msession *s = &m->s[rnd(m, SESSIONS)];
-	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 31);
+	uint32_t first = rnd(m, m->keys), n = 1 + rnd(m, 31);
 	struct skv_start_res r;
-	uint64_t sent = now(m);
+	uint64_t sent = now(m), first_sent = sent;
 	int rc, tries = 0;
 
 	if (s->open)
@@ -216,7 +272,7 @@ static void do_start(struct model *m)
 		return;
 	if (r.state != SKV_SESSION_OPEN)
 		return; /* it ended while we retried */
-	remember_session(m, s, &r, sent);
+	remember_session(m, s, &r, first_sent, sent);
 	m->counts[0]++;
 }
 
@@ -244,6 +300,33 @@ static void end_slots(struct model *m, struct msession *s, const bool *ok, bool 
 	s->open = false;
 }
 
+static void remember_done(struct model *m, const struct msession *s, const bool *ok)
+{
+	struct mdone *d = &m->done[m->n_done++ % 8];
+
+	*d = (struct mdone){ .n_keys = s->n_keys, .n_write = s->n_write };
+	memcpy(d->id, s->id, sizeof d->id);
+	memcpy(d->request, s->request, sizeof d->request);
+	memcpy(d->keys, s->keys, sizeof d->keys);
+	memcpy(d->want, s->want, sizeof d->want);
+	memcpy(d->ok, ok, s->n_write * sizeof *ok);
+}
+
+/* The finish says which blocks were deleted, of those that were written. */
+static void check_outcome(const struct msession *s, const struct skv_finish_res *f)
+{
+	uint32_t deleted = 0;
+
+	for (uint32_t i = 0; i < s->n_write; i++) {
+		if (!s->revoked[i])
+			continue;
+		assert_true(deleted < f->n_deleted);
+		assert_int_equal(f->deleted[deleted++], i);
+	}
+	assert_int_equal(f->n_deleted, deleted);
+	assert_int_equal(f->committed + f->failed + deleted, s->n_write);
+}
+
 static void do_finish(struct model *m)
 {
 	struct msession *s = &m->s[rnd(m, SESSIONS)];
@@ -269,13 +352,44 @@ static void do_finish(struct model *m)
 	}
 	if (rc != SKV_OK)
 		fail_msg("finish: %s: %s", skv_status_name(rc), m->e.err.message);
+	check_outcome(s, &f);
 	end_slots(m, s, ok, quiesced);
 	m->counts[1]++;
+	if (m->mixed && f.state == SKV_SESSION_FINISHED)
+		remember_done(m, s, ok);
 }
 
-static void do_abort(struct model *m)
+/* A client that did not hear the answers repeats its calls, long after. */
+static void do_repeat(struct model *m)
 {
-	struct msession *s = &m->s[rnd(m, SESSIONS)];
+	const struct mdone *d = &m->done[rnd(m, 8)];
+	struct msession again = { .n_keys = d->n_keys };
+	struct skv_start_res r;
+	struct skv_finish_res f;
+	uint32_t committed = 0;
+	int rc;
+
+	if (!d->n_keys || rnd(m, 2))
+		return;
+	for (uint32_t i = 0; i < d->n_write; i++)
+		committed += d->ok[i];
+	rc = env_finish_mask(&m->e, d->id, d->ok, d->n_write, rnd(m, 2), &f);
+	if (transient(rc))
+		return; /* an append for an earlier lookup ended the reign */
+	assert_int_equal(rc, SKV_OK);
+	assert_int_equal(f.state, SKV_SESSION_FINISHED);
+	assert_true(f.committed <= committed); /* a delete may have revoked some of them */
+	assert_int_equal(f.committed + f.failed + f.n_deleted, d->n_write);
+	memcpy(again.keys, d->keys, sizeof again.keys);
+	memcpy(again.want, d->want, sizeof again.want);
+	memcpy(again.request, d->request, sizeof again.request);
+	assert_int_equal(start_once(m, &again, &r), SKV_OK);
+	assert_int_equal(r.state, SKV_SESSION_FINISHED);
+	assert_string_equal(r.session, d->id);
+}
+
+static void abort_session(struct model *m, struct msession *s)
+{
 	bool quiesced = rnd(m, 2);
 	int rc, tries = 0;
 
@@ -292,6 +406,8 @@ static void do_abort(struct model *m)
 	end_slots(m, s, NULL, quiesced && rc == SKV_OK);
 }
 
+static void do_abort(struct model *m) { abort_session(m, &m->s[rnd(m, SESSIONS)]); }
+
 static void seen(struct model *m, uint32_t unit, const struct skv_files *files,
 		 const struct skv_location *loc, uint64_t lease_end)
 {
@@ -307,9 +423,26 @@ static void seen(struct model *m, uint32_t unit, const struct skv_files *files,
 		s->until = lease_end;
 }
 
+/* Whatever the wall clock did: exact on this boot; after another one never too early, since a block
+ * that seems older than it is would be deleted. */
+static void check_born(struct model *m, uint32_t unit, uint64_t created)
+{
+	const struct mslot *s = &m->slot[m->at[unit]];
+	const uint64_t born = created - WALL - (uint64_t)m->wrong;
+
+	if (getenv("NOBORN")) return;
+	if (born + BORN_MS < s->born[0] || born > now(m) + BORN_MS ||
+	    (!m->rebooted && born > s->born[1] + BORN_MS))
+		fail_msg("unit %u was made at %llu to %llu, and is said to be at %lld", unit,
+			 (unsigned long long)s->born[0], (unsigned long long)s->born[1],
+			 (long long)born);
+}
+
 static void seen_key(struct model *m, uint32_t no, const struct skv_lookup_res *r, uint32_t i,
 		     uint64_t lease_end)
 {
+	if (m->mixed && m->specs == 1 && r->hit[i])
+		check_born(m, no, r->created_ms[i]);
 	for (uint32_t c = 0; r->hit[i] && c < r->n_specs; c++)
 		if (r->loc[i * r->n_specs + c].length)
 			seen(m, unit_of(m, no, c), &r->files, &r->loc[i * r->n_specs + c],
@@ -321,14 +454,23 @@ static int look(struct model *m, const struct skv_key *keys, uint32_t n, enum sk
 {
 	struct skv_lookup_req q = { .tenant = "t", .instance = "i", .mode = mode, .keys = keys,
 				    .n_keys = n,
-				    .lease_ms = lease_ms, .partial = m->specs > 1 };
+				    .lease_ms = lease_ms, .partial = m->specs > 1,
+				    .want_created = m->mixed };
 
 	return env_lookup_req(&m->e, &q, r);
 }
 
+/* Mostly a short one in mixed runs: long leases must be remembered by themselves. */
+static uint32_t draw_lease(struct model *m)
+{
+	if (!m->mixed || rnd(m, 6) == 0)
+		return rnd(m, 2) ? m->lease_ms : 0;
+	return rnd(m, 3) * 500;
+}
+
 static void do_lookup(struct model *m)
 {
-	uint32_t first = rnd(m, KEYS), n = 1 + rnd(m, 60);
+	uint32_t first = rnd(m, m->keys), n = 1 + rnd(m, 60);
 	struct skv_key keys[64];
 	struct skv_lookup_res r;
 	uint64_t sent = now(m);
@@ -340,7 +482,7 @@ static void do_lookup(struct model *m)
 		keys[i] = key_of(first + i);
 	disturb(m);
 	rc = look(m, keys, n, rnd(m, 2) ? SKV_LOOKUP_BATCH : SKV_LOOKUP_PREFIX,
-		  rnd(m, 2) ? 3000 : 0, &r);
+		  draw_lease(m), &r);
 	calm(m);
 	if (transient(rc))
 		return;
@@ -369,14 +511,6 @@ static void check_all_found(struct model *m)
 	}
 }
 
-static int delete_key(struct model *m, struct skv_key key, bool writing)
-{
-	struct skv_delete_res res;
-	uint32_t n;
-
-	return writing ? env_delete_writing(&m->e, &key, 1, &res) : env_delete(&m->e, &key, 1, &n);
-}
-
 /* Whatever is being written of the key: its writers may go on until their deadline. */
 static void revoke(struct model *m, uint32_t no)
 {
@@ -393,24 +527,11 @@ static void revoke(struct model *m, uint32_t no)
 	}
 }
 
-static void do_delete(struct model *m)
+/* It was deleted. */
+static void forget_key(struct model *m, uint32_t no)
 {
-	uint32_t no = rnd(m, KEYS);
-	struct skv_key key = key_of(no);
-	bool writing = rnd(m, 2);
-	int rc, tries = 0;
-
-	disturb(m);
-	rc = delete_key(m, key, writing);
-	calm(m);
-	while (transient(rc) && tries++ < 20) {
-		env_advance(&m->e, 300);
-		rc = delete_key(m, key, writing);
-	}
-	assert_int_equal(rc, SKV_OK);
 	m->pinned[no] = false;
-	if (writing)
-		revoke(m, no);
+	revoke(m, no);
 	for (uint32_t c = 0; c < m->specs; c++) {
 		int64_t *at = &m->at[unit_of(m, no, c)];
 
@@ -418,7 +539,84 @@ static void do_delete(struct model *m)
 			m->slot[*at].use = NOBODY; /* its lease, if one runs, stays in `until` */
 		*at = -1;
 	}
+}
+
+static void do_delete(struct model *m)
+{
+	uint32_t no = rnd(m, m->keys);
+	struct skv_key key = key_of(no);
+	uint32_t n;
+	int rc, tries = 0;
+
+	disturb(m);
+	rc = env_delete(&m->e, &key, 1, &n);
+	calm(m);
+	while (transient(rc) && tries++ < 20) {
+		env_advance(&m->e, 300);
+		rc = env_delete(&m->e, &key, 1, &n);
+	}
+	assert_int_equal(rc, SKV_OK);
+	forget_key(m, no);
 	m->counts[3]++;
+}
+
+/* All of the instance at once, or by age: sessions of before publish nothing, however they end. */
+static void do_purge(struct model *m)
+{
+	const bool trim = rnd(m, 2);
+	uint64_t n;
+	int rc, tries = 0;
+
+	disturb(m);
+	rc = trim ? env_trim(&m->e, 0, UINT64_MAX, &n) : env_clear(&m->e, "i", &n);
+	calm(m);
+	while (transient(rc) && tries++ < 20) {
+		env_advance(&m->e, 300);
+		rc = trim ? env_trim(&m->e, 0, UINT64_MAX, &n) : env_clear(&m->e, "i", &n);
+	}
+	assert_int_equal(rc, SKV_OK);
+	for (uint32_t no = 0; no < KEYS; no++)
+		forget_key(m, no);
+	m->counts[7]++;
+}
+
+/* Removes what is older than some seconds, and nothing else. */
+static void do_trim(struct model *m)
+{
+	const uint64_t age = 2000 + rnd(m, 30000), before = now(m) - age;
+	struct skv_key keys[KEYS];
+	struct skv_lookup_res r;
+	uint64_t n;
+
+	for (struct msession *s = m->s; s < m->s + SESSIONS; s++) {
+		abort_session(m, s); /* which of them it means depends on clocks */
+		if (s->open)
+			return;
+	}
+	if (env_trim(&m->e, 0, wall_ms(m) - age, &n) != SKV_OK)
+		return; /* an append for an earlier lookup ended the reign */
+	for (uint32_t i = 0; i < KEYS; i++)
+		keys[i] = key_of(i);
+	assert_int_equal(look(m, keys, KEYS, SKV_LOOKUP_BATCH, 0, &r), SKV_OK);
+	for (uint32_t i = 0; i < KEYS; i++) {
+		const int64_t at = m->at[unit_of(m, i, 0)];
+
+		if (r.hit[i])
+			continue;
+		if (at >= 0 && m->specs == 1 && m->nothing_evicted &&
+		    m->slot[at].born[0] > before + BORN_MS)
+			fail_msg("key %u is %llu ms old, and gone by a trim of %llu", i,
+				 (unsigned long long)(now(m) - m->slot[at].born[0]),
+				 (unsigned long long)age);
+		forget_key(m, i);
+	}
+}
+
+/* The wall clock is set, or is right again. */
+static void do_set_clock(struct model *m)
+{
+	m->wrong = rnd(m, 2) ? 0 : (int64_t)rnd(m, 4 * HOUR) - 2 * HOUR;
+	env_advance(&m->e, 0);
 }
 
 /* Repeats it while store or memory are disturbed. A call that failed may
@@ -443,7 +641,7 @@ static int pin_or_not(struct model *m, bool on, const struct skv_key *keys, uint
 
 static void do_pin(struct model *m)
 {
-	uint32_t first = rnd(m, KEYS - 4), n = 1 + rnd(m, 4);
+	uint32_t first = rnd(m, m->keys - 4), n = 1 + rnd(m, 4);
 	enum skv_pin_kind kind = rnd(m, 3) ? SKV_PIN_HARD : SKV_PIN_SOFT;
 	struct skv_pin_res res = { 0 };
 	struct skv_key keys[4];
@@ -505,17 +703,35 @@ static void do_contend(struct model *m)
 		told(m, slot_of(&r.files, &r.loc[i]), 0, r.loc[i].generation, 0);
 		m->slot[slot_of(&r.files, &r.loc[i])].use = NOBODY;
 	}
+	for (uint32_t i = 0; i < r.n_keys; i++)
+		if (r.outcome[i] == SKV_START_WRITE)
+			note_generation(m, r.loc[i].generation);
 	m->counts[6] += r.n_write;
 	memcpy(session, r.session, sizeof session);
 	assert_int_equal(env_finish(&m->e, session, NULL, 0, &f), SKV_OK);
 }
 
+#define BOOT_A "aaaaaaaa-0000-4000-8000-000000000001"
+#define BOOT_B "bbbbbbbb-0000-4000-8000-000000000002"
+
+static void reboot(struct model *m)
+{
+	m->e.o.boot_id = m->e.o.boot_id == (const char *)BOOT_A ? BOOT_B : BOOT_A;
+	m->rebooted = true;
+	m->wrong = 0; /* ages over a reboot are as right as the clock then is */
+}
+
 static void do_restart(struct model *m, bool clean)
 {
+	if (m->mixed)
+		disturb(m); /* the checkpoint of a clean stop, too */
 	if (clean)
 		env_shutdown(&m->e);
 	else
 		env_crash(&m->e);
+	skv_mem_fail_at(0);
+	if (m->mixed && m->e.store_options.durability == SKV_DURABILITY_FULL && rnd(m, 8) == 0)
+		reboot(m);
 	env_open(&m->e);
 	env_check(&m->e);
 	check_all_found(m);
@@ -540,10 +756,32 @@ static void step(struct model *m)
 		env_advance(&m->e, rnd(m, 1500));
 	else if (dice < 984)
 		do_restart(m, dice == 983);
-	else if (dice < 994)
+	else if (dice < 993)
 		do_pin(m);
+	else if (dice < 995)
+		do_purge(m);
 	else
 		do_contend(m);
+}
+
+static void mixed_step(struct model *m)
+{
+	uint32_t dice = rnd(m, 1000);
+
+	if (dice < 40)
+		do_restart(m, dice % 2);
+	else if (dice < 44)
+		do_purge(m);
+	else if (dice < 48)
+		do_trim(m);
+	else if (dice < 76)
+		do_set_clock(m);
+	else if (dice < 126)
+		do_repeat(m);
+	else if (dice < 146)
+		env_advance(&m->e, rnd(m, 8000));
+	else
+		step(m);
 }
 
 static void make_instance(struct model *m, uint64_t capacity)
@@ -574,6 +812,19 @@ static uint64_t units_found(struct model *m)
 
 static uint32_t specs = 1; /* of the next runs */
 static bool contended;
+static bool mixed;
+
+static void mix(struct model *m)
+{
+	m->mixed = true;
+	m->keys = 40 + rnd(m, 200);
+	m->lease_ms = 500 + rnd(m, 60000);
+	m->e.o.lease_max_ms = 60000;
+	m->clock = (struct skv_clock){ boot_ms, wall_ms, m };
+	m->e.o.clock = &m->clock;
+	m->e.o.boot_id = BOOT_A;
+	m->e.o.journal_limit = 2048u << rnd(m, 8); /* many checkpoints, or hardly any */
+}
 
 static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nomem,
 		enum skv_durability durability, int steps)
@@ -587,21 +838,29 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	m->fault_percent = faults;
 	m->nomem_percent = nomem;
 	m->nothing_evicted = capacity > KEYS * 4 * BLOCK;
+	m->lease_ms = 3000;
+	m->keys = KEYS;
 	memset(m->at, 0xff, sizeof m->at);
 	env_init(&m->e);
 	m->e.faulty = faults > 0;
 	m->e.o.journal_limit = 256 * 1024; /* checkpoints come often */
 	m->e.store_options.durability = durability;
+	if (mixed)
+		mix(m);
 	env_open(&m->e);
 	make_instance(m, capacity);
 	if (contended)
 		put_shares(m);
 	for (int i = 0; i < steps; i++) {
-		step(m);
+		if (m->mixed)
+			mixed_step(m);
+		else
+			step(m);
 		if (i % 50 == 0)
 			env_check(&m->e);
 	}
 	calm(m);
+	env_advance(&m->e, 300); /* an append may have ended the reign */
 	check_all_found(m);
 	env_check(&m->e);
 	env_advance(&m->e, 60000); /* nothing leaks: all sessions and holds are over */
@@ -618,11 +877,11 @@ static void run(unsigned seed, uint64_t capacity, unsigned faults, unsigned nome
 	}
 	print_message(
 		"seed %u, %u specs: %llu starts, %llu finishes, %llu hits, %llu deletes, %llu "
-		"restarts, %llu pins, %llu stolen\n",
+		"restarts, %llu pins, %llu stolen, %llu purges\n",
 		seed, m->specs, (unsigned long long)m->counts[0], (unsigned long long)m->counts[1],
 		(unsigned long long)m->counts[2], (unsigned long long)m->counts[3],
 		(unsigned long long)m->counts[4], (unsigned long long)m->counts[5],
-		(unsigned long long)m->counts[6]);
+		(unsigned long long)m->counts[6], (unsigned long long)m->counts[7]);
 	env_destroy(&m->e);
 	free(m);
 }
@@ -689,9 +948,47 @@ static void random_shares(void **state)
 	contended = false;
 }
 
-int main(void)
+static unsigned playing; /* 0 = none */
+
+static int tell_seed(void **state)
 {
+	(void)state;
+	if (playing)
+		print_error("test_core_model %u 1 does it again\n", playing);
+	return 0;
+}
+
+/* Plays seeds first.. of the mixed runs. */
+static void play_mixed(unsigned first, unsigned count)
+{
+	mixed = true;
+	for (unsigned seed = first; seed < first + count; seed++) {
+		specs = seed % 4 ? 1 : SPECS;
+		contended = seed % 5 == 0;
+		playing = seed;
+		run(seed, seed % 3 ? LARGE : specs * SMALL, seed % 2 ? 0 : 10, 0,
+		    seed % 7 ? SKV_DURABILITY_FULL : SKV_DURABILITY_NORMAL, 1500);
+	}
+	mixed = contended = false;
+	specs = 1;
+	playing = 0;
+}
+
+static unsigned first_seed = 101, n_seeds = 12;
+
+static void random_mixed_calls(void **state)
+{
+	(void)state;
+	play_mixed(first_seed, n_seeds);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest mixed_test[] = {
+		cmocka_unit_test_teardown(random_mixed_calls, tell_seed),
+	};
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(random_mixed_calls, tell_seed),
 		cmocka_unit_test(random_calls_with_room),
 		cmocka_unit_test(random_calls_with_eviction),
 		cmocka_unit_test(random_calls_with_a_failing_store),
@@ -701,5 +998,10 @@ int main(void)
 	};
 
 	env_quiet();
+	if (argc == 3) {
+		first_seed = (unsigned)strtoul(argv[1], NULL, 10);
+		n_seeds = (unsigned)strtoul(argv[2], NULL, 10);
+		return cmocka_run_group_tests(mixed_test, NULL, NULL);
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,9 @@
  * they would write, also late, and after the manager was killed, as long as their deadline allows.
  * Every block that a lookup tells must lie in its slot as it was committed; what a lookup leases
  * must lie there until the lease ends. Nothing that was committed may be missing unless it was
- * deleted: there is room for all. Managers are killed and reopened, appends fail.
+ * deleted: there is room for all. Managers are killed, stopped and reopened, appends fail,
+ * checkpoints replace the journal after a few records or hardly ever. `test_core_move_model SEED
+ * COUNT` plays COUNT runs.
  */
 #include "core_env.h"
 
@@ -20,6 +22,8 @@
 #define KEYS 60u
 #define SPECS 2u
 #define MOVES 4u
+#define SESSIONS 4u
+#define KEYS_AT_ONCE 4u
 #define READS 64u
 
 /* What lies at each place: storage, file, slot. */
@@ -37,6 +41,18 @@ struct mmove {
 	bool moved[SKV_MAX_MOVE_SLOTS];
 };
 
+/* Writes until its deadline, also late, and after the manager was killed. */
+struct msession {
+	bool open;
+	char id[33];
+	uint64_t deadline;
+	uint32_t first, n, n_write;
+	uint64_t content[KEYS_AT_ONCE][SPECS]; /* 0 = not written */
+	uint32_t place[KEYS_AT_ONCE][SPECS];
+	bool deleted[KEYS_AT_ONCE];       /* while it was written: it must not be published */
+	bool maybe_deleted[KEYS_AT_ONCE]; /* or it may be: a delete failed */
+};
+
 struct mread {
 	uint32_t place;
 	uint64_t content, until;
@@ -50,6 +66,7 @@ struct model {
 	bool unsure[KEYS];           /* or it may be, or not: a call failed */
 	uint64_t newest;
 	struct mmove move[MOVES];
+	struct msession session[SESSIONS];
 	struct mread read[READS];
 	uint32_t n_read;
 	uint64_t moved, killed;
@@ -109,45 +126,128 @@ static void calm(struct model *m, bool on)
 	skv_fault_store_set(m->e.store, &f);
 }
 
-static void do_write(struct model *m)
+/* Puts its bytes where it was told to, once more. */
+static void write_bytes(struct model *m, const struct msession *s)
 {
-	uint32_t first = rnd(m, KEYS - 4), n = 1 + rnd(m, 4), done = 0;
-	struct skv_key keys[4];
-	uint64_t sums[4 * SPECS] = { 0 }, content[4][SPECS] = { { 0 } };
-	struct skv_start_res s;
+	for (uint32_t i = 0; i < s->n; i++)
+		for (uint32_t c = 0; c < SPECS; c++)
+			if (s->content[i][c])
+				m->place[s->place[i][c]] = s->content[i][c];
+	check_reads(m);
+}
+
+/* The finish that worked reports block i, the written one number `write`. */
+static void note_finished(struct model *m, const struct msession *s, uint32_t i, uint32_t write,
+			  const struct skv_finish_res *f)
+{
+	bool deleted = false;
+
+	for (uint32_t at = 0; at < f->n_deleted; at++)
+		deleted |= f->deleted[at] == write;
+	assert_true(deleted || !s->deleted[i]);
+	assert_true(!deleted || s->deleted[i] || s->maybe_deleted[i]);
+	if (deleted)
+		return; /* the key may have been written again since */
+	m->unsure[s->first + i] = false;
+	memcpy(m->block[s->first + i], s->content[i], sizeof s->content[i]);
+}
+
+static void end_session(struct model *m, struct msession *s)
+{
+	uint64_t sums[KEYS_AT_ONCE * SPECS] = { 0 };
 	struct skv_finish_res f;
-	char session[33];
+	uint32_t done = 0;
 	int rc;
 
-	env_keys(keys, n, 1, first);
-	rc = env_start(&m->e, &(struct env_start){ .keys = keys, .n = n, .deadline_ms = 3000 },
-		       &s);
-	if (rc != SKV_OK || s.n_write == 0)
-		return;
-	memcpy(session, s.session, sizeof session);
-	for (uint32_t i = 0; i < n; i++) {
-		if (s.outcome[i] != SKV_START_WRITE)
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->content[i][0] || s->content[i][1])
+			memcpy(sums + SPECS * done++, s->content[i], sizeof s->content[i]);
+	assert_int_equal(done, s->n_write);
+	s->open = false;
+	if (s->deadline > now(m))
+		write_bytes(m, s);
+	rc = env_finish(&m->e, s->id, sums, done * SPECS, &f);
+	for (uint32_t i = 0, write = 0; i < s->n; i++) {
+		if (!s->content[i][0])
 			continue;
-		for (uint32_t c = 0; c < SPECS; c++) {
-			const struct skv_location *loc = &s.loc[i * SPECS + c];
+		if (rc == SKV_OK)
+			note_finished(m, s, i, write++, &f);
+		else
+			m->unsure[s->first + i] |= !s->deleted[i];
+	}
+}
+
+static void start_session(struct model *m, struct msession *s)
+{
+	struct skv_key keys[KEYS_AT_ONCE];
+	struct skv_start_res r;
+
+	*s = (struct msession){ .first = rnd(m, KEYS - KEYS_AT_ONCE),
+				.n = 1 + rnd(m, KEYS_AT_ONCE) };
+	env_keys(keys, s->n, 1, s->first);
+	s->deadline = now(m) + 3000;
+	if (env_start(&m->e, &(struct env_start){ .keys = keys, .n = s->n, .deadline_ms = 3000 },
+		      &r) != SKV_OK || r.n_write == 0)
+		return;
+	s->open = true;
+	s->n_write = r.n_write;
+	memcpy(s->id, r.session, sizeof s->id);
+	for (uint32_t i = 0; i < s->n; i++) {
+		for (uint32_t c = 0; c < SPECS && r.outcome[i] == SKV_START_WRITE; c++) {
+			const struct skv_location *loc = &r.loc[i * SPECS + c];
 
 			if (!loc->length)
 				continue;
-			content[i][c] = ++m->newest;
-			sums[done * SPECS + c] = m->newest;
-			m->place[place_of(&s.files, loc)] = m->newest;
+			s->content[i][c] = ++m->newest;
+			s->place[i][c] = place_of(&r.files, loc);
 		}
-		done++;
 	}
-	check_reads(m);
-	rc = env_finish(&m->e, session, sums, done * SPECS, &f);
-	for (uint32_t i = 0; i < n; i++) {
-		if (!content[i][0])
+	write_bytes(m, s);
+}
+
+/* Half of the sessions stay open for a while. */
+static void do_write(struct model *m)
+{
+	struct msession *s = &m->session[rnd(m, SESSIONS)];
+
+	if (!s->open) {
+		start_session(m, s);
+		if (rnd(m, 2))
+			return;
+	}
+	if (s->open)
+		end_session(m, s);
+}
+
+static void write_late(struct model *m)
+{
+	const struct msession *s = &m->session[rnd(m, SESSIONS)];
+
+	if (s->open && s->deadline > now(m))
+		write_bytes(m, s);
+}
+
+/* A call that deletes the key answered `rc`. Sessions that write the key go on. */
+static void note_deleted(struct model *m, uint32_t key, int rc)
+{
+	m->unsure[key] = rc != SKV_OK;
+	if (rc == SKV_OK)
+		memset(m->block[key], 0, sizeof m->block[key]);
+	for (struct msession *s = m->session; s < m->session + SESSIONS; s++) {
+		if (!s->open || key < s->first || key >= s->first + s->n)
 			continue;
-		m->unsure[first + i] = rc != SKV_OK;
-		if (rc == SKV_OK)
-			memcpy(m->block[first + i], content[i], sizeof content[i]);
+		s->deleted[key - s->first] |= rc == SKV_OK;
+		s->maybe_deleted[key - s->first] |= rc != SKV_OK;
 	}
+}
+
+static void do_clear(struct model *m)
+{
+	uint64_t n;
+	int rc = env_clear(&m->e, NULL, &n);
+
+	for (uint32_t key = 0; key < KEYS; key++)
+		note_deleted(m, key, rc);
 }
 
 static void do_delete(struct model *m)
@@ -156,12 +256,7 @@ static void do_delete(struct model *m)
 	struct skv_key k;
 
 	env_keys(&k, 1, 1, key);
-	if (env_delete(&m->e, &k, 1, &deleted) != SKV_OK) {
-		m->unsure[key] = true;
-		return;
-	}
-	memset(m->block[key], 0, sizeof m->block[key]);
-	m->unsure[key] = false;
+	note_deleted(m, key, env_delete(&m->e, &k, 1, &deleted));
 }
 
 static void look(struct model *m, uint32_t key, uint32_t lease_ms)
@@ -193,6 +288,12 @@ static void look(struct model *m, uint32_t key, uint32_t lease_ms)
 			m->read[m->n_read++] = (struct mread){ place, r.loc[c].checksum,
 							       now(m) + r.lease_ms };
 	}
+}
+
+/* Mostly a short one: long leases must be remembered by themselves. */
+static uint32_t draw_lease(struct model *m)
+{
+	return rnd(m, 6) ? rnd(m, 3) * 500 : 500 + rnd(m, 20000);
 }
 
 static void do_take(struct model *m)
@@ -286,12 +387,16 @@ static void step(struct model *m)
 	uint32_t what = rnd(m, 100);
 
 	calm(m, true);
-	if (what < 15)
+	if (rnd(m, 500) == 0)
+		do_clear(m);
+	if (what < 2)
+		write_late(m);
+	else if (what < 15)
 		do_write(m);
 	else if (what < 20)
 		do_delete(m);
 	else if (what < 35)
-		look(m, rnd(m, KEYS), rnd(m, 2) * (500 + rnd(m, 4000)));
+		look(m, rnd(m, KEYS), draw_lease(m));
 	else if (what < 50)
 		do_take(m);
 	else if (what < 75)
@@ -319,6 +424,8 @@ static void run(unsigned seed, uint32_t steps)
 	m->seed = seed;
 	env_init(&m->e);
 	m->e.faulty = true;
+	m->e.o.lease_max_ms = 60000;
+	m->e.o.journal_limit = 1024u << rnd(m, 10);
 	env_open(&m->e);
 	drain(m, "s", false);
 	drain(m, "t", true);
@@ -344,23 +451,34 @@ static void run(unsigned seed, uint32_t steps)
 	free(m);
 }
 
-static void test_model(void **state)
-{
-	const char *seed = getenv("SKV_TEST_SEED");
+static unsigned first_seed = 1, n_seeds = 12, playing;
 
+static int tell_seed(void **state)
+{
 	(void)state;
-	if (seed) {
-		run((unsigned)strtoul(seed, NULL, 10), 4000);
-		return;
-	}
-	for (unsigned i = 1; i <= 12; i++)
-		run(i, 4000);
+	if (playing)
+		print_error("test_core_move_model %u 1 does it again\n", playing);
+	return 0;
 }
 
-int main(void)
+static void test_model(void **state)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_model) };
+	(void)state;
+	for (unsigned i = 0; i < n_seeds; i++) {
+		playing = first_seed + i;
+		run(playing, 4000);
+	}
+	playing = 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(test_model, tell_seed) };
 
 	env_quiet();
+	if (argc == 3) {
+		first_seed = (unsigned)strtoul(argv[1], NULL, 10);
+		n_seeds = (unsigned)strtoul(argv[2], NULL, 10);
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

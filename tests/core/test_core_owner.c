@@ -103,6 +103,47 @@ static void a_fenced_append_makes_a_standby(void **state)
 	env_destroy(&a);
 }
 
+static void note_status(void *ctx, int status) { *(int *)ctx = status; }
+
+/* While the store does not answer, the lease of an owner ends. If nobody has taken over by then,
+ * its batch is written, and the partition stays loaded. */
+static void an_ended_lease_stops_no_batch(void **state)
+{
+	const struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "renew", .at = 1,
+					.times = 1,
+					.status = SKV_E_STORE_IO };
+	int status = SKV_PENDING;
+	const struct skv_done done = { note_status, &status };
+	struct skv_start_req req = { .tenant = "t", .instance = "i", .request_id = "",
+				     .n_keys = 1 };
+	struct skv_start_res s;
+	struct skv_core_counters counters;
+	struct skv_key k[2];
+	struct env a;
+
+	(void)state;
+	env_init(&a);
+	a.o.owner_lease_ms = 60000;
+	a.faulty = true;
+	env_open(&a);
+	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	env_put(&a, k, 1);
+	skv_fault_store_set(a.store, &rule);
+	req.keys = k + 1;
+	assert_int_equal(skv_core_start(a.core, &req, &s, &a.arena, &a.err, &done), SKV_PENDING);
+	skv_fake_clock_advance(&a.clock, 60001);
+	assert_int_equal(skv_core_may_answer(a.core), SKV_E_NOT_OWNER);
+	skv_core_tick(a.core);
+	assert_int_equal(status, SKV_OK);
+	skv_core_tick(a.core);
+	assert_int_equal(skv_core_may_answer(a.core), SKV_OK);
+	skv_core_counters_get(a.core, &counters);
+	assert_int_equal(counters.takeovers, 1);
+	env_check(&a);
+	env_destroy(&a);
+}
+
 /* Asked to step down: the other one leads, sessions and all, and this one stays out
  * as long as it was told to. */
 static void a_demoted_owner_stays_out(void **state)
@@ -306,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_stopped_owner_neither_answers_nor_appends),
 		cmocka_unit_test(a_fenced_append_makes_a_standby),
+		cmocka_unit_test(an_ended_lease_stops_no_batch),
 		cmocka_unit_test(a_demoted_owner_stays_out),
 		cmocka_unit_test(power_loss_drops_blocks_without_checksum),
 		cmocka_unit_test(power_loss_in_normal_freezes_free_slots),

@@ -302,6 +302,9 @@ static void do_delete(struct model *m)
 	}
 	assert_int_equal(rc, SKV_OK);
 	forget(m, no);
+	for (struct reservation *r = m->r; r < m->r + RESERVATIONS; r++)
+		for (uint32_t i = 0; i < r->n; i++) /* a late confirm is ignored */
+			r->ended[i] |= skv_key_equal(r->key[i], key);
 }
 
 /* All at once; what is being written is given up with it. */

@@ -389,23 +389,20 @@ static void test_order_survives(void **state)
 	}
 }
 
-/* A checkpoint of an older version has the use alone. */
-static void test_stored_marks(void **state)
+static void test_marks(void **state)
 {
 	unsigned seed = 1;
 
 	(void)state;
 	for (uint32_t i = 0; i < 10000; i++) {
-		uint64_t ms = ((uint64_t)rand_r(&seed) << 6 ^ (uint64_t)rand_r(&seed)) & USE_MS_MAX,
-			 order = (uint64_t)rand_r(&seed) % 128;
-		uint64_t old = ms << 7 | order, mark = stored_mark(old),
+		uint64_t ms = ((uint64_t)rand_r(&seed) << 6 ^ (uint64_t)rand_r(&seed)) & USE_MS_MAX;
+		uint64_t mark = mark_make(use_make(ms, 0), 0, 0),
 			 lease = ms + (uint64_t)rand_r(&seed) % SKV_MAX_LEASE_MS, end;
-		uint32_t freq = (uint32_t)rand_r(&seed) % 16, tag = (uint32_t)rand_r(&seed) % 32;
+		uint32_t freq = (uint32_t)rand_r(&seed) % 16;
 
 		assert_int_equal(use_ms(mark_use(mark)), ms);
 		assert_int_equal(mark_freq(mark), 0);
 		assert_int_equal(mark_lease_end(mark), 0);
-		assert_int_equal(stored_tag(old), 0);
 		mark = mark_make(mark_use(mark), freq, lease);
 		end = mark_lease_end(mark);
 		assert_true(lease == ms ? end == 0 : end >= lease && end < lease + MARK_LEASE_UNIT);
@@ -414,9 +411,6 @@ static void test_stored_marks(void **state)
 			assert_int_equal(mark_lease_end(mark_make(use_make(ms + 1, 0), freq, end)),
 					 end);
 		assert_int_equal(mark_freq(mark), freq);
-		assert_int_equal(mark_use(stored_mark(mark_store(mark, tag))), mark_use(mark));
-		assert_int_equal(mark_freq(stored_mark(mark_store(mark, tag))), freq);
-		assert_int_equal(stored_tag(mark_store(mark, tag)), tag);
 		assert_int_equal(mark_freq(mark_with_freq(mark, 15 - freq)), 15 - freq);
 		assert_int_equal(mark_lease_end(mark_with_freq(mark, 15 - freq)), end);
 	}
@@ -523,7 +517,7 @@ int main(void)
 		T(test_change_without_memory),
 		T(test_ttl),
 		T(test_order_survives),
-		T(test_stored_marks),
+		T(test_marks),
 		T(test_cost),
 	};
 

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/partition.h>
 #include <journal/commit.h>
@@ -64,7 +65,7 @@ int __wrap_skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, 
 
 static void load_again(void *ctx, const char *call)
 {
-	uint64_t before = atomic_load(&e.core->fence);
+	uint64_t before = owner_fence(e.core);
 
 	(void)ctx;
 	(void)call;
@@ -73,7 +74,7 @@ static void load_again(void *ctx, const char *call)
 	skv_fault_store_set(e.store, &(struct skv_fault){ .kind = SKV_FAULT_NONE });
 	assert_int_equal(skv_core_demote(e.core, 0, &e.err), SKV_OK);
 	assert_int_equal(skv_core_wait_ready(e.core, 10000), SKV_OK);
-	mid.fence = atomic_load(&e.core->fence);
+	mid.fence = owner_fence(e.core);
 	assert_true(mid.fence != before);
 	assert_ptr_equal(e.core->partition, &place);
 	core_lock(e.core);
@@ -108,7 +109,7 @@ static void all_is_there(void)
  * own. */
 static void nothing_is_told_to_the_new_partition(void)
 {
-	assert_int_equal(atomic_load(&e.core->fence), mid.fence);
+	assert_int_equal(owner_fence(e.core), mid.fence);
 	assert_int_equal(place.checkpointed, 0);
 	assert_true(place.journal_bytes == mid.journal_bytes);
 	assert_int_equal(place.snap.active, mid.snapshot);

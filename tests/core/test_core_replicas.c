@@ -45,26 +45,6 @@ static void add_storage(const char *name)
 	assert_int_equal(skv_core_storage_put(e.core, &s, NULL, &e.err), SKV_OK);
 }
 
-/* The first n keys, their checksums are 1000 + key. */
-static void put(const char *instance, uint32_t n)
-{
-	struct skv_key keys[KEYS];
-	uint64_t sums[KEYS];
-	struct skv_start_res s;
-	struct skv_finish_res f;
-	char session[33];
-
-	env_keys(keys, n, 1, 0);
-	for (uint32_t i = 0; i < n; i++)
-		sums[i] = 1000 + i;
-	assert_int_equal(env_start(&e, &(struct env_start){ .instance = instance, .keys = keys,
-							    .n = n }, &s), SKV_OK);
-	assert_int_equal(s.n_write, n);
-	memcpy(session, s.session, sizeof session);
-	assert_int_equal(env_finish(&e, session, sums, n, &f), SKV_OK);
-	assert_int_equal(f.committed, n);
-}
-
 /* "i" on storage "s", all KEYS, and copies of all but the last on "m". */
 static int setup(void **state)
 {
@@ -84,8 +64,8 @@ static int setup(void **state)
 	assert_int_equal(env_group(&e, "g", 0, "s"), SKV_OK);
 	assert_int_equal(env_instance(&e, "i", "g", &spec, 1), SKV_OK);
 	assert_int_equal(skv_core_group_put(e.core, &g, NULL, NULL, &e.err), SKV_OK);
-	put("i", KEYS);
-	put(COPIES, KEYS - 1);
+	env_put_summed(&e, "i", KEYS, false);
+	env_put_summed(&e, COPIES, KEYS - 1, false);
 	return 0;
 }
 

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <skv/find.h>
+
 #define N 3u
 #define BLOCK 65536u
 #define UNIT (1ull << 20)
@@ -318,8 +320,6 @@ static void a_store_is_given_more(void **state)
 	assert_int_equal(put_storage(e, "null", 12 * UNIT), SKV_OK);
 	make_group(e, "a");
 	assert_int_equal(put(e, "a", 0, 40, NULL), 40);
-	assert_int_equal(skv_core_instance_partition(e->core, "t", "a"), 0);
-	assert_true(skv_core_instance_partition(e->core, "t", "b") == UINT32_MAX);
 	epoch = skv_core_partition_epoch(e->core, 0);
 	env_shutdown(e);
 	e->o.partitions = N;
@@ -419,9 +419,14 @@ static void a_partition_that_is_elsewhere(void **state)
 		assert_string_equal(owner, p == MISSING ? "other" : self);
 		assert_int_equal(skv_core_partition_epoch(e->core, p) > 0, p != MISSING);
 	}
-	for (uint32_t i = 0; i < 4; i++)
-		assert_int_equal(skv_core_instance_partition(e->core, "t", names[i]),
-				 place[i] == MISSING ? UINT32_MAX : place[i]);
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct skv_target t = { SKV_TARGET_INSTANCE, "t", names[i], 0 };
+		struct skv_door door;
+
+		assert_int_equal(skv_find(e->core, &t, &door),
+				 place[i] == MISSING ? SKV_THERE : SKV_HERE);
+		assert_int_equal(door.partition, place[i]);
+	}
 	for (uint32_t i = 0; i < 4; i++) {
 		struct skv_match_res r;
 		struct skv_key k[5];

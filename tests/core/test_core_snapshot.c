@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <lock/turn.h>
 #include <model/find.h>
@@ -50,7 +51,7 @@ static void begin_snapshot(void)
 static void load_snapshot(void)
 {
 	struct partition *p = e.core->partition;
-	uint64_t id = 0, fence = atomic_load(&e.core->fence);
+	uint64_t id = 0, fence = owner_fence(e.core);
 
 	assert_true(p->snap.active && !p->snap.failed);
 	core_lock(e.core);

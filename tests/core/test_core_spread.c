@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include <journal/registry_copy.h>
 #include <lock/core.h>
 
 #define N 3u
@@ -71,6 +70,7 @@ static int match_one(struct env *e, const char *instance)
 	int rc;
 
 	env_keys(k, 5, 7, 0);
+	skv_error_clear(&e->err);
 	rc = skv_core_match(e->core, &q, &r, &e->arena, &e->err);
 	return rc == SKV_OK ? (int)r.matched[0] : rc;
 }
@@ -193,86 +193,54 @@ static void each_has_an_owner_of_its_own(void **state)
 	env_open(a);
 }
 
-/* ---- a store that may lose what it has ------------------------------------------------------- */
-
-static int restore(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-		   uint64_t upto_seq, struct skv_error *err)
+/* As on a thread that may wait: the partition that the call is for, plus 1, or the status. */
+static int asked(struct env *e, const char *instance)
 {
-	(void)self;
-	(void)partition;
-	(void)fence;
-	(void)id;
-	(void)slices;
-	(void)upto_seq;
-	return skv_fail(err, SKV_E_UNSUPPORTED, NULL, "it never does");
+	int rc;
+
+	skv_thread_waits = true;
+	rc = match_one(e, instance);
+	skv_thread_waits = false;
+	return rc == SKV_E_NOT_OWNER ? (int)e->err.partition : rc;
 }
 
-static int survived(void *self, uint32_t partition, bool *yes, struct skv_error *err)
+/* Where a name is, and that it is nowhere, is known without the owner of partition 0. */
+static void the_store_says_where_names_are(void **state)
 {
-	(void)self;
-	(void)partition;
-	(void)err;
-	*yes = true;
-	return SKV_OK;
-}
+	struct env *a = *state, b;
 
-static int vouch(void *self, uint32_t partition, uint64_t fence, struct skv_error *err)
-{
-	(void)self;
-	(void)partition;
-	(void)fence;
-	(void)err;
-	return SKV_OK;
-}
-
-static int marks(void *self, uint32_t partition, struct skv_registry_marks *out,
-		 struct skv_error *err)
-{
-	(void)self;
-	(void)partition;
-	(void)out;
-	(void)err;
-	return SKV_OK;
-}
-
-/* The secret is listed as partition 0's. A partition that has made it, and kept a copy of its own,
- * could not be restored when another one had written it again. */
-static void only_partition_0_has_a_copy_of_the_secret(void **state)
-{
-	static struct skv_store_ops ops; /* until the store is closed */
-	struct env *e = *state;
-	struct skv_buf b = { 0 };
-	struct skv_core *one;
-
-	ops = skv_store_memory;
-	ops.restore = restore;
-	ops.survived = survived;
-	ops.vouch = vouch;
-	ops.marks = marks;
-	e->o.assigned = true;
-	assert_int_equal(skv_store_open(&ops, &e->store_options, &e->store, &e->err), SKV_OK);
-	e->o.store = e->store;
-	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
-	one = skv_core_alone(e->core, 1);
-	skv_core_may_own(e->core, 2);
-	while (skv_core_partition_state(e->core, 1) != SKV_CORE_READY)
-		skv_core_tick(e->core);
-	assert_int_equal(skv_store_get(e->store, "secret", &b, NULL, &e->err), SKV_OK);
-	assert_false(registry_copy_has(one->registry, "secret"));
-	skv_core_may_own(e->core, 3);
-	while (skv_core_partition_state(e->core, 0) != SKV_CORE_READY)
-		skv_core_tick(e->core);
-	assert_true(registry_copy_has(e->core->registry, "secret"));
-	skv_buf_destroy(&b);
+	make_three(a);
+	open_second(a, &b);
+	pass(a, &b, 50);
+	skv_core_may_own(a->core, 5);
+	pass(a, &b, 20);
+	skv_core_may_own(b.core, 2);
+	pass(a, &b, 20);
+	assert_int_equal(ready(&b), 2);
+	assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
+	assert_true(b.err.asks); /* this thread may not wait for the store */
+	for (int alone = 0; alone < 2; alone++) {
+		assert_int_equal(asked(&b, names[0]), 1);
+		assert_int_equal(asked(&b, names[1]), 5); /* five blocks, here */
+		assert_int_equal(asked(&b, names[2]), 3);
+		assert_int_equal(asked(&b, "nowhere"), SKV_E_NOT_FOUND);
+		assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
+		assert_false(b.err.asks); /* it is remembered */
+		assert_int_equal(b.err.partition, 3);
+		if (!alone)
+			env_crash(a);
+	}
+	env_shutdown(&b);
+	skv_arena_destroy(&b.arena);
+	env_open(a);
 }
 
 int main(void)
 {
 	const struct CMUnitTest cases[] = {
 		cmocka_unit_test_setup_teardown(placed_is_told, setup, teardown),
-		cmocka_unit_test_setup_teardown(only_partition_0_has_a_copy_of_the_secret, setup,
-						teardown),
 		cmocka_unit_test_setup_teardown(each_has_an_owner_of_its_own, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_store_says_where_names_are, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("spread", cases, NULL, NULL);

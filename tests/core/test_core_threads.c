@@ -111,6 +111,8 @@ static void put_some(struct caller *c, struct skv_arena *a)
 
 	env_keys(keys, 16, rand_r(&c->seed) % c->s->chains, 1);
 	rc = wait_for(&w, skv_core_start(c->s->e.core, &req, &res, a, &err, &done));
+	if (rc == SKV_E_SESSION_ENDED)
+		return; /* another caller deleted a block while it waited for room */
 	if (rc != SKV_OK) {
 		atomic_fetch_add(&c->s->refused, 1);
 		poll(NULL, 0, 1);

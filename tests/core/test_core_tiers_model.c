@@ -277,7 +277,10 @@ static void do_kill(struct model *m)
 {
 	if (rnd(m, 4))
 		return;
-	env_crash(&m->e);
+	if (rnd(m, 3))
+		env_crash(&m->e);
+	else
+		env_shutdown(&m->e);
 	env_open(&m->e);
 	m->killed++;
 }
@@ -294,6 +297,7 @@ static void setup(struct model *m)
 
 	env_init(&m->e);
 	m->e.faulty = true;
+	m->e.o.journal_limit = 1024u << m->seed % 10;
 	env_open(&m->e);
 	assert_int_equal(env_storage(&m->e, "s", 4 * UNIT, UNIT), SKV_OK); /* for 60 of 80 */
 	assert_int_equal(env_storage(&m->e, "m", 2 * UNIT, UNIT), SKV_OK); /* for 30 */

@@ -414,6 +414,30 @@ def late_case(daemon):
                 rank.close()
 
 
+def purged_case(daemon):
+    """A set that storage holds while another engine of the same model clears is not found after it; what is stored after it is."""
+    storage = slow.Storage()
+    keys = get_storage_hash_str(prompt(90, 8), None, page_size=PAGE)
+    rank, other = (Rank(daemon.url, {PoolName.KV: mla_large("page_first")}, engine="posix") for _ in range(2))
+    indices, backend, clearing = rank.fill(PoolName.KV, keys), rank.storage_backend, other.storage_backend
+    assert clearing.batch_exists(keys) == 0  # registers the instance
+    done = []
+    storage.say("hold")
+    try:
+        thread = threading.Thread(target=lambda: done.append(backend.batch_set_v1(keys, indices)))
+        thread.start()
+        assert wait_for(lambda: storage.held)
+        assert clearing.clear()
+    finally:
+        storage.say("0")
+    thread.join()
+    assert not any(done[0]) and backend.batch_exists(keys) == clearing.batch_exists(keys) == 0, done
+    assert all(backend.batch_set_v1(keys, indices)) and clearing.batch_exists(keys) == 8
+    rank.close()
+    other.close()
+    print("a set beside a clear: 0 of 8 found")
+
+
 def main():
     view = set_parallel()
     cases = [lambda d, layout=layout: layout_case(d, layout) for layout in ("page_first", "layer_first", "page_first_direct", "page_head")]
@@ -422,7 +446,7 @@ def main():
         cases += [lambda d, kv=kv, state=state: hybrid_case(d, 1, {"kv": kv, "mamba": state}, mamba=1),
                   lambda d, kv=kv, swa=swa: hybrid_case(d, 2, {"kv": kv, "swa": swa}, swa=4),
                   lambda d, kv=kv, swa=swa, state=state: hybrid_case(d, 3, {"kv": kv, "swa": swa, "mamba": state}, mamba=1, swa=4)]
-    cases += [mla_case, blocks_case, shm_case, foreign_case, late_case]
+    cases += [mla_case, blocks_case, shm_case, foreign_case, late_case, purged_case]
     for case in [c for c in cases if not sys.argv[1:] or getattr(c, "__name__", "") in sys.argv[1:]]:
         with Daemon() as daemon:
             case(daemon)

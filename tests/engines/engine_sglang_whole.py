@@ -1,11 +1,13 @@
 """Whole engines of SGLang over slabkv.sglang, on a CPU: cold; fresh processes that find what that has stored; bytes zeroed on disk; storage
-slowed to a tenth; a manager that is stopped, killed, and back again; a store far too small. Tokens are equal to the cold ones in each."""
+slowed to a tenth; a manager that is stopped, killed, and back again; a store far too small. Tokens are equal to the cold ones in each. Engines
+that are configured otherwise find nothing in the same directory."""
 
 import itertools
 import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -52,15 +54,16 @@ def sweep():
 class Engine:
     """A process of its own."""
 
-    def __init__(self, model, url, slow, **more):
+    def __init__(self, model, url, slow, args=None, **more):
         config = {"backend_name": "slabkv", "module_path": "slabkv.sglang", "class_name": "HiCacheSlabkv", "interface_v1": 1, "url": url,
                   "timeout": TIMEOUT, "retry": 1.0, "prefetch_threshold": 16, **more}
         env = {**os.environ, "SKV_TIMES": str(slow), "SGLANG_USE_CPU_ENGINE": "1",
                "PYTHONPATH": os.pathsep.join([str(HERE / "sglang_cpu"), os.environ["PYTHONPATH"]])}
         sweep()
         self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([sys.executable, "-W", "ignore", str(HERE / "sglang_once.py"), model, json.dumps(config)], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env, start_new_session=True)
+        command = [sys.executable, "-W", "ignore", str(HERE / "sglang_once.py"), model, json.dumps(config), json.dumps(args or {})]
+        self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=env,
+                                        start_new_session=True)
         self.timer = threading.Timer(900, self.kill)
         self.timer.daemon = True
         self.timer.start()
@@ -226,6 +229,23 @@ def small(model, cold, slow):
         assert hits
 
 
+def resolved(model, d, cold, slow):
+    """The same directory, in other engines: with rope parameters overridden and with dummy weights they find nothing of it; the same files
+    under another path find all."""
+    copy = shutil.copytree(model, model + "/../on/another/host")
+    rope = json.dumps({"rope_parameters": {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}})
+    for name, path, args in (("overrides", model, {"json_model_override_args": rope}), ("dummy weights", model, {"load_format": "dummy"}),
+                             ("another path", copy, {})):
+        with Engine(str(path), d.url, slow, args) as e:
+            got = e.ask(1)
+        equal = sum(x == y for x, y in zip(cold[1]["tokens"], got["tokens"]))
+        print(f"{name}: storage {got['storage']} of {LENGTH} tokens, {equal} of {N} tokens as without", flush=True)
+        if path == copy:
+            assert got["storage"] >= STORED - 16 and equal == N
+        else:
+            assert got["storage"] == 0 and got["tokens"] != cold[1]["tokens"]
+
+
 def main():
     scenes = [f for f in (slowed, stopped, killed, zeroed) if not sys.argv[1:] or f.__name__ in sys.argv[1:]]
     with tempfile.TemporaryDirectory() as folder, Daemon(capacity="1G", unit="16M") as d:
@@ -240,6 +260,8 @@ def main():
             stored(d, 6 * STORED // 16)
         times = [c["ttft"] for c in cold.values()]
         print(f"cold: first token after {min(times):.2f} to {max(times):.2f} s", flush=True)
+        if not sys.argv[1:] or "resolved" in sys.argv[1:]:
+            resolved(model, d, cold, slow)
         with Engine(model, d.url, slow) as b:
             warm = b.ask(1)
             same("a fresh process", cold[1], warm)

@@ -2,13 +2,16 @@
 engines (vllm_whole.py)."""
 
 import itertools
+import json
 import mmap
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 import types
 
@@ -24,7 +27,8 @@ import slow
 import vllm_whole
 from cases import run_cases
 from daemon import Daemon, wait_for
-from slabkv import InvalidError, _native, _vllm_plugin
+from slabkv import Client, InvalidError, _engines, _native, _vllm_plugin
+from slabkv._connector import Settings
 from slabkv.vllm import SlabkvTier
 
 ROW, ROWS = 65536, 16
@@ -116,7 +120,7 @@ def tier_alone():
         assert (b.rows[15:7:-1] == want[:8]).all() and not b.rows[:8].any()
         print("tier: 8 of 8 blocks equal in a fresh engine")
         for other in (dict(engine_spec=spec(dtype="float8_e5m2")), dict(engine_spec=spec(model="n")), dict(engine_spec=spec(tp=2)),
-                      dict(namespace_tag="other weights"), dict(speculative="eagle")):
+                      dict(namespace_tag="other weights")):
             c = Side(d.url, **other)
             assert c.lookup(keys) == [miss] * 8, other
             c.tier.shutdown()
@@ -147,6 +151,36 @@ def tier_alone():
         for side in (a, b, c, e):
             side.tier.shutdown()
         print("tier: damage is a miss, a reset begins anew, a stopped manager holds nobody up")
+
+
+def configurations():
+    """vLLM's own configurations after its overrides: what shapes bytes makes another namespace, another path or a reload does not."""
+    from vllm.engine.arg_utils import EngineArgs
+    from vllm.platforms import cpu, current_platform
+
+    if not current_platform.device_type:  # a wheel for GPUs finds none here; modules have this object already
+        current_platform.__class__ = cpu.CpuPlatform
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = vllm_whole.llama(pathlib.Path(folder, "model"))
+        copy = shutil.copytree(model, pathlib.Path(folder, "elsewhere"))
+
+        def identity(path=model, **args):
+            own = EngineArgs(**{"model": str(path), "skip_tokenizer_init": True, "dtype": "bfloat16", **args}).create_engine_config()
+            settings = Settings("it", {})
+            return _engines.label(settings, str(path), own.model_config), json.dumps(_engines.vllm_identity(settings, own), sort_keys=True)
+
+        base = identity()
+        rope = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
+        others = [dict(hf_overrides={"rope_parameters": rope}), dict(hf_overrides={"rms_norm_eps": 1e-5}), dict(quantization="fp8"),
+                  dict(load_format="dummy"), dict(dtype="float16"), dict(kv_cache_dtype="fp8_e5m2"), dict(load_format="pt"),
+                  dict(hf_overrides={"sliding_window": 128}, disable_sliding_window=True)]
+        found = [identity(**o) for o in others]
+        assert len({base, *found}) == 1 + len(others), [o for o, f in zip(others, found) if [base, *found].count(f) > 1]
+        for same in (dict(path=copy), dict(load_format="safetensors"), dict(seed=7), dict(max_model_len=512), dict(served_model_name="x"),
+                     dict(gpu_memory_utilization=0.5), dict(tensor_parallel_size=2), dict(enforce_eager=True), dict(enable_lora=True)):
+            assert identity(**same) == base, same
+        print(f"   {len(others)} of {len(others)} are others, 9 of 9 the same")
 
 
 def keys_of(seed=5, n=4, **more):
@@ -201,6 +235,29 @@ def foreign_requests():
             s.tier.shutdown()
     print(f"   {foreign} foreign hits of {asked}")
     assert foreign == 0
+
+
+def adapters_by_weights():
+    """Once a tier has met an engine with LoRA adapters, keys of vLLM's own code name an adapter by its weights: the same under another path are
+    found, others of the same name are not."""
+    from vllm.lora.request import LoRARequest
+    from vllm.v1.core import kv_cache_utils
+
+    before = kv_cache_utils._gen_lora_extra_hash_keys
+    with tempfile.TemporaryDirectory() as folder, Daemon() as d:
+        a, b = (pathlib.Path(vllm_whole.lora(pathlib.Path(folder, n), i)) for i, n in enumerate("ab"))
+        same = shutil.copytree(a, pathlib.Path(folder, "elsewhere"))
+        vllm_config = types.SimpleNamespace(parallel_config=None, lora_config=types.SimpleNamespace())  # as the connector that makes a tier has it
+        side = Side(d.url)
+        del vllm_config
+        try:
+            keys = [keys_of(lora_request=LoRARequest("sql", 1, str(path))) for path in (a, same, b)]
+        finally:
+            kv_cache_utils._gen_lora_extra_hash_keys = before
+        assert side.run(keys[0], range(4), True).success
+        found = [side.lookup(k, str(i)) for i, k in enumerate([*keys, keys_of()])]
+        side.tier.shutdown()
+    assert found == [[LookupResult.HIT] * 4] * 2 + [[LookupResult.MISS] * 4] * 2, found
 
 
 def refused_hosts():
@@ -288,6 +345,42 @@ def late_storage():
                     other.tier.shutdown()
 
 
+def purged_beside():
+    """A store that storage holds while its instance is purged is not found after it, also when a reset of the tier waits for it; what is
+    stored after the purge is."""
+    storage = slow.Storage()
+    keys = [key(i) for i in range(8)]
+    for reset in (False, True):
+        with Daemon() as d, Client(d.url) as operator:
+            side = Side(d.url, engine="posix")
+            assert side.lookup(keys) == [LookupResult.MISS] * 8  # registers the instance
+            instance = side.tier._instance
+            storage.say("hold")
+            try:
+                side.tier.submit_store(TransferJob(1, keys, np.arange(8), False, ReqContext("r")))
+                assert wait_for(lambda: storage.held)
+                waiter = threading.Thread(target=side.tier.drain_jobs if reset else lambda: None)
+                waiter.start()
+                assert operator.purge([instance])["sessions"] == 1
+            finally:
+                storage.say("0")
+            waiter.join()
+            done = []
+            assert wait_for(lambda: done.extend(side.tier.get_finished_jobs()) or done)
+            assert not done[0].success
+            side.forget()
+            other = Side(d.url, engine="posix")
+            assert side.lookup(keys) == other.lookup(keys) == [LookupResult.MISS] * 8
+            side.forget()
+            assert side.run(keys, range(8), True).success
+            assert side.lookup(keys, "after") == [LookupResult.HIT] * 8
+            other.forget()
+            assert other.lookup(keys, "after") == [LookupResult.MISS if reset else LookupResult.HIT] * 8
+            for tier in (side.tier, other.tier):
+                tier.shutdown()
+    print("   a store beside a purge: 0 of 8 found, with a reset and without")
+
+
 def rates():
     """The tier beside vLLM's own fs tier, both with a cold page cache: 64 rows of 2 MiB in four jobs, in turns. The best of each counts: the disk is
     others', too; so it is tried up to eight times."""
@@ -352,7 +445,7 @@ def rates():
 
 
 def main():
-    cases = [tier_alone, foreign_requests, refused_hosts, late_verdicts, late_storage, rates]
+    cases = [tier_alone, configurations, foreign_requests, adapters_by_weights, refused_hosts, late_verdicts, late_storage, purged_beside, rates]
     if os.environ.get("SKV_SHORT"):
         print("whole engines: not run (SKV_SHORT)")
     else:

@@ -1,4 +1,5 @@
-"""sglang_once.py MODEL CONFIG: one engine of SGLang on a CPU over slabkv.sglang, CONFIG being its extra config as JSON. Reads requests as JSON
+"""sglang_once.py MODEL CONFIG ARGS: one engine of SGLang on a CPU over slabkv.sglang, CONFIG being its extra config as JSON, ARGS more of the
+engine's arguments. Reads requests as JSON
 lines, {"tokens": [...], "n": 32}, or "flush" to forget what memory holds, and answers each with a line "RESULT {...}"."""
 
 import json
@@ -9,13 +10,14 @@ import time
 def main():
     import sglang
 
-    model, config = sys.argv[1:]
-    engine = sglang.Engine(
+    model, config, more = sys.argv[1:]
+    args = dict(
         model_path=model, load_format="auto", dtype="float32", skip_tokenizer_init=True, device="cpu", attention_backend="torch_native",
         sampling_backend="pytorch", disable_cuda_graph=True, disable_overlap_schedule=True, mem_fraction_static=0.1, max_total_tokens=8192,
         context_length=4096, page_size=16, random_seed=0, log_level="warning", enable_hierarchical_cache=True, hicache_ratio=2.0,
         hicache_io_backend="direct", hicache_mem_layout="page_first_direct", hicache_write_policy="write_through",
         hicache_storage_prefetch_policy="wait_complete", hicache_storage_backend="dynamic", hicache_storage_backend_extra_config=config)
+    engine = sglang.Engine(**{**args, **json.loads(more)})
     print("READY", flush=True)
     for line in sys.stdin:
         request = json.loads(line)

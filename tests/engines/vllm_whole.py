@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,6 +37,9 @@ def connector(url, **more):
 def offloading(tiers, role="kv_both"):
     return {"kv_connector": "OffloadingConnector", "kv_role": role, "kv_connector_extra_config": {
         "spec_name": "CpuTieringSpec", "spec_module_path": "vllm_cpu", "cpu_bytes_to_use": 256 << 20, "secondary_tiers": tiers}}
+
+
+ROPE = {"rope_parameters": {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}}
 
 
 class Engine:
@@ -324,18 +328,26 @@ def preempted():
             wanted = [{"seed": s, "out": 80} for s in (16, 17, 18)]
             cold = [e.run(r)[0] for r in wanted]
             e.run({"seed": 2, "n": 64, "out": 2})
-            e.reset()
-            sums.mark()
             wanted[2]["storage"] = "hold"
-            *found, told = e.run(*wanted, preemptions=True)
-            began, released = sums.since("loading")[-1], told["released"]
-            held = [t for t in sums.since("loaded") + sums.since("failed") if t > released]
-            right = [same(c, r) for c, r in zip(cold, found)]
-            print(f"   {told['preempted']:g} preempted, the second one {found[1]['pause']:.1f} s without a token, {found[1]['paused'] - began:.1f} s "
-                  f"after the third one's load began; {len(held)} rows of that came when storage went on; cached {[r['cached'] for r in found]}, "
-                  f"{right} of 80 tokens")
-            assert right == [80] * 3 and told["preempted"] >= 1
-            assert len(held) == WHOLE // BLOCK and began < found[1]["paused"] < found[0]["at"] < released
+            for _ in range(5):  # on a busy machine the second one may be preempted before the third one's load begins
+                if preempted_once(e, sums, wanted, cold):
+                    return
+            raise AssertionError("never preempted within the load")
+
+
+def preempted_once(e, sums, wanted, cold):
+    """True: the second one was preempted while storage held the load of the third."""
+    e.reset()
+    sums.mark()
+    *found, told = e.run(*wanted, preemptions=True)
+    began, released = sums.since("loading")[-1], told["released"]
+    held = [t for t in sums.since("loaded") + sums.since("failed") if t > released]
+    right = [same(c, r) for c, r in zip(cold, found)]
+    print(f"   {told['preempted']:g} preempted, the second one {found[1]['pause']:.1f} s without a token, {found[1]['paused'] - began:.1f} s "
+          f"after the third one's load began; {len(held)} rows of that came when storage went on; cached {[r['cached'] for r in found]}, "
+          f"{right} of 80 tokens")
+    assert right == [80] * 3 and len(held) == WHOLE // BLOCK
+    return told["preempted"] >= 1 and began < found[1]["paused"] < found[0]["at"] < released
 
 
 def tp2():
@@ -431,6 +443,32 @@ def other_weights():
                     print(f"   0 cached with other weights; with another salt {r['cached']}, {s['cached']}")
                     assert r["cached"] == s["cached"] == 0
         assert tokens[0] != tokens[1]
+
+
+def resolved():
+    """Engines with rope parameters overridden, with dummy weights, or with one tensor changed find nothing of a plain one with the same
+    directory; the same files under another path find all. (Quantizing while loading needs an accelerator or AMX: see configurations.)"""
+    with folder() as f, Daemon(capacity="1G", unit="16M") as d:
+        model, copy, env = llama(f / "model"), f / "on/another/host", {"SKV_SUMS": str(f / "sums")}
+        shutil.copytree(model, copy)
+        changed = shutil.copytree(model, f / "changed")
+        with open(changed / "model.safetensors", "r+b") as weights:
+            header = json.loads(weights.read(int.from_bytes(weights.read(8), "little")))
+            weights.seek(header["model.layers.0.input_layernorm.weight"]["data_offsets"][0], 1)
+            weights.write(bytes(512))
+        found = {}
+        for name, path, args in (("plain", model, {}), ("overrides", model, {"hf_overrides": ROPE}),
+                                 ("dummy weights", model, {"load_format": "dummy"}), ("one norm changed", changed, {}), ("another path", copy, {})):
+            with Engine(str(path), connector(d.url), args, env) as e:
+                (found[name],) = e.run(7)
+                time.sleep(1)  # an idle engine polls its stores to their end
+                e.run({"seed": 2, "n": 64, "out": 2})
+            r = found[name]
+            print(f"   {name}: cached {r['cached']}, {same(found['plain'], r)} of 32 tokens as plain", flush=True)
+        away = found.pop("another path")
+        assert away["cached"] == WHOLE and same(found["plain"], away) == 32
+        assert not any(r["cached"] for r in found.values()), found
+        assert all(r["tokens"] != found["plain"]["tokens"] for n, r in found.items() if n != "plain")
 
 
 def ttft():
@@ -604,27 +642,30 @@ def lmcache_foreign_server():
 
 
 def lmcache_mp():
-    """vLLM with LMCache's server, both restarted: hits from L2, tokens equal."""
+    """vLLM with LMCache's server, both restarted, with the model under another path: hits from L2, tokens equal. With rope parameters overridden
+    nothing is found."""
     with folder() as f, Daemon(capacity="1G", unit="16M") as d:
         model, env = llama(f / "model"), installed(f)
+        copy = str(shutil.copytree(model, f / "on/another/host/model"))
         found = []
-        for _ in range(2):
+        for model, args in ((model, {}), (copy, {}), (copy, {"hf_overrides": ROPE})):
             with lmcache_server(d.url) as (port, text):
                 kv = lmcache_mp_kv(port)
-                with Engine(model, kv, env=env) as e:
+                with Engine(model, kv, args, env) as e:
                     e.run({"seed": 3, "n": 64, "out": 2})
                     found.append(e.run(7)[0])
                     time.sleep(3)  # the server stores
                 said = [line for line in text().splitlines() if "L2" in line and "keys" in line]
-        cold, warm = found
+        cold, warm, other = found
         for line in said[-2:]:
             print("   " + line.split("INFO")[-1].strip()[:160])
         print(f"   server and engine restarted: cached {warm['cached']}, {same(cold, warm)} of 32 tokens, first token {cold['ttft']:.2f} s, "
-              f"{warm['ttft']:.2f} s")
+              f"{warm['ttft']:.2f} s; overridden: cached {other['cached']}")
         assert cold["cached"] == 0 and warm["cached"] == PROMPT // 256 * 256 and same(cold, warm) == 32
+        assert other["cached"] == 0 and other["tokens"] != cold["tokens"]
 
 
-CASES = (cold_and_warm, failures, slowed, preempted, tp2, mla, multi_connector, two_engines_small_store, other_weights, lmcache_mp,
+CASES = (cold_and_warm, failures, slowed, preempted, tp2, mla, multi_connector, two_engines_small_store, other_weights, resolved, lmcache_mp,
          lmcache_foreign_within, lmcache_foreign_server, ttft)
 
 if __name__ == "__main__":  # without the cases of the tier alone, which import vLLM here, too

@@ -79,9 +79,7 @@ static void prepare(void)
 	loop.owner = skv_thread();
 	loop.watch_timer.fire = look;
 	skv_mutex_init(&loop.lock);
-	skv_mutex_init(&service->workers.lock);
-	skv_cond_init(&service->workers.wake);
-	service->workers.tail = &service->workers.head;
+	skv_workers_init(&service->workers, WORKERS_QUEUE);
 	loop.epoll = epoll_create1(EPOLL_CLOEXEC);
 	loop.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	loop.input = skv_malloc(READ_BYTES);
@@ -93,17 +91,8 @@ static void prepare(void)
 /* What the workers and the loop's inbox would do. */
 static void work_off(void)
 {
-	struct workers *w = &service->workers;
-
-	while (w->head) {
-		struct job *job = w->head;
-
-		w->head = job->next;
-		if (!w->head)
-			w->tail = &w->head;
-		w->queued--;
-		job->run(job, false);
-	}
+	while (skv_workers_run_next(&service->workers))
+		;
 	while (loop.completed) {
 		struct grpc_stream *st = loop.completed;
 
@@ -177,6 +166,7 @@ static void serve(const struct skv_buf *b, bool late)
 	must(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fd) == 0,
 	     "no sockets");
 	skv_gauge_move(&service->metrics, GAUGE_grpc_open_connections, 1);
+	must(skv_service_connect(service), "connections are bounded");
 	skv_grpc_conn_open(&loop, &(struct grpc_socket){ .fd = fd[0] });
 	for (size_t at = 0; at < b->len && loop.conns;) {
 		size_t n = b->len - at < PIECE ? b->len - at : PIECE;

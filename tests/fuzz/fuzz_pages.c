@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core_env.h"
-#include "hf3fs.h"
+#include "body.h"
 
 #define RUNS 2000u /* then all begins anew */
 
@@ -44,20 +44,6 @@ static void on_done(void *ctx, int status)
 	completed = status;
 }
 
-static bool run_job(void)
-{
-	struct workers *w = &service->workers;
-	struct job *job = w->head;
-
-	if (!job)
-		return false;
-	w->head = NULL;
-	w->tail = &w->head;
-	w->queued = 0;
-	job->run(job, false);
-	return true;
-}
-
 /* Returns the status of the answer. */
 static unsigned run(const struct skv_api *api, unsigned op, const uint8_t *p, size_t n)
 {
@@ -78,7 +64,7 @@ static unsigned run(const struct skv_api *api, unsigned op, const uint8_t *p, si
 	rc = skv_request_run(&call);
 	for (unsigned i = 0; rc == SKV_PENDING && completed == 1; i++) {
 		must(i < 100000, "it never completes");
-		if (!run_job())
+		if (!skv_workers_run_next(&service->workers))
 			env_advance(&env, 10);
 	}
 	call.status = rc == SKV_PENDING ? completed : rc;
@@ -86,7 +72,8 @@ static unsigned run(const struct skv_api *api, unsigned op, const uint8_t *p, si
 	return rc != SKV_OK ? call.answer : call.http ? call.http : 200;
 }
 
-static void run_text(const char *name, const char *text)
+/* `answer`: a part of the answer. */
+static void run_text(const char *name, const char *text, const char *answer)
 {
 	unsigned i = 0;
 
@@ -94,6 +81,9 @@ static void run_text(const char *name, const char *text)
 		i++;
 	must(run(apis[0], i, (const uint8_t *)text, strlen(text)) < 300,
 	     "what all begins with is refused");
+	skv_put_u8(&call.out, 0);
+	text = call.fixed ? call.fixed : (const char *)call.out.data;
+	must(strstr(text, answer) != NULL, text);
 	skv_request_destroy(&call);
 }
 
@@ -128,24 +118,23 @@ static void begin(void)
 	o.n_apis = 2;
 	must(skv_service_create(&o, &service, &env.err) == SKV_OK, "no service");
 	service->core = env.core;
-	skv_mutex_init(&service->workers.lock);
-	skv_cond_init(&service->workers.wake);
-	service->workers.tail = &service->workers.head;
+	skv_workers_init(&service->workers, WORKERS_QUEUE);
 	list_ops();
-	run_text("initialize", "{\"num_pages\":6}");
-	run_text("vllm_initialize", "{\"num_pages\":3}");
-	run_text("reserve", "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",null],[1,\"\"]]}");
+	run_text("initialize", "{\"num_pages\":6}", "");
+	run_text("vllm_initialize", "{\"num_pages\":3}", "");
+	run_text("reserve", "{\"keys\":[[\"a\",\"\"],[\"b\",\"\"],[\"c\",null],[1,\"\"]]}",
+		 "[false,0],[false,1],[false,2],[false,3]");
 	run_text(
 		"confirm",
 		"{\"written_keys_to_confirm\":[[\"a\",0],[\"b\",1],[\"c\",2]],"
-		"\"pages_to_release\":[]}");
+		"\"pages_to_release\":[]}", "");
+	run_text("exists", "{\"keys\":[\"a\",\"b\",\"d\"]}", "[true,true,false]");
 }
 
 static void end(void)
 {
 	env_check(&env);
-	skv_cond_destroy(&service->workers.wake);
-	skv_mutex_destroy(&service->workers.lock);
+	skv_workers_stop(&service->workers);
 	skv_service_destroy(service);
 	skv_hf3fs_api_destroy(apis[0]);
 	skv_hf3fs_api_destroy(apis[1]);
@@ -153,15 +142,16 @@ static void end(void)
 	env_destroy(&env);
 }
 
-/* An element for each key, and nothing of one that is not there. */
+/* An element for each key, and nothing of one that is not there. An answer repeats keys of its
+ * request, so the limits of requests apply. */
 static void check_list(void)
 {
 	const struct hf3fs_request *k = call.state;
-	const struct skv_json_limits limits = { .depth = 8, .values = 1u << 22 };
 	const struct skv_json_node *list;
 	struct skv_json_doc doc;
 
-	must(skv_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len, &limits),
+	must(skv_json_parse(&doc, &call.arena, (const char *)call.out.data, call.out.len,
+			    &body_limits),
 	     "the answer is no JSON");
 	list = skv_json_get(doc.root, k->op->list, strlen(k->op->list));
 	must(list && list->type == SKV_JSON_ARRAY && (list->n == k->total || k->op->rest),

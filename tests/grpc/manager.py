@@ -42,11 +42,11 @@ class Manager:
         self.log = open(os.path.join(self.dir.name, "log"), "wb")
         self.out = open(os.path.join(self.dir.name, "out"), "wb")
         self.process = subprocess.Popen(
-            [program, "--http-port", "0", "--grpc-port", "0", "--port-file", "port", "--grpc-port-file", "grpc-port",
+            [program, "--http-port", "0", "--grpc-port", "0", "--port-file", "port",
              "--storage-capacity", "64M", "--storage-unit", "1M", *arguments],
             cwd=self.dir.name, stdout=self.out, stderr=self.log, env={"PATH": "/usr/bin:/bin", **sanitizers()})
         self.http_port = int(self.await_file("port"))
-        self.port = int(self.await_file("grpc-port")) if grpc_port else 0
+        self.port = int(self.await_file("port.grpc")) if grpc_port else 0
         self.address = f"127.0.0.1:{self.port}"
         self.await_file("out")
 

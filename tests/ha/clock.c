@@ -1,6 +1,7 @@
 /*
- * clock.c - a wall clock that can be set for one process: preloaded, it adds the seconds that are
- * in the file SKV_TEST_CLOCK, an int64_t, to the time. The monotonic clock stays what it is.
+ * clock.c - clocks of one process that a test sets. Preloaded, it adds two int64_t of the file
+ * SKV_TEST_CLOCK: seconds to the wall clock, milliseconds to CLOCK_BOOTTIME, which counts leases.
+ * CLOCK_MONOTONIC, by which threads sleep, is left alone.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,14 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
-static const volatile int64_t *ahead;
+static const volatile int64_t *ahead; /* seconds, milliseconds */
 
 __attribute__((constructor)) static void begin(void)
 {
 	const char *path = getenv("SKV_TEST_CLOCK");
 	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *ahead, PROT_READ, MAP_SHARED, fd, 0);
+	void *at = MAP_FAILED;
 
+	if (fd >= 0)
+		at = mmap(NULL, 2 * sizeof *ahead, PROT_READ, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
 	if (at == MAP_FAILED)
@@ -26,12 +29,22 @@ __attribute__((constructor)) static void begin(void)
 	ahead = at;
 }
 
+static void add_ms(struct timespec *t, int64_t ms)
+{
+	const int64_t ns = t->tv_nsec + ms % 1000 * 1000000 + 1000000000;
+
+	t->tv_sec += (time_t)(ms / 1000 + ns / 1000000000 - 1);
+	t->tv_nsec = (long)(ns % 1000000000);
+}
+
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *t)
 {
 	long rc = syscall(SYS_clock_gettime, id, t);
 
 	if (rc == 0 && ahead && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
-		t->tv_sec += (time_t)*ahead;
+		t->tv_sec += (time_t)ahead[0];
+	if (rc == 0 && ahead && id == CLOCK_BOOTTIME)
+		add_ms(t, ahead[1]);
 	return (int)rc;
 }
 

@@ -1,34 +1,77 @@
-"""fleet.py - managers of one store, of which one owns it, and libslabkv's clients (load.c) that know them all."""
+"""fleet.py - managers of one store on real etcd servers, and what watches them.
 
+`Load`: libslabkv's clients with a ledger (load.c). `Owners`: writers that ask one manager each, and nobody else, so that two
+owners at the same time are noticed. `Site`: both of them over managers of which one owns the store; its `row` judges: nothing
+lost, nothing wrong, never two owners. Pauses are printed, not judged. `Fleet`: three managers that share 16 partitions.
+"""
+
+import bisect
+import http.client
 import json
 import pathlib
+import random
 import re
 import subprocess
 import sys
+import threading
 import time
+from urllib.parse import urlsplit
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "hf3fs"), str(HERE.parent / "kvcm")]
 
-import redis  # noqa: E402
+import etcd  # noqa: E402
 from manager import Manager, until  # noqa: E402
-from server import die_with_parent  # noqa: E402
+from server import die_with_parent, free_ports  # noqa: E402
 
-THREADS, LEASE_MS = 4, 1000
+SKIPPED = 77
+THREADS, LEASE_MS, DEFAULT_LEASE_MS = 4, 1000, 5000
 PARTITIONS = 16  # of those that share
 SHARED = {"partitions": PARTITIONS, "storage_capacity": "512M", "storage_file_size": "4M", "storage_unit": "1M", "pages": "true"}
+SPEC = json.dumps({"specs": [{"name": "kv", "size": 4096}]})
+# A lease that ends, or a store that does not answer, is an error of the manager's log, and expected here.
+EXPECTED = "another manager has taken over|a newer manager of this store runs|cannot load the partition|store|etcd"
+
+
+def skip_without_etcd():
+    """Ends the test, if there is no etcd."""
+    if not etcd.program():
+        print(f"skipped: this machine has no {etcd.NEEDED}")
+        sys.exit(SKIPPED)
+
+
+def wait_ms(begin):
+    return (time.monotonic() - begin) * 1000
 
 
 class Member(Manager):
-    """One of several on a store: it may be a standby, so nobody waits until it is ready."""
+    """One of several on a store: it may be a standby, so nobody waits until it is ready. `patient`: it is started again until it
+    stays, as a service manager does; without etcd a manager ends."""
 
     def __init__(self, program, store, data, lease_ms=LEASE_MS, **more):
+        self.patient, self.lease_ms = False, lease_ms
         more = {"storage_capacity": "256M", "storage_file_size": "256M", "pages": "false", **more}
-        super().__init__(program, store=store, owner_lease_ms=lease_ms, storage_root=data,
-                         http_port=redis.free_ports(1)[0], **more)
+        super().__init__(program, store=store, owner_lease_ms=lease_ms, storage_root=data, http_port=free_ports(1)[0], **more)
+        self.expect_log(EXPECTED)
 
     def await_that(self, condition, what):
         return None if what == "/readyz" else super().await_that(condition, what)
+
+    def start(self):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                return super().start()
+            except SystemExit:
+                if not self.patient or time.monotonic() > end:
+                    raise
+
+    def start_once(self):
+        """Without etcd it ends again."""
+        try:
+            super().start()
+        except SystemExit:
+            pass
 
     def count(self, name):
         return sum(v for k, v in self.metrics().items() if k.split("{")[0] == f"slabkv_{name}")
@@ -44,10 +87,6 @@ class Load:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
         assert self.process.stdout.readline() == "begun\n"
 
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
     def end(self):
         self.process.stdin.close()
         line = self.process.stdout.read()
@@ -55,40 +94,151 @@ class Load:
         return {k: int(v) for k, v in re.findall(r"([a-z]+) (\d+)", line)}
 
 
-def owner(members):
-    return until(lambda: next((m for m in members if m.alive() and m.ready()), None), 30, "an owner")
+class Owners:
+    """Starts of new keys at each manager, by two threads for each, answered by an owner only (Slabkv-Route: direct), who tells its
+    epoch. An acknowledged write that was sent after one of a later epoch was answered proves two owners; so does an epoch of two
+    managers."""
+
+    def __init__(self, members, token=None):
+        self.stop, self.lock, self.acks, self.owner_of, self.failures = threading.Event(), threading.Lock(), [], {}, []
+        self.headers = {"Slabkv-Route": "direct", "Content-Type": "application/json"}
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+        self.threads = [threading.Thread(target=self.ask, args=(m, n), daemon=True) for m in members for n in range(2)]
+        for t in self.threads:
+            t.start()
+
+    def ask(self, member, thread):
+        n, wire = 0, None
+        while not self.stop.wait(0.02):
+            n += 1
+            sent = time.monotonic()
+            try:
+                wire = wire or http.client.HTTPConnection(urlsplit(member.url).netloc, timeout=60)
+                body = json.dumps({"keys": [f"{member.url}-{thread}-{n}"], "deadline_ms": 1000})
+                wire.request("POST", "/v1/instances/owned/start", body, self.headers)
+                answer = wire.getresponse()
+                answer.read()
+                if answer.status == 200:
+                    self.note(member.url, sent, int(answer.headers["Slabkv-Owner"].split()[1]))
+            except (OSError, http.client.HTTPException):
+                wire = wire.close() if wire else None
+
+    def note(self, url, sent, epoch):
+        with self.lock:
+            self.acks.append((time.monotonic(), sent, epoch))
+            if self.owner_of.setdefault(epoch, url) != url:
+                self.failures.append((epoch, url, self.owner_of[epoch]))
+
+    def end(self):
+        """How many acknowledged writes prove two owners, and how many owners there were."""
+        self.stop.set()
+        with self.lock:
+            acks = sorted(self.acks)
+            answered, newest = [a for a, _, _ in acks], []
+            for _, _, epoch in acks:
+                newest.append(max(epoch, newest[-1] if newest else 0))
+            for _, sent, epoch in acks:
+                before = bisect.bisect_left(answered, sent)
+                if before and newest[before - 1] > epoch:
+                    self.failures.append((epoch, newest[before - 1]))
+            if self.failures:
+                print("two owners:", self.failures[:5])
+            return len(self.failures), len(self.owner_of)
 
 
-def commits(members):
-    return sum(m.count("committed_blocks_total") for m in members if m.alive())
+class Site:
+    """`n` managers over `store`, clients that know them all, and a row for what happens to them. With `restarts` managers are killed
+    (kill -9) and started at random while time passes."""
+
+    def __init__(self, load, members, restarts=False, groups=0):
+        self.load_program, self.members, self.restarts, self.groups = load, members, restarts, groups
+        self.random = random.Random()
+        for m in members:
+            m.patient = restarts
+
+    def __enter__(self):
+        for m in self.members:
+            m.__enter__()
+        first = self.owner()
+        first.native("PUT", "/v1/instances/owned", SPEC)
+        self.load = Load(self.load_program, self.members, self.groups)
+        self.owners = Owners(self.members, getattr(first, "TOKEN", None))
+        return self
+
+    def __exit__(self, *how):
+        self.owners.stop.set()
+        self.load.process.kill()
+        for m in reversed(self.members):
+            m.__exit__(*how)
+
+    def owner(self, of=None):
+        return owner(of or self.members)
+
+    def pair(self):
+        """The owner, who acknowledges, and the others, who follow."""
+        first = self.owner()
+        self.goes_on()
+        others = [m for m in self.members if m is not first]
+        until(lambda: all(m.alive() and m.warm() for m in others), 60, "standbys that follow")
+        return first, others
+
+    def passes(self, seconds):
+        """Time passes."""
+        end = time.monotonic() + seconds
+        while self.restarts and time.monotonic() < end:
+            time.sleep(self.random.random() / 2)
+            victims = [m for m in self.members if m.alive()]
+            for m in self.random.sample(victims, len(victims) if self.random.random() < 0.3 else min(1, len(victims))):
+                m.kill()
+                m.start_once()
+        time.sleep(max(0, end - time.monotonic()))
+
+    def goes_on(self, n=40):
+        """So many more starts are acknowledged, by whoever owns the store."""
+        for m in self.members if self.restarts else ():
+            if not m.alive():
+                m.start()
+        before = len(self.owners.acks)
+        until(lambda: len(self.owners.acks) >= before + n, 60, "an owner that acknowledges")
+
+    def row(self, case, times, failures=False, stale=False):
+        """Ends the clients. `failures`: calls may fail, because this lasts longer than managers hold them. `stale`: reads may be."""
+        self.owner()
+        ends, (two, epochs) = self.load.end(), self.owners.end()
+        row(case, times, ends, two, epochs)
+        judge(case, {**ends, "errors": 0 if failures else ends["errors"], "stale": 0 if stale else ends["stale"]})
+        assert two == 0 and epochs > 0, case
 
 
-def goes_on(members, n=40):
-    """So many more starts are durable, at whoever owns the store."""
-    before = commits(members)
-    until(lambda: commits(members) >= before + n, 60, "clients that go on")
+def row(case, times, ends, two=0, epochs=0):
+    calls = ends["puts"] + ends["gets"] + ends["deletes"]
+    print(f"{case:<52} {times:>3} x | lost {ends['missing']}, wrong {ends['wrong']}, two owners {two} | longest pause {ends['longest']} ms | "
+          f"{calls} calls, {ends['errors']} failed, {ends['stale']} stale; {epochs} owners", flush=True)
+
+
+def finish(case, load):
+    """Ends clients without a Site."""
+    ends = load.end()
+    row(case, 1, ends)
+    judge(case, ends)
 
 
 def judge(case, ends):
-    """Nothing may be lost, and no call may fail."""
-    assert ends["errors"] == 0 and ends["missing"] == 0, (case, ends)
+    """Nothing may be lost or wrong, and no call may fail."""
+    assert ends["puts"] > 0, (case, ends)
+    assert ends["errors"] == ends["missing"] == ends["wrong"] == ends["stale"] == 0, (case, ends)
 
 
-def told(case, load, errors=False):
-    """What clients saw until now. `errors`: calls may fail, when it takes too long."""
-    ends = load.end()
-    print(f"{case:<48} {ends['puts'] + ends['gets']} calls, longest {ends['longest']} ms, {ends['errors']} told that it failed, "
-          f"{ends['missing']} lost", flush=True)
-    judge(case, {**ends, "errors": 0} if errors else ends)
+def owner(members):
+    return until(lambda: next((m for m in members if m.alive() and m.ready()), None), 60, "an owner")
 
 
 class Fleet:
     """Managers that share the partitions."""
 
     def __init__(self, program, servers, data, n=3, **more):
-        self.members = [Member(program, servers.url("spread"), data, **{**SHARED, **more}) for _ in range(n)]
-        for m in self.members:
-            m.expect_log("another manager has taken over|a newer manager of this store runs|cannot load the partition")
+        self.members = [Member(program, servers.url("spread", f"{data}-checkpoints"), data, **{**SHARED, **more}) for _ in range(n)]
 
     def __enter__(self):
         self.members[0].__enter__()
@@ -123,7 +273,7 @@ class Fleet:
     def await_shared(self, members, what):
         begin = time.monotonic()
         owned = until(lambda: self.shared(members), 60, what)
-        print(f"{what}: {owned} after {redis.wait_ms(begin):.0f} ms", flush=True)
+        print(f"{what}: {owned} after {wait_ms(begin):.0f} ms", flush=True)
 
     def warm(self):
         return all(m.warm() for m in self.members)

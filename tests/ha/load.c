@@ -1,9 +1,13 @@
 /*
- * load.c - load URL,URL... THREADS [GROUPS]: writers and readers that go on while managers and
- * engines die. Each thread puts a block, then reads one that was acknowledged before, every few
- * milliseconds; with GROUPS each into one of so many groups, which partitions share.
- * Told at the end of standard input, after all acknowledged blocks were read once more:
- *	puts N gets N errors N missing N longest MS
+ * load.c - load URL,URL... THREADS [GROUPS]: writers and readers with a ledger of what managers
+ * acknowledged, while managers and servers of the store die. Every few milliseconds each thread
+ * puts a block and reads one of its ledger, and deletes every DELETE_EACH-th of its blocks. With
+ * GROUPS each thread writes into one of so many groups, which partitions share.
+ * At the end of standard input each thread reads its whole ledger, and the program prints:
+ *	puts N gets N deletes N errors N stale N missing N wrong N longest MS
+ * errors: calls that failed. missing: acknowledged blocks that are not found at the end. wrong:
+ * other bytes than were put; blocks that are found at the end and whose delete was acknowledged.
+ * stale: the same two cases while writers run. longest: a thread's longest time without an answer.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -23,6 +27,9 @@
 #define MAKE_MS 60000u
 #define PAUSE_MS 5
 #define MAX_GROUPS 16u
+#define DELETE_EACH 4u
+
+enum { STORED, DELETED, UNKNOWN }; /* UNKNOWN: its delete failed */
 
 struct worker {
 	pthread_t thread;
@@ -30,8 +37,11 @@ struct worker {
 	const char *instance;
 	uint64_t first; /* key */
 	uint32_t n;     /* acknowledged: first .. first + n - 1 */
-	uint64_t puts, gets, errors, missing, longest_us;
+	uint64_t puts, gets, deletes, errors, stale, missing, wrong, longest_us;
+	uint64_t since; /* begin of the first call that failed since one succeeded; 0: none */
+	bool last;      /* writers have ended */
 	uint8_t bytes[BLOCK], expected[BLOCK];
+	uint8_t state[MAX_KEYS];
 };
 
 static atomic_bool stop;
@@ -59,10 +69,15 @@ static void fill(uint64_t key, uint8_t *bytes)
 static void note(struct worker *w, uint64_t begin, int rc, const char *what,
 		 const struct slabkv_error *err)
 {
-	uint64_t us = now_us() - begin;
+	uint64_t us = now_us() - begin, pause;
 
-	if (us > w->longest_us)
-		w->longest_us = us;
+	if (!w->since)
+		w->since = begin;
+	pause = now_us() - w->since;
+	if (rc == SLABKV_OK)
+		w->since = 0;
+	if (pause > w->longest_us)
+		w->longest_us = pause;
 	if (rc != SLABKV_OK) {
 		w->errors++;
 		fprintf(stderr, "load: %s after %llu ms: %s\n", what, (unsigned long long)us / 1000,
@@ -85,10 +100,36 @@ static void put(struct worker *w)
 	w->puts++;
 	if (rc != SLABKV_OK)
 		return;
-	if (block.result == SLABKV_WRITTEN || block.result == SLABKV_EXISTS)
+	if (block.result == SLABKV_WRITTEN || block.result == SLABKV_EXISTS) {
 		w->n++;
-	else if (block.result != SLABKV_BUSY) /* by its own put that failed */
-		w->missing++;
+	} else if (block.result != SLABKV_BUSY) { /* by its own put that failed */
+		w->errors++;
+		fprintf(stderr, "load: put of key %llu: %d (%d)\n", (unsigned long long)key,
+			block.result, block.why);
+	}
+}
+
+/* Compares what a read of block i returned with the ledger. */
+static void judge(struct worker *w, uint32_t i, enum slabkv_result result)
+{
+	const char *what;
+
+	fill(w->first + i, w->expected);
+	if (result == SLABKV_MISMATCH ||
+	    (result == SLABKV_HIT && memcmp(w->bytes, w->expected, BLOCK) != 0)) {
+		what = "has other bytes";
+		w->wrong++;
+	} else if (result == SLABKV_HIT && w->state[i] == DELETED) {
+		what = "was deleted, and is found";
+		(*(w->last ? &w->wrong : &w->stale))++;
+	} else if (result != SLABKV_HIT && w->state[i] == STORED) {
+		what = "is not found";
+		(*(w->last ? &w->missing : &w->stale))++;
+	} else {
+		return;
+	}
+	fprintf(stderr, "load: key %llu of %s %s: %d\n", (unsigned long long)(w->first + i),
+		w->instance, what, result);
 }
 
 static void get(struct worker *w, uint32_t i)
@@ -103,14 +144,21 @@ static void get(struct worker *w, uint32_t i)
 	rc = slabkv_get(w->kv, w->instance, &keys, NULL, &block, sizeof block, NULL, &err);
 	note(w, begin, rc, "get", &err);
 	w->gets++;
-	if (rc != SLABKV_OK)
-		return;
-	fill(key, w->expected);
-	if (block.result != SLABKV_HIT || memcmp(w->bytes, w->expected, BLOCK) != 0) {
-		w->missing++;
-		fprintf(stderr, "load: key %llu is not there: %d\n", (unsigned long long)key,
-			block.result);
-	}
+	if (rc == SLABKV_OK)
+		judge(w, i, block.result);
+}
+
+/* Deletes a block. Whoever reads it afterwards must miss it. */
+static void delete(struct worker *w, uint32_t i)
+{
+	const uint64_t key = w->first + i, begin = now_us();
+	struct slabkv_keys keys = slabkv_keys_ints(&key, 1);
+	struct slabkv_error err;
+	int rc = slabkv_delete(w->kv, w->instance, &keys, NULL, &err);
+
+	note(w, begin, rc, "delete", &err);
+	w->deletes++;
+	w->state[i] = rc == SLABKV_OK ? DELETED : UNKNOWN;
 }
 
 static void *work(void *arg)
@@ -122,8 +170,11 @@ static void *work(void *arg)
 		put(w);
 		if (w->n)
 			get(w, turn++ * 7919u % w->n);
+		if (w->n && w->n % DELETE_EACH == 0 && w->state[w->n - 1] == STORED)
+			delete(w, w->n - 1);
 		poll(NULL, 0, PAUSE_MS);
 	}
+	w->last = true;
 	for (uint32_t i = 0; i < w->n; i++)
 		get(w, i);
 	return NULL;
@@ -156,6 +207,33 @@ static int make_soon(struct slabkv *kv, const char *name, bool grouped, struct s
 	return rc;
 }
 
+/* Waits for all threads and prints their sums. Returns the exit status. */
+static int report(struct worker *worker, unsigned n)
+{
+	static struct worker sum;
+
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(worker[i].thread, NULL);
+		sum.puts += worker[i].puts;
+		sum.gets += worker[i].gets;
+		sum.deletes += worker[i].deletes;
+		sum.errors += worker[i].errors;
+		sum.stale += worker[i].stale;
+		sum.missing += worker[i].missing;
+		sum.wrong += worker[i].wrong;
+		if (worker[i].longest_us > sum.longest_us)
+			sum.longest_us = worker[i].longest_us;
+	}
+	printf("puts %llu gets %llu deletes %llu errors %llu stale %llu missing %llu wrong %llu "
+	       "longest %llu\n",
+	       (unsigned long long)sum.puts, (unsigned long long)sum.gets,
+	       (unsigned long long)sum.deletes, (unsigned long long)sum.errors,
+	       (unsigned long long)sum.stale, (unsigned long long)sum.missing,
+	       (unsigned long long)sum.wrong,
+	       (unsigned long long)sum.longest_us / 1000);
+	return sum.errors || sum.stale || sum.missing || sum.wrong;
+}
+
 int main(int argc, char **argv)
 {
 	static struct worker worker[MAX_THREADS];
@@ -166,8 +244,8 @@ int main(int argc, char **argv)
 	struct slabkv_error err;
 	struct slabkv *kv;
 	const char *urls[16];
-	struct worker sum = { .n = 0 };
 	char c;
+	int rc;
 
 	slabkv_options_init(&o, sizeof o);
 	o.token = getenv("SLABKV_TOKEN");
@@ -199,19 +277,7 @@ int main(int argc, char **argv)
 	while (read(0, &c, 1) > 0)
 		;
 	stop = true;
-	for (unsigned i = 0; i < n; i++) {
-		pthread_join(worker[i].thread, NULL);
-		sum.puts += worker[i].puts;
-		sum.gets += worker[i].gets;
-		sum.errors += worker[i].errors;
-		sum.missing += worker[i].missing;
-		if (worker[i].longest_us > sum.longest_us)
-			sum.longest_us = worker[i].longest_us;
-	}
-	printf("puts %llu gets %llu errors %llu missing %llu longest %llu\n",
-	       (unsigned long long)sum.puts, (unsigned long long)sum.gets,
-	       (unsigned long long)sum.errors, (unsigned long long)sum.missing,
-	       (unsigned long long)sum.longest_us / 1000);
+	rc = report(worker, n);
 	slabkv_close(kv);
-	return sum.errors || sum.missing;
+	return rc;
 }

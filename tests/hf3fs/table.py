@@ -150,7 +150,8 @@ CALLS = [
         *stored("a", "b"), step("delete", {"keys": ["a", "x"]}, NOTHING), step("delete", {"keys": ["a"]}, NOTHING),
         get(["b"], ["<b>"]), exists(["a"], [False])]),
     Case("delete of a key that is reserved and not confirmed", [
-        reserve("a"), step("delete", {"keys": ["a"]}, NOTHING), confirm("a"), get(["a"], ["<a>"])]),
+        reserve("a"), step("delete", {"keys": ["a"]}, NOTHING), confirm("a"), get(["a"], [None])],
+        differs="upstream maps the key to its page again"),
     Case("a deleted key's page is free at once", [
         *stored("a"), quiet("delete", {"keys": ["a"]}, NOTHING),
         step("reserve", asks("b"), {"indices": [[False, ANY_PAGE]]})], pages=1),

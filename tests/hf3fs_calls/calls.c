@@ -33,9 +33,7 @@ void open_api(const struct skv_hf3fs_api_options *o)
 	so.tokens_file = tokens;
 	assert_int_equal(skv_service_create(&so, &service, &env.err), SKV_OK);
 	service->core = env.core;
-	skv_mutex_init(&service->workers.lock);
-	skv_cond_init(&service->workers.wake);
-	service->workers.tail = &service->workers.head;
+	skv_workers_init(&service->workers, WORKERS_QUEUE);
 	if (o->retry_ms)
 		assert_int_equal(skv_pause_start(&service->pause, &env.err), SKV_OK);
 }
@@ -43,8 +41,7 @@ void open_api(const struct skv_hf3fs_api_options *o)
 void close_api(void)
 {
 	skv_request_destroy(&call);
-	skv_cond_destroy(&service->workers.wake);
-	skv_mutex_destroy(&service->workers.lock);
+	skv_workers_stop(&service->workers);
 	skv_service_destroy(service);
 	skv_hf3fs_api_destroy(api);
 	memset(&call, 0, sizeof call);
@@ -96,17 +93,7 @@ static void on_done(void *ctx, int rc)
 
 bool run_job(void)
 {
-	struct workers *w = &service->workers;
-	struct job *job = w->head;
-
-	if (!job)
-		return false;
-	w->head = job->next;
-	w->queued--;
-	if (!w->head)
-		w->tail = &w->head;
-	job->run(job, false);
-	return true;
+	return skv_workers_run_next(&service->workers);
 }
 
 const char *ask_n(const char *path, const char *body, size_t n)

@@ -134,21 +134,6 @@ static void test_nulls_lease_nothing(void **state)
 	assert_true(reserve("d") >= 0);
 }
 
-static void test_partial_get(void **state)
-{
-	struct skv_hf3fs_api_options o = options();
-	char answer[64];
-	long a;
-
-	(void)state;
-	initialize(8);
-	a = put("a");
-	o.partial_get = true;
-	change(&o);
-	snprintf(answer, sizeof answer, "{\"indices\":[null,%ld]}", a);
-	expect(GET, "{\"keys\":[\"b\",\"a\"]}", 200, answer);
-}
-
 static void test_repeated_and_long_keys(void **state)
 {
 	char key[SKV_MAX_BLOCK_NAME + 1], body[3 * sizeof key];
@@ -735,7 +720,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
 		T(test_life), T(test_missing_keys), T(test_nulls_lease_nothing),
-		T(test_partial_get), T(test_repeated_and_long_keys), T(test_releases),
+		T(test_repeated_and_long_keys), T(test_releases),
 		T(test_full), T(test_leases_hold), T(test_spaces_are_apart),
 		T(test_initialize_again),
 		T(test_half_made_space), T(test_restart), T(test_tenants_of_tokens),

@@ -10,6 +10,7 @@
 
 #include <skv/mem.h>
 
+#include "body.h"
 #include "calls.h"
 
 #define ALLOCATE "/keys/batch_allocate"
@@ -115,6 +116,21 @@ static void test_ranks_that_are_dropped(void **state)
 	expect("/team/clear", "{}", 204, "");
 	expect("/team/keys/batch_exists", "{\"keys\":[\"t\"]}", 200, "{\"exists\":[false]}");
 	expect(EXISTS, "{\"keys\":[\"a\"]}", 200, "{\"exists\":[true]}");
+}
+
+/* An answer repeats keys of any type as they are in the request. */
+static void test_repeated_keys(void **state)
+{
+	struct skv_json_doc doc;
+	const char *answer;
+
+	(void)state;
+	initialize(0, 4);
+	answer = ask(ALLOCATE, "{\"rank\":0,\"keys\":[[null,1],[\"ey\\u0000keys\\u000f\",\"\"],"
+			       "[18446744073709551615,\"\"]]}");
+	assert_string_equal(answer, "{\"rank\":0,\"results\":[[null,0],"
+				    "[\"ey\\u0000keys\\u000f\",1],[18446744073709551615,2]]}");
+	assert_true(skv_json_parse(&doc, &call.arena, answer, strlen(answer), &body_limits));
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
@@ -357,6 +373,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, open_all, close_all)
 	const struct CMUnitTest tests[] = {
 		T(test_all_ranks_or_none), T(test_strict_ranks), T(test_ranks_that_are_dropped),
+		T(test_repeated_keys),
 		T(test_all_or_nothing),
 		T(test_a_key_that_somebody_writes), T(test_a_page_that_is_written_again),
 		T(test_bad_input), T(test_there_and_back),

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <skv/find.h>
 #include <skv/lock.h>
-
 
 #define HELD_MAX 4096
 
@@ -219,6 +219,8 @@ struct skv_key fake_core_key(const struct skv_core *c) { return c->key; }
 
 /* ---- what every call does -------------------------------------------------------------------- */
 
+static bool is_own(const char *name) { return strncmp(name, "own", 3) == 0; }
+
 static int note(struct skv_core *c, const char *tenant, const char *name,
 		const struct skv_key *keys, struct skv_error *err)
 {
@@ -230,7 +232,7 @@ static int note(struct skv_core *c, const char *tenant, const char *name,
 	snprintf(c->name, sizeof c->name, "%s", name);
 	if (keys)
 		c->key = keys[0];
-	if (c->fail)
+	if (c->fail && !(c->fail_partition && is_own(name)))
 		rc = skv_fail(err, c->fail, NULL, "%s", c->fail_message);
 	if (rc != SKV_OK && c->fail_partition) {
 		err->partition = c->fail_partition;
@@ -358,11 +360,22 @@ uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number)
 	return skv_core_partition_state(c, number) == SKV_CORE_READY ? FAKE_EPOCH : 0;
 }
 
-/* Those whose names do not begin with "gone" are in the last one. */
-uint32_t skv_core_instance_partition(struct skv_core *c, const char *tenant, const char *id)
+/* Instances whose names do not begin with "gone" are in the last one. */
+enum skv_where skv_find(struct skv_core *c, const struct skv_target *t, struct skv_door *door)
 {
-	(void)tenant;
-	return strncmp(id, "gone", 4) == 0 ? UINT32_MAX : c->partitions - 1;
+	const bool gone = t->kind == SKV_TARGET_INSTANCE && strncmp(t->name, "gone", 4) == 0;
+	uint32_t named, at;
+
+	skv_mutex_lock(&c->lock);
+	named = c->fail_partition;
+	skv_mutex_unlock(&c->lock);
+	at = t->kind >= SKV_TARGET_SESSION    ? skv_session_partition(t->name)
+	     : named && !is_own(t->name)      ? named - 1
+					      : c->partitions - 1;
+	*door = (struct skv_door){ .core = c, .given_up = 7 };
+	door->partition = at < c->partitions ? at : 0;
+	door->where = gone ? SKV_NOWHERE : c->owner[door->partition] ? SKV_THERE : SKV_HERE;
+	return door->where;
 }
 
 uint32_t skv_session_partition(const char *id)
@@ -720,7 +733,7 @@ int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 	int rc = note(c, req->tenant, req->session, NULL, err);
 
 	(void)a;
-	*res = (struct skv_finish_res){ SKV_SESSION_FINISHED, 3, 1 };
+	*res = (struct skv_finish_res){ SKV_SESSION_FINISHED, 3, 1, 0, NULL };
 	return end(c, rc, done);
 }
 
@@ -730,7 +743,7 @@ int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct s
 	int rc = note(c, req->tenant, req->session, NULL, err);
 
 	(void)a;
-	*res = (struct skv_finish_res){ SKV_SESSION_ABORTED, 0, 4 };
+	*res = (struct skv_finish_res){ SKV_SESSION_ABORTED, 0, 4, 0, NULL };
 	return end(c, rc, done);
 }
 
@@ -746,6 +759,15 @@ int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 	return end(c, rc, done);
 }
 
+int skv_core_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_purge_res *res,
+		   struct skv_arena *a, struct skv_error *err)
+{
+	(void)a;
+	*res = (struct skv_purge_res){ .n_instances = req->n_instances,
+				       .instances = req->instances, .blocks = 7, .sessions = 2 };
+	return note(c, req->tenant, req->n_instances ? req->instances[0] : "", NULL, err);
+}
+
 int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done)
@@ -753,7 +775,19 @@ int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *r
 	int rc = note(c, "default", req->move, NULL, err);
 
 	(void)a;
-	*res = (struct skv_move_finish_res){ 0, req->n_moved };
+	*res = (struct skv_move_finish_res){ .failed = req->n_moved };
+	return end(c, rc, done);
+}
+
+int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
+		    struct skv_report_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
+{
+	int rc = note(c, req->tenant, req->instance, req->keys, err);
+
+	(void)a;
+	*res = (struct skv_report_res){ .hidden = req->may_delete ? req->n_damaged : 0,
+					.queued = req->may_delete ? 0 : req->n_damaged };
 	return end(c, rc, done);
 }
 

@@ -32,7 +32,8 @@ void fake_core_fail(struct skv_core *c, int status, const char *message);
 #define FAKE_PARTITIONS 3u
 #define FAKE_NAME 77u /* name[0] of what calls name then */
 /* Block operations are for a partition that is elsewhere; `known`: this is partition 0's owner, and
- * knows. One that comes for that partition alone finds nothing. */
+ * knows. One that comes for that partition alone finds nothing. Instances whose names begin
+ * with "own" are here. */
 void fake_core_is_elsewhere(struct skv_core *c, uint32_t partition, bool known);
 /* Another manager has that one. Before it starts; both texts are borrowed. */
 void fake_core_owner(struct skv_core *c, uint32_t number, const char *name, const char *peer);

@@ -139,10 +139,14 @@ static const char *body_of(const char *name)
 		return "{\"partition\":0,\"member\":\"\"}";
 	if (strcmp(name, "partition_ask") == 0)
 		return "{\"what\":\"use\"}";
+	if (strcmp(name, "purge") == 0)
+		return "{\"prefix\":\"m\"}";
 	if (strcmp(name, "trim") == 0)
 		return "{\"to_ms\":1}";
 	if (strcmp(name, "abort") == 0 || strcmp(name, "move_take") == 0)
 		return "{}";
+	if (strcmp(name, "report") == 0)
+		return "{\"keys_int\":[1],\"damaged\":[{\"key\":0,\"generation\":1}]}";
 	if (strcmp(name, "move_finish") == 0)
 		return "{\"slots\":1,\"moved\":[0]}";
 	return "{\"keys_int\":[1]}";

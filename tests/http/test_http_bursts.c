@@ -76,10 +76,10 @@ static void bursts(struct box *b, const char *threads)
 
 /* libmicrohttpd 0.9.75 takes 128 events at a time, and waits for more before it looks at
  * them when it got as many. */
-static void test_13_23_bursts_on_one_thread(void **state) { bursts(*state, "--http_threads=1"); }
+static void test_13_23_bursts_on_one_thread(void **state) { bursts(*state, "--threads=1"); }
 
 /* Connections are dealt in turn: 256 at once are 128 for each thread. */
-static void test_13_23_bursts_on_two_threads(void **state) { bursts(*state, "--http_threads=2"); }
+static void test_13_23_bursts_on_two_threads(void **state) { bursts(*state, "--threads=2"); }
 
 int main(void)
 {

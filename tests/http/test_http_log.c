@@ -108,12 +108,11 @@ static void test_failures(void **state)
 	release(fd);
 }
 
-static void refused_requests(struct fixture *x, bool at_info, size_t expected)
+static void refused_requests(struct fixture *x, enum skv_log_level level, size_t expected)
 {
-	int fd = capture(SKV_LOG_INFO);
+	int fd = capture(level);
 	json_t *all;
 
-	x->so.log_refused = at_info;
 	fixture_start(x);
 	assert_call_error(x->port, "GET", "/nowhere", NULL, NULL, 404, "not_found");
 	assert_call_error(x->port, "POST", START, NULL, "{\"keys_int\":[-1]}", 400,
@@ -127,8 +126,8 @@ static void refused_requests(struct fixture *x, bool at_info, size_t expected)
 	release(fd);
 }
 
-static void test_refusals_are_quiet(void **state) { refused_requests(*state, false, 1); }
-static void test_refusals_on_request(void **state) { refused_requests(*state, true, 3); }
+static void test_refusals_are_quiet(void **state) { refused_requests(*state, SKV_LOG_INFO, 1); }
+static void test_refusals_on_request(void **state) { refused_requests(*state, SKV_LOG_DEBUG, 3); }
 
 static void test_slow_requests(void **state)
 {

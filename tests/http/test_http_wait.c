@@ -259,7 +259,7 @@ static void test_workers_expire(void **state)
 	(void)state;
 	skv_mutex_init(&lock);
 	skv_cond_init(&changed);
-	assert_int_equal(skv_workers_start(&w, &err), SKV_OK);
+	assert_int_equal(skv_workers_start(&w, WORKERS_QUEUE, &err), SKV_OK);
 	for (int i = 0; i < WORKERS + 3; i++) {
 		c[i] = (struct counted){ { count, NULL, 0 }, &lock, &changed, &hold, 0, 0 };
 		assert_true(skv_workers_submit(&w, &c[i].job, 100 + (uint64_t)i));

@@ -130,13 +130,11 @@ static void test_command_line_forms(void **state)
 	(void)state;
 	assert_load(&p,
 		    LIST("--http_port=0", "--storage-capacity", "1536M", "--metrics-open",
-			 "--log-refused=no",
 			 "--store=/x=y #z"),
 		    NULL);
 	assert_int_equal(p.http_port, 0);
 	assert_true(p.storage_capacity == 1536ull << 20);
 	assert_true(p.metrics_open);
-	assert_false(p.log_refused);
 	assert_string_equal(p.store, "/x=y #z");
 	skv_params_destroy(&p);
 }

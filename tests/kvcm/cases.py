@@ -166,8 +166,9 @@ class Suite:
 
 
 def specs_of(location):
-    """What a client uses of a location, and start and get must agree on."""
-    return {k: location[k] for k in ("type", "spec_size", "location_specs")}
+    """What a client uses of a location, and start and get must agree on: but for the link in what is read."""
+    specs = [{**s, "uri": s["uri"].replace("/mounted/", "/")} for s in location["location_specs"]]
+    return {"type": location["type"], "spec_size": location["spec_size"], "location_specs": specs}
 
 
 def all_places(locations):

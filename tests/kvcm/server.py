@@ -191,9 +191,10 @@ class Slabkvd(Process):
     """slabkvd with KVCM on its one HTTP port and its one gRPC port."""
 
     DEFAULTS = {
-        "http-port": "0", "port-file": "port", "grpc-port": "0", "grpc-port-file": "grpc-port",
+        "http-port": "0", "port-file": "port", "grpc-port": "0",
         "storage-capacity": "64M", "storage-unit": "1M", "storage-file-size": "16M",
         "owner-lease-ms": "30000", "grace-ms": "300", "kvcm-debug": "true", "kvcm-any-mount": "true",
+        "kvcm-check-writes": "false",  # most cases finish what they have not written
     }
 
     def __init__(self, program, folder=None, **parameters):
@@ -201,13 +202,13 @@ class Slabkvd(Process):
         self.parameters = {**self.DEFAULTS, **{k.replace("_", "-"): str(v) for k, v in parameters.items()}}
 
     def start(self):
-        for name in ("port", "grpc-port"):
+        for name in ("port", "port.grpc"):
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
         self.spawn([f"--{k}={v}" for k, v in self.parameters.items()])
         self.http_port = int(self.await_that(lambda: self.whole("port"), "its port file"))
         if self.parameters["grpc-port"] != "off":
-            self.grpc_port = int(self.await_that(lambda: self.whole("grpc-port"), "its gRPC port file"))
+            self.grpc_port = int(self.await_that(lambda: self.whole("port.grpc"), "its gRPC port file"))
         self.await_that(self.ready, "/readyz")
 
     def whole(self, name):
@@ -270,7 +271,7 @@ class Peer(Process):
 
     PORTS = ("rpc_port", "http_port", "admin_rpc_port", "admin_http_port")
     SMALL = {"slabkvd.storage_capacity": "64M", "slabkvd.storage_unit": "1M", "slabkvd.storage_file_size": "16M",
-             "slabkvd.kvcm_any_mount": "true"}
+             "slabkvd.kvcm_any_mount": "true", "slabkvd.kvcm_check_writes": "false"}
 
     def __init__(self, program, folder=None, flags=(), built_in=False, node=False, **settings):
         super().__init__(program, folder)

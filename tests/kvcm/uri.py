@@ -28,10 +28,11 @@ class Place:
 
     @property
     def range(self):
-        return self.path, self.offset, self.offset + self.size
+        """Of the slab file itself: a place that is read has another path than the same one that is written."""
+        return os.path.realpath(self.path), self.offset, self.offset + self.size
 
     def write(self, data):
-        """As the peer's SDK: exactly the bytes of the spec, into a file that is made if need be."""
+        """As the peer's local SDK: exactly the bytes of the spec, into a file that is made if need be."""
         assert len(data) == self.size
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)

@@ -115,16 +115,12 @@ static void spawn(struct nodes *s, int which, const char *const *args)
 	char startup[128];
 	const char *argv[64] = { PROGRAM,
 				 "-e", startup,
-				 "-e", "slabkvd.kvcm_ports_file=ports",
 				 "-e", "slabkvd.port_file=native",
 				 "-e", "slabkvd.storage_capacity=8M",
 				 "-e", "slabkvd.storage_unit=1M",
-				 "-e", "kvcm.service.rpc_port=0",
-				 "-e", "kvcm.service.http_port=0",
-				 "-e", "slabkvd.kvcm_admin_rpc_port=0",
-				 "-e", "slabkvd.kvcm_admin_http_port=0" };
+				 "-e", "slabkvd.kvcm_ports=0,0,0,0" };
 	char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
-	int count = 19;
+	int count = 11;
 
 	snprintf(startup, sizeof startup, "kvcm.startup_config=%s/start.json", s->dir);
 	for (; args && *args; args++)
@@ -187,7 +183,7 @@ static bool read_ports(struct node *n)
 	char path[128], *text, *native;
 	bool there;
 
-	snprintf(path, sizeof path, "%s/ports", n->dir);
+	snprintf(path, sizeof path, "%s/native.kvcm", n->dir);
 	text = slurp(path);
 	snprintf(path, sizeof path, "%s/native", n->dir);
 	native = slurp(path);
@@ -210,7 +206,7 @@ struct node *node_start(struct nodes *s, int which, const char *const *args)
 	struct node *n = &s->n[which];
 	char path[128];
 
-	snprintf(path, sizeof path, "%s/ports", n->dir);
+	snprintf(path, sizeof path, "%s/native.kvcm", n->dir);
 	unlink(path);
 	spawn(s, which, args);
 	while (!read_ports(n)) {

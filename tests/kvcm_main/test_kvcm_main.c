@@ -57,8 +57,7 @@ static void test_meta_and_admin_are_apart(void **state)
 static void test_debug(void **state)
 {
 	struct nodes *s = *state;
-	struct node *n = node_start(s, 0, LIST("-e", "kvcm.service.enable_debug_service=true", "-e",
-					       "slabkvd.kvcm_debug_http_port=0"));
+	struct node *n = node_start(s, 0, LIST("-e", "kvcm.service.enable_debug_service=true"));
 
 	json_decref(call(n->admin_http, "clearFaults", NULL, "OK"));
 	json_decref(call(n->debug_http, "clearFaults", NULL, "OK"));
@@ -252,13 +251,13 @@ static void test_daemon(void **state)
 		command, sizeof command,
 		"cd %s && " PROGRAM " --env kvcm.service.rpc_port=0 --env kvcm.service.http_port=0"
 		" --env kvcm.service.admin_rpc_port=0 --env kvcm.service.admin_http_port=0"
-		" --env kvcm.startup_config=%s/start.json --env slabkvd.kvcm_ports_file=ports"
+		" --env kvcm.startup_config=%s/start.json --env slabkvd.port_file=native"
 		" --env slabkvd.storage_capacity=8M --env slabkvd.storage_unit=1M -d > "
 		"stdout 2> stderr",
 		s->n[0].dir, s->dir);
 	assert_int_equal(test_shell(command), 0);
 	/* It serves when the shell goes on, and is found by its command line. */
-	snprintf(path, sizeof path, "%s/ports", s->n[0].dir);
+	snprintf(path, sizeof path, "%s/native.kvcm", s->n[0].dir);
 	f = fopen(path, "r");
 	assert_non_null(f);
 	assert_int_equal(fscanf(f, "meta_rpc_port %*d\nmeta_http_port %hu", &port), 1);

@@ -66,7 +66,7 @@ static int teardown(void **state)
 static int read_objects(struct box *b, const char *path)
 {
 	struct kvcm_start_file f;
-	int rc = kvcm_start_file_read(path, &b->a, &f, &b->err);
+	int rc = kvcm_start_file_read(path, "/data/kv", &b->a, &f, &b->err);
 
 	if (rc != SKV_OK)
 		return rc;
@@ -106,7 +106,7 @@ static void test_built_in(void **state)
 	s = b->s.storages[0].config;
 	g = b->s.groups[0].group;
 	assert_string_equal(s->global_unique_name, "nfs_01");
-	assert_string_equal(s->nfs->root_path, "/tmp/nfs/");
+	assert_string_equal(s->nfs->root_path, "/data/kv");
 	assert_int_equal(s->nfs->key_count_per_file, 8);
 	assert_string_equal(g->name, "default");
 	assert_string_equal(g->storage_candidates[0], "nfs_01");

@@ -5,8 +5,9 @@
  *	churn URL INSTANCE FIRST KEYS SIZE SECONDS THREADS DEADLINE_MS [registered|copies]
  *
  * Keys FIRST to FIRST + KEYS - 1, one put or get of up to 4 blocks at a time, until the seconds are
- * over or a SIGTERM comes; `registered`: from and to memory that the handle knows. The token is in
- * CHURN_TOKEN, if there is one. One line of numbers at the end: puts, failed puts, hits, misses,
+ * over (and for PATIENCE longer while what was put was not hit: a busy machine) or a SIGTERM comes;
+ * `registered`: from and to memory that the handle knows. The token is in CHURN_TOKEN, if there is
+ * one. One line of numbers at the end: puts, failed puts, hits, misses,
  * mismatches, errors; with `copies` also copies written and read in a fast tier. Exit 1: a hit with
  * wrong bytes; 3: a call took longer than 20 s.
  */
@@ -21,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 4 };
+enum { MOST = 4, PATIENCE = 20 };
 
 static struct {
 	struct slabkv *kv;
@@ -125,7 +126,8 @@ static void *work(void *arg)
 							     SLABKV_MEMORY_HOST, NULL) != SLABKV_OK)
 			all.error++;
 	}
-	while (!atomic_load(&stop) && now() < end) {
+	while (!atomic_load(&stop) &&
+	       now() < (all.put > 0 && all.hit == 0 ? end + PATIENCE : end)) {
 		uint32_t n = 1 + (uint32_t)rand_r(&seed) % MOST;
 		uint64_t at = (uint64_t)rand_r(&seed) % all.keys;
 		double begin = now();

@@ -4,6 +4,7 @@
 """
 
 import array
+import hmac
 import mmap
 import os
 import pathlib
@@ -15,11 +16,11 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "fsmaster"))
 
 from master import FsMaster, Manager, READER, TOKEN, call, content, die_with_parent, environment, patience, until, uuid_of  # noqa: E402
 
-__all__ = ["BEGIN", "Data", "END", "HELLO", "Manager", "MemoryNode", "OPEN", "RDMA", "READ", "READER", "TOKEN", "WRITE", "call", "content",
+__all__ = ["BEGIN", "Data", "END", "HELLO", "LOCAL", "Manager", "MemoryNode", "OPEN", "PROVE", "RDMA", "READ", "READER", "TOKEN", "WRITE", "call", "content",
            "die_with_parent", "environment", "metric", "node_storage", "patience", "refused", "shared_memory", "until", "uuid_of"]
 
 KIB, MIB = 1 << 10, 1 << 20
-HELLO, OPEN, READ, BEGIN, WRITE, END, RDMA = range(1, 8)
+HELLO, OPEN, READ, BEGIN, WRITE, END, RDMA, LOCAL, PROVE = range(1, 10)
 FRAME = struct.Struct("<IBBhIIQQ")
 MAGIC = 0x4D764B53
 
@@ -46,14 +47,33 @@ class Data:
     def __init__(self, node, local=False, epoch=0, token="", hello=True):
         about = node.call("GET", "/")[1]
         if local:
+            pass_ = Data(node, epoch=epoch, token=token)
+            self.ticket, self.key = pass_.pass_()
+            pass_.close()
             self.s = socket.socket(socket.AF_UNIX)
             self.s.connect(f"\0slabkv-memory/{about['epoch']}/{about['name']}")
         else:
             self.s = socket.create_connection((node.address[0], about["port"]))
         self.s.settimeout(30 * patience())
         self.epoch = int(about["epoch"], 16)
-        if hello:
+        if local:
+            if hello:
+                self.answer = self.prove(self.ticket)
+        elif hello:
             self.answer = self.ask(HELLO, file=1, offset=epoch, payload=f"{about['name']}\0{token}\0".encode())
+
+    def pass_(self):
+        """Ticket and key."""
+        status, _, _, body = self.ask(LOCAL)
+        assert status == 0 and len(body) == 80, (status, body)
+        return body[16:48], body[48:]
+
+    def prove(self, ticket, key=None):
+        mine = os.urandom(32)
+        _, _, _, body = self.ask(LOCAL, payload=ticket + mine)
+        nonces = mine + body[:32]
+        assert body[32:] == hmac.digest(self.key, b"n" + nonces, "sha256"), "the node knows the key"
+        return self.ask(PROVE, payload=hmac.digest(key or self.key, b"c" + nonces, "sha256"))
 
     def send(self, op, flags=0, file=0, extra=None, offset=0, length=0, payload=b""):
         extra = len(payload) if extra is None else extra

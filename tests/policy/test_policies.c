@@ -323,7 +323,7 @@ static uint64_t chat(const char *policy, uint32_t cap, uint64_t *refs)
 	return hits;
 }
 
-/* What odds is for; and it never costs much. */
+/* What reuse is for; and it never costs much. */
 static void test_reuse_pays(void **state)
 {
 	(void)state;
@@ -336,7 +336,7 @@ static void test_reuse_pays(void **state)
 	}
 }
 
-/* Without memory for what it remembers, odds is least recently used. */
+/* Without memory for what it remembers, reuse is least recently used. */
 static void test_reuse_without_memory(void **state)
 {
 	(void)state;
@@ -464,7 +464,6 @@ static void test_names(void **state)
 	(void)state;
 	assert_ptr_equal(skv_policy_find(""), *p);
 	assert_string_equal((*p)->name, SKV_POLICY_DEFAULT);
-	assert_ptr_equal(skv_policy_find("odds"), skv_policy_find("reuse")); /* its older name */
 	assert_null(skv_policy_find("lruu"));
 	assert_null(skv_policy_find("LRU"));
 	for (; *p; p++) {

@@ -57,6 +57,11 @@ class Daemon:
             raise
         return self
 
+    def unread(self):
+        """Whether bytes of requests wait in sockets of the manager, as they do while it is stopped."""
+        sockets = [line.split() for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return any(s[1].endswith(f":{self.port:04X}") and s[3] == "01" and not s[4].endswith(":00000000") for s in sockets)
+
     def ready(self):
         try:
             return urllib.request.urlopen(self.url + "/readyz", timeout=5).status == 200

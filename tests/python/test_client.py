@@ -6,7 +6,6 @@ import http.server
 import multiprocessing
 import os
 import pathlib
-import random
 import re
 import select
 import signal
@@ -21,33 +20,34 @@ import unittest
 
 import slabkv
 from daemon import Daemon, wait_for
+from managed import WithManager, block
 from slabkv import Result
 
 SIZE = 65536
 
 
-def block(seed, size=SIZE):
-    return random.Random(seed).randbytes(size)
-
-
-class WithManager(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.daemon = Daemon().start()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.daemon.__exit__()
-
+class WithInstance(WithManager):
     def setUp(self):
-        self.kv = slabkv.Client(self.daemon.url)
-        self.addCleanup(self.kv.close)
+        super().setUp()
         self.name = self.id().rsplit(".", 1)[-1]
         self.kv.put_instance(self.name, SIZE)
         self.addCleanup(lambda: slabkv.Client(self.daemon.url).delete_instance(self.name))
 
 
-class Blocks(WithManager):
+class Blocks(WithInstance):
+    def test_what_is_written_when_all_is_purged_is_gone(self):
+        self.assertEqual(self.kv.put(self.name, ["a"], [block("a")]), [Result.WRITTEN])
+        session = self.kv.call("POST", f"/v1/instances/{self.name}/start", {"keys": ["b"]})["session"]
+        self.assertEqual(self.kv.purge([self.name]), {"instances": [self.name], "blocks": 1, "sessions": 1})
+        self.assertEqual(self.kv.call("POST", f"/v1/sessions/{session}/finish", {"success": True})["deleted"], [0])
+        self.assertEqual(self.kv.exists(self.name, ["a", "b"]), [False, False])
+        self.assertEqual(self.kv.purge(prefix=self.name)["blocks"], 0)
+        with self.assertRaises(slabkv.InvalidError):
+            self.kv.purge()
+        with self.assertRaises(slabkv.NotFoundError):
+            self.kv.purge(["nobody"])
+        self.assertFalse(Result.DELETED)
+
     def test_there_and_back_with_each_form_of_keys(self):
         for keys in (["a", "bé", "c" * 1000], [1, 2, (1 << 64) - 1], [bytes([i]) * 16 for i in range(3)]):
             data = [block(str(k)) for k in keys]
@@ -138,6 +138,10 @@ class Blocks(WithManager):
         posix = slabkv.Client(self.daemon.url, engine="posix")
         self.addCleanup(posix.close)
         self.assertEqual(posix.get(self.name, ["x"], [bytearray(SIZE)]), [Result.MISMATCH])
+        self.assertEqual(self.kv.match(self.name, ["x"]), 0)  # it was reported
+        self.assertEqual(self.kv.put(self.name, ["x"], [block("damaged")]), [Result.WRITTEN])
+        room = bytearray(SIZE)
+        self.assertEqual((posix.get(self.name, ["x"], [room]), room), ([Result.HIT], block("damaged")))
 
     def test_none_at_all(self):
         self.assertEqual(self.kv.get(self.name, [], []), [])
@@ -146,6 +150,28 @@ class Blocks(WithManager):
     def test_the_manager_tells(self):
         self.assertIn("blocks", self.kv.stats())
         self.assertIn(self.name, [i["id"] for i in self.kv.call("GET", "/v1/instances")["instances"]])
+
+    def test_each_block_that_failed_says_why(self):
+        """A host that finds the storage in none of its directories; the library tells the log, but not for each call."""
+        self.kv.put(self.name, ["a"], [block("a")])
+        script = f"""if True:
+            import slabkv
+            kv = slabkv.Client({self.daemon.url!r}, mounts={str(self.daemon.folder)!r})
+            for i in range(3):
+                put = kv.put({self.name!r}, ["a", f"b{{i}}"], [bytes({SIZE})] * 2)
+                got = kv.get({self.name!r}, ["a", "nothing"], [bytearray({SIZE})] * 2)
+            print([r.name for r in put], repr(put.why(0)), put.why(1), sep="|")
+            print([r.name for r in got], got.why(0), repr(got.why(1)), sep="|")
+            """
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+        put, got = (line.split("|") for line in done.stdout.splitlines())
+        self.assertEqual(put[:2], ["['EXISTS', 'FAILED']", "None"])
+        self.assertEqual((got[0], got[2]), ("['ERROR', 'MISS']", "None"))
+        for why in (put[2], got[1]):
+            self.assertIn("marker slabkv-storage", why)
+        told = [line for line in done.stderr.splitlines() if "blocks failed" in line]
+        self.assertEqual(len(told), 1, done.stderr)
+        self.assertIn("marker slabkv-storage", told[0])
 
     def test_memory_is_registered_once(self):
         pool = bytearray(1 << 20)
@@ -183,7 +209,7 @@ class SmallStore(unittest.TestCase):
                 self.assertIn("this group allows", str(e.exception))
 
 
-class Documents(WithManager):
+class Documents(WithInstance):
     def test_what_they_show_runs(self):
         """The blocks of Python that stand alone: `python` fences with a client in them, and the package's own words."""
         root = pathlib.Path(__file__).resolve().parents[2]
@@ -206,7 +232,7 @@ class Documents(WithManager):
                         self.assertIn(line.split("# ", 1)[1], out.stdout)
 
 
-class Lives(WithManager):
+class Lives(WithInstance):
     def test_closed(self):
         self.kv.close()
         self.kv.close()
@@ -219,7 +245,7 @@ class Lives(WithManager):
         results = []
         t = threading.Thread(target=lambda: results.append(self.kv.exists(self.name, [1])))
         t.start()
-        wait_for(lambda: self.kv._handle.calls)
+        wait_for(self.kv._handle.in_use)
         closer = threading.Thread(target=self.kv.close)
         closer.start()
         wait_for(lambda: self.kv._handle.closing)
@@ -227,6 +253,17 @@ class Lives(WithManager):
         t.join()
         closer.join()
         self.assertEqual(results, [[True]])
+
+    def test_garbage_is_closed_queues_first(self):
+        """The collector finalizes what refers to each other in any order, here the client first."""
+        closed = []
+        kv = slabkv.Client(self.daemon.url)
+        kv.mine = kv, kv.queue(), kv.queue()
+        for handle in (kv._handle, *(q._handle for q in kv.mine[1:])):
+            handle._close = lambda pointer, close=handle._close, what=handle.what: (closed.append(what), close(pointer))
+        del kv, handle
+        gc.collect()
+        self.assertEqual(closed, ["Queue", "Queue", "Client"])
 
     def test_after_a_fork_the_child_is_refused(self):
         def child(out):
@@ -257,17 +294,15 @@ class Lives(WithManager):
     def test_a_manager_that_stops_answering(self):
         with slabkv.Client(self.daemon.url, timeout=0.5) as kv:
             self.daemon.signal(signal.SIGSTOP)
-            t = time.monotonic()
             try:
                 with self.assertRaises((slabkv.TimedOutError, slabkv.UnreachableError)):
                     kv.exists(self.name, [1])
             finally:
                 self.daemon.signal(signal.SIGCONT)
-            self.assertLess(time.monotonic() - t, 3)
         self.assertEqual(self.kv.exists(self.name, [1]), [False])
 
 
-class Queues(WithManager):
+class Queues(WithInstance):
     def finish(self, queue, n):
         done = {}
         while len(done) < n:
@@ -319,7 +354,7 @@ class Queues(WithManager):
             self.assertTrue(all(room == pattern for room in rooms), round_)
 
     def test_python_costs_little(self):
-        """128 operations cost at most 0.2 ms here, without the library's own time."""
+        """128 operations cost at most 0.2 ms of CPU here, without the library's own time."""
         from slabkv import _job, _native
 
         room = memoryview(bytearray(128 * 512))
@@ -327,14 +362,14 @@ class Queues(WithManager):
         keys = [slabkv.key(i) for i in range(128)]
         best = 1.0
         for _ in range(200):
-            t = time.perf_counter()
+            t = time.thread_time()
             _job.Job(_native.GET, b"i", keys, views).outcome()
-            best = min(best, time.perf_counter() - t)
+            best = min(best, time.thread_time() - t)
         print(f"128 operations: {best * 1e3:.3f} ms")
         self.assertLess(best, 0.0002)
 
 
-class Asyncio(WithManager):
+class Asyncio(WithInstance):
     def run_async(self, body):
         async def main():
             async with slabkv.AsyncClient(self.daemon.url) as kv:
@@ -385,7 +420,8 @@ class Asyncio(WithManager):
             self.daemon.signal(signal.SIGSTOP)
             try:
                 task = asyncio.ensure_future(kv.get(self.name, [1], [room]))
-                await asyncio.sleep(0.1)
+                while not self.daemon.unread():  # the call has begun
+                    await asyncio.sleep(0.01)
                 task.cancel()
                 await asyncio.sleep(0.1)
                 self.assertFalse(task.done())  # it has begun: the buffer is not free yet
@@ -426,7 +462,7 @@ class Tls(unittest.TestCase):
         self.url = f"https://localhost:{self.server.server_port}"
 
     def ready(self, **options):
-        with slabkv.Client(self.url, timeout=5, **options) as kv:
+        with slabkv.Client(self.url, timeout=30, **options) as kv:
             return kv.ready()
 
     def test_the_option_the_environment_and_neither(self):
@@ -440,7 +476,7 @@ class Tls(unittest.TestCase):
             del os.environ["SSL_CERT_FILE"]
 
     def test_the_sentence_says_what_to_give(self):
-        with slabkv.Client(self.url, timeout=1, options={"rounds": 1}) as kv, self.assertRaises(slabkv.UnreachableError) as e:
+        with slabkv.Client(self.url, timeout=30, options={"rounds": 1}) as kv, self.assertRaises(slabkv.UnreachableError) as e:
             kv.exists("x", [1])
         self.assertIn("SSL_CERT_FILE", str(e.exception))
 

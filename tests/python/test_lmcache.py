@@ -19,7 +19,10 @@ SIZE = 65536
 OPTIONS = dict(kv_dtype="bfloat16", namespace_tag="weights-1", lmcache_version="0.5.6", timeout=5.0, retry=0.3)
 
 
-def name(i, model="org/model", rank=0, group=0, salt="~slabkv"):
+NAMED = "~slabkv-" + 32 * "e"  # as the plugin of one engine names requests without an adapter or a salt
+
+
+def name(i, model="org/model", rank=0, group=0, salt=NAMED):
     """As LMCache makes it of a request that slabkv's plugin has named."""
     return f"{model}@{rank:08x}@{group:x}@{i:032x}" + (f"@{salt}" if salt else "")
 
@@ -76,8 +79,8 @@ class Naming(unittest.TestCase):
             self.assertEqual(Names().of(request(lora=a)), Names().of(request(lora=same)))
             for n in names:
                 self.assertTrue(named(n) and len(n) <= 128 and not set(n) & set("@/\\\0"), n)
-            self.assertEqual(names[:2], ["~slabkv", "alice~slabkv"])
-            config = types.SimpleNamespace(lora_dtype="float16", target_modules=["q_proj"])
+            self.assertTrue(names[0].startswith("~slabkv-") and names[1].startswith("alice~slabkv-"))
+            config = types.SimpleNamespace(lora_config=types.SimpleNamespace(lora_dtype="float16", target_modules=["q_proj"]))
             self.assertNotEqual(Names(config).of(request(lora=a)), Names().of(request(lora=a)))
 
     def test_what_cannot_be_named_is_nobody_elses(self):
@@ -113,7 +116,8 @@ class Naming(unittest.TestCase):
         params = r.sampling_params
         self.assertEqual(child.get_num_new_matched_tokens(r, 7), (7, False))
         other.get_num_new_matched_tokens(r, 7)
-        self.assertEqual(seen, [("alice~slabkv", {"lmcache.tag.slabkv": "alice~slabkv", "lmcache.tag.b": 1}), "alice"])
+        made = Names().of(request(salt="alice"))
+        self.assertEqual(seen, [(made, {"lmcache.tag.slabkv": made, "lmcache.tag.b": 1}), "alice"])
         self.assertEqual(list(seen[0][1]), ["lmcache.tag.slabkv", "lmcache.tag.b"])  # the first one of the key's
         self.assertEqual((r.cache_salt, r.sampling_params.extra_args["x"]), ("alice", 2))
         self.assertEqual(params.extra_args["kv_transfer_params"]["lmcache.tag.slabkv"], "forged")  # the caller's own are as they were
@@ -166,6 +170,22 @@ class Adapter(unittest.TestCase):
         ((_n, ok, error, bits),) = finish(never, never.submit_batch_get([name(1)], room))
         self.assertEqual((ok, error, bits), (True, "", [False]))
 
+    def test_damage_is_reported_and_stored_again(self):
+        self.store(self.client, [name(1), name(2)], [data(1), data(2)])
+        for path in self.daemon.slabs():
+            at = path.read_bytes().find(bytes(data(1))[:512])
+            if at >= 0:
+                with open(path, "r+b") as f:
+                    f.seek(at + 100)
+                    f.write(b"\0")
+        ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_get([name(1), name(2)], rooms(2)))
+        self.assertEqual(bits, [False, True])
+        self.assertEqual(self.exists(self.client, [name(1), name(2)]), [False, True])
+        self.store(self.client, [name(1)], [data(1)])
+        room = rooms(1)
+        ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_get([name(1)], room))
+        self.assertEqual((bits, room), ([True], [data(1)]))
+
     def test_objects_of_several_sizes_groups_and_ranks(self):
         keys = [name(1), name(1, group=1), name(1, rank=0x01000200), name(1, model="other"), name(2)]
         views = [data(1), data(2, 4096), data(3), data(4, 8192), data(5, 32768)]
@@ -177,7 +197,7 @@ class Adapter(unittest.TestCase):
         self.assertEqual((bits, room), ([True] * 5, views))
 
     def test_foreign_bytes_stay_out(self):
-        alice, bob = "alice~slabkv", "bob~slabkv"
+        alice, bob = "alice" + NAMED, "bob" + NAMED
         self.store(self.client, [name(1), name(2, salt=alice)], [data(1), data(2)])
         self.assertEqual(self.exists(self.client, [name(1, salt=bob), name(2), name(2, salt=bob)]), [False] * 3)
         for other in (dict(kv_dtype="float8_e4m3fn"), dict(kv_dtype="float8_e5m2"), dict(namespace_tag="weights-2"),
@@ -188,21 +208,21 @@ class Adapter(unittest.TestCase):
             self.assertEqual(bits, [False], other)
 
     def test_what_does_not_name_an_adapter_is_not_cached(self):
-        nameless = [name(1, salt=s) for s in ("", "alice", "~private-" + 32 * "0", "~slabkv-12")]
+        nameless = [name(1, salt=s) for s in ("", "alice", "~private-" + 32 * "0", "~slabkv-12", "~slabkv")]
         with self.assertLogs("slabkv", "WARNING") as said:
-            ((_n, ok, error, _b),) = finish(self.client, self.client.submit_batch_set([*nameless, name(1)], [data(1)] * 5))
+            ((_n, ok, error, _b),) = finish(self.client, self.client.submit_batch_set([*nameless, name(1)], [data(1)] * 6))
         self.assertFalse(ok)
         self.assertIn("without_plugin", error)
         self.assertEqual(len(said.output), 1)
-        self.assertEqual(self.exists(self.client, [*nameless, name(1)]), [False] * 4 + [True])
+        self.assertEqual(self.exists(self.client, [*nameless, name(1)]), [False] * 5 + [True])
         other = self.open(without_plugin=True)
-        self.assertEqual(self.exists(other, nameless), [False] * 4)
-        self.store(other, nameless, [data(2)] * 4)
-        self.assertEqual(self.exists(other, [*nameless, name(1)]), [True] * 5)
-        ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_get(nameless, rooms(4)))
-        self.assertEqual(bits, [False] * 4)
+        self.assertEqual(self.exists(other, nameless), [False] * 5)
+        self.store(other, nameless, [data(2)] * 5)
+        self.assertEqual(self.exists(other, [*nameless, name(1)]), [True] * 6)
+        ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_get(nameless, rooms(5)))
+        self.assertEqual(bits, [False] * 5)
         ((_n, _ok, _e, bits),) = finish(self.client, self.client.submit_batch_lock([*nameless, name(1)]))
-        self.assertEqual(bits, [False] * 4 + [True])
+        self.assertEqual(bits, [False] * 5 + [True])
 
     def test_what_is_not_told_is_asked_for(self):
         for options, said in ((dict(namespace_tag="x"), "kv_dtype"), (dict(kv_dtype="bfloat16", model="org/m"), "namespace_tag"),

@@ -1,19 +1,16 @@
 """What needs no manager: keys, buffers, namespaces, options, and sentences about what is wrong."""
 
 import ast
-import json
 import os
 import pathlib
-import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import slabkv
 from slabkv import _job, _native
-from slabkv._connector import Settings
-from slabkv.namespace import Namespace, fingerprint
+from slabkv._connector import Settings, relying_on
+from slabkv.namespace import Namespace
 
 PACKAGE = pathlib.Path(slabkv.__file__).parent
 
@@ -85,14 +82,6 @@ class Buffers(unittest.TestCase):
         room.clear()
 
 
-def write_model(folder, config="{}", data=bytes(65536), name="model.safetensors"):
-    header = json.dumps({"w": {"dtype": "U8", "shape": [len(data)], "data_offsets": [0, len(data)]}}).encode()
-    folder.mkdir(exist_ok=True)
-    (folder / "config.json").write_text(config)
-    (folder / name).write_bytes(struct.pack("<Q", len(header)) + header + data)
-    return str(folder)
-
-
 class Names(unittest.TestCase):
     BASE = dict(weights="w", dtype="bfloat16", layout="page_first", tokens=16)
 
@@ -125,23 +114,6 @@ class Names(unittest.TestCase):
         for model in ("", "/", "a b/c d", ".hidden", "x" * 500, "ü"):
             self.assertRegex(Namespace(model, **self.BASE).instance(1), r"^[A-Za-z0-9_][A-Za-z0-9._:=@+,-]{0,126}$")
 
-    def test_the_same_name_with_other_weights(self):
-        with tempfile.TemporaryDirectory() as t:
-            root = pathlib.Path(t)
-            a = write_model(root / "a")
-            self.assertEqual(fingerprint(a), fingerprint(write_model(root / "b")))
-            self.assertNotEqual(fingerprint(a), fingerprint(write_model(root / "c", data=os.urandom(65536))))
-            self.assertNotEqual(fingerprint(a), fingerprint(write_model(root / "d", config='{"x":1}')))
-            self.assertNotEqual(fingerprint(a), fingerprint(write_model(root / "e", data=bytes(4096))))
-
-    def test_weights_that_cannot_be_told_apart(self):
-        commit = "0e9e39f249a16976918f6564b8830bc894c89659"
-        self.assertEqual(fingerprint("org/model", commit), commit)
-        for model, revision in (("org/model", None), ("org/model", "main"), ("/nowhere", None)):
-            with self.assertRaises(slabkv.InvalidError) as e:
-                fingerprint(model, revision)
-            self.assertIn("namespace_tag", str(e.exception))
-
 
 class Package(unittest.TestCase):
     def test_an_unknown_option_names_those_that_there_are(self):
@@ -152,6 +124,17 @@ class Package(unittest.TestCase):
             slabkv.Client(options={"no_such_option": 1})
         with self.assertRaises(slabkv.InvalidError):
             slabkv.Client(engine="fast")
+
+    def test_options_of_a_wrong_type_are_named(self):
+        wrong = {"url": 5, "token": 1, "timeout": "soon", "retry": None, "mounts": ["/mnt", 1], "group": ["g"], "options": 3, "min_tokens": "few",
+                 "register": "perhaps", "lock_seconds": {}, "locality": 7}
+        for name, value in wrong.items():
+            with self.subTest(name), self.assertRaises(slabkv.InvalidError) as e, relying_on("slabkv.it", "it"):
+                Settings("slabkv.it", {name: value}, register=True, lock_seconds=30.0, locality=None)
+            self.assertEqual(e.exception.field, name)
+            self.assertIn(f"{name} is ", str(e.exception))
+        s = Settings("slabkv.it", {"register": "false", "timeout": "2.5", "min_tokens": 0.5, "url": ["a", "b"], "model": pathlib.Path("m")}, register=True)
+        self.assertEqual((s.register, s.timeout, s.min_tokens, s.url), (False, 2.5, 0.5, ["a", "b"]))
 
     def test_options_are_listed(self):
         self.assertIn("hf3fs_io_depth", slabkv.options())

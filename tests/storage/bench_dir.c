@@ -87,7 +87,8 @@ int bench_entries(const struct bench *b)
 	if (!d)
 		return -1;
 	for (struct dirent *e; (e = readdir(d)) != NULL;)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+		    strcmp(e->d_name, SKV_STORAGE_LINK) != 0)
 			n++;
 	closedir(d);
 	return n;

@@ -35,7 +35,8 @@ int bench_teardown(void **state);
 /* Path of `name` below the root; valid until the next call. */
 const char *bench_path(struct bench *b, const char *name);
 void bench_write(struct bench *b, const char *name, const void *p, size_t n);
-/* Number of entries in the root besides "." and "..", or -1 when there is no root. */
+/* Number of entries in the root besides ".", ".." and SKV_STORAGE_LINK, or -1 when there is no
+ * root. */
 int bench_entries(const struct bench *b);
 bool bench_has(struct bench *b, const char *name);
 /* Flips one byte of a file. */

@@ -59,8 +59,8 @@ static int setup(void **state)
 
 static void the_directory_says_its_chunk_size(void **state)
 {
-	static const uint64_t good[] = { 64 * KIB, 128 * KIB, MIB, 4 * MIB };
-	static const uint64_t bad[] = { 0, 4096, 32 * KIB, 96 * KIB, 128 * MIB };
+	static const uint64_t good[] = { 32 * KIB, 64 * KIB, 128 * KIB, MIB, 4 * MIB };
+	static const uint64_t bad[] = { 0, 4096, 16 * KIB, 96 * KIB, 128 * MIB };
 	struct bench *b = *state;
 	char marker[160];
 
@@ -78,7 +78,7 @@ static void the_directory_says_its_chunk_size(void **state)
 	}
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		fake.mount.chunk = bad[i];
-		bench_refused(b, SKV_E_INVALID, "must be a power of two from 64 KiB to 64 MiB");
+		bench_refused(b, SKV_E_INVALID, "must be a power of two from 32 KiB to 64 MiB");
 		assert_string_equal(b->err.field, "chunk_size");
 		assert_false(bench_has(b, SKV_STORAGE_MARKER));
 	}

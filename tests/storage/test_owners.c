@@ -74,10 +74,45 @@ static void what_is_not_whole_is_nobodys(void **state)
 	assert_int_equal(owners(s, v), 1);
 	assert_memory_equal(v[0].nonce, (uint8_t[SKV_STORAGE_NONCE]){ 0 }, SKV_STORAGE_NONCE);
 	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_E_CONFLICT);
+	a = owner(3, 0); /* its maker removes what is damaged or incomplete, and only that */
+	assert_int_equal(skv_storage_disown(s, &a, &b->err), SKV_OK);
+	assert_false(bench_has(b, "owner.3"));
+	a.incarnation = 4;
+	assert_int_equal(skv_storage_disown(s, &a, &b->err), SKV_OK);
+	assert_false(bench_has(b, "owner.4"));
+	a = owner(4, 9);
+	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_OK);
+	a = owner(4, 0);
+	assert_int_equal(skv_storage_disown(s, &a, &b->err), SKV_OK);
+	assert_true(bench_has(b, "owner.4"));
 	a.incarnation = 0;
 	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_E_INVALID);
 	a = owner(5, 0);
 	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_E_INVALID);
+	skv_storage_close(s);
+}
+
+/* A write of a horizon that is cut off leaves the one before. */
+static void a_horizon_moves_on(void **state)
+{
+	struct skv_storage_owner v[SKV_STORAGE_OWNERS], a = owner(7, 1);
+	struct bench *b = *state;
+	struct skv_storage *s = bench_open(b);
+
+	for (uint64_t number = 1; number <= 3; number++) {
+		a.horizon = (struct skv_storage_horizon){ 9, number, 100 * number };
+		assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_OK);
+		assert_int_equal(owners(s, v), 1);
+		assert_memory_equal(&v[0], &a, sizeof a);
+	}
+	a.horizon.number = 2; /* it never goes back */
+	assert_int_equal(skv_storage_claim(s, &a, &b->err), SKV_OK);
+	assert_int_equal(owners(s, v), 1);
+	assert_int_equal(v[0].horizon.number, 3);
+	bench_flip(b, "owner.7", 64 + 8); /* the first of both: 1 and then 3 were there */
+	assert_int_equal(owners(s, v), 1);
+	assert_int_equal(v[0].horizon.number, 2);
+	assert_memory_equal(v[0].nonce, a.nonce, sizeof a.nonce);
 	skv_storage_close(s);
 }
 
@@ -181,6 +216,7 @@ static void files_are_0660_at_most_whatever_the_umask(void **state)
 		unlink(bench_path(b, "owner.1"));
 		unlink(bench_path(b, ".slabkv-probe"));
 		unlink(bench_path(b, SKV_STORAGE_MARKER));
+		unlink(bench_path(b, SKV_STORAGE_LINK));
 		assert_int_equal(rmdir(b->root), 0);
 	}
 	umask(old);
@@ -220,6 +256,7 @@ int main(void)
 		  bench_teardown, NULL },
 		cmocka_unit_test_setup_teardown(what_is_not_whole_is_nobodys, bench_setup,
 						bench_teardown),
+		cmocka_unit_test_setup_teardown(a_horizon_moves_on, bench_setup, bench_teardown),
 		cmocka_unit_test_setup_teardown(too_many_are_an_error, bench_setup, bench_teardown),
 		cmocka_unit_test_setup_teardown(of_many_at_once_one_has_it, bench_setup,
 						bench_teardown),

@@ -173,6 +173,7 @@ static const char *hear(struct bench *b, struct skv_store *s, struct skv_positio
 	int rc;
 
 	text[0] = '\0';
+	at->fresh = true;
 	do
 		rc = skv_store_follow(s, 0, at, &sink, &b->err);
 	while (rc == SKV_OK && at->seq < at->newest);

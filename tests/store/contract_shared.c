@@ -129,16 +129,24 @@ struct crowd {
 	_Atomic int failures;
 };
 
+/* One call of a thread. The first that fails is told. */
+static void came(struct crowd *c, const char *what, int rc, const struct skv_error *err)
+{
+	if (rc != SKV_OK && c->failures++ == 0)
+		print_error("%s: %s: %s\n", what, skv_status_name(rc), err->message);
+}
+
 static void *append_many(void *ctx)
 {
 	struct crowd *c = ctx;
 	uint8_t bytes[LOAD_BYTES];
+	struct skv_error err = { 0 };
 
 	for (uint64_t seq = 1; seq <= LOAD_APPENDS; seq++) {
 		bench_fill(seq, bytes, sizeof bytes);
-		if (skv_store_append(c->store, 0, c->fence, seq, bytes, sizeof bytes, 0, NULL) !=
-		    SKV_OK)
-			c->failures++;
+		came(c, "append",
+		     skv_store_append(c->store, 0, c->fence, seq, bytes, sizeof bytes, 0, &err),
+		     &err);
 		c->appended = seq;
 	}
 	c->done = true;
@@ -149,19 +157,19 @@ static void *checkpoint_many(void *ctx)
 {
 	struct crowd *c = ctx;
 	uint8_t bytes[LOAD_BYTES];
+	struct skv_error err = { 0 };
 
 	while (!c->done) {
 		uint64_t upto = c->appended, id = 0;
-		int rc = skv_store_checkpoint_begin(c->store, 0, c->fence, &id, NULL);
+		int rc = skv_store_checkpoint_begin(c->store, 0, c->fence, &id, &err);
 
 		bench_fill(upto, bytes, sizeof bytes);
 		for (uint32_t i = 0; rc == SKV_OK && i < 3; i++)
 			rc = skv_store_checkpoint_slice(c->store, 0, c->fence, id, i, bytes,
-							sizeof bytes, NULL);
+							sizeof bytes, &err);
 		if (rc == SKV_OK)
-			rc = skv_store_checkpoint_commit(c->store, 0, c->fence, id, 3, upto, NULL);
-		if (rc != SKV_OK)
-			c->failures++;
+			rc = skv_store_checkpoint_commit(c->store, 0, c->fence, id, 3, upto, &err);
+		came(c, "checkpoint", rc, &err);
 	}
 	return NULL;
 }
@@ -170,15 +178,13 @@ static void *register_many(void *ctx)
 {
 	struct crowd *c = ctx;
 	uint64_t version = SKV_VERSION_NONE;
+	struct skv_error err = { 0 };
 
 	while (!c->done) {
-		if (skv_store_put(c->store, NULL, "crowd", version, "x", 1, &version, NULL) !=
-		    SKV_OK)
-			c->failures++;
-		if (skv_store_renew(c->store, 0, c->fence, 60000, NULL) != SKV_OK)
-			c->failures++;
-		if (skv_store_sync(c->store, 0, NULL) != SKV_OK)
-			c->failures++;
+		came(c, "put",
+		     skv_store_put(c->store, NULL, "crowd", version, "x", 1, &version, &err), &err);
+		came(c, "renew", skv_store_renew(c->store, 0, c->fence, 60000, &err), &err);
+		came(c, "sync", skv_store_sync(c->store, 0, &err), &err);
 	}
 	return NULL;
 }
@@ -216,9 +222,11 @@ static void load_once(struct crowd *c, struct crowd_load *l)
 {
 	const struct skv_load_sink sink = { crowd_slice, crowd_record, l };
 
+	struct skv_error err = { 0 };
+
 	*l = (struct crowd_load){ 0 };
-	if (skv_store_load(c->store, 0, &l->base, &sink, NULL) != SKV_OK || l->wrong)
-		c->failures++;
+	came(c, "load", skv_store_load(c->store, 0, &l->base, &sink, &err), &err);
+	c->failures += l->wrong;
 }
 
 static void *load_many(void *ctx)

@@ -125,8 +125,6 @@ static void a_foreign_database_is_left_alone(void **state)
 	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	bench_sql(b, "", "PRAGMA application_id = 77");
 	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
-	bench_sql(b, "", "PRAGMA application_id = 0x4b56426d");
-	refused(b, "", SKV_E_FOREIGN, "before the product was named slabkv");
 	bench_sql(b, "", "PRAGMA application_id = 0; PRAGMA journal_mode = WAL");
 	refused(b, "", SKV_E_FOREIGN, "is not a store of slabkv");
 	assert_int_equal(bench_ask(b, "", "SELECT count(*) FROM recipes"), 1);
@@ -469,6 +467,26 @@ static void files_stay_small(void **state)
 	skv_store_close(s);
 }
 
+/* A URL never becomes a file name, and its password is not in the text that logs show. */
+static void urls_of_unknown_schemes_are_refused(void **state)
+{
+	struct bench *b = *state;
+	char shown[SKV_STORE_SHOWN_MAX];
+	const char *path;
+	struct skv_store *s;
+
+	assert_null(skv_store_backend("redis://u:secret@h:6379/slabkv", &path));
+	assert_null(skv_store_backend("postgres://h/db", &path));
+	assert_ptr_equal(skv_store_backend("a/b.db", &path), &skv_store_sqlite);
+	assert_ptr_equal(skv_store_backend(":memory:", &path), &skv_store_memory);
+	skv_store_shown("redis://u:secret@h:6379/slabkv", shown);
+	assert_string_equal(shown, "redis://h:6379/slabkv");
+	assert_int_equal(skv_store_open(NULL, &(struct skv_store_options){ .path = "redis://h" },
+					&s, &b->err),
+			 SKV_E_UNSUPPORTED);
+	assert_non_null(strstr(b->err.message, "Redis"));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
 
 int main(void)
@@ -487,6 +505,7 @@ int main(void)
 		CASE(damaged_pages_are_corrupt),
 		CASE(the_dead_are_removed),
 		CASE(files_stay_small),
+		CASE(urls_of_unknown_schemes_are_refused),
 	};
 
 	bench_kind = &bench_kinds[2];

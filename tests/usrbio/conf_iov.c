@@ -19,6 +19,7 @@
 static void iovcreate_makes_memory_a_name_and_a_link(void **state)
 {
 	struct hf3fs_iov iov;
+	char shm[128], uuid[37];
 
 	(void)state;
 	assert_int_equal(lib.iovcreate(&iov, suite.mount, 1 << 20, 0, -1), 0);
@@ -29,10 +30,12 @@ static void iovcreate_makes_memory_a_name_and_a_link(void **state)
 	assert_int_equal(iov.block_size, 0);
 	assert_true(is_zero(iov.base, 1 << 20));
 	memset(iov.base, 1, 1 << 20);
-	assert_true(has_shm(iov.id));
-	assert_true(has_link(iov.id, ""));
+	find_shm(iov.id, "", shm);
+	uuid_of(iov.id, uuid);
+	assert_null(strstr(shm, uuid));
+	assert_true(has_shm(shm));
 	lib.iovdestroy(&iov);
-	assert_false(has_shm(iov.id));
+	assert_false(has_shm(shm));
 	assert_false(has_link(iov.id, ""));
 	assert_null(iov.iovh);
 }
@@ -58,8 +61,7 @@ static void iovcreate_fails_with_a_negative_errno(void **state)
 	longer[0] = '/';
 	longer[sizeof longer - 1] = 0;
 	assert_int_equal(lib.iovcreate(NULL, suite.mount, 1 << 20, 0, -1), -EINVAL);
-	assert_int_equal(lib.iovcreate(&iov, NULL, 1 << 20, 0, -1), -EINVAL);
-	assert_int_equal(lib.iovcreate(&iov, "", 1 << 20, 0, -1), -EINVAL);
+	assert_int_equal(lib.iovcreate(&iov, "", 1 << 20, 0, -1), -ENOENT);
 	assert_int_equal(lib.iovcreate(&iov, longer, 1 << 20, 0, -1), -EINVAL);
 	assert_int_equal(lib.iovcreate(&iov, "/no/such/mount", 1 << 20, 0, -1), -ENOENT);
 }
@@ -72,13 +74,31 @@ static int child_block(const char *arg)
 	return lib.iovcreate(&iov, suite.mount, 65536, 131072, -1) == 0 ? 1 : 0;
 }
 
-/* An exception leaves the library through C. */
-static void a_block_larger_than_the_memory_ends_the_process(void **state)
+static int child_null_mount(const char *arg)
 {
-	int status = run_child("block", "");
+	struct hf3fs_iov iov;
+
+	(void)arg;
+	return lib.iovcreate(&iov, NULL, 1 << 20, 0, -1) == 0 ? 1 : 0;
+}
+
+static int child_no_bytes(const char *arg)
+{
+	struct hf3fs_iov iov;
+
+	(void)arg;
+	return lib.iovcreate(&iov, suite.mount, 0, 0, -1) == 0 ? 1 : 0;
+}
+
+/* A null pointer is read, the number of blocks is a division by zero, an exception leaves the
+ * library through C. */
+static void arguments_that_end_the_process(void **state)
+{
+	static const char *const children[] = { "null_mount", "no_bytes", "block" };
 
 	(void)state;
-	assert_true(WIFSIGNALED(status));
+	for (size_t i = 0; i < sizeof children / sizeof *children; i++)
+		assert_true(WIFSIGNALED(run_child(children[i], "")));
 }
 
 static void iovunlink_drops_the_name_only(void **state)
@@ -86,12 +106,15 @@ static void iovunlink_drops_the_name_only(void **state)
 	struct hf3fs_iov iov;
 	struct rig g;
 	struct hf3fs_cqe cqe;
+	char shm[128];
 
 	(void)state;
 	rig_open(&g, 0);
 	assert_int_equal(lib.iovcreate(&iov, suite.mount, 1 << 20, 0, -1), 0);
+	find_shm(iov.id, "", shm);
+	assert_true(has_shm(shm));
 	lib.iovunlink(&iov);
-	assert_false(has_shm(iov.id));
+	assert_false(has_shm(shm));
 	assert_true(has_link(iov.id, ""));
 	pattern(iov.base, 8192, 3);
 	assert_true(lib.prep_io(&g.write, &iov, false, iov.base, g.handle, 0, 8192, NULL) >= 0);
@@ -299,29 +322,32 @@ static void memory_without_a_link_is_einval(void **state)
 
 /* ---- processes that die ---------------------------------------------------------------------- */
 
-/* Makes memory and a ring, tells the id of the memory, and waits to be killed.
+/* Makes memory and a ring, reports the memory's id and path in /dev/shm, and waits to be killed.
  * arg: "unlink" or "keep". */
 static int child_die(const char *arg)
 {
 	struct hf3fs_iov iov;
 	struct hf3fs_ior ior;
+	char shm[128] = "";
 
 	if (lib.iovcreate(&iov, suite.mount, 1 << 20, 0, -1) != 0 ||
 	    lib.iorcreate(&ior, suite.mount, 16, true, 0, -1) != 0)
 		return 1;
+	find_shm(iov.id, "", shm);
 	if (strcmp(arg, "unlink") == 0)
 		lib.iovunlink(&iov);
-	if (write(3, iov.id, 16) != 16)
+	if (write(3, iov.id, 16) != 16 || write(3, shm, sizeof shm) != sizeof shm)
 		return 2;
 	poll(NULL, 0, 60000);
 	return 3;
 }
 
-static void kill_child(const char *arg, char id[16])
+static void kill_child(const char *arg, char id[16], char shm[128])
 {
 	int ready, status, pid = start_child("die", arg, &ready);
 
 	assert_int_equal(read(ready, id, 16), 16);
+	assert_int_equal(read(ready, shm, 128), 128);
 	assert_true(has_link(id, ""));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -352,24 +378,22 @@ static int child_block0(const char *arg)
 
 static void a_killed_process_leaves_its_memory_behind(void **state)
 {
-	char id[16], uuid[37], shm[64];
+	char id[16], shm[128];
 
 	(void)state;
-	kill_child("keep", id);
-	assert_true(has_shm(id)); /* nobody gives it back */
+	kill_child("keep", id, shm);
+	assert_true(has_shm(shm)); /* nobody gives it back */
 	wait_until_forgotten(id);
-	uuid_of(id, uuid);
-	snprintf(shm, sizeof shm, "/hf3fs-iov-%s", uuid);
-	assert_int_equal(shm_unlink(shm), 0);
+	assert_int_equal(unlink(shm), 0);
 }
 
 static void a_killed_process_that_unlinked_early_leaves_nothing(void **state)
 {
-	char id[16];
+	char id[16], shm[128];
 
 	(void)state;
-	kill_child("unlink", id);
-	assert_false(has_shm(id));
+	kill_child("unlink", id, shm);
+	assert_false(has_shm(shm));
 	wait_until_forgotten(id);
 }
 
@@ -398,7 +422,7 @@ const struct CMUnitTest iov_cases[] = {
 	cmocka_unit_test(iovcreate_makes_memory_a_name_and_a_link),
 	cmocka_unit_test(a_block_size_is_part_of_the_link),
 	cmocka_unit_test(iovcreate_fails_with_a_negative_errno),
-	cmocka_unit_test(a_block_larger_than_the_memory_ends_the_process),
+	cmocka_unit_test(arguments_that_end_the_process),
 	cmocka_unit_test(iovunlink_drops_the_name_only),
 	cmocka_unit_test(iovopen_maps_the_memory_of_another_process),
 	cmocka_unit_test(iovopen_after_unlink_is_enoent),
@@ -412,7 +436,9 @@ const struct CMUnitTest iov_cases[] = {
 };
 const size_t n_iov_cases = sizeof iov_cases / sizeof iov_cases[0];
 
-const struct child iov_children[] = { { "block", child_block },
+const struct child iov_children[] = { { "null_mount", child_null_mount },
+				      { "no_bytes", child_no_bytes },
+				      { "block", child_block },
 				      { "block0", child_block0 },
 				      { "open", child_open },
 				      { "die", child_die },

@@ -47,11 +47,13 @@ static void io_entries_gives_the_entries_back(void **state)
 static void a_rings_link_tells_what_it_is(void **state)
 {
 	struct hf3fs_ior ior;
+	char shm[128];
 
 	(void)state;
 	assert_int_equal(lib.iorcreate(&ior, suite.mount, 16, true, 4, -1), 0);
 	assert_true(has_link(ior.iov.id, ".r4.t0"));
-	assert_false(has_shm(ior.iov.id));
+	find_shm(ior.iov.id, ".r4.t0", shm);
+	assert_false(has_shm(shm));
 	assert_true(ior.for_read && ior.io_depth == 4 && ior.priority == 0 && ior.timeout == 0 &&
 		    ior.flags == 0);
 	lib.iordestroy(&ior);

@@ -171,14 +171,20 @@ bool has_link(const char id[16], const char *suffix)
 	return readlink(path, target, sizeof target) > 0;
 }
 
-bool has_shm(const char id[16])
+void find_shm(const char id[16], const char *suffix, char path[128])
 {
-	char uuid[37], path[128];
+	char uuid[37], link[512];
+	ssize_t n;
 
 	uuid_of(id, uuid);
-	snprintf(path, sizeof path, "/dev/shm/hf3fs-iov-%s", uuid);
-	return access(path, F_OK) == 0;
+	snprintf(link, sizeof link, "%s/3fs-virt/iovs/%s%s", suite.mount, uuid, suffix);
+	n = readlink(link, path, 127);
+	assert_true(n > 0);
+	path[n] = '\0';
+	assert_int_equal(strncmp(path, "/dev/shm/hf3fs-iov-", 19), 0);
 }
+
+bool has_shm(const char *path) { return access(path, F_OK) == 0; }
 
 int open_fds(void)
 {

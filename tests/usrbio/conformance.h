@@ -63,8 +63,10 @@ bool is_zero(const uint8_t *p, size_t n);
 
 /* 3fs-virt/iovs/<uuid><suffix> is a link. */
 bool has_link(const char id[16], const char *suffix);
-/* /dev/shm has an object of this memory. */
-bool has_shm(const char id[16]);
+/* Path in /dev/shm that the link <uuid><suffix> points to. The library draws its name apart from
+ * the id. */
+void find_shm(const char id[16], const char *suffix, char path[128]);
+bool has_shm(const char *path);
 void uuid_of(const char id[16], char out[37]);
 int open_fds(void);
 

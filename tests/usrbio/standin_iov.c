@@ -148,9 +148,13 @@ bool iov_is_linked(const struct iov *v)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* What of the daemon's checks does not depend on the memory itself. */
-static void check_block(size_t size, size_t block_size)
+/* Ends the process on arguments with which the vendor's library does. */
+static void check_arguments(const char *mount_point, size_t size, size_t block_size)
 {
+	if (!mount_point)
+		standin_die("no mount point: the vendor's library reads a null pointer");
+	if (size == 0)
+		standin_die("memory of no bytes: the vendor's library divides by zero");
 	if (block_size > size)
 		standin_die("a block of %zu bytes in memory of %zu: the vendor's library throws",
 			    block_size, size);
@@ -245,9 +249,9 @@ int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t
 	char uuid[UUID_TEXT];
 	int rc;
 
-	if (!iov || !mount_point || !*mount_point || strlen(mount_point) >= sizeof iov->mount_point)
+	if (!iov || (mount_point && strlen(mount_point) >= sizeof iov->mount_point))
 		return -EINVAL;
-	check_block(size, block_size);
+	check_arguments(mount_point, size, block_size);
 	m = mount_named(mount_point);
 	if (!m)
 		return -ENOENT;
@@ -256,6 +260,10 @@ int iov_make(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t
 	v = iov_new(m, id, size, block_size, suffix);
 	if (!v)
 		return -EIO;
+	if (getrandom(id, sizeof id, 0) != sizeof id) { /* the memory's name is another UUID */
+		iov_put(v);
+		return -EIO;
+	}
 	uuid_text(id, uuid);
 	snprintf(v->shm, sizeof v->shm, "/hf3fs-iov-%s", uuid);
 	record_shm(m, uuid);
@@ -315,7 +323,7 @@ int hf3fs_iovopen(struct hf3fs_iov *iov, const uint8_t id[16], const char *mount
 
 	if (!m)
 		return -ENOENT;
-	check_block(size, block_size);
+	check_arguments(mount_point, size, block_size);
 	link_name(link, sizeof link, id, block_size, "");
 	snprintf(path, sizeof path, "%s/3fs-virt/iovs/%s", m->path, link);
 	if (!realpath(path, target))

@@ -217,6 +217,8 @@ int64_t chunk_write(struct inode *i, uint64_t off, uint64_t len, const char *fro
 			stop = end;
 		error = fault_of_chunk(c - off / i->chunk);
 		if (error == 0)
+			error = fault_of_targets(i->chunk);
+		if (error == 0)
 			error = write_chunk(i, c, at, stop - at, from + (at - off));
 		at = stop;
 	}

@@ -11,6 +11,9 @@
  *   meta US                      each metadata operation does
  *   hold | go                    jobs wait for `go`
  *   refuse iovs|rings ERRNO      links to shared memory are refused
+ *   refuse creates ERRNO         no file can be made: EIO is a stripe larger than the chain table
+ *   targets old|new              old: made without --use-new-chunk-engine; a write to chunks of a
+ *                                size that the old engine lacks ends with EIO (in 3FS after 60 s)
  *   depth any|nonneg             nonneg: rings of a negative io_depth are
  *                                refused, as newer daemons do
  *   stall on|off                 off: io_depth < 0 with a timeout starts what there is
@@ -41,8 +44,8 @@ static pthread_cond_t let_go = PTHREAD_COND_INITIALIZER;
 static struct {
 	struct failure io[2]; /* [read] */
 	uint64_t torn;
-	int delay_ms, meta_us, refuse_iovs, refuse_rings;
-	bool hold, nonneg, no_stall, readonly;
+	int delay_ms, meta_us, refuse_iovs, refuse_rings, refuse_creates;
+	bool hold, nonneg, no_stall, readonly, old_targets;
 	uint64_t total, left;
 } f;
 static __thread bool tearing; /* of the write that this thread is at */
@@ -117,6 +120,10 @@ static int command_locked(char w[5][256])
 		f.refuse_iovs = error_named(w[2]);
 	else if (strcmp(w[0], "refuse") == 0 && strcmp(w[1], "rings") == 0)
 		f.refuse_rings = error_named(w[2]);
+	else if (strcmp(w[0], "refuse") == 0 && strcmp(w[1], "creates") == 0)
+		f.refuse_creates = error_named(w[2]);
+	else if (strcmp(w[0], "targets") == 0)
+		rc = set_flag(w[1], "old", "new", &f.old_targets);
 	else if (strcmp(w[0], "depth") == 0)
 		rc = set_flag(w[1], "nonneg", "any", &f.nonneg);
 	else if (strcmp(w[0], "stall") == 0) {
@@ -229,6 +236,25 @@ static bool flag(const bool *which)
 	value = *which;
 	pthread_mutex_unlock(&lock);
 	return value;
+}
+
+int fault_of_create(void)
+{
+	int error;
+
+	pthread_mutex_lock(&lock);
+	error = f.readonly ? EROFS : f.refuse_creates;
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+/* Chunk sizes of the old engine: 512K, 1M, 2M, 4M, 16M, 64M. */
+int fault_of_targets(uint32_t chunk)
+{
+	static const uint32_t sizes = 512u << 10 | 1u << 20 | 2u << 20 | 4u << 20 | 16u << 20 |
+				      64u << 20;
+
+	return flag(&f.old_targets) && !(chunk & sizes) ? EIO : 0;
 }
 
 bool fault_readonly(void) { return flag(&f.readonly); }

@@ -178,10 +178,10 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_
 	struct fuse_entry_param e = { .attr_timeout = opt.attr_timeout,
 				      .entry_timeout = opt.attr_timeout };
 	struct inode *dir, *i;
-	int fd;
+	int fd, error = is_virt(parent) ? EPERM : fault_of_create();
 
-	if (fault_readonly() || is_virt(parent)) {
-		fuse_reply_err(req, is_virt(parent) ? EPERM : EROFS);
+	if (error != 0) {
+		fuse_reply_err(req, error);
 		return;
 	}
 	count(N_create, 1);

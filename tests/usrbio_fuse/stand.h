@@ -193,6 +193,8 @@ int fault_of_chunk(uint64_t nth); /* of a write: 0 or an errno for each of its c
 void fault_before_job(void);	/* delays and holds */
 void fault_meta(void);		/* the delay of a metadata operation */
 int fault_of_ring(bool is_ring, int depth);
+int fault_of_create(void);	     /* of a file: 0 or an errno */
+int fault_of_targets(uint32_t chunk); /* of a write to chunks of this size: 0 or an errno */
 bool fault_readonly(void);
 bool fault_stall(void); /* io_depth < 0 with a timeout waits for more requests, as 3FS does */
 bool fault_space(struct statvfs *vfs);

@@ -27,7 +27,8 @@ struct shm {
 	struct shm *next, **prev; /* all of the process: what it forgot to destroy goes with it */
 	void *base;
 	size_t size;
-	char name[64]; /* "/hf3fs-iov-UUID"; "": its name is gone, or is another's */
+	/* "/hf3fs-iov-UUID", not of the id; "": the name is gone, or belongs to another */
+	char name[64];
 };
 
 static pthread_mutex_t shms_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -219,18 +220,20 @@ static void fill(struct hf3fs_iov *iov, void *base, struct shm *s, const char *m
 static int create(struct hf3fs_iov *iov, const char *mount_point, size_t size, size_t block,
 		  int numa, const struct ring_words *ring)
 {
-	char id[37], name[64], target[80], link[640];
+	uint8_t other[16];
+	char uuid[37], name[64], target[80], link[640];
 	struct shm *s;
 	int error;
 
-	if (!iov || !mount_point || !*mount_point || strlen(mount_point) >= sizeof iov->mount_point)
+	if (!iov || (mount_point && strlen(mount_point) >= sizeof iov->mount_point))
 		return -EINVAL;
-	if (block > size)
-		abort(); /* an exception, again */
-	if (getrandom(iov->id, sizeof iov->id, 0) != sizeof iov->id)
+	if (!mount_point || size == 0 || block > size)
+		abort(); /* a null pointer is read; a division by zero; an exception, again */
+	if (getrandom(iov->id, sizeof iov->id, 0) != sizeof iov->id ||
+	    getrandom(other, sizeof other, 0) != sizeof other)
 		return -EIO;
-	uuid_text(iov->id, id);
-	snprintf(name, sizeof name, "/hf3fs-iov-%s", id);
+	uuid_text(other, uuid); /* the memory's name is not the id */
+	snprintf(name, sizeof name, "/hf3fs-iov-%s", uuid);
 	s = shm_map(name, size, true);
 	if (!s)
 		return -EIO;

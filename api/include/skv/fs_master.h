@@ -36,6 +36,7 @@ const char *skv_fs_verb_text(enum skv_fs_verb verb);
 struct skv_fs_owner {
 	uint64_t incarnation;
 	uint8_t nonce[16];
+	uint64_t epoch, number, generation; /* its horizon (skv/storage.h); 0: none */
 };
 #define SKV_FS_OWNERS_MAX 64u /* in one answer */
 

@@ -3,10 +3,11 @@
  * itself (GET /).
  *
  * A connection, TCP or local, carries frames: a header of SKV_MN_HEADER bytes, little-endian, and
- * what it announces. The client sends HELLO first, at once: a connection that has not said it
- * within 10 s ends, and earlier if too many wait with theirs. One call at a time uses a connection:
+ * what it announces. The client greets first, at once: a connection that has not done so within
+ * 10 s ends, and earlier if too many wait. One call at a time uses a connection:
  *
- *	HELLO  payload "name\0token\0"   answer: the storage's uuid
+ *	HELLO  payload "name\0token\0"   answer: the storage's uuid; over TCP only
+ *	LOCAL                            over TCP; answer: a pass to the local socket
  *	OPEN   file, flag WRITE          answer: length, superblock; local: the slab's descriptor
  *	READ   file, offset, length      answer: length, then the bytes
  *	BEGIN  extra: ms left to write   answer
@@ -18,6 +19,14 @@
  * reuses the slot of a writer that did not end in peace only when none is left that began before
  * that writer's deadline. On a local connection bytes are copied in the mapped slab between BEGIN
  * and END; WRITE and READ are of TCP. A frame that makes no sense ends the connection.
+ *
+ * No token crosses the local socket, since any process of the host may listen under its name. The
+ * pass of a TCP connection (struct skv_mn_pass) has a ticket, for one use within 10 s, and the key
+ * that goes with it, which only the node can derive from the ticket. Both ends prove that they know
+ * it, the node first (skv_mn_prove):
+ *
+ *	LOCAL  ticket, client's nonce    answer: the node's nonce, the node's proof
+ *	PROVE  the client's proof        answer; then the connection has the role of the TCP one
  *
  * Where the node's URL is https, the TCP connection is TLS from its first byte, without ALPN.
  *
@@ -43,6 +52,7 @@
 
 #include <skv/arena.h>
 #include <skv/bytes.h>
+#include <skv/hash.h>
 #include <skv/limits.h>
 #include <skv/status.h>
 
@@ -64,6 +74,8 @@ enum skv_mn_op {
 	SKV_MN_WRITE,
 	SKV_MN_END,
 	SKV_MN_RDMA, /* its answer: `file` is the port, `offset` the ticket */
+	SKV_MN_LOCAL,
+	SKV_MN_PROVE,
 };
 
 /* Requests and answers. Of an answer with another status than SKV_OK, `extra` is the length of the
@@ -108,6 +120,23 @@ bool skv_mn_keys_decode(const uint8_t *in, size_t n, struct skv_mn_keys *out);
  * disappears with the process, and the epoch in it keeps any other process's apart. */
 #define SKV_MN_LOCAL_MAX 100u
 void skv_mn_local_name(const char *node, uint64_t epoch, char out[SKV_MN_LOCAL_MAX]);
+
+/* Everything a client needs to use the node's local socket, as sent: no padding. */
+#define SKV_MN_PLACE 16u
+#define SKV_MN_TICKET 32u
+#define SKV_MN_NONCE 32u
+struct skv_mn_pass {
+	uint8_t place[SKV_MN_PLACE];   /* where the name of the socket is the node's */
+	uint8_t ticket[SKV_MN_TICKET]; /* no secret */
+	uint8_t key[SKV_MAC];
+};
+/* This process's host and network name space, in which names of local sockets are unique. False:
+ * /proc does not tell. */
+bool skv_mn_place(uint8_t out[SKV_MN_PLACE]);
+/* The proof of the node, or of the client, that it knows the key: for these two nonces only, the
+ * client's first. */
+void skv_mn_prove(const uint8_t key[SKV_MAC], bool node, const uint8_t nonces[2 * SKV_MN_NONCE],
+		  uint8_t out[SKV_MAC]);
 
 struct skv_mn_device {
 	char name[64];

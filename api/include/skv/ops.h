@@ -59,7 +59,7 @@ struct skv_storage_spec {
 	const char *extra;  /* opaque text of the API that created it, at most SKV_MAX_EXTRA bytes;
 			     * "" if none */
 	/* "hf3fs" only; fixed at creation: */
-	uint64_t chunk_size; /* a power of two, 64 KiB to 64 MiB, which the directory must have; 0 =
+	uint64_t chunk_size; /* a power of two, 32 KiB to 64 MiB, which the directory must have; 0 =
 			      * read from the directory at creation, and reported from then on */
 	bool any_mount;      /* the directory may be on a mount that is not 3FS (tests); chunk_size
 			      * is not checked then */
@@ -339,7 +339,8 @@ enum skv_session_state {
 	SKV_SESSION_OPEN,
 	SKV_SESSION_FINISHED,
 	SKV_SESSION_ABORTED,
-	SKV_SESSION_EXPIRED
+	SKV_SESSION_EXPIRED,
+	SKV_SESSION_DELETED /* all that it wrote was deleted meanwhile, with all of its instance */
 };
 
 struct skv_start_res {
@@ -358,6 +359,20 @@ struct skv_start_res {
 	struct skv_files files;
 };
 
+/* Slots that a finish would commit: of each spec the first one, where the manager sees its file in
+ * a directory of type `file`. */
+struct skv_written_place {
+	const char *root; /* of the storage, as the manager sees it */
+	char path[64];    /* of the slab file, below it */
+	uint64_t offset;
+	uint64_t length;
+};
+struct skv_written_res {
+	uint64_t since_ms; /* boot time of the start; 0: unknown, since it was before a recovery */
+	struct skv_written_place v[SKV_MAX_SPECS];
+	uint32_t n;
+};
+
 /* ---- moves ----------------------------------------------------------------------------------- */
 
 /* Slots whose blocks are to move, for one mover: it reads the bytes at from[i], checks their
@@ -367,9 +382,21 @@ struct skv_start_res {
 struct skv_move_take_req {
 	uint32_t max;         /* slots at most; 0 = SKV_MAX_MOVE_SLOTS */
 	uint32_t deadline_ms; /* 0 = the manager's default; bounded by it */
+	/* A scrub: slots to read and verify, of slab files whose last check began before
+	 * check_before_ms (wall clock of the manager; 0 = now), the longest unchecked first. */
+	bool check;
+	uint64_t check_before_ms;
+};
+/* Where a scrub is. */
+struct skv_scrub_progress {
+	uint64_t now_ms; /* the manager's wall clock */
+	uint64_t left_bytes; /* used bytes of slab files that are due */
+	bool more; /* some are due: ask again, even if there was nothing now */
 };
 struct skv_move_take_res {
 	char move[SKV_SESSION_ID_HEX + 1]; /* "" = there is nothing to move now */
+	bool checks; /* the slots are to be verified only: there is no `to` */
+	struct skv_scrub_progress scrub;
 	uint32_t deadline_ms; /* remaining; nothing may be written after */
 	uint32_t n;
 	struct skv_location *from; /* [n], each with a checksum */
@@ -396,6 +423,8 @@ struct skv_move_slot {
 struct skv_move_view {
 	const char *move; /* its id; "" = there is nothing to move now */
 	uint32_t deadline_ms;
+	bool checks;
+	struct skv_scrub_progress scrub;
 	uint32_t n_files;
 	const struct skv_move_file *files;
 	uint32_t n_slots;
@@ -406,12 +435,42 @@ struct skv_move_view {
 struct skv_move_finish_req {
 	const char *move;
 	uint32_t n_moved; /* of the move: all of its slots */
-	const bool *moved; /* [n_moved]: copied, and durable there */
+	const bool *moved; /* [n_moved]: copied, and durable there; of a check: read whole, with the
+			    * right checksum */
+	const bool *damaged; /* [n_moved]: read whole, with a wrong checksum; NULL = none */
 	bool quiesced; /* no write is in flight any more: other targets need no grace period */
 };
 struct skv_move_finish_res {
 	uint32_t moved;
 	uint32_t failed; /* not copied, or their blocks went meanwhile */
+	uint32_t hidden; /* of these: damaged, and hidden now */
+};
+
+/* ---- damage ---------------------------------------------------------------------------------- */
+
+/* A reader's report: a location of a lookup, read under its lease, had a wrong checksum. */
+#define SKV_MAX_DAMAGED 256u
+struct skv_damage {
+	uint32_t key;     /* index into keys */
+	const char *spec; /* "" or NULL: the instance's only one */
+	uint64_t generation; /* of the location: names the slot, be it the block's or its copy's in
+			      * a fast tier */
+};
+struct skv_report_req {
+	const char *tenant;
+	const char *instance;
+	const struct skv_key *keys;
+	uint32_t n_keys;
+	uint32_t n_damaged;
+	const struct skv_damage *damaged;
+	bool may_delete; /* the caller may delete there: the slots are hidden at once. Else movers
+			  * check them first */
+};
+struct skv_report_res {
+	uint32_t hidden; /* misses from now on, or read from their copies */
+	uint32_t queued; /* a mover will check them */
+	uint32_t stale;  /* no committed slot has that generation: nothing was done */
+	uint32_t refused; /* too many wait for a check: report them when they are read again */
 };
 
 enum skv_mask_kind { SKV_MASK_ALL, SKV_MASK_COUNT, SKV_MASK_BITS };
@@ -434,6 +493,10 @@ struct skv_finish_res {
 	enum skv_session_state state;
 	uint32_t committed;
 	uint32_t failed;
+	/* Blocks that were deleted while they were written, among those that the session writes
+	 * (0 = the first), in order: they are not published, whatever the finish says. */
+	uint32_t n_deleted;
+	const uint32_t *deleted; /* [n_deleted] */
 };
 
 struct skv_abort_req {
@@ -472,12 +535,10 @@ struct skv_delete_req {
 	const char *instance;
 	const struct skv_key *keys;
 	uint32_t n_keys;
-	bool writing; /* includes copies being written by open sessions: their slots are held until
-		       * deadline and grace */
 };
 struct skv_delete_res {
 	uint32_t deleted; /* blocks that existed */
-	uint32_t revoked; /* writes of open sessions given up */
+	uint32_t writing; /* writes of open sessions given up */
 	uint32_t pinned;  /* of these: had a pin, now gone */
 };
 
@@ -667,6 +728,7 @@ struct skv_trim_req {
 };
 struct skv_trim_res {
 	uint64_t deleted; /* blocks that existed */
+	uint64_t writing; /* writes of open sessions given up */
 };
 
 /* Deletes all blocks of an instance at once; its registration stays. Writes in progress are given
@@ -677,6 +739,23 @@ struct skv_clear_req {
 };
 struct skv_clear_res {
 	uint64_t deleted; /* blocks that existed */
+};
+
+/* All that is stored or being written for some instances, from before the call, is gone: one clear
+ * each. Exactly one of the last four is given. */
+struct skv_purge_req {
+	const char *tenant; /* whose instances; "" = all tenants' */
+	const char *const *instances; /* their names, */
+	uint32_t n_instances;
+	const char *prefix; /* or how their names begin, "" = not given; the same for the next */
+	const char *group;
+	const char *whose; /* tenant */
+};
+struct skv_purge_res {
+	uint32_t n_instances;
+	const char *const *instances; /* their names */
+	uint64_t blocks;   /* blocks that existed */
+	uint64_t sessions; /* open ones: their writes are not published */
 };
 
 /* One page of an instance's committed blocks, in no particular order. */
@@ -808,7 +887,13 @@ struct skv_storage_view {
 	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
 	uint64_t free_bytes;        /* file_bytes + room to grow - assigned_bytes */
 	uint64_t writing_ms; /* of type memory: age of the oldest write that has not ended; for
-			      * /metrics only */
+			      * /metrics only, as the following */
+	/* Scrubs: slab files never checked whole; how long ago the last check of the others began
+	 * (the longest); and of what was checked, slots, and those without a checksum. */
+	uint64_t scrub_unchecked_files;
+	uint64_t scrub_oldest_ms;
+	uint64_t scrub_slots;
+	uint64_t scrub_unsummed_slots;
 };
 /* Protected blocks count as whole blocks: those pinned hard, soft, leased (an estimate: granted in
  * the current lease window); writes of open sessions count in bytes. Counters start when the
@@ -899,6 +984,7 @@ struct skv_stats {
 	X(INSTANCE_CREATE, "instance_create")                                                      \
 	X(INSTANCE_DELETE, "instance_delete")                                                      \
 	X(INSTANCE_DELETE_UNUSED, "instance_delete_unused")                                        \
+	X(PURGE, "purge")                                                                          \
 	X(USE, "use") /* storages, and whether there are groups */                                 \
 	X(STATS, "stats")
 
@@ -923,6 +1009,8 @@ struct skv_ask {
 	uint64_t expect;
 	uint64_t unused_ms; /* INSTANCE_DELETE_UNUSED; and the next */
 	bool with_blocks;
+	const struct skv_purge_req *purge; /* 0 or 1; of `tenant` */
+	uint32_t n_purge;
 };
 
 /* The answer: what was asked for. */
@@ -937,6 +1025,8 @@ struct skv_told {
 	struct skv_group_view *groups;
 	struct skv_instance_view *instances;
 	uint32_t n_storages, n_files, n_groups, n_instances;
+	struct skv_purge_res *purged; /* 0 or 1 */
+	uint32_t n_purged;
 	/* STATS */
 	uint64_t blocks, sessions, journal_bytes, journal_limit, evicted_blocks, expired_sessions;
 };

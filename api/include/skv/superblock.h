@@ -18,6 +18,10 @@
 #define SKV_SUPERBLOCK_VERSION 1u
 #define SKV_NO_FILE UINT32_MAX
 #define SKV_STORAGE_MARKER "slabkv-storage"
+/* A symbolic link in the root of a `file` storage, to the root itself. Paths through it exist only
+ * where the storage is really mounted: clients that create what is missing create their own
+ * directories and files, but no such link. KVCM's clients get it in what they read. */
+#define SKV_STORAGE_LINK "mounted"
 
 struct skv_superblock {
 	uint8_t uuid[16];  /* of the storage */
@@ -29,10 +33,8 @@ struct skv_superblock {
 	uint64_t created_ms; /* wall time */
 };
 
+/* The bytes of one, with magic and checksum. Pure. */
 void skv_superblock_encode(const struct skv_superblock *sb, uint8_t out[SKV_SUPERBLOCK_SIZE]);
-/* Does the file begin with the magic of the product's former name? Such files and their directories
- * are refused. */
-bool skv_superblock_is_former(const uint8_t magic[8]);
 
 /* SKV_E_FOREIGN: not ours (magic); SKV_E_UNSUPPORTED: newer version; SKV_E_CORRUPT: checksum. */
 int skv_superblock_decode(const uint8_t in[SKV_SUPERBLOCK_SIZE], struct skv_superblock *out,

@@ -80,6 +80,8 @@ struct skv_key_input {
 	SKV_V1_RW(pins_res, skv_pins_res) \
 	SKV_V1_RW(keys_res, skv_keys_res) \
 	W(block_view, skv_block_view) \
+	SKV_V1_RW(purge_req, skv_purge_req) \
+	SKV_V1_RW(purge_res, skv_purge_res) \
 	SKV_V1_RW(ask_req, skv_ask) \
 	SKV_V1_RW(told_res, skv_told) \
 	W(stats, skv_stats)

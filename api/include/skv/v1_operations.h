@@ -181,6 +181,13 @@
 	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Trim"), 15, 0, \
 	  "blocks", "TrimRequest", "TrimResult", \
 	  "Delete blocks by the time when they were made", "") \
+	OWN(purge, POST, "/v1/purge", WRITE, \
+	  ROUTE_CORE | ROUTE_BLOCKS | ROUTE_BODY, SKV_V1("Purge"), 0, 0, \
+	  "blocks", "PurgeRequest", "PurgeResult", \
+	  "All that is stored or being written before now is gone", \
+	  "Of instances by name, by prefix, by group or by tenant. Takes as long for many blocks " \
+	  "as for few. Sessions that are open end: their finish says which blocks were deleted. " \
+	  "After an error some instances may be purged: repeat the call.") \
 	CALL(pin, POST, "/v1/instances/{id}/pin", WRITE, \
 	  ROUTE_CORE | ROUTE_BODY | ROUTE_PACED, SKV_V1("Pin"), 15, 0, \
 	  "blocks", "PinRequest", "PinResult", \
@@ -189,6 +196,12 @@
 	  ROUTE_CORE | ROUTE_BODY, SKV_V1("Unpin"), 15, 0, \
 	  "blocks", "UnpinRequest", "UnpinResult", \
 	  "End pins", "") \
+	CALL(report, POST, "/v1/instances/{id}/report", READ, \
+	  ROUTE_CORE | ROUTE_BODY | ROUTE_PACED, SKV_V1("Report"), 15, 0, \
+	  "blocks", "ReportRequest", "ReportResult", \
+	  "Report bytes with a wrong checksum", \
+	  "Of a caller that may delete: the slots are hidden at once, and their keys can be " \
+	  "written again. Of other callers: a mover checks them first. Harmless to repeat.") \
 	OWN(pins, GET, "/v1/instances/{id}/pins", READ, \
 	  ROUTE_CORE, SKV_V1("ListPins"), 15, 0, "blocks", NULL, "PinList", \
 	  "List pins", "") \
@@ -206,7 +219,7 @@
 	OWN(move_take, POST, "/v1/moves/take", ADMIN, \
 	  ROUTE_CORE | ROUTE_BODY, SKV_V1("TakeMove"), 0, 0, \
 	  "moves", "MoveWish", "Move", \
-	  "For movers: blocks to copy, and where to", \
+	  "For movers: blocks to copy, and where to; or to verify", \
 	  "Blocks of what drains with move, of all tenants. They stay where they are until the " \
 	  "move is finished. A move that is not finished in time costs a repeat.") \
 	OWN(move_finish, POST, "/v1/moves/{move}/finish", ADMIN, \

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <skv/fs_master.h>
 #include <skv/status.h>
@@ -51,7 +52,7 @@ struct skv_storage_config {
 				     * = none */
 };
 
-#define SKV_CHUNK_MIN (64ull << 10) /* range of 3FS chunk sizes: 64 KiB .. 64 MiB */
+#define SKV_CHUNK_MIN (32ull << 10) /* range of 3FS chunk sizes: 32 KiB .. 64 MiB */
 #define SKV_CHUNK_MAX (64ull << 20)
 #define SKV_PUNCH_MAX 1000u /* ranges per call: the limit of 3FS's ioctl */
 
@@ -76,11 +77,27 @@ struct skv_storage_health {
  * takes a greater incarnation than any that the store has seen, and a nonce of its own; the store
  * remembers both. */
 #define SKV_STORAGE_NONCE 16u
+/* How far the owner's journal had come when it was noted: proof that a store which ends before it
+ * went back in time. Zeros: nothing was noted. */
+struct skv_storage_horizon {
+	uint64_t epoch;      /* the owner's fence */
+	uint64_t number;     /* acknowledged batches */
+	uint64_t generation; /* no slot has had a greater one */
+};
 struct skv_storage_owner {
 	uint64_t incarnation; /* from 1 on */
 	uint8_t nonce[SKV_STORAGE_NONCE];
+	struct skv_storage_horizon horizon;
 };
 #define SKV_STORAGE_OWNERS 64u /* per directory; more are an error */
+
+/* A nonce of zeros, which no owner has, stands for a file whose record is damaged. */
+static inline bool skv_storage_owner_is_damaged(const struct skv_storage_owner *o)
+{
+	static const uint8_t zero[SKV_STORAGE_NONCE];
+
+	return memcmp(o->nonce, zero, sizeof zero) == 0;
+}
 
 struct skv_storage_ops {
 	size_t size;
@@ -127,7 +144,9 @@ const struct skv_storage_ops *skv_storage_find(const char *type);
 struct skv_storage;
 
 /* Opens the root. The marker must prove that it belongs to this storage (SKV_E_FOREIGN: other
- * files, or another storage's marker; never overwritten); creates root and marker if allowed.
+ * files, or another storage's marker; never overwritten); creates root and marker if allowed. A
+ * marker that is missing or damaged is written again, by any later call as well, if an owner file
+ * or slab file proves the directory; else SKV_E_CORRUPT.
  * SKV_E_UNAVAILABLE: missing, read-only, unmounted. Messages contain paths: for the log, not for
  * clients. */
 int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage_config *c,
@@ -165,16 +184,17 @@ static inline bool skv_storage_has_owners(const struct skv_storage_ops *ops)
 }
 
 /* Lists them, the greatest incarnation first. Incompletely written ones are left out: their writer
- * reads the list afterwards. Unreadable ones get a nonce of zeros, which nobody has.
+ * reads the list afterwards. Damaged ones get a nonce of zeros.
  * SKV_E_TOO_MANY. */
 int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STORAGE_OWNERS],
 		       uint32_t *n, struct skv_error *err);
-/* Creates the file exclusively; durable on return. Repeating it is SKV_OK. SKV_E_CONFLICT: the name
- * exists with other content; SKV_E_IN_USE: it exists, incompletely written. Proves nothing until
- * all owners have been listed afterwards. */
+/* Creates the file exclusively; durable on return. Repeating it is SKV_OK, and writes a horizon of
+ * a greater number. SKV_E_CONFLICT: the name exists with another nonce; SKV_E_IN_USE: it exists,
+ * incompletely written. Proves nothing until all owners have been listed afterwards. */
 int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o,
 		      struct skv_error *err);
-/* Removes the file if it has this content. SKV_OK if there is none, or another's. */
+/* Removes the file if it has this nonce; with a nonce of zeros, if it is damaged or incomplete.
+ * SKV_OK if there is none, or another's. */
 int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o,
 		       struct skv_error *err);
 /* Removes the marker from the directory, which is free for another storage then. Only if it has no
@@ -203,6 +223,21 @@ int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, str
  * SKV_E_INVALID: an impossible path. */
 int skv_file_look(int below, const char *dir, const char *path, struct skv_file_look *out,
 		  struct skv_error *err);
+
+/* Reads what slab file `path` below the absolute path `root` holds, past the attribute cache of the
+ * file system. SKV_E_UNSUPPORTED: on FUSE, whose daemons report any times of a change, and may
+ * keep old pages. */
+struct skv_file_bytes {
+	bool zero;           /* all `length` bytes at `offset` are 0 */
+	bool local;          /* the file system is a kernel's own, on this machine */
+	uint64_t changed_ns; /* when the file was changed last, on the file system's clock */
+};
+int skv_file_look_at(const char *root, const char *path, uint64_t offset, uint64_t length,
+		     struct skv_file_bytes *out, struct skv_error *err);
+/* The same on a file system that was local at an earlier look, without waiting for a disk.
+ * SKV_E_UNAVAILABLE: the bytes are not in memory. */
+int skv_file_glance_at(const char *root, const char *path, uint64_t offset, uint64_t length,
+		       struct skv_file_bytes *out, struct skv_error *err);
 
 /* The same here or through fs-masters. */
 struct skv_file_looker;

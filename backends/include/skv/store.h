@@ -3,9 +3,9 @@
  * blocks.
  *
  * A backend fills a `struct skv_store_ops`; callers use the guarded wrappers skv_store_* below,
- * which check arguments, count and time every call. Backends: "sqlite" (embedded default), "redis"
- * (Redis or Valkey, for managers on several hosts), "memory" (tests, benchmarks; lost at close
- * unless shared, see skv_memory_store_*), "fault" (stacks on another).
+ * which check arguments, count and time every call. Backends: "sqlite" (embedded default), "etcd"
+ * (for managers on several hosts), "memory" (tests, benchmarks; lost at close unless shared, see
+ * skv_memory_store_*), "fault" (stacks on another).
  *
  * Results of every call: SKV_OK; SKV_E_STORE_FULL or SKV_E_STORE_IO = nothing was changed;
  * SKV_E_UNKNOWN_OUTCOME = it may or may not have been changed (read before relying on either);
@@ -34,8 +34,8 @@ enum skv_durability {
 };
 
 struct skv_store_options {
-	const char *path; /* sqlite: database file; redis: URL; memory: name of a
-			     shared store, "" = private */
+	const char *path; /* sqlite: database file; etcd: URL; memory: name of a shared store, "" =
+			   * private */
 	enum skv_durability durability;
 	uint64_t reserve_bytes; /* reserved for SKV_APPEND_URGENT when the disk is full */
 	const char *vfs; /* sqlite: name of a registered SQLite VFS; NULL = the default */
@@ -46,7 +46,7 @@ struct skv_store_options {
 #define SKV_STORE_KEY_MAX 1024u              /* bytes of a registry key, without the NUL */
 #define SKV_STORE_VALUE_MAX (1u << 20)       /* bytes of a registry document */
 #define SKV_STORE_BATCH_MAX (64u << 20)      /* bytes of one append */
-#define SKV_STORE_SLICE_MAX (32u << 20)      /* bytes of one checkpoint slice */
+#define SKV_STORE_SLICE_MAX (24u << 20)      /* bytes of one checkpoint slice */
 #define SKV_STORE_SLICES_MAX (1u << 20)      /* slices of one checkpoint */
 #define SKV_STORE_PARTITION_MAX 65535u       /* largest partition number */
 /* largest seq: 400 years at 10,000 appends per second */
@@ -54,10 +54,6 @@ struct skv_store_options {
 
 /* Document of a store that is being copied to (slabkvd migrate): nobody may go on with it. */
 #define SKV_STORE_UNFINISHED "migrating"
-/* Document of a store that went back in time and is being restored from a manager's memory: the
- * record up to which, and whether that is all ("exact") or may lack the newest ("rough"). In the
- * view of each partition. */
-#define SKV_STORE_RESTORING "restoring"
 /* Document of a backup, and of a store that was restored from one (slabkvd backup): what it says is
  * of some time ago, so nobody takes it for the truth. In the view of each partition. */
 #define SKV_STORE_BACKUP "backup"
@@ -70,20 +66,7 @@ struct skv_store_options {
 struct skv_fence {
 	uint32_t partition;
 	uint64_t number; /* of skv_store_acquire */
-	bool restores;   /* writes back what a registry that went back in time has lost */
 };
-
-/* How far the registry has come, by the writes of a partition's owners: a number and a nonce, as
- * text; "" = nothing is known. Where a store may go back in time, the registry and the journal may
- * do so apart from each other. */
-#define SKV_STORE_MARK 48u
-struct skv_registry_marks {
-	char is[SKV_STORE_MARK];    /* what the registry has */
-	char least[SKV_STORE_MARK]; /* the newest acknowledged, as kept beside the journal */
-	char mine[SKV_STORE_MARK];  /* the newest that this handle had acknowledged */
-};
-/* A registry with mark `a` lacks something that one with `b` has. */
-bool skv_mark_older(const char *a, const char *b);
 
 enum {
 	SKV_APPEND_URGENT = 1, /* may use the reserved space (deletes, finishes, expiry) */
@@ -104,6 +87,9 @@ struct skv_load_sink {
 /* Where a follower stands. Zeros: nowhere yet. */
 struct skv_position {
 	bool known;
+	/* Set by the caller: it needs all that was acknowledged before the call, not just what a
+	 * backend knows without asking its servers. */
+	bool fresh;
 	uint64_t seq;    /* the newest record that it has */
 	uint64_t newest; /* that the store had when it was looked at last */
 	uint64_t base;   /* up to which the newest checkpoint went then */
@@ -166,34 +152,25 @@ struct skv_store_ops {
 	int (*follow)(void *self, uint32_t partition, struct skv_position *at,
 		      const struct skv_load_sink *sink, struct skv_error *err); /* may be NULL */
 	uint64_t (*renewed)(void *self, uint32_t partition); /* may be NULL */
-	/* NULL: it loses nothing that it has acknowledged */
-	int (*restore)(void *self, uint32_t partition, uint64_t fence, uint64_t id, uint32_t slices,
-		       uint64_t upto_seq, struct skv_error *err);
-	int (*survived)(void *self, uint32_t partition, bool *yes,
-			struct skv_error *err); /* with restore */
-	int (*vouch)(void *self, uint32_t partition, uint64_t fence,
-		     struct skv_error *err); /* with restore */
-	int (*marks)(void *self, uint32_t partition, struct skv_registry_marks *out,
-		     struct skv_error *err); /* with restore */
-	int (*restored)(void *self, uint32_t partition, uint64_t fence, const char *past,
-			struct skv_error *err); /* with restore */
+	bool (*changed)(void *self, const char *prefix, uint64_t *at); /* may be NULL */
 };
 
 struct skv_store; /* wrapper around one opened backend */
 
 extern const struct skv_store_ops skv_store_sqlite;
 extern const struct skv_store_ops skv_store_memory;
-extern const struct skv_store_ops skv_store_redis;
+extern const struct skv_store_ops skv_store_etcd;
 
 /* The backend named by --store, and in *path what to open it with: ":memory:" (nothing is kept),
- * redis://... (Redis or Valkey, see redis_url.c), else a database file. */
+ * etcd://... (see etcd_url.c), else a database file. NULL: a URL of an unknown scheme, which
+ * skv_store_open refuses. */
 const struct skv_store_ops *skv_store_backend(const char *text, const char **path);
 /* The --store text for logs and display: without user and password. */
 #define SKV_STORE_SHOWN_MAX 256
 void skv_store_shown(const char *text, char out[SKV_STORE_SHOWN_MAX]);
 
-/* Opens a store. A database on a network mount is refused (WAL needs shared memory):
- * SKV_E_UNSUPPORTED. */
+/* Opens a store. SKV_E_UNSUPPORTED: `ops` is NULL, or the database lies on a network mount (WAL
+ * needs shared memory). */
 int skv_store_open(const struct skv_store_ops *ops, const struct skv_store_options *o,
 		   struct skv_store **out, struct skv_error *err);
 void skv_store_close(struct skv_store *s);
@@ -215,6 +192,11 @@ int skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char
  * with it; it may call the store. */
 int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, void *ctx,
 		   struct skv_error *err);
+
+/* May a document whose key begins with `prefix` have changed since the call that set *at (0: at any
+ * time)? Never asks a server, so a change may be noticed some milliseconds late. A list after the
+ * call has all that was noticed. True if the backend cannot tell. */
+bool skv_store_changed(struct skv_store *s, const char *prefix, uint64_t *at);
 
 /* Takes ownership of a partition for ttl_ms, counted from the start of the call. `fence` grows with
  * every acquire and release, so that writes of the previous owner still in flight are rejected.
@@ -267,29 +249,6 @@ int skv_store_checkpoint_commit(struct skv_store *s, uint32_t partition, uint64_
 				uint64_t id, uint32_t slices, uint64_t upto_seq,
 				struct skv_error *err);
 int skv_store_checkpoint_abort(struct skv_store *s, uint32_t partition, uint64_t id);
-
-/* A store in the memory of other processes may lose what it has acknowledged, when all of these
- * end: then it is empty, or as it was some time ago. */
-bool skv_store_may_go_back(const struct skv_store *s);
-/* Do the processes still run that had all that was acknowledged when an owner vouched for them the
- * last time? What others have may lack the newest. True if the store does not go back, or cannot
- * tell. The owner vouches as soon as it goes on with what it has loaded, and again and again. */
-int skv_store_survived(struct skv_store *s, uint32_t partition, bool *yes, struct skv_error *err);
-int skv_store_vouch(struct skv_store *s, uint32_t partition, uint64_t fence, struct skv_error *err);
-/* Is the registry, as this partition's owners wrote it, what was acknowledged? It went back in time
- * if `is` is older than `least` or `mine`. All are "" if the store does not go back. Writes that an
- * owner decides on a registry that did are refused, SKV_E_FENCED. */
-int skv_store_marks(struct skv_store *s, uint32_t partition, struct skv_registry_marks *out,
-		    struct skv_error *err);
-/* The owner has written back all that was lost (with `restores` in its fence), or goes on with what
- * is there: from here on the registry is newer than `past`, and than all that anybody knows. */
-int skv_store_restored(struct skv_store *s, uint32_t partition, uint64_t fence, const char *past,
-		       struct skv_error *err);
-/* Such a store, by who knows better: commits the checkpoint as all that there is. No record is left
- * of what the store had; the next one is upto_seq + 1, which is at least the one after its newest.
- * Followers find another history. SKV_E_UNSUPPORTED: it does not go back. */
-int skv_store_restore(struct skv_store *s, uint32_t partition, uint64_t fence, uint64_t id,
-		      uint32_t slices, uint64_t upto_seq, struct skv_error *err);
 
 /* Delivers the newest committed checkpoint's slices in order, then the journal records after it in
  * order of seq. *base_seq = the checkpoint's upto_seq (0 if none), set before the first delivery.

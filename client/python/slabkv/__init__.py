@@ -13,20 +13,21 @@ from __future__ import annotations
 
 from typing import Optional
 
-from . import _native
-from ._job import Pointers, Result, key
+from . import _calls, _native
+from ._job import Pointers, Result, Results, key
+from ._weights import fingerprint
 from .aio import AsyncClient
 from .client import MAX_KEYS, Client, Completion, Lease, Queue
 from .errors import (
     ClosedError, ConflictError, DeniedError, DeviceMemoryError, Error, FullError, InvalidError, NotFoundError, StorageError,
     TimedOutError, UnreachableError,
 )
-from .namespace import Namespace, fingerprint
+from .namespace import Namespace
 
 __version__ = "0.1.0"
 __all__ = [
     "MAX_KEYS", "AsyncClient", "Client", "ClosedError", "Completion", "ConflictError", "DeniedError", "DeviceMemoryError", "Error",
-    "FullError", "InvalidError", "Lease", "Namespace", "NotFoundError", "Pointers", "Queue", "Result", "StorageError",
+    "FullError", "InvalidError", "Lease", "Namespace", "NotFoundError", "Pointers", "Queue", "Result", "Results", "StorageError",
     "TimedOutError", "UnreachableError", "fingerprint", "key", "library", "options", "trace",
 ]
 
@@ -40,7 +41,7 @@ def library() -> tuple[str, str]:
 def trace(traceparent: Optional[str]) -> None:
     """The trace that this thread's calls belong to from now on, as W3C's header traceparent has it; None: none. An operation of a queue
     has that of the thread that submitted it. Managers log it and pass it on."""
-    if _native.library().trace(None if traceparent is None else traceparent.encode()) != 0:
+    if _calls.trace(None if traceparent is None else traceparent.encode()) != 0:
         raise InvalidError("not of the form 00-<32 hex digits>-<16 hex digits>-<2 hex digits>", field="traceparent")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Optional
 
 from ._job import Key
-from .errors import Error, InvalidError
+from .errors import InvalidError
 
 # The options of every connector that _connector.COMMON takes from here.
 OPTIONS: dict[str, Any] = {
@@ -23,6 +23,8 @@ OPTIONS: dict[str, Any] = {
     "load_budget_ms": 0,  # the most that loading for one request may be expected to take; 0: no limit but prefill's own time
     "prefill_tokens_per_s": 0,  # of the engine; 0: measured
 }
+
+DEADLINE_S = 15.0  # after so long a lookup without an answer is a miss, and a load or store that has not begun has failed
 
 FADE = 0.7  # weight of the loads before the newest one
 PROBE_S = 5.0  # after so long without a measurement a small part of a hit is loaded though it would not pay
@@ -190,7 +192,7 @@ class Budget:
         """For calls that wait: n blocks in parts, short ones first, for as long as it goes on to pay. A part is staked against what was saved
         so far. The caller loads each between begin and end before it asks for the next."""
         began, done, part = self._clock(), 0, 0
-        while done < n:
+        while done < n and self._clock() - began < DEADLINE_S:
             with self._lock:
                 part = self._part(n, done, self._clock() - began, block_bytes, block_tokens, part)
             if not part:
@@ -289,7 +291,7 @@ class Pins:
                 return
             try:
                 self._pin(*task)
-            except (Error, OSError, MemoryError):
+            except Exception:  # whatever it was: later pins need this thread
                 self._budget.count("pins_dropped", len(task[1]))
 
     def close(self) -> None:

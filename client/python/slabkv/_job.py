@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import time
 from array import array
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, Optional, Union
 
 from . import _native
-from .errors import DeviceMemoryError, InvalidError
+from .errors import DeviceMemoryError, Error, InvalidError, of
 
 Key = Union[str, int, bytes]
 Keys = Sequence[Key]
@@ -30,9 +31,29 @@ class Result(IntEnum):
     FAILED = 7
     GONE = 8
     CANCELLED = 9
+    NOT_ADMITTED = 10
+    DELETED = 11  # of a put: not stored, it was deleted while it was written
 
     def __bool__(self) -> bool:
         return self in _GOOD
+
+
+class Results(list[Result]):
+    """How it went with each block of a call."""
+
+    __slots__ = ("_first", "_statuses")
+
+    def __init__(self, results: Sequence[Result], statuses: Sequence[int] = (), first: Optional[Error] = None) -> None:
+        """first: what the library said of the first block that failed; it says one sentence in a call."""
+        super().__init__(results)
+        self._statuses, self._first = statuses, first
+
+    def why(self, i: int) -> Optional[Error]:
+        """The reason behind ERROR and FAILED of block i, with the library's sentence or that of its status; else None."""
+        status = self._statuses[i] if self._statuses else 0
+        if status == 0 or self[i] not in (Result.ERROR, Result.FAILED):
+            return None
+        return self._first if self._first is not None and self._first.status == status else of(status)
 
 
 _GOOD = frozenset((Result.HIT, Result.WRITTEN, Result.EXISTS, Result.GONE))
@@ -178,7 +199,7 @@ def _other(obj: Any, write: bool, refs: list[object]) -> tuple[int, int]:
 class Job:
     """One batch: the C struct and all that it borrows. `results` and `whys` are written before it is told to be finished."""
 
-    __slots__ = ("batch", "n", "results", "whys", "refs", "tag", "waiter")
+    __slots__ = ("batch", "n", "number", "refs", "results", "submitted", "tag", "whys")
 
     def __init__(self, kind: int, instance: bytes, keys: Keys, blocks: Union[None, Pointers, Sequence[Any]] = None,
                  parent: Optional[Key] = None, independent: bool = False, tag: int = 0) -> None:
@@ -199,7 +220,8 @@ class Job:
                                    self.results.buffer_info()[0], self.whys.buffer_info()[0], independent, tag)
         self.refs = refs
         self.tag = tag
-        self.waiter: Any = None
+        self.number = ctypes.c_uint64()  # of a submit: the library sets it when it has taken the job
+        self.submitted = time.monotonic()
 
     @staticmethod
     def _memory(blocks: Union[Pointers, Sequence[Any]], write: bool, refs: list[object]) -> tuple[array[int], array[int]]:
@@ -225,5 +247,5 @@ class Job:
                 sizes.append(size)
         return array("Q", addresses), array("Q", sizes)
 
-    def outcome(self) -> list[Result]:
-        return [RESULTS[r] for r in self.results]
+    def outcome(self, first: Optional[Error] = None) -> Results:
+        return Results([RESULTS[r] for r in self.results], self.whys, first)

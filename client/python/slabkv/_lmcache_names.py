@@ -1,7 +1,8 @@
-"""What LMCache's keys lack, as a name within them: the LoRA adapter and, inside an engine, the cache salt.
+"""Names within LMCache's keys for all that these lack: the engine's resolved configuration (overrides, quantization, weights), the LoRA adapter
+and, inside an engine, the cache salt.
 
 The keys of LMCache's server name a salt; those of LMCache inside an engine name tags of the request. slabkv's vLLM plugin puts the same
-name into both before LMCache looks at a request. slabkv.lmcache caches nothing whose key has no such name. Tried with LMCache 0.5.6.
+name into both before LMCache looks at a request. slabkv.lmcache caches nothing whose key has no such name. Tried with LMCache 0.5.5, 0.5.6 and 0.5.7rc2.
 """
 
 from __future__ import annotations
@@ -14,21 +15,23 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
-from ._connector import log
+from ._connector import Settings, log
+from ._engines import vllm_identity
+from ._weights import fingerprint
 from .errors import InvalidError
-from .namespace import fingerprint
+from .namespace import canonical
 
 TAG = "slabkv"
 _KEY = "lmcache.tag." + TAG  # of kv_transfer_params
 _MARK = "~slabkv"
 _OWN = re.compile(r"~slabkv|~private|[@/\\\0]")  # what a salt must not have to stand in a name as it is
-_NAMED = re.compile(r"[^@]*~slabkv(-[0-9a-f]{32})?\Z")
+_NAMED = re.compile(r"[^@]*~slabkv-[0-9a-f]{32}\Z")
 _MAX_SALT = 80  # LMCache takes 128 in all
 _PROCESS = os.urandom(16).hex()
 
-UNNAMED = ("slabkv.lmcache: keys that do not say which LoRA adapter and salt they are of are not cached: install slabkv where the engine "
-           "runs, so that vLLM loads its plugin, or give without_plugin: true if no request has an adapter (nor, with LMCache inside the "
-           "engine, a salt)")
+UNNAMED = ("slabkv.lmcache: keys that do not say which engine, LoRA adapter and salt they are of are not cached: install slabkv where the "
+           "engine runs, so that vLLM loads its plugin, or give without_plugin: true if all engines are configured alike and no request has "
+           "an adapter (nor, with LMCache inside the engine, a salt)")
 
 
 def named(name: Optional[str]) -> bool:
@@ -37,7 +40,14 @@ def named(name: Optional[str]) -> bool:
 
 
 def _digest(parts: Any) -> str:
-    return hashlib.blake2b(json.dumps(parts, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(json.dumps(canonical(parts), sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def _files(path: str) -> Any:
+    if not os.path.isdir(path):
+        return None
+    with os.scandir(path) as entries:
+        return sorted((e.name, s.st_size, s.st_mtime_ns) for e in entries for s in [e.stat()])
 
 
 class Adapters:
@@ -50,10 +60,9 @@ class Adapters:
     def name(self, lora: Any) -> str:
         """Of the weights; InvalidError where they cannot be told apart."""
         path = os.path.expanduser(lora.lora_path)
-        files = None
-        if os.path.isdir(path):
-            with os.scandir(path) as entries:
-                files = sorted((e.name, s.st_size, s.st_mtime_ns) for e in entries for s in [e.stat()])
+        files = _files(path)
+        if files is None:  # a name of the hub may be another commit when the engine loads it
+            raise InvalidError(f"LoRA adapter '{lora.lora_name}' is no directory with weights", field="lora")
         which = (lora.lora_int_id, path)
         seen = self._seen.get(which)
         if seen is None:
@@ -63,32 +72,78 @@ class Adapters:
         return seen[1]
 
 
-class Names:
-    """Names of one engine's requests."""
+def _engine(config: Any) -> Any:
+    """Returns the engine's resolved configuration. Weights that cannot be told apart here are left to slabkv.lmcache, which asks for them."""
+    try:
+        return vllm_identity(Settings("slabkv.lmcache", {}), config)
+    except InvalidError:
+        return vllm_identity(Settings("slabkv.lmcache", {"namespace_tag": "told elsewhere"}), config)
+
+
+class AdapterNames:
+    """Names of one engine's adapters, by all that shapes their bytes."""
 
     def __init__(self, lora_config: Any = None) -> None:
         self._lora = {x: str(getattr(lora_config, x, None)) for x in ("lora_dtype", "target_modules")}
         self._adapters = Adapters()
+
+    def parts(self, lora: Any) -> Any:
+        """Returns the parts of a request's adapter, or None; InvalidError where its weights cannot be told apart."""
+        return None if lora is None else {**self._lora, "weights": self._adapters.name(lora), "3d": getattr(lora, "is_3d_lora_weight", False)}
+
+    def __call__(self, request: Any) -> list[tuple[str, str, str]]:
+        """Returns the extra keys that vLLM hashes with the tokens of a request: the adapter's weights in the place of its path, which may lead to
+        others on another host. Weights that cannot be told apart have a name of this process and of these files alone."""
+        lora = request.lora_request
+        if not lora:
+            return []
+        name = getattr(request, "slabkv_adapter", None)
+        if name is None:
+            try:
+                name = _digest(self.parts(lora))
+            except (InvalidError, OSError) as e:
+                log.warning("slabkv: %s: what it computes is found by this process alone", e)
+                name = _digest([_PROCESS, lora.lora_path, _files(os.path.expanduser(lora.lora_path))])
+            request.slabkv_adapter = name
+        return [("lora", lora.lora_name, name)]
+
+
+def name_adapters(lora_config: Any) -> None:
+    """Makes vLLM's block hashes in this process name an adapter by its weights. Does nothing in an engine without adapters."""
+    if lora_config is None:
+        return
+    from vllm.v1.core import kv_cache_utils
+
+    if not callable(getattr(kv_cache_utils, "_gen_lora_extra_hash_keys", None)):
+        raise InvalidError("slabkv.vllm: this vLLM does not let its block hashes name LoRA adapters by their weights: use it without adapters",
+                           field="lora")
+    if not isinstance(kv_cache_utils._gen_lora_extra_hash_keys, AdapterNames):
+        kv_cache_utils._gen_lora_extra_hash_keys = AdapterNames(lora_config)
+
+
+class Names:
+    """Names of the requests of one engine with this configuration of vLLM's."""
+
+    def __init__(self, config: Any = None) -> None:
+        self._engine = _digest(_engine(config))
+        self._adapters = AdapterNames(getattr(config, "lora_config", None))
         self._told: set[str] = set()
 
     def of(self, request: Any) -> str:
-        """Salt, mark and, if there is more to say, a digest of it. What cannot be named has a name that nobody else has."""
+        """Salt, mark, and a digest of all. What cannot be named has a name that nobody else has."""
         salt = request.cache_salt or ""
         readable = len(salt) <= _MAX_SALT and not _OWN.search(salt)
         lora = getattr(request, "lora_request", None)
         try:
             if getattr(request, "prompt_embeds", None) is not None:
                 raise InvalidError("a prompt of embeddings has no tokens", field="prompt_embeds")
-            made_by = None if lora is None else {**self._lora, "weights": self._adapters.name(lora),
-                                                 "3d": getattr(lora, "is_3d_lora_weight", False)}
+            made_by = self._adapters.parts(lora)
         except (InvalidError, OSError) as e:
             if str(e) not in self._told:
                 self._told.add(str(e))
                 log.warning("slabkv.lmcache: %s: such requests are not cached", e)
             return f"~private-{_digest([_PROCESS, request.request_id])}"
-        if made_by is None and readable:
-            return salt + _MARK
-        return f"{salt if readable else ''}{_MARK}-{_digest([salt, made_by])}"
+        return f"{salt if readable else ''}{_MARK}-{_digest([self._engine, salt, made_by])}"
 
 
 def tag(request: Any, name: str) -> None:
@@ -117,7 +172,7 @@ def guard(connector: Any, config: Any) -> None:
         guard(child, config)
     if not _of_lmcache(connector):
         return
-    names, ask = Names(getattr(config, "lora_config", None)), connector.get_num_new_matched_tokens
+    names, ask = Names(config), connector.get_num_new_matched_tokens
 
     def get_num_new_matched_tokens(request: Any, *arguments: Any, **more: Any) -> Any:
         name, salt = names.of(request), request.cache_salt
@@ -129,7 +184,7 @@ def guard(connector: Any, config: Any) -> None:
             request.cache_salt = salt  # vLLM's own hashes have it
 
     connector.get_num_new_matched_tokens = get_num_new_matched_tokens
-    log.info("slabkv.lmcache: LMCache's keys name LoRA adapters and salts")
+    log.info("slabkv.lmcache: LMCache's keys name the engine's configuration, LoRA adapters and salts")
 
 
 def install() -> None:

@@ -87,6 +87,7 @@ _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "version": (c_char_p, []),
     "version_number": (c_uint32, []),
     "trace": (c_int, [c_char_p]),
+    "try_for": (None, [c_uint32]),
     "code": (c_char_p, [c_int]),
     "text": (c_char_p, [c_int]),
     "options_new": (c_void_p, []),

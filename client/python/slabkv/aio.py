@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Optional, Union, overload
 
 from . import _native
-from ._job import Key, Keys, Result
-from .client import Base, Blocks, Lease, Queue
+from ._job import Key, Keys, Result, Results
+from .client import Base, Blocks, Completion, Lease, Queue
+from .errors import ClosedError
 
 
 class AsyncClient(Base):
@@ -19,6 +20,8 @@ class AsyncClient(Base):
 
     _queue: Optional[Queue] = None
     _loop: Optional[asyncio.AbstractEventLoop] = None
+    _ending = False
+    _waiters: dict[int, asyncio.Future[Completion]]
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -28,50 +31,71 @@ class AsyncClient(Base):
 
     def _ready_queue(self) -> Queue:
         loop = asyncio.get_running_loop()
+        if self._ending:
+            raise ClosedError("this AsyncClient is closed", field="handle")
         if self._queue is None:
-            self._queue, self._loop = Queue(self), loop
+            self._queue, self._loop, self._waiters = Queue(self), loop, {}
             loop.add_reader(self._queue.fileno(), self._on_readable)
         elif loop is not self._loop:
             raise RuntimeError("slabkv: this AsyncClient is used in another event loop: open one in each")
         return self._queue
 
-    def _on_readable(self) -> None:
+    def _on_readable(self) -> bool:
+        """False: nothing was over."""
         assert self._queue
-        for job, completion in self._queue._drain():  # pyright: ignore[reportPrivateUsage]
-            if not job.waiter.done():
-                job.waiter.set_result(completion)
+        done = self._queue._collect()  # pyright: ignore[reportPrivateUsage]
+        found = bool(done)
+        while done:
+            waiter = self._waiters.get(done[0].tag)
+            if waiter and not waiter.done():
+                waiter.set_result(done[0])
+            del done[0]
+        return found
 
     async def _operation(self, kind: int, instance: str, keys: Keys, blocks: Optional[Blocks] = None, parent: Optional[Key] = None,
-                         independent: bool = False) -> list[Result]:
+                         independent: bool = False) -> Results:
         if not keys:
-            return []
+            return Results([])
         queue = self._ready_queue()
-        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        tag = queue._submit(kind, instance, keys, blocks, parent, independent, waiter)  # pyright: ignore[reportPrivateUsage]
+        waiter: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        tag = queue._submit(kind, instance, keys, blocks, parent, independent)  # pyright: ignore[reportPrivateUsage]
+        self._waiters[tag] = waiter
         cancelled: Optional[asyncio.CancelledError] = None
-        while not waiter.done():
-            try:
-                await asyncio.shield(waiter)
-            except asyncio.CancelledError as e:
-                cancelled = e
-                queue.cancel(tag)
+        try:
+            while not waiter.done():
+                try:
+                    await asyncio.shield(waiter)
+                except asyncio.CancelledError as e:
+                    cancelled = e
+                    if not self._ending:
+                        queue.cancel(tag)
+                        self._on_readable()  # what it took before a signal handler raised
+        finally:
+            self._waiters.pop(tag, None)
         if cancelled:
             raise cancelled
         done = waiter.result()
         if done.error:
             raise done.error
+        if Result.CANCELLED in done.results:
+            raise ClosedError("this AsyncClient was closed before the operation began", field="handle")
         return done.results
 
     async def _thread(self, function: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     async def close(self) -> None:
-        """Waits for what has begun."""
-        queue, self._queue = self._queue, None
-        if queue and self._loop:
-            self._loop.remove_reader(queue.fileno())
-            await self._thread(queue.close)
-        await self._thread(self._close)
+        """Waits for what has begun; what has not ends with ClosedError. No operation is awaited in vain."""
+        self._ending = True
+        if self._queue and self._loop:
+            await self._thread(self._queue._stop)  # pyright: ignore[reportPrivateUsage]
+            if self._queue:
+                while self._on_readable():
+                    pass
+                self._loop.remove_reader(self._queue.fileno())
+                queue, self._queue = self._queue, None
+                queue.close()
+        await self._thread(self._handle.close)
 
     async def put_instance(self, instance: str, size: Union[int, Mapping[str, int]], *, tokens: int = 0, group: Optional[str] = None,
                            extra: Optional[str] = None) -> None:
@@ -83,11 +107,11 @@ class AsyncClient(Base):
         await self._thread(self._delete_instance, instance)
 
     async def put(self, instance: str, keys: Keys, blocks: Blocks, *, parent: Optional[Key] = None,
-                  independent: bool = False) -> list[Result]:
+                  independent: bool = False) -> Results:
         """As Client.put."""
         return await self._operation(_native.PUT, instance, keys, blocks, parent, independent)
 
-    async def get(self, instance: str, keys: Keys, blocks: Blocks) -> list[Result]:
+    async def get(self, instance: str, keys: Keys, blocks: Blocks) -> Results:
         """As Client.get."""
         return await self._operation(_native.GET, instance, keys, blocks)
 
@@ -98,6 +122,11 @@ class AsyncClient(Base):
     async def delete(self, instance: str, keys: Keys) -> list[bool]:
         """As Client.delete."""
         return [bool(r) for r in await self._operation(_native.DELETE, instance, keys)]
+
+    async def purge(self, instances: Optional[Iterable[str]] = None, *, prefix: Optional[str] = None, group: Optional[str] = None,
+                    tenant: Optional[str] = None) -> dict[str, Any]:
+        """As Client.purge."""
+        return await self._thread(self._purge, instances, prefix, group, tenant)
 
     @overload
     async def match(self, instances: str, keys: Keys) -> int: ...  # pyright: ignore[reportOverlappingOverload]

@@ -8,8 +8,9 @@ L2Client serves LMCache's multi-process server as its L2 adapter of type native_
 L2Adapter is the same as L2 adapter of type plugin, with locks: what a lookup has found stays until it is loaded or unlocked.
 RemoteAdapter is for LMCache inside the engine, by remote_storage_plugins.
 
-LMCache's keys name model, rank, object group, chunk and salt, in which slabkv's vLLM plugin names the LoRA adapter, too. Bytes and layout
-belong to its own version, so that stands in the namespace; the type of the KV cache and the weights it does not tell, so they are options.
+LMCache's keys name model, rank, object group, chunk and salt, in which slabkv's vLLM plugin names the engine's configuration and the LoRA
+adapter, too. Bytes and layout belong to its own version, so that stands in the namespace; the type of the KV cache and the weights it does not
+tell, so they are options.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ import select
 import threading
 import time
 from collections.abc import Callable, Sequence
-from importlib import metadata
 from typing import Any, Optional
 
-from ._budget import Budget, Load
-from ._connector import Breaker, Settings, log
+from ._budget import DEADLINE_S, Budget, Load
+from ._connector import Breaker, Settings, log, version_of
+from ._engines import label
 from ._job import Key, Pointers, Result
 from ._lmcache_names import UNNAMED, named
 from .client import MAX_KEYS, Queue
@@ -32,14 +33,21 @@ from .errors import Error, FullError, InvalidError, NotFoundError
 from .namespace import Namespace
 
 _AWAY = "slabkv: the manager cannot be reached"
+_LATE = f"slabkv: not begun within {DEADLINE_S:g} s"
+TICK_S = 1.0  # so often the worker looks for what is late
 Done = tuple[int, bool, str, Optional[list[bool]]]
 
 
-def _lmcache_version() -> str:
-    try:
-        return metadata.version("lmcache")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+def refuse_untagged(s: Settings) -> None:
+    """Requires a namespace_tag: without the plugin nothing tells overrides and quantization of the engine."""
+    if not s.namespace_tag:
+        raise InvalidError(f"{s.who}: without_plugin leaves unknown what the engine overrides and quantizes: give a namespace_tag that "
+                           "changes with that and with the weights", field="namespace_tag")
+
+
+def _own(key: str) -> str:
+    """Returns a key without the model's name, which may be a path of this host: the instance says more of the model."""
+    return key.split("@", 1)[1]
 
 
 class _Future:
@@ -47,6 +55,7 @@ class _Future:
 
     def __init__(self, number: int, keys: list[str], kind: str) -> None:
         self.number = number
+        self.began = time.monotonic()
         self.keys = keys
         self.kind = kind  # "store", "load", "lookup", "lock", "removal"
         self.good = [False] * len(keys)
@@ -75,9 +84,9 @@ class _Locks:
         self.where: dict[Key, tuple[_Space, int]] = {}  # and the size
         self.renew = float("inf")  # when
 
-    def due(self) -> Optional[float]:
+    def due(self) -> float:
         """Seconds until then."""
-        return None if self.renew == float("inf") else max(0.0, self.renew - time.monotonic())
+        return max(0.0, self.renew - time.monotonic())
 
 
 class L2Client:
@@ -85,11 +94,13 @@ class L2Client:
     their own, so a backlog of stores holds up no load; what does not fit into it is not stored."""
 
     def __init__(self, **adapter_params: Any) -> None:
-        self._settings = s = Settings("slabkv.lmcache", adapter_params, model=None, revision=None, lmcache_version=None,
-                                      max_pending_stores=512, lock_seconds=30.0, chunk_tokens=256, without_plugin=False)
+        self._settings = s = Settings("slabkv.lmcache", adapter_params, lmcache_version=None, max_pending_stores=512,
+                                      lock_seconds=30.0, chunk_tokens=256, without_plugin=False)
         if not s.kv_dtype:
             raise InvalidError("slabkv.lmcache: adapter_params needs kv_dtype, the exact type of the KV cache (bfloat16, float8_e4m3fn, "
                                "...): LMCache does not tell it, and blocks of two types may have one size", field="kv_dtype")
+        if s.without_plugin:
+            refuse_untagged(s)
         if s.model or s.namespace_tag:
             s.weights(s.model or "")  # refused now, not at the first request
         self._breaker = Breaker("slabkv.lmcache", s.retry)
@@ -105,7 +116,7 @@ class L2Client:
         self._pending_stores = 0
         self._locks = _Locks()
         self._told_unnamed = False
-        self._layout = f"lmcache-{s.lmcache_version or _lmcache_version()}"
+        self._layout = f"lmcache-{s.lmcache_version or version_of('lmcache')}"
         # One descriptor for both queues and for what ends without either.
         self._poll = select.epoll()
         self._event, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -151,7 +162,7 @@ class L2Client:
     def unlock(self, keys: list[str]) -> None:
         """Each once for each time it was found by submit_batch_lock. The last lease runs out by itself."""
         with self._lock:
-            for key in keys:
+            for key in map(_own, keys):
                 n = self._locks.count.get(key, 0)
                 if n > 1:
                     self._locks.count[key] = n - 1
@@ -195,7 +206,10 @@ class L2Client:
         for queue in (self._loads, self._stores):
             for c in queue.drain():
                 with self._lock:
-                    future, indexes = self._parts.pop((queue, c.tag))
+                    part = self._parts.pop((queue, c.tag), None)
+                if part is None:
+                    continue  # a signal handler interrupted its submit: the engine was told so
+                future, indexes = part
                 if c.error and not isinstance(c.error, NotFoundError):  # no instance: nothing was stored yet
                     self._breaker.failed(f"a {future.kind}", c.error)
                     future.error = str(c.error)
@@ -282,8 +296,8 @@ class L2Client:
         space = self._spaces.get(head)
         if space is None:
             s = self._settings
-            namespace = Namespace(model, weights=s.weights(s.model or model, s.revision), dtype=s.kv_dtype, layout=self._layout, tokens=0,
-                                  groups=group)
+            namespace = Namespace(label(s, model), weights=s.weights(s.model or model, s.revision), dtype=s.kv_dtype, layout=self._layout,
+                                  tokens=0, groups=group)
             space = self._spaces[head] = _Space(namespace)
         return space
 
@@ -308,14 +322,14 @@ class L2Client:
                     continue
                 space = self._space(key)
                 spaces.setdefault(id(space), (space, []))[1].append(i)
-        except (Error, ValueError) as e:
+        except Exception as e:
             self._breaker.failed("a key", e)
             return self._end(future, str(e))
         future.left = 1  # this function's own, so that nothing ends it before all is submitted
         for space, indexes in spaces.values():
             for first in range(0, len(indexes), MAX_KEYS):
                 some = indexes[first : first + MAX_KEYS]
-                what(future, space, [keys[i] for i in some], None if views is None else [views[i] for i in some], some)
+                what(future, space, [_own(keys[i]) for i in some], None if views is None else [views[i] for i in some], some)
         if self._leave(future):
             self._end(future)
         return future.number
@@ -326,7 +340,7 @@ class L2Client:
             try:
                 self._parts[queue, call(*arguments)] = future, indexes
                 future.left += 1
-            except (Error, OSError, MemoryError) as e:
+            except Exception as e:  # whatever it was: the engine's thread goes on, and this part has failed
                 if not isinstance(e, FullError):
                     self._breaker.failed("an operation", e)
                 future.error = str(e)
@@ -340,9 +354,11 @@ class L2Client:
             try:
                 if self._breaker.open:  # since it was put here
                     future.error = _AWAY
+                elif time.monotonic() - future.began >= DEADLINE_S:
+                    future.error = _LATE
                 else:
                     step()
-            except (Error, OSError, MemoryError) as e:
+            except Exception as e:  # whatever it was: the worker goes on, and this submit ends
                 self._breaker.failed("the manager", e)
                 future.error = str(e)
             if self._leave(future):
@@ -351,14 +367,28 @@ class L2Client:
         self._slow.put(run)
 
     def _work(self) -> None:
+        looked = 0.0
         while True:
             try:
-                step = self._slow.get(timeout=self._locks.due())
+                step = self._slow.get(timeout=min(self._locks.due(), TICK_S))
+                if step is None:
+                    return
+                step()
             except queues.Empty:
-                step = self._renew
-            if step is None:
-                return
-            step()
+                pass
+            if not self._locks.due():
+                self._renew()
+            if time.monotonic() >= looked + TICK_S:
+                looked = self._cancel_late()
+
+    def _cancel_late(self) -> float:
+        """Takes back what has not begun. The deadline counts from LMCache's submit, with the time that it waited for this thread."""
+        now = time.monotonic()
+        with self._lock:
+            late = [part for part, (future, _) in self._parts.items() if now - future.began >= DEADLINE_S]
+        for queue, tag in late:
+            queue.cancel(tag)
+        return now
 
     def _renew(self) -> None:
         locks = self._locks

@@ -10,19 +10,30 @@ layout and the ranks that cut a page stand in the namespace. It calls from threa
 from __future__ import annotations
 
 import ctypes
+from array import array
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from sglang.srt.mem_cache.hicache_storage import (
-    HiCacheStorage, HiCacheStorageConfig, HiCacheStorageExtraInfo, PoolHitPolicy, PoolName, PoolTransfer, PoolTransferResult,
-)
-
 from ._budget import Budget, Pins
-from ._connector import Breaker, Settings, log
+from ._connector import Breaker, Settings, log, relying_on, require
+from ._engines import label, sglang_config, sglang_identity
 from ._job import Pointers, Result
 from ._job import key as key_of
 from .errors import Error
 from .namespace import Namespace
+
+with relying_on("slabkv.sglang", "sglang"):
+    from sglang.srt.mem_cache.hicache_storage import (
+        HiCacheStorage, HiCacheStorageConfig, HiCacheStorageExtraInfo, PoolHitPolicy, PoolName, PoolTransfer, PoolTransferResult,
+    )
+
+    require(HiCacheStorageConfig, "tp_rank", "tp_size", "pp_rank", "pp_size", "attn_cp_rank", "attn_cp_size", "is_mla_model", "model_name",
+            "tp_lcm_size", "should_split_heads", "extra_config")
+    require(HiCacheStorageExtraInfo, "prefix_keys", "extra_info")
+    require(PoolTransfer, "name", "keys", "host_indices", "hit_policy")
+    require(PoolTransferResult, "kv_hit_pages", "extra_pool_hit_pages", "restorable_prefix_pages")
+    require(HiCacheStorage, "register_mem_pool_host", "register_mem_host_pool_v2", "batch_exists_v2", "batch_get_v2", "batch_set_v2",
+            "batch_get_v1", "batch_set_v1", "batch_exists")
 
 MAX_PARTS = 32  # of a block
 # What stands in the same JSON and is SGLang's.
@@ -36,6 +47,17 @@ def _key(page: str) -> bytes:
         return bytes.fromhex(page[:32]) if len(page) == 64 else key_of(page)
     except ValueError:
         return key_of(page)
+
+
+@relying_on("slabkv.sglang", "sglang", "storage hashes that cover LoRA adapters and salts, so requests would read each other's pages")
+def _check_hashes() -> None:
+    from sglang.srt.mem_cache.utils import get_storage_hash_str
+    from sglang.srt.mem_cache.radix_cache import RadixKey
+
+    kinds = ((None, None), ("a", None), ("b", None), (None, "a"), ("a", "b"))
+    hashes = {str(get_storage_hash_str(RadixKey(array("q", [1, 2]), extra, cache_salt=salt), None, page_size=1)) for extra, salt in kinds}
+    if len(hashes) < len(kinds):
+        raise AttributeError("get_storage_hash_str gives keys that differ in these one hash")
 
 
 def _is_shared(address: int) -> bool:
@@ -69,6 +91,7 @@ class _Pool:
         self.owner = owner
         self.name = name
         self.pool = pool
+        require(pool, "get_page_buffer_meta")
         self.page_size: int = getattr(pool, "page_size", 1) or 1
         self.logical = getattr(pool, "kv_buffer", pool) is None  # an anchor without bytes
         self.instance: Optional[str] = None
@@ -152,11 +175,18 @@ class _Pool:
 class HiCacheSlabkv(HiCacheStorage):
     """SGLang's L3."""
 
+    @relying_on("slabkv.sglang", "sglang")
     def __init__(self, storage_config: HiCacheStorageConfig, kwargs: Optional[dict[str, Any]] = None) -> None:
+        _check_hashes()
         given = {k: v for k, v in (storage_config.extra_config or {}).items() if k not in _SGLANGS}
         self.config = storage_config
-        self.settings = s = Settings("slabkv.sglang", given, model=None, revision=None, register=True)
-        self._weights = s.weights(s.model or storage_config.model_name or "", s.revision)
+        # One rank writes what all ranks have. Releases whose configuration does not tell which one refuse storage with DCP.
+        self._writes: bool = getattr(storage_config, "is_storage_writer", not storage_config.is_mla_model or storage_config.tp_rank == 0)
+        self.settings = s = Settings("slabkv.sglang", given, register=True)
+        engine = sglang_config()
+        model = engine[0] if engine else None
+        self._label = label(s, str(getattr(model, "model_path", "") or s.model or storage_config.model_name or "model"), model)
+        self._identity = sglang_identity(s, engine)
         self._breaker = Breaker("slabkv.sglang", s.retry)
         self.client = s.client()
         self.budget = Budget.of(s)
@@ -166,10 +196,12 @@ class HiCacheSlabkv(HiCacheStorage):
 
     # ---- what SGLang calls at the start and at the end ----
 
+    @relying_on("slabkv.sglang", "sglang")
     def register_mem_pool_host(self, mem_pool_host: Any) -> None:
         super().register_mem_pool_host(mem_pool_host)
         self._add(PoolName.KV.value, mem_pool_host)
 
+    @relying_on("slabkv.sglang", "sglang")
     def register_mem_host_pool_v2(self, host_pool: Any, host_pool_name: Any) -> None:
         super().register_mem_host_pool_v2(host_pool, host_pool_name)
         self._add(str(host_pool_name), host_pool)
@@ -185,12 +217,9 @@ class HiCacheSlabkv(HiCacheStorage):
         return self.budget.stats()
 
     def clear(self) -> bool:
-        """Removes what this model's engines have stored, of all ranks with this namespace."""
-        for pool in self._pools.values():
-            name, pool.instance = pool.instance, None
-            if name:
-                self._breaker.call("clear", self.client.delete_instance, name, otherwise=None)
-        return True
+        """Removes what this model's engines have stored or are writing, of all ranks with this namespace. False: perhaps not all of it."""
+        names = [pool.instance for pool in self._pools.values() if pool.instance]
+        return not names or self._breaker.call("clear", self.client.purge, names, otherwise=None) is not None
 
     def _add(self, name: str, pool: Any) -> None:
         known = self._pools.get(name)
@@ -209,14 +238,14 @@ class HiCacheSlabkv(HiCacheStorage):
     def _namespace(self, name: str, pool: Any) -> Namespace:
         c = self.config
         dtype = getattr(pool, "dtype", None)
-        parallel = {"pp": c.pp_size, "pp_rank": c.pp_rank, "cp": c.attn_cp_size, "cp_rank": c.attn_cp_rank, "dcp": c.dcp_size,
-                    "dcp_rank": c.dcp_rank}
+        parallel = {"pp": c.pp_size, "pp_rank": c.pp_rank, "cp": c.attn_cp_size, "cp_rank": c.attn_cp_rank,
+                    "dcp": getattr(c, "dcp_size", 1), "dcp_rank": getattr(c, "dcp_rank", 0)}
         if not c.is_mla_model or name == PoolName.MAMBA.value:  # a page of every rank's own
             parallel.update(tp=c.tp_size, tp_rank=c.tp_rank)
-        return Namespace(str(c.model_name or self.settings.model or "model"), weights=self._weights,
-                         dtype=str(self.settings.kv_dtype or dtype), layout=str(getattr(pool, "layout", "")), tokens=getattr(pool, "page_size", 1),
-                         parallel=parallel, groups=name, engine="sglang", pool=type(pool).__name__, mla=c.is_mla_model,
-                         split_heads=c.should_split_heads, tp_lcm=c.tp_lcm_size, logical_page=c.logical_page_size,
+        return Namespace(self._label, **self._identity, dtype=str(self.settings.kv_dtype or dtype), layout=str(getattr(pool, "layout", "")),
+                         tokens=getattr(pool, "page_size", 1), parallel=parallel, groups=name, engine="sglang", pool=type(pool).__name__,
+                         format=getattr(pool, "storage_format_tag", None), mla=c.is_mla_model,
+                         split_heads=c.should_split_heads, tp_lcm=c.tp_lcm_size, logical_page=getattr(c, "logical_page_size", None),
                          layers=[getattr(pool, "start_layer", None), getattr(pool, "end_layer", None)])
 
     # ---- pages ----
@@ -296,7 +325,7 @@ class HiCacheSlabkv(HiCacheStorage):
 
     def batch_set_v1(self, keys: list[str], host_indices: Any, extra_info: Optional[HiCacheStorageExtraInfo] = None) -> list[bool]:
         """Stores pages behind extra_info.prefix_keys; for MLA only the writer does."""
-        if not self.config.is_storage_writer:
+        if not self._writes:
             return [True] * len(keys)
         return self._set(PoolName.KV.value, keys, host_indices, extra_info, False)
 
@@ -367,7 +396,7 @@ class HiCacheSlabkv(HiCacheStorage):
 
     def batch_set(self, keys: list[str], values: Any = None, target_locations: Any = None, target_sizes: Any = None) -> bool:
         """Pages from tensors; all or nothing is told."""
-        if not keys or not self.config.is_storage_writer:
+        if not keys or not self._writes:
             return True
         flat = [v.contiguous() for v in values]
         size = flat[0].numel() * flat[0].element_size()

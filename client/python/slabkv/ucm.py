@@ -16,20 +16,23 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional
 
-from ucm.store.ucmstore_v1 import Task, UcmKVStoreBaseV1
-
-from ._budget import Budget
-from ._connector import Breaker, Settings, log
+from ._budget import DEADLINE_S, Budget
+from ._connector import Breaker, Settings, log, relying_on
+from ._engines import label, vllm_config, vllm_identity
 from ._job import Pointers, Result
 from ._job import key as key_of
 from .errors import DeviceMemoryError, Error, InvalidError
 from .namespace import Namespace
 
+with relying_on("slabkv.ucm", "ucm"):
+    from ucm.store.ucmstore_v1 import Task, UcmKVStoreBaseV1
+
 MAX_PARTS = 32  # of a block
 # Ours among UCM's own knobs. All others of its configuration (storage_backends, io_direct, stream_number, data_trans_concurrency, posix_...)
 # belong to its stores: accepted, since a configuration is one for all of them, and without effect.
 _OURS = ("url", "token", "timeout", "retry", "mounts", "engine", "ca_file", "group", "namespace_tag", "kv_dtype", "options", "min_tokens",
-         "load_budget_ms", "prefill_tokens_per_s", "model", "revision", "host_memory")
+         "load_budget_ms", "prefill_tokens_per_s", "model", "revision", "host_memory",
+         "fingerprint")
 _THEIRS = {"block_size", "cpu_affinity_cores", "data_dir_shard_bytes", "data_trans_concurrency", "device_id", "io_direct", "local_rank_size",
            "lookup_concurrency", "open_concurrency", "commit_concurrency", "role", "share_buffer_enable", "shard_size", "storage_backends",
            "store_pipeline", "stream_number", "tensor_size", "tensor_size_list", "timeout_ms", "unique_id", "waiting_queue_depth",
@@ -63,20 +66,22 @@ class SlabkvTask(Task):
 class SlabkvStore(UcmKVStoreBaseV1):
     """A store of UCM's."""
 
+    @relying_on("slabkv.ucm", "ucm")
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(dict(config))
         unknown = [k for k in config if k not in _OURS and k not in _THEIRS and not k.startswith(("posix_", "cache_", "ds3fs_"))]
         given = {k: v for k, v in config.items() if k in _OURS} | {k: config[k] for k in unknown}
         if "timeout" not in given and config.get("timeout_ms"):
             given["timeout"] = min(float(config["timeout_ms"]) / 1000, 10.0)
-        self.settings = s = Settings("slabkv.ucm", given, model=None, revision=None, host_memory=False)
+        self.settings = s = Settings("slabkv.ucm", given, host_memory=False)
         if int(config.get("device_id", -1)) >= 0 and not s.host_memory:
             raise DeviceMemoryError(f"slabkv.ucm: device_id {config['device_id']} may mean addresses of an accelerator, whose memory cannot be "
                                     "read from here (UCM's Cache store, which copies, takes only stores in C++). host_memory: true says "
                                     "that all of them are of this host; else use LMCache's or vLLM's connector", field="device_id")
         if not s.kv_dtype:
             raise InvalidError("slabkv.ucm: kv_dtype is needed, the exact type of the KV cache (bfloat16, float8_e4m3fn, ...)", field="kv_dtype")
-        weights = s.weights(s.model or "", s.revision)
+        engine = vllm_config()
+        identity = vllm_identity(s, engine)
         tensors = config.get("tensor_size_list") or []
         self.shard_size = self._number(config, "shard_size", sum(tensors) if tensors else int(config.get("tensor_size") or 0))
         tensor = int(config.get("tensor_size") or 0) or self.shard_size
@@ -88,8 +93,8 @@ class SlabkvStore(UcmKVStoreBaseV1):
             raise InvalidError(f"slabkv.ucm: block_size {block} is no multiple of shard_size {self.shard_size}, or tensors of {sum(self.sizes)} "
                                "bytes do not make a shard", field="shard_size")
         self.shards = block // self.shard_size
-        self._namespace = Namespace(s.model or "ucm", weights=weights, dtype=s.kv_dtype, layout="ucm", tokens=0, engine="ucm",
-                                    groups=[self.shards, self.sizes])
+        self._namespace = Namespace(label(s, s.model or "ucm", getattr(engine, "model_config", None)), **identity, dtype=s.kv_dtype, layout="ucm",
+                                    tokens=0, engine="ucm", groups=[self.shards, self.sizes])
         self._breaker = Breaker("slabkv.ucm", s.retry)
         self._budget = Budget.of(s)
         self._client = s.client()
@@ -206,7 +211,7 @@ class SlabkvStore(UcmKVStoreBaseV1):
                     task.load = self._budget.begin(task.n_bytes)
                     tag = queue.get(instance, keys, memory)
                 self._tasks[queue, tag] = task
-        except (Error, OSError, MemoryError) as e:
+        except Exception as e:  # whatever it was: UCM's thread goes on, and the task has failed
             if task.load:
                 self._budget.end(task.load, 0)
             self._breaker.failed("a store" if store else "a load", e)
@@ -229,8 +234,11 @@ class SlabkvStore(UcmKVStoreBaseV1):
     def _drain(self) -> None:
         with self._lock:
             for queue in (self._loads, self._stores):
+                queue.cancel_late(DEADLINE_S)
                 for c in queue.drain():
-                    task = self._tasks.pop((queue, c.tag))
+                    task = self._tasks.pop((queue, c.tag), None)
+                    if task is None:
+                        continue  # a signal handler interrupted its submit: the engine was told so
                     good = [bool(r) or (task.store and r == Result.BUSY) for r in c.results]
                     if task.load:
                         self._budget.end(task.load, sum(good) * self.shard_size)

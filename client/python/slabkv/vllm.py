@@ -18,20 +18,32 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, Optional
 
-from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
-from vllm.v1.kv_offload.base import (
-    Locality, LookupResult, Medium, OffloadingCounterMetadata, OffloadingEvent, OffloadingGaugeMetadata, OffloadingMetricMetadata, ReqContext,
-    RequestOffloadingContext, ScheduleEndContext,
-)
-from vllm.v1.kv_offload.tiering.async_lookup import AsyncLookupManager
-from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
-
-from ._budget import Budget, Load, Pins
-from ._connector import Breaker, Settings, engine_config, log
+from ._budget import DEADLINE_S, Budget, Load, Pins
+from ._connector import Breaker, Settings, log, relying_on, require
+from ._engines import label, vllm_config, vllm_identity
 from ._job import Pointers, Result
+from ._lmcache_names import name_adapters
+from ._lookups import Lookups
 from .client import Queue
 from .errors import Error, FullError, InvalidError
 from .namespace import Namespace
+
+with relying_on("slabkv.vllm", "vllm"):
+    from vllm.distributed.kv_transfer.kv_connector.v1.offloading.metrics import OffloadingConnectorStats
+    from vllm.v1.kv_offload.base import (
+        Locality, LookupResult, Medium, OffloadingCounterMetadata, OffloadingEvent, OffloadingGaugeMetadata, OffloadingMetricMetadata,
+        ReqContext, RequestOffloadingContext, ScheduleEndContext,
+    )
+    from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager, TransferJob
+
+    require(LookupResult, "HIT", "MISS", "RETRY")
+    require(TransferJob, "job_id", "keys", "chunk_ids", "req_context", "submit_time")
+    require(JobResult, "job_id", "success", "successful_keys", "transfer_time", "transfer_bytes")
+    require(OffloadingEvent, "keys", "medium", "removed", "locality")
+    require(ReqContext, "req_id")
+    require(OffloadingConnectorStats, "increase_counter", "set_gauge")
+    require(SecondaryTierManager, "on_schedule_end", "on_request_finished", "has_pending_work", "take_events", "drain_jobs",
+            "block_size_bytes")
 
 
 def _key(key: bytes) -> bytes:
@@ -65,8 +77,8 @@ def _metric(name: str) -> str:
     return "vllm:slabkv_" + name
 
 
-def _refuse_several_hosts(one_host: bool) -> None:
-    p = getattr(engine_config(), "parallel_config", None)
+def _refuse_several_hosts(engine: Any, one_host: bool) -> None:
+    p = getattr(engine, "parallel_config", None)
     nodes = getattr(p, "nnodes_within_dp", getattr(p, "nnodes", 1))
     if isinstance(nodes, int) and nodes > 1:
         raise InvalidError(_SPANS.format(f"nnodes {nodes}", ""), field="parallel")
@@ -74,44 +86,27 @@ def _refuse_several_hosts(one_host: bool) -> None:
         raise InvalidError(_SPANS.format("Ray places them", ", or say one_host if Ray places them on this host"), field="parallel")
 
 
-class _Lookups(AsyncLookupManager):
-    """vLLM's thread for lookups: a step's keys in one call."""
-
-    def __init__(self, tier: SlabkvTier) -> None:
-        self._tier = tier
-        super().__init__(tier_type=tier.tier_type)
-
-    def batch_lookup(self, keys: list[Any], req_context: ReqContext) -> Iterable[bool]:
-        return self._tier.worth_loading(keys)
-
-    def mark_miss(self, keys: Collection[Any]) -> None:
-        # What is under way for these keys is older than this verdict: vLLM would fail on it when it comes.
-        for key in keys:
-            state = self._lookup_state.get(key)
-            if state is not None and state.result is None:
-                state.generation = self._next_generation
-                self._next_generation += 1
-        super().mark_miss(keys)
-
-
 class SlabkvTier(SecondaryTierManager):
     """A secondary tier."""
 
     medium: ClassVar[Medium] = Medium.STORAGE
 
+    @relying_on("slabkv.vllm", "vllm")
     def __init__(self, offloading_spec: Any, primary_kv_view: memoryview, tier_type: str, backpressure_detector: Any = None,
                  **config: Any) -> None:
         super().__init__(offloading_spec, primary_kv_view, tier_type, backpressure_detector)
-        self._settings = s = Settings("slabkv.vllm", config, model=None, revision=None, speculative="", max_pending_stores=256,
-                                      renew_on_reset=True, enable_kv_events=False, locality=None, one_host=False)
-        _refuse_several_hosts(bool(s.one_host))
+        self._settings = s = Settings("slabkv.vllm", config, max_pending_stores=256, renew_on_reset=True,
+                                      enable_kv_events=False, locality=None, one_host=False)
+        engine = vllm_config()
+        _refuse_several_hosts(engine, bool(s.one_host))
+        name_adapters(getattr(engine, "lora_config", None))
         self.locality = Locality(s.locality) if s.locality is not None else None
         c = offloading_spec.config
         p = c.parallel
         self._namespace = Namespace(
-            c.model.name, weights=s.weights(s.model or c.model.name, s.revision), dtype=str(s.kv_dtype or c.model.dtype),
+            label(s, c.model.name, getattr(engine, "model_config", None)), **vllm_identity(s, engine), dtype=str(s.kv_dtype or c.model.dtype),
             layout=str(c.kv_cache_layout), tokens=c.cache.tokens_per_hash,
-            parallel=dict(tp=p.tp_size, pp=p.pp_size, pcp=p.pcp_size, dcp=p.dcp_size, world=p.world_size), speculative=s.speculative,
+            parallel=dict(tp=p.tp_size, pp=p.pp_size, pcp=p.pcp_size, dcp=p.dcp_size, world=p.world_size),
             groups=[[g.tokens_per_block, list(g.layer_names)] for g in c.groups], engine="vllm", blocks=c.cache.blocks_per_chunk,
             replicated=c.replicated_layout, canonical=c.canonical_layout, worker_bytes=c.worker_kv_bytes_per_block)
         self._events: Optional[list[OffloadingEvent]] = [] if s.enable_kv_events and c.enable_kv_cache_events else None
@@ -129,7 +124,7 @@ class SlabkvTier(SecondaryTierManager):
         self._whole = ctypes.c_char.from_buffer(primary_kv_view)
         self._base = ctypes.addressof(self._whole)
         self._open(s, primary_kv_view)
-        self._lookups = _Lookups(self)
+        self._lookups = Lookups(self.worth_loading)
 
     def _open(self, s: Settings, view: memoryview) -> None:
         self._queues: tuple[Queue, ...] = ()
@@ -183,7 +178,7 @@ class SlabkvTier(SecondaryTierManager):
         return there
 
     def lookup(self, key: Any, req_context: ReqContext) -> LookupResult:
-        found = self._lookups.lookup(key, req_context)
+        found = self._lookups.lookup(key, req_context.req_id)
         return LookupResult.RETRY if found is None else LookupResult.HIT if found else LookupResult.MISS
 
     def on_new_request(self, req_context: ReqContext) -> RequestOffloadingContext:
@@ -241,8 +236,11 @@ class SlabkvTier(SecondaryTierManager):
 
     def _drain(self) -> None:
         for queue in self._queues:
+            queue.cancel_late(DEADLINE_S)
             for c in queue.drain():
-                job = self._jobs.pop((queue, c.tag))
+                job = self._jobs.pop((queue, c.tag), None)
+                if job is None:
+                    continue  # a signal handler interrupted its submit: the engine was told so
                 store = queue is self._stores
                 if c.error:
                     self._breaker.failed("a store" if store else "a load", c.error)
@@ -281,11 +279,13 @@ class SlabkvTier(SecondaryTierManager):
 
     def drain_jobs(self) -> None:
         """Waits for all jobs. vLLM does so when it resets its cache, perhaps since the weights have changed: nothing stored so far is found
-        any more, unless renew_on_reset is false."""
+        any more, unless renew_on_reset is false. What only this engine can have stored is purged."""
         while self._jobs:
             select.select(self._queues, [], [], 1.0)
             self._drain()
         if self._settings.renew_on_reset:
+            if self._instance and self._namespace.renewed:
+                self._breaker.call("a purge", self._client.purge, [self._instance], otherwise=None)
             self._namespace.renew()
             self._instance = None
 

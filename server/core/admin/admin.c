@@ -33,7 +33,7 @@ static int begin(struct skv_core *c, struct skv_error *err)
 {
 	int rc;
 
-	c->turn_fence = atomic_load(&c->fence);
+	c->turn_fence = owner_fence(c);
 	rc = core_gate(c, err);
 	return rc == SKV_OK ? rc : admin_leave(c, rc);
 }
@@ -61,7 +61,7 @@ struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
 
 int admin_out_of_step(struct skv_core *c, int rc)
 {
-	owner_ask_reload(c);
+	owner_ask_reload(c, c->turn_fence);
 	return rc;
 }
 

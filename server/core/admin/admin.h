@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <skv/lock.h>
+
 struct partition;
 struct skv_core;
 struct skv_storage_spec;
@@ -30,6 +32,18 @@ int instance_end(struct skv_core *c, const char *tenant, const char *id, const s
 
 /* As admin_enter, but SKV_E_TIMEOUT where that would wait. */
 int admin_try(struct skv_core *c, struct skv_error *err);
+/* instance.c: waits for a journaled change; only on threads that may block. */
+struct latch {
+	struct skv_mutex lock;
+	struct skv_cond cond;
+	bool over;
+	int status;
+};
+void latch_init(struct latch *l);
+void latch_destroy(struct latch *l);
+void latch_open(void *ctx, int status); /* of a struct skv_done; ctx: the latch */
+int latch_wait(struct skv_core *c, struct latch *l);
+
 /* Takes the turn and checks the gate; leave() gives the turn back and returns rc. */
 int admin_enter(struct skv_core *c, struct skv_error *err);
 int admin_leave(struct skv_core *c, int rc);

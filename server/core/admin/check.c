@@ -13,11 +13,14 @@
 #include <skv/store.h>
 
 #include <lock/core.h>
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <lock/one.h>
+#include <model/birth.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/index.h>
+#include <model/mark.h>
 #include <model/move.h>
 #include <model/objects.h>
 #include <model/partition.h>
@@ -99,6 +102,31 @@ static void check_slot(struct check *k, const struct block *b, uint32_t spec)
 			(unsigned long long)s->generation);
 }
 
+/* Checkpoints and the journal store no lease of a block, only the instance's horizon. */
+static void check_mark(struct check *k, const struct instance *inst, const struct block *b)
+{
+	const uint64_t use = mark_use(atomic_load_explicit(&b->mark, memory_order_relaxed));
+	char hex[SKV_KEY_HEX + 1];
+
+	skv_key_to_hex(b->key, hex);
+	if (block_own_lease(k->p, b) > inst->horizon + MARK_LEASE_UNIT)
+		problem(k, "block %s is leased longer than its instance's horizon tells", hex);
+	if (use > atomic_load_explicit(&k->p->last_use, memory_order_relaxed))
+		problem(k, "block %s was used later than now", hex);
+}
+
+/* Newer generations were given later, and none in the future. */
+static void check_births(struct check *k)
+{
+	const struct birth *v = k->p->birth;
+
+	for (size_t i = 0; i < k->p->n_births; i++)
+		if ((i && (v[i].generation <= v[i - 1].generation || v[i].ms <= v[i - 1].ms)) ||
+		    (!k->p->loading && v[i].ms > birth_now(k->p)))
+			problem(k, "generation %llu: its time is not between its neighbours'",
+				(unsigned long long)v[i].generation);
+}
+
 static void check_block(void *ctx, struct partition *p, struct block *b)
 {
 	struct check *k = ctx;
@@ -110,6 +138,7 @@ static void check_block(void *ctx, struct partition *p, struct block *b)
 	k->entries++;
 	k->pinned += b->pinned;
 	k->blocks += block_has_committed(inst, b);
+	check_mark(k, inst, b);
 	for (uint32_t s = 0; s < inst->spec.n_specs; s++) {
 		if (b->slot[s].state == SLOT_ABSENT)
 			continue;
@@ -242,7 +271,7 @@ static void check_links(struct check *k)
 static bool is_writer(const struct session *s, const struct slot *slot)
 {
 	return slot->state == SLOT_WRITING &&
-	       (uint32_t)slot->checksum == (s->anonymous ? s->number + 1 : 0);
+	       (uint32_t)slot->checksum == s->number + 1;
 }
 
 static void check_sessions(struct check *k)
@@ -483,6 +512,7 @@ static void check_objects(struct check *k)
 		problem(k, "%llu blocks, counted %llu", (unsigned long long)k->p->blocks,
 			(unsigned long long)blocks);
 	check_links(k);
+	check_births(k);
 	check_sessions(k);
 	for (uint32_t i = 0; i < k->p->n_volume; i++)
 		if (k->p->volume[i].pool)
@@ -543,7 +573,7 @@ static void fsck_files(struct check *k, struct skv_core *c)
 		int rc = device_open(c->device[i], false, &err);
 
 		if (rc == SKV_OK)
-			rc = claim_check(c->device[i], &err);
+			rc = claim_check(c->device[i], &k->p->end, &err);
 		if (rc == SKV_OK)
 			rc = device_check_files(c->device[i], volume_by_id(k->p, c->device[i]->id),
 						&err);
@@ -556,7 +586,7 @@ static void fsck_files(struct check *k, struct skv_core *c)
 static int fsck_partition(struct skv_core *c, bool files, struct check *k, struct skv_error *err)
 {
 	struct partition *p = NULL;
-	int rc = partition_load(c, atomic_load(&c->fence), &p, err);
+	int rc = partition_load(c, owner_fence(c), &p, err);
 
 	if (rc == SKV_E_CORRUPT) {
 		problem(k, "%s", err->message);
@@ -600,7 +630,7 @@ int fsck_one(struct skv_store *store, uint32_t number, bool files, const char *f
 		rc = skv_fail(err, SKV_E_IN_USE, "store", "'%s' runs on this store: stop it first",
 			      holder);
 	if (rc == SKV_OK) {
-		atomic_store(&c->fence, fence);
+		owner_event(c, OWN_ON_ACQUIRED, fence);
 		rc = fsck_partition(c, files, &k, err);
 		skv_store_release(store, 0, fence, NULL);
 	}

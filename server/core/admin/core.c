@@ -21,15 +21,17 @@
 #include <model/rules.h>
 #include <model/tenant.h>
 #include <model/partition.h>
-#include <journal/registry_copy.h>
 #include <journal/change.h>
 #include <journal/commit.h>
 #include <journal/format.h>
 #include <journal/registry_write.h>
+#include <storage/claim.h>
 #include <storage/device.h>
 #include <storage/growth.h>
+#include <storage/written.h>
 #include <evict/clear.h>
 #include <evict/remove.h>
+#include <ops/damage.h>
 #include <ops/end.h>
 #include <ops/finish.h>
 #include <ops/horizon.h>
@@ -42,12 +44,12 @@
 #include <recovery/checkpoint.h>
 #include <recovery/owner.h>
 #include <recovery/replay.h>
-#include <recovery/replay_blocks.h>
 #include <recovery/replay_chunk.h>
-#include <recovery/restore.h>
 #include <recovery/standby.h>
 #include "idle.h"
 #include "tick.h"
+
+#define NOTE_WAIT_MS 1000u
 
 void skv_core_options_init(struct skv_core_options *o)
 {
@@ -75,11 +77,9 @@ static void *owner_thread(void *arg)
 	uint64_t next = 0;
 
 	do {
-		if (atomic_load(&c->fenced) || atomic_load(&c->reload_asked) ||
-		    atomic_load(&c->demote_ms) != DEMOTE_NONE ||
-		    atomic_exchange(&c->step_asked, false) || skv_now_ms(c->clock) >= next)
+		if (owner_is_due(c) || skv_now_ms(c->clock) >= next)
 			next = skv_now_ms(c->clock) + owner_step(c);
-	} while (core_wait(c, 50, NULL));
+	} while (core_wait(c, 50, &c->owner_asked));
 	return NULL;
 }
 
@@ -103,7 +103,7 @@ static void checkpoint_if_asked(struct skv_core *c)
 	asked = c->checkpoint_asked;
 	c->checkpoint_asked = false;
 	skv_mutex_unlock(&c->turn_lock);
-	if (asked && atomic_load(&c->state) == SKV_CORE_READY &&
+	if (asked && owner_state(c) == OWN_OWNING &&
 	    checkpoint_run(c, false, &err) != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "checkpoint: %s", err.message);
 }
@@ -114,8 +114,6 @@ static void *checkpointer(void *arg)
 
 	while (core_wait(c, 1000, &c->checkpoint_asked)) {
 		checkpoint_if_asked(c);
-		owner_vouch(c);
-		restore_look(c);
 		idle_round(c);
 	}
 	return NULL;
@@ -134,12 +132,18 @@ static int start_threads(struct skv_core *c)
 	return SKV_OK;
 }
 
-static void stop_threads(struct skv_core *c)
+/* Asks the threads to end, which may last as long as their calls of the store. */
+static void ask_threads_to_stop(struct skv_core *c)
 {
 	skv_mutex_lock(&c->turn_lock);
 	c->stop = true;
 	skv_cond_broadcast(&c->turn_wake);
 	skv_mutex_unlock(&c->turn_lock);
+}
+
+static void stop_threads(struct skv_core *c)
+{
+	ask_threads_to_stop(c);
 	/* The checkpointer may wait for the committer: stop the committer last. */
 	while (c->n_threads)
 		pthread_join(c->thread[--c->n_threads], NULL);
@@ -176,12 +180,12 @@ static const struct record_ops *const records[RECORD_TYPES] = {
 	[RECORD_HORIZONS] = &horizon_ops.record,
 	[RECORD_REMOVE_SLOTS] = &remove_slots_record,
 	[RECORD_MOVED] = &moved_ops.record,
-	[RECORD_BLOCKS] = &blocks_record,
+	[RECORD_CHECKED] = &checked_ops.record,
+	[RECORD_LINK] = &link_record,
 	[RECORD_ENDED] = &ended_record,
 	[RECORD_HOLD] = &hold_record,
 	[RECORD_COUNTERS] = &uses_ops.record,
 	[RECORD_BIRTHS] = &eras_record,
-	[RECORD_NAMED_BLOCKS] = &named_blocks_record,
 	[RECORD_LEASES] = &leases_record,
 	[RECORD_CHUNK] = &chunk_record,
 };
@@ -220,15 +224,11 @@ int one_create(const struct skv_core_options *o, struct skv_core **out, struct s
 	skv_rwlock_init(&c->lock);
 	skv_mutex_init(&c->turn_lock);
 	skv_cond_init(&c->turn_wake);
-	atomic_init(&c->state, SKV_CORE_STANDBY);
-	atomic_init(&c->demote_ms, DEMOTE_NONE);
-	atomic_init(&c->may_own, !o->assigned);
+	c->gate = gate_create(!o->assigned);
 	c->rules = o->lead ? o->lead->rules : rules_make();
-	c->registry = registry_copy_make();
-	c->published = registry_copy_make();
 	c->regions = regions_make(!o->manual);
-	if (!c->rules || !c->registry || !c->published || !c->regions ||
-	    commit_init(c) != SKV_OK) {
+	c->written = written_create();
+	if (!c->gate || !c->rules || !c->regions || !c->written || commit_init(c) != SKV_OK) {
 		one_destroy(c);
 		return SKV_E_NOMEM;
 	}
@@ -284,29 +284,64 @@ static void drain(struct skv_core *c)
 	}
 }
 
+/* Has the slab directories note the end of the journal, for a bounded time. */
+static void note_end(struct skv_core *c)
+{
+	uint64_t until = skv_now_us() + NOTE_WAIT_MS * 1000u;
+
+	core_lock(c);
+	if (c->partition)
+		c->partition->durable = c->partition->end;
+	core_unlock(c);
+	claims_ask(c);
+	while (!claims_noted(c) && skv_now_us() < until && core_pause(c, 2))
+		;
+}
+
+/* True while no other manager can own the partition. After that the store need not be asked: it
+ * may be away, and a call of it lasts seconds. */
+static bool lease_runs(struct skv_core *c)
+{
+	return skv_now_ms(c->clock) < owner_view(c).owned_until;
+}
+
+void one_begin_shutdown(struct skv_core *c)
+{
+	owner_event(c, OWN_ON_CLOSE, 0);
+	if (owner_state(c) != OWN_CLOSING || !lease_runs(c))
+		ask_threads_to_stop(c);
+	if (owner_state(c) != OWN_CLOSING)
+		return;
+	core_lock(c);
+	if (c->partition)
+		fail_waiting(c->partition, SKV_E_NOT_READY, "this manager is shutting down");
+	core_unlock(c);
+}
+
 void one_shutdown(struct skv_core *c)
 {
 	struct skv_error err = { 0 };
 
-	if (atomic_load(&c->state) == SKV_CORE_READY) {
-		atomic_store(&c->closing, true);
-		core_lock(c);
-		if (c->partition)
-			fail_waiting(c->partition, SKV_E_NOT_READY,
-				     "this manager is shutting down");
-		core_unlock(c);
-		drain(c);
-		idle_store(c);
-		if (checkpoint_run(c, true, &err) != SKV_OK)
+	one_begin_shutdown(c);
+	if (owner_state(c) == OWN_CLOSING) {
+		if (lease_runs(c))
+			drain(c);
+		if (lease_runs(c))
+			idle_store(c);
+		if (!lease_runs(c))
+			skv_log(SKV_LOG_WARN, "core",
+				"no checkpoint at shutdown: the lease has ended");
+		else if (checkpoint_run(c, true, &err) != SKV_OK)
 			skv_log(SKV_LOG_WARN, "core", "no checkpoint at shutdown: %s", err.message);
-		skv_store_sync(c->store, 0, NULL);
+		if (lease_runs(c) && skv_store_sync(c->store, 0, NULL) == SKV_OK)
+			note_end(c);
 	}
 	stop_threads(c);
-	if (c->partition)
-		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
-	owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
+	if (c->partition && lease_runs(c))
+		skv_store_release(c->store, 0, owner_fence(c), NULL);
+	owner_event(c, OWN_ON_STOP, 0);
+	owner_drop(c, SKV_E_NOT_READY);
 	standby_drop(c);
-	restore_forget(c);
 }
 
 bool one_quiet(struct skv_core *c, uint32_t timeout_ms)
@@ -333,44 +368,49 @@ void one_destroy(struct skv_core *c)
 {
 	if (!c)
 		return;
-	atomic_store(&c->state, SKV_CORE_STOPPED);
+	if (c->gate)
+		owner_event(c, OWN_ON_STOP, 0);
 	stop_threads(c);
 	standby_drop(c);
 	if (c->partition) /* before its devices: what was appended is still applied */
-		owner_drop(c, SKV_E_NOT_READY, SKV_CORE_STOPPED);
-	restore_forget(c);
+		owner_drop(c, SKV_E_NOT_READY);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_destroy(c->device[i]);
 	commit_destroy(c);
+	written_destroy(c->written);
 	regions_free(c->regions);
-	registry_copy_destroy(c->registry);
-	registry_copy_destroy(c->published);
+	gate_destroy(c->gate);
 	skv_cond_destroy(&c->turn_wake);
 	skv_mutex_destroy(&c->turn_lock);
 	skv_rwlock_destroy(&c->lock);
 	if (!c->o.lead)
 		rules_free(c->rules);
 	skv_free(c->device);
-	for (struct known_secret *k = atomic_load(&c->secret), *before; k; k = before) {
-		before = k->before;
-		skv_free(k);
-	}
 	skv_free(c);
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-enum skv_core_state one_state_get(const struct skv_core *c) { return atomic_load(&c->state); }
+enum skv_core_state one_state_get(const struct skv_core *c)
+{
+	static const enum skv_core_state shown[OWN_STATE_COUNT] = {
+		[OWN_STANDBY] = SKV_CORE_STANDBY,     [OWN_GIVING_UP] = SKV_CORE_STANDBY,
+		[OWN_CLAIMING] = SKV_CORE_RECOVERING, [OWN_LOADING] = SKV_CORE_RECOVERING,
+		[OWN_OWNING] = SKV_CORE_READY,        [OWN_CLOSING] = SKV_CORE_READY,
+		[OWN_STOPPED] = SKV_CORE_STOPPED,
+	};
+
+	return shown[owner_state(c)];
+}
 
 int one_may_answer(const struct skv_core *c)
 {
-	return atomic_load(&c->state) == SKV_CORE_READY && owner_valid(c) ? SKV_OK
-									  : SKV_E_NOT_OWNER;
+	return owner_ready(c) && owner_valid(c) ? SKV_OK : SKV_E_NOT_OWNER;
 }
 
 bool one_may_tell(const struct skv_core *c, uint32_t *ready)
 {
-	const int state = atomic_load(&c->state);
+	const enum skv_core_state state = one_state_get(c);
 
 	*ready += state == SKV_CORE_READY;
 	return state == SKV_CORE_READY ? owner_valid(c) : state != SKV_CORE_STOPPED;
@@ -410,9 +450,7 @@ int one_wait_ready(struct skv_core *c, uint32_t timeout_ms)
 
 const struct skv_secret *one_secret(const struct skv_core *c)
 {
-	const struct known_secret *k = atomic_load_explicit(&c->secret, memory_order_acquire);
-
-	return k ? &k->secret : NULL;
+	return atomic_load_explicit(&c->has_secret, memory_order_acquire) ? &c->secret : NULL;
 }
 
 void one_counters_get(const struct skv_core *c, struct skv_core_counters *out)

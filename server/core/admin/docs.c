@@ -13,7 +13,6 @@
 
 #include <lock/core.h>
 #include <lock/gate.h>
-#include <journal/registry_copy.h>
 #include <journal/registry_write.h>
 
 #define PREFIX "doc/"
@@ -134,7 +133,7 @@ int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, cons
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
 	struct write w = { .key = key, .text = text, .fenced = true,
-			   .fence = atomic_load(&c->fence), .expect = expect };
+			   .fence = owner_fence(c), .expect = expect };
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
@@ -151,22 +150,13 @@ int skv_core_doc_put(struct skv_core *c, const char *name, uint64_t expect, cons
 int skv_core_doc_delete(struct skv_core *c, const char *name, struct skv_error *err)
 {
 	char key[SKV_MAX_DOC_NAME + sizeof PREFIX];
-	struct write w = { .key = key, .fenced = true, .fence = atomic_load(&c->fence),
+	struct write w = { .key = key, .fenced = true, .fence = owner_fence(c),
 			   .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
 	if (rc == SKV_OK)
 		rc = core_gate(c, err);
 	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
-}
-
-/* What was published before, too, if the store has lost this one. */
-static int published(struct skv_core *c, const struct write *w, struct skv_error *err)
-{
-	const bool lost = w->version == 1 && registry_copy_has(c->published, w->key);
-
-	registry_copy_put(c->published, w->key, w->text, strlen(w->text), w->version);
-	return lost ? registry_copy_publish(c->published, c, err) : SKV_OK;
 }
 
 int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
@@ -178,11 +168,7 @@ int skv_core_doc_publish(struct skv_core *c, const char *name, const char *text,
 
 	if (rc == SKV_OK)
 		rc = check_text(text, err);
-	if (rc == SKV_OK)
-		rc = write_doc(c, &w, err);
-	if (rc != SKV_OK || !skv_store_may_go_back(c->store))
-		return rc;
-	return published(c, &w, err);
+	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
 }
 
 int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *err)
@@ -191,7 +177,6 @@ int skv_core_doc_retire(struct skv_core *c, const char *name, struct skv_error *
 	struct write w = { .key = key, .expect = SKV_DOC_ANY };
 	int rc = doc_key(key, name, 1, err);
 
-	registry_copy_del(c->published, key, UINT64_MAX);
 	return rc == SKV_OK ? write_doc(c, &w, err) : rc;
 }
 

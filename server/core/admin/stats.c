@@ -42,12 +42,35 @@ static int copy_masters(const struct device *d, struct skv_arena *a, struct skv_
 /* The device's own text may contain paths: only the log gets it. */
 static const char *problem_of(const struct device *d)
 {
-	if (atomic_load(&d->refused))
+	switch (atomic_load(&d->refused)) {
+	case REFUSED_COPY:
 		return "another copy of this store went on in its directory: use that one; or stop "
 		       "it for good, and start this one once with --adopt";
+	case REFUSED_DAMAGED:
+		return "an owner file in its directory is damaged, so it does not say whether "
+		       "another copy of this store runs there: make sure that none does, and start "
+		       "this one once with --adopt";
+	case REFUSED_BACK:
+		return "the store went back in time: its directory has seen later changes; bring "
+		       "the newest store back, or start this one once with --adopt";
+	case REFUSED_NOT:
+		break;
+	}
 	if (!atomic_load(&d->healthy))
 		return "not usable now; the manager's log says why";
 	return device_hangs(d) ? "the file system does not answer" : "its last check is too old";
+}
+
+static void view_check(const struct volume_file *f, uint64_t now_ms, struct skv_storage_view *v)
+{
+	const struct file_check *c = &f->check;
+	const uint64_t age = now_ms > c->checked_ms ? now_ms - c->checked_ms : 0;
+
+	v->scrub_unchecked_files += !c->checked_ms;
+	if (c->checked_ms && age > v->scrub_oldest_ms)
+		v->scrub_oldest_ms = age;
+	v->scrub_slots += c->slots;
+	v->scrub_unsummed_slots += c->unsummed;
 }
 
 static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storage_view *v)
@@ -82,6 +105,7 @@ static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storag
 		v->files++;
 		v->bad_files += f->bad != NULL;
 		v->draining_files += f->state == FILE_GOING || file_drains(s, f);
+		view_check(f, skv_wall_ms(d->core->clock), v);
 	}
 	v->writing_ms = atomic_load(&d->writing_ms);
 	v->file_bytes = st.file_bytes;
@@ -352,7 +376,7 @@ int one_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *out,
 	memset(out, 0, sizeof *out);
 	snprintf(out->version, sizeof out->version, "%s", SKV_VERSION);
 	snprintf(out->owner, sizeof out->owner, "%.63s", c->owner);
-	out->state = state_name(atomic_load(&c->state));
+	out->state = state_name((int)one_state_get(c));
 	out->uptime_ms = skv_now_ms(c->clock) - c->started_ms;
 	out->evicted_blocks = atomic_load(&c->count.evicted_blocks);
 	out->expired_sessions = atomic_load(&c->count.expired_sessions);

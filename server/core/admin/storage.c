@@ -115,7 +115,7 @@ static int check_chunks(const struct skv_storage_spec *s, const struct skv_stora
 	if (c && ((c & (c - 1)) || c > SKV_CHUNK_MAX ||
 		  c < (s->any_mount ? SKV_SUPERBLOCK_SIZE : SKV_CHUNK_MIN)))
 		return skv_fail(err, SKV_E_INVALID, "chunk_size",
-				"a power of two from 64 KiB to 64 MiB, or 0: the directory's");
+				"a power of two from 32 KiB to 64 MiB, or 0: the directory's");
 	if (s->n_fs_master && ops->edge == 0)
 		return skv_fail(err, SKV_E_INVALID, "fs_master",
 				"a storage of type '%s' has no slab files", s->type);

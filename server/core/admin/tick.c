@@ -18,9 +18,11 @@
 #include <model/policy.h>
 #include <model/session.h>
 #include <journal/snapshot.h>
+#include <storage/claim.h>
 #include <evict/clear.h>
 #include <evict/drain.h>
 #include <evict/evict.h>
+#include <ops/damage.h>
 #include <ops/end.h>
 #include <ops/horizon.h>
 #include <ops/pin.h>
@@ -60,6 +62,7 @@ static uint32_t tick_partition(struct partition *p)
 	birth_look(p);
 	session_expire_due(p, now);
 	moves_expire(p, now);
+	damages_go_on(p, now);
 	session_forget_due(p, now);
 	for (size_t i = volumes.from; i < volumes.to; i++)
 		if (p->volume[i].pool)
@@ -73,6 +76,7 @@ static uint32_t tick_partition(struct partition *p)
 	more |= pins_expire(p, instances);
 	idle_look(p, instances, now);
 	horizons_keep(p, now);
+	claims_keep(p, now);
 	uses_tell(p, now);
 	start_serve_waiters(p);
 	if ((p->journal_bytes > journal_due(p) || p->detached.n_instances > MAX_DETACHED) &&
@@ -88,10 +92,10 @@ uint32_t tick_once(struct skv_core *c)
 
 	if (!owner_load(c))
 		return LOAD_RETRY_MS;
-	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
+	if (owner_state(c) == OWN_STANDBY)
 		return standby_step(c);
-	if (atomic_load(&c->state) != SKV_CORE_READY || atomic_load(&c->closing))
-		return TICK_MS; /* closing: nothing may follow the clean checkpoint */
+	if (owner_state(c) != OWN_OWNING)
+		return TICK_MS; /* CLOSING: nothing may follow the clean checkpoint */
 	skv_rwlock_read(&c->lock);
 	if (c->partition)
 		uses_look(c->partition, skv_now_ms(c->clock));

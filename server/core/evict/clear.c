@@ -3,10 +3,11 @@
  * itself).
  *
  * Prepare: an empty instance replaces the old one, which becomes a *retired instance*: lookups and
- * evictions do not find it, and no later record refers to it. Apply: its open sessions end; their
- * slots wait for deadline and grace. Then the retired instance is swept chunk by chunk, without
- * further records: slots become free, or are held while leased. The ticker does this in portions,
- * and so does a start that needs room. Undo: the retired instance takes its old position back.
+ * evictions do not find it, and no later record refers to it. Apply: its open sessions end as
+ * deleted; their slots wait for deadline and grace. Then the retired instance is swept chunk by
+ * chunk, without further records: slots become free, or are held while leased. The ticker does this
+ * in portions, and so does a start that needs room. Undo: the retired instance takes its old
+ * position back.
  *
  * The cost of a call is thus proportional to the open sessions of its instance. p->retired has
  * those not yet swept, and those whose record is not durable yet (not `cleared`). Under the write
@@ -84,6 +85,7 @@ static void clear_undo(struct partition *p, struct change *ch)
 	retired->spec = fresh->spec; /* includes what an administrator has changed since */
 	fresh->spec = spec;
 	leave_retired(p, retired);
+	retired->retiring = NULL;
 	set_retired(p, retired, false);
 	take_place(p, fresh, retired);
 	table_drop(p, fresh);
@@ -100,9 +102,9 @@ static void end_sessions(struct partition *p, struct instance *inst)
 		assert(!s->pending && !s->ending);
 		for (uint32_t i = s->n_write; i-- > 0;)
 			session_release(p, s, i, session_grace_end(p, s));
-		s->failed = s->n_write;
+		s->n_deleted = s->anonymous ? 0 : s->n_write;
 		COUNT(p->core, failed_blocks, s->n_left);
-		session_end(p, s, SKV_SESSION_ABORTED);
+		session_end(p, s, SKV_SESSION_DELETED);
 	}
 }
 
@@ -114,6 +116,7 @@ static void clear_apply(struct partition *p, struct change *ch)
 	assert(t->fresh->clear == ch);
 	t->fresh->clear = NULL;
 	end_sessions(p, t->retired);
+	t->retired->retiring = NULL;
 	t->retired->cleared = true;
 	evict_hide_for_good(t->retired);
 	COUNT(p->core, deleted_blocks, t->retired->blocks);
@@ -318,6 +321,7 @@ int clear_queue(struct partition *p, struct instance *inst, bool drop, struct ch
 	t->change.urgent = true;
 	t->fresh = fresh;
 	t->retired = inst;
+	inst->retiring = &t->change;
 	fresh->clear = &t->change;
 	fresh->deleting = drop;
 	take_place(p, inst, fresh);

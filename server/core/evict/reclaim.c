@@ -163,12 +163,12 @@ bool reclaim_volume(struct partition *p, uint32_t volume)
 /* The same for blocks that are too old, if the policy has a limit. */
 static bool reclaim_old(struct partition *p, struct group *g)
 {
-	uint64_t wall = skv_wall_ms(p->core->clock);
+	const uint64_t now = birth_now(p);
 
 	g->too_old = 0;
-	if (!g->spec.ttl_ms || g->spec.ttl_ms > wall)
+	if (!g->spec.ttl_ms || g->spec.ttl_ms > now)
 		return false;
-	g->too_old = birth_after(p, wall - g->spec.ttl_ms);
+	g->too_old = birth_after(p, now - g->spec.ttl_ms);
 	return evict_older(p, g, g->too_old, PORTION_BLOCKS);
 }
 

@@ -69,20 +69,28 @@ static uint32_t committed_specs(const struct instance *inst, const struct block 
 
 int remove_mark(struct partition *p, struct picks *k, struct block *b)
 {
+	return remove_mark_specs(p, k, b, committed_specs(block_instance(b), b));
+}
+
+int remove_mark_specs(struct partition *p, struct picks *k, struct block *b, uint32_t specs)
+{
 	void *v = k->v;
 	const struct instance *inst = block_instance(b);
 	uint64_t lease = block_lease(p, inst, b);
 
 	ASSERT_EXCLUSIVE(p);
+	assert((specs & ~committed_specs(inst, b)) == 0);
 	if (skv_grow(&v, &k->cap, k->n + 1, sizeof *k->v) != SKV_OK)
 		return SKV_E_NOMEM;
 	k->v = v;
 	k->v[k->n++] = (struct removal){ .block = block_id(b),
-					   .specs = committed_specs(inst, b),
+					   .specs = specs,
 					   .hold_until = lease && lease > skv_now_ms(p->core->clock)
 						   ? lease : 0 };
 	evict_forget(b);
-	set_removing(p, b, k->v[k->n - 1].specs, true);
+	set_removing(p, b, specs, true);
+	if (block_has_committed(inst, b))
+		evict_consider(p, b);
 	return SKV_OK;
 }
 

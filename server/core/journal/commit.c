@@ -30,10 +30,12 @@
 #include <lock/turn.h>
 #include <model/partition.h>
 #include <journal/change.h>
+#include <journal/record.h>
 #include <journal/snapshot.h>
 #include <journal/sync.h>
 
 #define BATCH_BYTES ((size_t)8 << 20)
+#define LINK_BYTES 64u /* of a batch's link, at most */
 #define STORE_FULL_MS 1000u /* how long starts are refused before one may try again */
 
 struct change *change_make(const struct change_ops *ops)
@@ -232,7 +234,7 @@ static void append_failed(struct skv_core *c, struct change *batch, int status, 
 	undo_some(c, all, false, status);
 }
 
-/* Leaves memory as if none of them had been asked for: it may be all that is left of the state. */
+/* Undoes the changes, newest first, and completes their waiters with `status`. */
 static void give_up(struct skv_core *c, struct change *all, int status)
 {
 	for (struct change *ch = reverse(all), *next; ch; ch = next) {
@@ -268,13 +270,10 @@ void commit_drain(struct skv_core *c, int status)
 void commit_stop_partition(struct skv_core *c, struct change *batch, int status)
 {
 	bool fenced = status == SKV_E_FENCED && owner_lost(c, c->partition->fence);
-	int ready = SKV_CORE_READY;
 
 	snapshot_abort(c->partition);
-	if (fenced)
-		atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_STANDBY);
-	else
-		owner_ask_reload(c);
+	if (!fenced)
+		owner_ask_reload(c, c->partition->fence);
 	skv_log(SKV_LOG_ERROR, "core", "%s: the partition stops and is loaded again",
 		fenced ? "another manager has taken over"
 		       : "the outcome of a write to the store is unknown");
@@ -290,6 +289,7 @@ struct round {
 	struct change *batch;
 	size_t bytes;
 	bool urgent, relaxed;
+	struct journal_end end; /* once it is appended */
 };
 
 static void take_batch(struct skv_core *c, struct round *r)
@@ -313,24 +313,28 @@ static void take_batch(struct skv_core *c, struct round *r)
 	}
 }
 
-static int append(struct skv_core *c, const struct round *r)
+/* A lease that has ended does not matter here: the store refuses the batch if another manager has
+ * taken over, and nobody else can have written if none has. */
+static int append(struct skv_core *c, struct round *r)
 {
+	const struct partition *p = c->partition;
 	struct skv_buf b = { 0 };
 	struct skv_error err = { 0 };
 	int rc;
 
-	if (!owner_valid(c))
-		return SKV_E_FENCED;
-	if (!skv_buf_reserve(&b, r->bytes))
+	if (!skv_buf_reserve(&b, r->bytes + LINK_BYTES))
 		return SKV_E_NOMEM;
+	record_link(&b, p, p->end.number + 1);
 	for (const struct change *ch = r->batch; ch; ch = ch->next) {
 		skv_put_bytes(&b, ch->rec.data, ch->rec.len);
 		COUNT(c, commit_records, 1);
 	}
-	/* Only this thread advances partition->seq, and the partition stays while commit.busy is
-	 * set. */
+	r->bytes = b.len;
+	r->end = (struct journal_end){ p->fence, p->end.number + 1, skv_checksum(b.data, b.len) };
+	/* Only this thread advances the partition's seq and end, and the partition stays while
+	 * commit.busy is set. */
 	rc = skv_store_append(
-		c->store, 0, c->partition->fence, c->partition->seq + 1, b.data, b.len,
+		c->store, 0, p->fence, p->seq + 1, b.data, b.len,
 		(r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
 	skv_buf_destroy(&b);
 	if (rc != SKV_OK)
@@ -345,8 +349,9 @@ static void append_done(struct skv_core *c, const struct round *r)
 
 	COUNT(c, commits, 1);
 	c->partition->seq++;
-	if (!r->relaxed)
-		atomic_store_explicit(&c->known_seq, c->partition->seq, memory_order_relaxed);
+	c->partition->end = r->end;
+	if (synced)
+		c->partition->durable = r->end;
 	c->partition->journal_bytes += r->bytes;
 	c->partition->store_full_until = 0;
 	while (batch) {
@@ -409,7 +414,7 @@ static void begin_snapshot(struct skv_core *c)
 	if (synced)
 		sync_apply(c, true); /* memory now matches the journal */
 	core_lock(c);
-	if (c->partition && synced && atomic_load(&c->state) == SKV_CORE_READY) {
+	if (c->partition && synced && owner_ready(c)) {
 		uint64_t barrier;
 
 		skv_mutex_lock(&c->commit->lock);
@@ -432,7 +437,7 @@ bool commit_round(struct skv_core *c)
 	skv_mutex_unlock(&q->lock);
 	did = sync_collect(c);
 	skv_rwlock_read(&c->lock);
-	ready = c->partition && atomic_load(&c->state) == SKV_CORE_READY;
+	ready = c->partition && owner_ready(c);
 	if (ready)
 		hurry = c->partition->n_waiting > 0;
 	if (ready)
@@ -587,8 +592,7 @@ bool commit_wait_appended(struct skv_core *c, uint64_t number)
 		while (commit_appended(c) < number && commit_round(c))
 			;
 	skv_mutex_lock(&q->lock);
-	while (!c->o.manual && q->appended < number && !q->stop &&
-	       atomic_load(&c->state) == SKV_CORE_READY)
+	while (!c->o.manual && q->appended < number && !q->stop && owner_ready(c))
 		skv_cond_wait_ms(&q->idle, &q->lock, 100);
 	appended = q->appended >= number;
 	skv_mutex_unlock(&q->lock);

@@ -134,7 +134,7 @@ static void put_name(struct skv_buf *out, const struct block *b)
 	skv_put_string(out, name.p, name.n);
 }
 
-/* Optional members: left out if all are empty, as in older versions' records. */
+/* Optional members: left out if all are empty. */
 static void put_start_tail(struct skv_buf *out, const struct partition *p, const struct session *s)
 {
 	uint8_t flags =
@@ -318,6 +318,37 @@ size_t record_moved(struct skv_buf *out, const struct partition *p, const struct
 	return same;
 }
 
+void record_checked(struct skv_buf *out, const struct partition *p, const struct volume *v,
+		    const struct volume_file *f)
+{
+	const struct file_check *c = &f->check;
+	uint32_t unit = c->unit, slot = c->slot;
+	size_t at;
+
+	ASSERT_SHARED(p);
+	if (!c->checked_ms && !c->began_ms)
+		return;
+	for (const struct move *m = p->moves; m; m = m->next)
+		if (move_checks_file(p, m) == f &&
+		    (m->portion.unit < unit ||
+		     (m->portion.unit == unit && m->portion.slot < slot))) {
+			unit = m->portion.unit;
+			slot = m->portion.slot;
+		}
+	at = record_begin(out, RECORD_CHECKED);
+	skv_put_varint(out, v->dev->id);
+	skv_put_varint(out, f->number);
+	skv_put_varint(out, c->checked_ms);
+	skv_put_varint(out, c->began_ms);
+	skv_put_varint(out, unit);
+	skv_put_varint(out, slot);
+	skv_put_varint(out, c->slots);
+	skv_put_varint(out, c->unsummed);
+	skv_put_varint(out, c->saw_slots);
+	skv_put_varint(out, c->saw_unsummed);
+	record_seal(out, at);
+}
+
 void record_horizon(struct skv_buf *out, const struct partition *p, bool clean)
 {
 	uint64_t now = skv_now_ms(p->core->clock);
@@ -329,7 +360,33 @@ void record_horizon(struct skv_buf *out, const struct partition *p, bool clean)
 	skv_put_u32(out, (uint32_t)left(p->old_horizon, now));
 	skv_put_u8(out, clean);
 	skv_put_varint(out, left(p->freeze_until, now));
+	skv_put_u64(out, (uint64_t)p->birth_base);
+	skv_put_varint(out, p->birth_most_lead);
 	record_seal(out, at);
+}
+
+void record_link(struct skv_buf *out, const struct partition *p, uint64_t number)
+{
+	size_t at = record_begin(out, RECORD_LINK);
+
+	skv_put_varint(out, p->fence);
+	skv_put_varint(out, number);
+	skv_put_u64(out, p->end.chain);
+	record_seal(out, at);
+}
+
+bool record_read_link(const void *bytes, size_t n, struct journal_end *out)
+{
+	const uint8_t *b = bytes;
+	size_t len = record_length(bytes, n);
+	struct skv_rd in = skv_rd_make(b + 8, len < 16 ? 0 : len - 16);
+
+	if (len < 16 || b[4] != RECORD_LINK)
+		return false;
+	out->epoch = skv_get_varint(&in);
+	out->number = skv_get_varint(&in);
+	out->chain = skv_get_u64(&in);
+	return !in.failed;
 }
 
 /* An end time: on this boot's clock, and as the remaining time for other boots. */
@@ -462,8 +519,12 @@ void record_ended(struct skv_buf *out, const struct session *s, uint64_t now)
 	skv_put_u32(out, s->failed);
 	skv_put_varint(out, left(s->forget_at, now));
 	skv_put_u32(out, s->instance);
-	if (s->finished_as)
+	if (s->finished_as || s->n_deleted)
 		skv_put_u64(out, s->finished_as);
+	if (s->n_deleted)
+		skv_put_varint(out, s->n_deleted);
+	for (uint32_t i = 0; s->outcome && i < s->n_write; i++)
+		skv_put_u8(out, s->outcome[i]);
 	record_seal(out, at);
 }
 
@@ -518,7 +579,7 @@ void record_births(struct skv_buf *out, const struct partition *p)
 	skv_put_varint(out, p->n_births);
 	for (size_t i = 0; i < p->n_births; i++) {
 		skv_put_varint(out, p->birth[i].generation);
-		skv_put_varint(out, birth_wall_ms(p, i));
+		skv_put_varint(out, p->birth[i].ms);
 	}
 	record_seal(out, at);
 }

@@ -6,6 +6,8 @@
  */
 #include <journal/record.h>
 
+#include <assert.h>
+
 #include <skv/bytes.h>
 
 #include <model/block.h>
@@ -23,6 +25,7 @@ struct writer {
 	const struct partition *p;
 	const struct chunk *c;
 	uint64_t least_use;
+	uint64_t leased_until; /* clock of uses: horizons, which are stored beside it, cover that */
 	uint32_t place;                          /* the one after the entry before */
 	const struct slot *before[SKV_MAX_SPECS]; /* the newest of each spec */
 };
@@ -85,6 +88,7 @@ static void put_entry(struct writer *w, const struct block *b, uint32_t place)
 	if (b->parent != NO_BLOCK)
 		skv_put_u32(w->out, b->parent);
 	w->place = place + 1;
+	assert(mark_lease_end(mark) <= w->leased_until);
 	if (!mask)
 		return;
 	if (mask != all)
@@ -104,7 +108,8 @@ static void put_entry(struct writer *w, const struct block *b, uint32_t place)
 
 void record_chunk(struct skv_buf *out, const struct partition *p, const struct chunk *c)
 {
-	struct writer w = { .out = out, .p = p, .c = c, .least_use = UINT64_MAX };
+	struct writer w = { .out = out, .p = p, .c = c, .least_use = UINT64_MAX,
+			    .leased_until = use_clock(p, c->inst->horizon) + MARK_LEASE_UNIT };
 	uint32_t n = 0;
 	size_t at;
 

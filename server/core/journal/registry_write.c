@@ -22,7 +22,6 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <journal/registry.h>
-#include <journal/registry_copy.h>
 
 static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *err)
 {
@@ -35,87 +34,24 @@ static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *
 			 "the partition was loaded again meanwhile: nothing was changed");
 }
 
-static int put_fenced(struct skv_core *c, const struct skv_fence *f, const char *key,
-		      uint64_t expect, const struct skv_buf *doc, uint64_t *version,
-		      struct skv_error *err)
-{
-	if (doc->failed)
-		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	return fenced(c, f->number,
-		      skv_store_put(c->store, f, key, expect, doc->data, doc->len, version, err),
-		      err);
-}
-
-int registry_put_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
-		      const struct skv_buf *doc, struct skv_error *err)
-{
-	const struct skv_fence f = { .number = fence, .restores = true };
-	uint64_t ignored;
-
-	return put_fenced(c, &f, key, expect, doc, &ignored, err);
-}
-
-int registry_del_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
-		      struct skv_error *err)
-{
-	const struct skv_fence f = { .number = fence, .restores = true };
-
-	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
-}
-
-/* The copy may lack what the registry has. */
-static void read_again_if_unknown(struct skv_core *c, int rc)
-{
-	if (rc == SKV_E_UNKNOWN_OUTCOME && skv_store_may_go_back(c->store))
-		owner_ask_reload(c);
-}
-
-/* The copy has it. If the partition was acquired again before that, the registry may have been
- * restored without it. */
-static int still_there(struct skv_core *c, uint64_t fence, struct skv_error *err)
-{
-	return atomic_load(&c->fence) == fence
-		       ? SKV_OK
-		       : skv_fail(err, SKV_E_UNKNOWN_OUTCOME, "store",
-				  "the partition was loaded again meanwhile");
-}
-
-/* The shared document is in the listing of partition 0 only, and so in that one's copy. */
-static bool is_listed(const struct skv_core *c, const char *key)
-{
-	return c->o.partition == 0 || strcmp(key, REGISTRY_SECRET) != 0;
-}
-
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
 		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err)
 {
 	const struct skv_fence f = { .number = fence };
-	uint64_t now = 0;
-	int rc = put_fenced(c, &f, key, expect, doc, &now, err);
 
-	if (rc == SKV_OK && skv_store_may_go_back(c->store)) {
-		if (is_listed(c, key))
-			registry_copy_put(c->registry, key, doc->data, doc->len, now);
-		rc = still_there(c, fence, err);
-	}
-	read_again_if_unknown(c, rc);
-	if (rc == SKV_OK && version)
-		*version = now;
-	return rc;
+	if (doc->failed)
+		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	return fenced(c, fence,
+		      skv_store_put(c->store, &f, key, expect, doc->data, doc->len, version, err),
+		      err);
 }
 
 int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
 		 struct skv_error *err)
 {
 	const struct skv_fence f = { .number = fence };
-	int rc = fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
 
-	if (rc == SKV_OK && skv_store_may_go_back(c->store)) {
-		registry_copy_del(c->registry, key, version);
-		rc = still_there(c, fence, err);
-	}
-	read_again_if_unknown(c, rc);
-	return rc;
+	return fenced(c, fence, skv_store_del(c->store, &f, key, version, err), err);
 }
 
 /* ---- numbers and secrets
@@ -167,15 +103,11 @@ int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct sk
 
 static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
-	const struct known_secret *have = atomic_load(&c->secret); /* the registry has lost it */
 	struct skv_secret fresh;
 	struct skv_buf b = { 0 };
 	int rc;
 
-	if (have)
-		fresh = have->secret;
-	else
-		skv_random(fresh.bytes, sizeof fresh.bytes);
+	skv_random(fresh.bytes, sizeof fresh.bytes);
 	skv_put_bytes(&b, fresh.bytes, sizeof fresh.bytes);
 	rc = registry_put(c, fence, REGISTRY_SECRET, SKV_VERSION_NONE, &b, NULL, err);
 	skv_buf_destroy(&b);
@@ -186,47 +118,24 @@ static int make_secret(struct skv_core *c, uint64_t fence, struct skv_error *err
 	return rc;
 }
 
-static int know_secret(struct skv_core *c, const uint8_t *bytes)
-{
-	struct known_secret *have = atomic_load(&c->secret), *k;
-
-	if (have && memcmp(have->secret.bytes, bytes, sizeof have->secret.bytes) == 0)
-		return SKV_OK;
-	k = skv_calloc(1, sizeof *k);
-	if (!k)
-		return SKV_E_NOMEM;
-	memcpy(k->secret.bytes, bytes, sizeof k->secret.bytes);
-	k->before = have;
-	atomic_store_explicit(&c->secret, k, memory_order_release);
-	return SKV_OK;
-}
-
 static int read_secret(struct skv_core *c, struct skv_error *err)
 {
 	struct skv_buf b = { 0 };
 	int rc = skv_store_get(c->store, REGISTRY_SECRET, &b, NULL, err);
 
-	if (rc == SKV_OK && b.len != sizeof(struct skv_secret))
+	if (rc == SKV_OK && b.len != sizeof c->secret)
 		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry document 'secret' is malformed");
-	if (rc == SKV_OK)
-		rc = know_secret(c, b.data);
+	if (rc == SKV_OK) {
+		memcpy(c->secret.bytes, b.data, sizeof c->secret.bytes);
+		atomic_store_explicit(&c->has_secret, true, memory_order_release);
+	}
 	skv_buf_destroy(&b);
 	return rc;
 }
 
-int registry_know_secret(struct skv_core *c, struct skv_error *err)
-{
-	int rc = atomic_load(&c->secret) ? SKV_OK : read_secret(c, err);
-
-	if (rc != SKV_E_NOT_FOUND)
-		return rc;
-	skv_error_clear(err);
-	return SKV_OK;
-}
-
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err)
 {
-	int rc = read_secret(c, err);
+	int rc = atomic_load(&c->has_secret) ? SKV_OK : read_secret(c, err);
 
 	if (rc != SKV_E_NOT_FOUND)
 		return rc;

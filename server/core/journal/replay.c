@@ -87,7 +87,7 @@ int replay_take(struct replay *r, struct instance *inst, uint32_t spec, const st
 int replay_session(struct replay *r, struct skv_key id, struct session **out, struct skv_error *err)
 {
 	*out = session_find(r->p, id);
-	if (*out && (*out)->state == SKV_SESSION_ABORTED)
+	if (*out && (*out)->state == SKV_SESSION_DELETED)
 		*out = NULL; /* its instance was dropped first, and the session with it */
 	else if (*out && (*out)->state != SKV_SESSION_OPEN)
 		return corrupt(err, "a session ends twice");

@@ -13,6 +13,7 @@
 
 #include <assert.h>
 
+#include <lock/gate.h>
 #include <model/block.h>
 #include <model/move.h>
 #include <model/objects.h>
@@ -63,7 +64,7 @@ static void put_hold(void *ctx, struct skv_run run, uint64_t until)
 static void put_moves(const struct partition *p, struct skv_buf *out, uint64_t now)
 {
 	for (const struct move *m = p->moves; m; m = m->next)
-		for (uint32_t i = 0; i < m->n && !m->starting; i++)
+		for (uint32_t i = 0; i < m->n && !m->starting && !m->checks; i++)
 			record_hold(out, &p->volume[m->v[i].to_volume],
 				    (struct skv_run){ m->v[i].to_slab, m->v[i].to_index, 1 },
 				    m->hold_until > now ? m->hold_until - now : 1);
@@ -117,7 +118,7 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 	s->active = true;
 	s->copy = copy_chunk;
 	s->failed = false;
-	s->exact = atomic_load(&p->core->closing); /* a later lookup sees it too */
+	s->exact = owner_state(p->core) == OWN_CLOSING; /* a later lookup sees it too */
 	s->number++;
 	s->seq = p->seq;
 	s->barrier = barrier;
@@ -130,6 +131,7 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 	skv_buf_clear(&s->tail);
 	if (s->exact)
 		record_horizon(&s->leases, p, false); /* the boot whose clock the leases use */
+	record_link(&s->tail, p, p->end.number);
 	record_counters(&s->tail, p);
 	record_births(&s->tail, p);
 	for (uint32_t i = 0; i < p->n_volume; i++) {
@@ -137,6 +139,8 @@ void snapshot_begin(struct partition *p, uint64_t barrier)
 
 		if (p->volume[i].pool)
 			skv_pool_each_hold(p->volume[i].pool, put_hold, &w);
+		for (size_t j = 0; j < p->volume[i].n_file; j++)
+			record_checked(&s->tail, p, &p->volume[i], &p->volume[i].file[j]);
 	}
 	put_moves(p, &s->tail, now);
 	put_sessions(p, &s->tail, now);

@@ -137,12 +137,16 @@ static bool ended(struct skv_core *c, int status, uint64_t upto)
 {
 	struct behind *b = &c->commit->behind;
 
+	core_lock(c);
 	if (status == SKV_OK) {
 		if (b->covered < upto) /* else a later one was faster, or the list was dropped */
 			b->covered = upto;
+		if (c->partition && c->partition->fence == b->end.epoch &&
+		    c->partition->durable.number < b->end.number)
+			c->partition->durable = b->end;
+		core_unlock(c);
 		return true;
 	}
-	core_lock(c);
 	if (c->partition)
 		commit_stop_partition(c, NULL, SKV_E_UNKNOWN_OUTCOME);
 	sync_forget(c, SKV_E_UNKNOWN_OUTCOME);
@@ -153,6 +157,7 @@ static bool ended(struct skv_core *c, int status, uint64_t upto)
 bool sync_now(struct skv_core *c)
 {
 	c->commit->behind.dirty = false;
+	c->commit->behind.end = c->partition ? c->partition->end : (struct journal_end){ 0 };
 	return ended(c, sync_store(c), c->commit->behind.deferred);
 }
 
@@ -165,6 +170,7 @@ bool sync_ask(struct skv_core *c)
 	skv_mutex_lock(&c->commit->lock);
 	b->dirty = false;
 	b->upto = b->deferred;
+	b->end = c->partition ? c->partition->end : (struct journal_end){ 0 };
 	b->asked = true;
 	b->done = false;
 	skv_cond_signal(&b->wake);

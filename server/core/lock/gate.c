@@ -1,17 +1,156 @@
 /*
- * gate.c - may this manager answer: its state, and whether it owns the partition.
+ * gate.c - may this manager answer: the ownership of a core's partition.
  *
- * Only atomics, so any thread may ask at any time. Only owner.c sets the lease; others may report
- * that it is lost, or that the partition must be reloaded.
+ * Owns the core's state machine (ownership.c) under `gate.lock`, a leaf: any thread reports events.
+ * Copies of what every call asks for are atomics, written in an order in which a reader that sees
+ * a partition given up has seen the count before it (one_may_tell).
  */
 #include <lock/gate.h>
 
+#include <stdio.h>
+
+#include <skv/lock.h>
+#include <skv/mem.h>
+
 #include <lock/core.h>
+
+struct gate {
+	struct skv_mutex lock;
+	struct ownership own;        /* lock */
+	char holder[SKV_OWNER_NAME]; /* lock: the partition's other owner; "" unknown, or none */
+	_Atomic uint64_t owned_until, fence, given_up;
+	_Atomic int state;
+};
+
+struct gate *gate_create(bool may_own)
+{
+	struct gate *g = skv_calloc(1, sizeof *g);
+
+	if (!g)
+		return NULL;
+	skv_mutex_init(&g->lock);
+	g->own.may_own = may_own;
+	atomic_init(&g->state, g->own.state);
+	return g;
+}
+
+void gate_destroy(struct gate *g)
+{
+	if (!g)
+		return;
+	skv_mutex_destroy(&g->lock);
+	skv_free(g);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static enum own_action apply(struct skv_core *c, struct own_input *in)
+{
+	struct gate *g = c->gate;
+	enum own_action action;
+
+	in->lease_ms = c->o.owner_lease_ms;
+	skv_mutex_lock(&g->lock);
+	action = ownership_on(&g->own, in);
+	atomic_store(&g->given_up, g->own.given_up);
+	atomic_store(&g->fence, g->own.fence);
+	atomic_store(&g->owned_until, g->own.owned_until);
+	atomic_store(&g->state, g->own.state);
+	skv_mutex_unlock(&g->lock);
+	return action;
+}
+
+enum own_action owner_event(struct skv_core *c, enum own_event event, uint64_t fence)
+{
+	struct own_input in = { .event = event, .fence = fence, .now = skv_now_ms(c->clock) };
+
+	return apply(c, &in);
+}
+
+void owner_leased(struct skv_core *c, enum own_event event, uint64_t fence, uint64_t since)
+{
+	struct own_input in = { .event = event, .fence = fence, .now = since };
+
+	apply(c, &in);
+}
+
+bool owner_demote(struct skv_core *c, uint64_t ms)
+{
+	struct own_input in = { .event = OWN_ON_DEMOTE, .ms = ms, .now = skv_now_ms(c->clock) };
+	struct ownership before = owner_view(c);
+
+	return before.state != OWN_GIVING_UP && before.state != OWN_STANDBY &&
+	       apply(c, &in) == OWN_DO_GIVE_UP;
+}
+
+void owner_switch(struct skv_core *c, enum own_event event, bool on)
+{
+	struct own_input in = { .event = event, .on = on, .now = skv_now_ms(c->clock) };
+
+	apply(c, &in);
+}
+
+bool owner_lost(struct skv_core *c, uint64_t fence)
+{
+	owner_event(c, OWN_ON_FENCED, fence);
+	return owner_fence(c) == fence;
+}
+
+void owner_ask_reload(struct skv_core *c, uint64_t fence)
+{
+	owner_event(c, OWN_ON_RELOAD, fence);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+struct ownership owner_view(const struct skv_core *c)
+{
+	struct gate *g = c->gate;
+	struct ownership o;
+
+	skv_mutex_lock(&g->lock);
+	o = g->own;
+	skv_mutex_unlock(&g->lock);
+	return o;
+}
+
+void owner_set_holder(struct skv_core *c, const char *name)
+{
+	skv_mutex_lock(&c->gate->lock);
+	snprintf(c->gate->holder, sizeof c->gate->holder, "%s", name);
+	skv_mutex_unlock(&c->gate->lock);
+}
+
+void owner_holder(const struct skv_core *c, char out[SKV_OWNER_NAME])
+{
+	skv_mutex_lock(&c->gate->lock);
+	snprintf(out, SKV_OWNER_NAME, "%s", c->gate->holder);
+	skv_mutex_unlock(&c->gate->lock);
+}
+
+enum own_state owner_state(const struct skv_core *c)
+{
+	return (enum own_state)atomic_load_explicit(&c->gate->state, memory_order_acquire);
+}
+
+uint64_t owner_fence(const struct skv_core *c) { return atomic_load(&c->gate->fence); }
+
+uint64_t owner_given_up(const struct skv_core *c) { return atomic_load(&c->gate->given_up); }
+
+bool owner_ready(const struct skv_core *c)
+{
+	enum own_state s = owner_state(c);
+
+	return s == OWN_OWNING || s == OWN_CLOSING;
+}
 
 bool owner_valid(const struct skv_core *c)
 {
-	return skv_now_ms(c->clock) < atomic_load_explicit(&c->owned_until, memory_order_relaxed);
+	return skv_now_ms(c->clock) <
+	       atomic_load_explicit(&c->gate->owned_until, memory_order_relaxed);
 }
+
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 int gate_fail(const struct skv_core *c, struct skv_error *err, int status, const char *text)
 {
@@ -28,31 +167,14 @@ int gate_recovering(const struct skv_core *c, struct skv_error *err)
 
 int core_gate(const struct skv_core *c, struct skv_error *err)
 {
-	int state = atomic_load_explicit(&c->state, memory_order_acquire);
+	enum own_state s = owner_state(c);
 
-	if (state == SKV_CORE_STOPPED || atomic_load_explicit(&c->closing, memory_order_relaxed))
+	if (s == OWN_OWNING && owner_valid(c))
+		return SKV_OK;
+	if (s == OWN_STOPPED || s == OWN_CLOSING)
 		return gate_fail(c, err, SKV_E_NOT_READY, "this manager is shutting down");
-	if (state == SKV_CORE_STANDBY || !owner_valid(c))
+	if (s == OWN_STANDBY || s == OWN_GIVING_UP || !owner_valid(c))
 		return gate_fail(c, err, SKV_E_NOT_OWNER,
 				 "this manager is not the owner: ask the owner");
-	if (state != SKV_CORE_READY)
-		return gate_recovering(c, err);
-	return SKV_OK;
-}
-
-bool owner_lost(struct skv_core *c, uint64_t fence)
-{
-	if (atomic_load(&c->fence) != fence)
-		return false;
-	atomic_store(&c->fenced, true);
-	return true;
-}
-
-void owner_ask_reload(struct skv_core *c)
-{
-	int ready = SKV_CORE_READY;
-
-	atomic_store(&c->reload_asked, true);
-	atomic_fetch_add(&c->given_up, 1); /* before the state: see one_may_tell */
-	atomic_compare_exchange_strong(&c->state, &ready, SKV_CORE_RECOVERING);
+	return gate_recovering(c, err);
 }

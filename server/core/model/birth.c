@@ -6,14 +6,17 @@
  * that any time is still known to a 150th of its age: two seconds for five minutes, ten minutes for
  * a day. Ten years take about 6500 pairs.
  *
- * The wall clock may be wrong for a while and then be set. So pairs use a clock that is never set:
- * the wall time at load plus the time since. They are converted with the current wall clock
- * (birth_look): when it is set, ages stay the same. After a restart only the recorded times exist:
- * where times go back (START has the wall clock's) the later ones are right, and none is in the
- * future.
+ * The wall clock may be wrong for a while and then be set. So pairs, and the records that they come
+ * from, use a clock that is never set, the *birth clock*: boot time plus a base. HORIZON records
+ * carry the base, so a restart on the same boot continues with it, and ages do not depend on the
+ * wall clock. After a reboot the wall clock, less its greatest lead before, tells how much time has
+ * passed; but the birth clock never goes back. So no recorded time is later than the clock, none is
+ * earlier than that of an older block, and blocks seem younger than they are, rather than older, if
+ * the wall clock was wrong before the reboot.
  *
- * For display and for trims by time. Under the partition's write lock; birth_of and birth_after
- * under the read lock.
+ * For display, and for the bounds of trims, the current wall clock converts (birth_look).
+ *
+ * Under the partition's write lock; birth_of, birth_next and birth_after under the read lock.
  */
 #include <model/birth.h>
 
@@ -32,12 +35,12 @@
  * stay. */
 static void thin(struct partition *p)
 {
-	uint64_t newest = p->birth[p->n_births - 1].wall_ms;
+	uint64_t newest = p->birth[p->n_births - 1].ms;
 	size_t n = 1;
 
 	for (size_t i = 1; i + 1 < p->n_births; i++)
-		if (p->birth[i + 1].wall_ms - p->birth[n - 1].wall_ms >
-		    (newest - p->birth[i + 1].wall_ms) / FINENESS)
+		if (p->birth[i + 1].ms - p->birth[n - 1].ms >
+		    (newest - p->birth[i + 1].ms) / FINENESS)
 			p->birth[n++] = p->birth[i];
 	p->birth[n++] = p->birth[p->n_births - 1];
 	p->n_births = n;
@@ -55,85 +58,84 @@ static void forget(struct partition *p)
 	p->n_births = n;
 }
 
-void birth_note(struct partition *p, uint64_t generation, uint64_t wall_ms)
+void birth_note(struct partition *p, uint64_t generation, uint64_t ms)
 {
 	void *v = p->birth;
 	const struct birth *last = p->n_births ? &p->birth[p->n_births - 1] : NULL;
 
 	ASSERT_EXCLUSIVE(p);
-	if (last && generation <= last->generation)
+	if (last && (generation <= last->generation || ms <= last->ms))
 		return; /* replay repeats what a checkpoint has */
-	for (; p->n_births && p->birth[p->n_births - 1].wall_ms > wall_ms; p->n_births--)
-		generation = p->birth[p->n_births - 1].generation; /* it was created by now */
-	if (p->n_births && wall_ms == p->birth[p->n_births - 1].wall_ms)
-		return;
 	if (p->n_births == MAX_BIRTHS)
 		forget(p);
 	if (skv_grow(&v, &p->cap_births, p->n_births + 1, sizeof *p->birth) != SKV_OK)
 		return;
 	p->birth = v;
-	p->birth[p->n_births++] = (struct birth){ generation, wall_ms };
+	p->birth[p->n_births++] = (struct birth){ generation, ms };
 }
 
-/* Converts to the current wall clock; and back. */
+static int64_t lead_of(const struct partition *p)
+{
+	return atomic_load_explicit(&p->birth_lead, memory_order_relaxed);
+}
+
+/* Converts to the current wall clock. */
 static uint64_t told(const struct partition *p, uint64_t ms)
 {
-	int64_t shift = atomic_load_explicit(&p->birth_shift, memory_order_relaxed);
+	int64_t lead = lead_of(p);
 
-	return shift < 0 && ms < (uint64_t)-shift ? 0 : ms + (uint64_t)shift;
+	return lead < 0 && ms < (uint64_t)-lead ? 0 : ms + (uint64_t)lead;
 }
 
-static uint64_t untold(const struct partition *p, uint64_t wall_ms)
+uint64_t birth_from_wall(const struct partition *p, uint64_t wall_ms)
 {
-	int64_t shift = atomic_load_explicit(&p->birth_shift, memory_order_relaxed);
+	int64_t lead = lead_of(p);
 
-	if (shift > 0 && wall_ms < (uint64_t)shift)
-		return 0;
-	return shift < 0 && wall_ms > UINT64_MAX - (uint64_t)-shift ? UINT64_MAX
-								    : wall_ms - (uint64_t)shift;
-}
-
-void birth_begin(struct partition *p)
-{
-	const struct skv_clock *clock = p->core->clock;
-	uint64_t wall = skv_wall_ms(clock);
-
-	ASSERT_EXCLUSIVE(p);
-	p->birth_base = (int64_t)(wall - skv_now_ms(clock));
-	if (p->n_births && p->birth[p->n_births - 1].wall_ms > wall)
-		birth_note(p, p->next_generation, wall);
-}
-
-uint64_t birth_look(struct partition *p)
-{
-	const struct skv_clock *clock = p->core->clock;
-	uint64_t now = skv_now_ms(clock) + (uint64_t)p->birth_base;
-
-	ASSERT_EXCLUSIVE(p);
-	int64_t shift = (int64_t)(skv_wall_ms(clock) - now),
-		had = atomic_load_explicit(&p->birth_shift, memory_order_relaxed);
-
-	if (shift - had > SET_MS || had - shift > SET_MS)
-		atomic_store_explicit(&p->birth_shift, shift, memory_order_relaxed);
-	return now;
-}
-
-uint64_t birth_wall_ms(const struct partition *p, size_t i)
-{
 	ASSERT_SHARED(p);
-	return told(p, p->birth[i].wall_ms);
+	if (lead > 0 && wall_ms < (uint64_t)lead)
+		return 0;
+	return lead < 0 && wall_ms > UINT64_MAX - (uint64_t)-lead ? UINT64_MAX
+								  : wall_ms - (uint64_t)lead;
 }
 
-uint64_t birth_after(const struct partition *p, uint64_t wall_ms)
+uint64_t birth_now(const struct partition *p)
+{
+	return skv_now_ms(p->core->clock) + (uint64_t)p->birth_base;
+}
+
+void birth_begin(struct partition *p, int64_t base, uint64_t lead)
+{
+	const uint64_t wall = skv_wall_ms(p->core->clock), now = skv_now_ms(p->core->clock),
+		       newest = p->n_births ? p->birth[p->n_births - 1].ms : 0;
+
+	ASSERT_EXCLUSIVE(p);
+	p->birth_base = base ? base : (int64_t)((wall > lead ? wall - lead : 0) - now);
+	p->birth_most_lead = base ? lead : 0;
+	if (birth_now(p) < newest)
+		p->birth_base = (int64_t)(newest - now);
+	birth_look(p);
+}
+
+void birth_look(struct partition *p)
+{
+	int64_t lead = (int64_t)(skv_wall_ms(p->core->clock) - birth_now(p)), had = lead_of(p);
+
+	ASSERT_EXCLUSIVE(p);
+	if (lead - had > SET_MS || had - lead > SET_MS)
+		atomic_store_explicit(&p->birth_lead, lead, memory_order_relaxed);
+	if (lead > 0 && (uint64_t)lead > p->birth_most_lead)
+		p->birth_most_lead = (uint64_t)lead;
+}
+
+uint64_t birth_after(const struct partition *p, uint64_t ms)
 {
 	size_t low = 0, high = p->n_births;
 
 	ASSERT_SHARED(p);
-	wall_ms = untold(p, wall_ms);
 	while (low < high) { /* finds the first that is later */
 		size_t mid = (low + high) / 2;
 
-		if (p->birth[mid].wall_ms <= wall_ms)
+		if (p->birth[mid].ms <= ms)
 			low = mid + 1;
 		else
 			high = mid;
@@ -163,7 +165,7 @@ uint64_t birth_next(const struct partition *p, uint64_t generation, size_t *at)
 	if (*at == 0 || generation < p->birth[*at - 1].generation ||
 	    (*at < p->n_births && generation >= p->birth[*at].generation))
 		*at = find(p, generation);
-	return *at && generation ? told(p, p->birth[*at - 1].wall_ms) : 0;
+	return *at && generation ? told(p, p->birth[*at - 1].ms) : 0;
 }
 
 uint64_t birth_of(const struct partition *p, uint64_t generation)

@@ -14,23 +14,25 @@
 #include <skv/mem.h>
 
 #include <model/block.h>
+#include <model/damage.h>
 #include <model/device.h>
 #include <model/partition.h>
+#include <model/sorted.h>
 #include <model/volume.h>
+
+static uint64_t number_of(const void *file)
+{
+	return ((const struct volume_file *)file)->number;
+}
+
+static uint64_t value_of(const void *number)
+{
+	return *(const uint32_t *)number;
+}
 
 static size_t place_of(const struct volume *s, uint32_t number)
 {
-	size_t lo = 0, hi = s->n_file;
-
-	while (lo < hi) {
-		size_t mid = (lo + hi) / 2;
-
-		if (s->file[mid].number < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return sorted_place(s->file, s->n_file, sizeof *s->file, number, number_of);
 }
 
 struct volume_file *file_find(const struct volume *s, uint32_t number)
@@ -118,16 +120,8 @@ bool file_moves(const struct volume *s, const struct volume_file *f)
 
 static void drain_list(struct volume *s, uint32_t number, bool on)
 {
-	size_t at = 0, end = s->n_drain;
+	size_t at = sorted_place(s->drain, s->n_drain, sizeof *s->drain, number, value_of);
 
-	while (at < end) {
-		size_t mid = (at + end) / 2;
-
-		if (s->drain[mid] < number)
-			at = mid + 1;
-		else
-			end = mid;
-	}
 	assert(on == (at == s->n_drain || s->drain[at] != number));
 	assert(!on || s->n_drain < s->cap_drain);
 	memmove(s->drain + at + on, s->drain + at + !on,
@@ -229,6 +223,8 @@ bool slot_readable(const struct partition *p, const struct slot *s)
 	struct skv_slab_info info;
 
 	ASSERT_SHARED(p);
+	if (damage_hides(p, s))
+		return false;
 	if (sp->n_bad == 0 || !skv_pool_slab(sp->pool, s->slab, &info))
 		return true;
 	f = file_find(sp, info.place.file);

@@ -12,6 +12,7 @@
 
 #include <lock/core.h>
 #include <model/block.h>
+#include <model/device.h>
 #include <model/find.h>
 #include <model/index.h>
 #include <model/objects.h>
@@ -91,6 +92,30 @@ void move_destroy(struct partition *p, struct move *m)
 	skv_free(m);
 }
 
+struct volume_file *move_checks_file(const struct partition *p, const struct move *m)
+{
+	const struct volume *v = &p->volume[m->portion.volume];
+
+	return m->checks && m->portion.device && v->pool && v->dev->id == m->portion.device
+		       ? file_find(v, m->portion.file)
+		       : NULL;
+}
+
+/* The portion was not verified: the next one begins where it did. */
+static void hand_out_again(const struct partition *p, const struct move *m)
+{
+	struct volume_file *f = move_checks_file(p, m);
+
+	if (!f || !f->check.began_ms)
+		return;
+	f->check.handed_out = false;
+	if (m->portion.unit < f->check.unit ||
+	    (m->portion.unit == f->check.unit && m->portion.slot < f->check.slot)) {
+		f->check.unit = m->portion.unit;
+		f->check.slot = m->portion.slot;
+	}
+}
+
 void moves_expire(struct partition *p, uint64_t now)
 {
 	ASSERT_EXCLUSIVE(p);
@@ -98,7 +123,8 @@ void moves_expire(struct partition *p, uint64_t now)
 		next = m->next;
 		if (m->starting || m->ending || m->deadline_at > now)
 			continue;
-		for (uint32_t i = 0; i < m->n && !m->copies; i++)
+		hand_out_again(p, m);
+		for (uint32_t i = 0; i < m->n && !m->copies && !m->checks; i++)
 			move_give_up(p, &m->v[i], m->hold_until);
 		COUNT(p->core, moves_expired, m->n);
 		move_destroy(p, m);

@@ -147,7 +147,7 @@ void session_set_due(struct partition *p, struct session *s, uint64_t at)
 	skv_heap_push(&p->deadlines, 0, at, s->number);
 }
 
-/* Stores the session's number in its slots, so that a slot leads to its session. */
+/* Stores the session's number in its slots, so that a slot being written leads to its writer. */
 static void sign_slots(struct partition *p, const struct session *s)
 {
 	for (uint32_t i = 0; i < s->n_write; i++) {
@@ -189,8 +189,7 @@ int session_add(struct partition *p, struct session *s)
 	s->inst->group->open_blocks += s->n_left;
 	s->inst->tenant->open_blocks += s->n_left;
 	tenant_touch(s->inst->tenant);
-	if (s->anonymous)
-		sign_slots(p, s);
+	sign_slots(p, s);
 	session_set_due(p, s, s->deadline_at);
 	return SKV_OK;
 }
@@ -247,6 +246,29 @@ static void forget_oldest(struct partition *p)
 	session_destroy(p, s);
 }
 
+/* Keeps which writes were deleted, in the place of the outcomes, and frees everything else. */
+static void free_all_but_deleted(struct session *s)
+{
+	uint8_t *kept = s->outcome;
+
+	for (uint32_t i = 0; i < s->n_write && s->n_deleted; i++)
+		kept[i] = s->write[i].specs == 0;
+	s->outcome = NULL;
+	free_lists(s);
+	if (s->n_deleted && s->n_deleted < s->n_write)
+		s->outcome = kept;
+	else
+		skv_free(kept);
+}
+
+bool session_deleted(const struct session *s, uint32_t i)
+{
+	assert(i < s->n_write && !s->anonymous);
+	if (s->state == SKV_SESSION_OPEN)
+		return s->write[i].specs == 0;
+	return s->n_deleted == s->n_write || (s->n_deleted && s->outcome[i]);
+}
+
 void session_end(struct partition *p, struct session *s, enum skv_session_state state)
 {
 	ASSERT_EXCLUSIVE(p);
@@ -259,7 +281,8 @@ void session_end(struct partition *p, struct session *s, enum skv_session_state 
 	}
 	s->forget_at = s->deadline_at + REMEMBER_MS;
 	s->queue_next = NULL;
-	free_lists(s);
+	if (s->write) /* else it is loaded: only what is kept */
+		free_all_but_deleted(s);
 	if (p->ended_tail)
 		p->ended_tail->queue_next = s;
 	else
@@ -318,6 +341,7 @@ void session_partial(struct partition *p, struct session *s, uint32_t i, bool su
 	struct block *b = block_get(p, w->block);
 
 	ASSERT_EXCLUSIVE(p);
+	assert(s->anonymous || !success); /* others end single writes only by a delete */
 	if (success) {
 		bool born = !block_has_committed(s->inst, b);
 
@@ -339,6 +363,7 @@ void session_partial(struct partition *p, struct session *s, uint32_t i, bool su
 		s->inst->open_bytes -= bytes;
 	}
 	w->specs = 0;
+	s->n_deleted += !s->anonymous;
 	s->inst->group->open_blocks--;
 	s->inst->tenant->open_blocks--;
 	tenant_touch(s->inst->tenant);

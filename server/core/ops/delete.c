@@ -1,7 +1,8 @@
 /*
- * delete.c - deletes blocks by key, including those being written, or all blocks of an instance.
+ * delete.c - deletes blocks by key, or all blocks of an instance.
  *
- * Deleted blocks are misses at once (remove.c, clear.c); the call is answered when that is durable.
+ * What is being written is deleted, too (erase.c, purge.c). Deleted blocks are misses at once; the
+ * call is answered when that is durable.
  */
 #include <skv/mem.h>
 
@@ -19,12 +20,13 @@
 #include <model/tier.h>
 #include <journal/change.h>
 #include <evict/clear.h>
-#include <evict/remove.h>
-#include "revoke.h"
-#include <ops/partial.h>
+#include "erase.h"
+#include <ops/purge.h>
+#include <ops/start.h>
 
 struct delete_op {
 	struct waiter w;
+	uint64_t before;            /* generation of the first start after the call */
 	struct skv_delete_res done; /* once it is durable */
 };
 
@@ -37,41 +39,21 @@ static int fill_delete(struct waiter *w, struct partition *p, const struct chang
 	return status;
 }
 
-static int pick_keys(struct partition *p, const struct instance *inst,
-		     const struct skv_delete_req *req, struct picks *k, struct skv_delete_res *res)
-{
-	ASSERT_EXCLUSIVE(p);
-	for (uint32_t i = 0; i < req->n_keys; i++) {
-		struct block *b = index_find(p, inst, req->keys[i]);
-
-		if (!b || !block_has_committed(inst, b))
-			continue;
-		res->pinned += b->pinned;
-		if (remove_mark(p, k, b) != SKV_OK) {
-			remove_cancel(p, k);
-			return SKV_E_NOMEM;
-		}
-	}
-	return SKV_OK;
-}
-
-/* Queues both; *last is the change to wait for, NULL = nothing to do. */
-static int queue_delete(struct partition *p, struct picks *k, struct partial *revoked,
-			struct change **last)
+static int erase_keys(struct partition *p, const struct instance *inst,
+		      const struct skv_delete_req *req, struct erasure *e, uint32_t *pinned)
 {
 	int rc = SKV_OK;
 
 	ASSERT_EXCLUSIVE(p);
-	*last = NULL;
-	if (k->n)
-		rc = remove_queue(p, k, last);
-	if (rc != SKV_OK)
-		return rc;
-	if (revoked) {
-		change_queue(p, &revoked->change);
-		*last = &revoked->change;
+	for (uint32_t i = 0; rc == SKV_OK && i < req->n_keys; i++) {
+		struct block *b = index_find(p, inst, req->keys[i]);
+
+		if (!b)
+			continue;
+		*pinned += b->pinned && block_has_committed(inst, b);
+		rc = erase_block(p, e, b);
 	}
-	return SKV_OK;
+	return rc;
 }
 
 static int delete_again(struct waiter *w, struct partition *p, const struct change *ch, int status);
@@ -80,49 +62,52 @@ static int delete_locked(struct partition *p, struct delete_op *op)
 {
 	const struct skv_delete_req *req = op->w.req;
 	struct instance *inst, *copies;
-	struct skv_delete_res of_copies = { 0 };
-	struct picks k = { 0 };
-	struct partial *revoked = NULL;
-	struct change *behind = NULL, *last;
+	struct erasure e = { .before = op->before };
+	struct change *last = NULL;
+	uint32_t ignored = 0, deleted = 0;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
 	ASSERT_EXCLUSIVE(p);
-	op->done = (struct skv_delete_res){ 0 };
-	if (rc == SKV_OK && req->writing)
-		rc = revoke_make(p, inst, req->keys, req->n_keys, &revoked, &behind);
 	if (rc != SKV_OK)
 		return rc;
-	if (behind) {
-		op->w.fill = delete_again;
-		change_wait(behind, &op->w);
-		return SKV_PENDING;
-	}
-	op->w.fill = fill_delete;
-	rc = pick_keys(p, inst, req, &k, &op->done);
-	op->done.deleted = (uint32_t)k.n;
+	rc = erase_keys(p, inst, req, &e, &op->done.pinned);
+	deleted = (uint32_t)e.picks.n;
+	op->done.deleted += deleted;
+	op->done.writing += erase_writes(&e);
 	copies = tier_copies(p, inst);
 	if (rc == SKV_OK && copies) /* for their room: they count no more anyway */
-		rc = pick_keys(p, copies, req, &k, &of_copies);
-	op->done.revoked = revoked ? revoked->n : 0;
+		rc = erase_keys(p, copies, req, &e, &ignored);
 	if (rc == SKV_OK)
-		rc = queue_delete(p, &k, revoked, &last);
-	if (rc != SKV_OK) {
-		partial_drop(p, revoked);
+		rc = erase_queue(p, &e, &last);
+	else
+		erase_cancel(p, &e);
+	if (rc != SKV_OK)
 		return rc;
-	}
-	COUNT(p->core, deleted_blocks, op->done.deleted);
-	skv_free(k.v);
+	COUNT(p->core, deleted_blocks, deleted);
+	op->w.fill = e.busy ? delete_again : fill_delete;
 	if (!last)
-		return SKV_OK;
+		return fill_delete(&op->w, p, NULL, SKV_OK);
 	change_wait(last, &op->w);
 	return SKV_PENDING;
 }
 
-/* The change it waited for is durable: re-evaluates the request's blocks. */
+/* Erases the rest, once the records in flight have ended. */
 static int delete_again(struct waiter *w, struct partition *p, const struct change *ch, int status)
 {
 	(void)ch;
 	return status == SKV_OK ? delete_locked(p, (struct delete_op *)w) : status;
+}
+
+/* Starts that wait for room were begun before the call, too. */
+static int begin_delete(struct partition *p, struct delete_op *op)
+{
+	const struct skv_delete_req *req = op->w.req;
+	const struct waiting_of of = { .tenant = req->tenant, .instance = req->instance,
+				       .keys = req->keys, .n_keys = req->n_keys };
+	int rc = start_end_waiting(p, &of);
+
+	op->before = p->next_generation;
+	return rc == SKV_OK ? delete_locked(p, op) : rc;
 }
 
 int one_delete(struct skv_core *c, const struct skv_delete_req *req,
@@ -140,8 +125,7 @@ int one_delete(struct skv_core *c, const struct skv_delete_req *req,
 	op->w = (struct waiter){ .completion.done = *done, .fill = fill_delete, .req = req,
 				 .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? delete_locked(c->partition, op)
-			  : gate_recovering(c, err);
+	rc = c->partition ? begin_delete(c->partition, op) : gate_recovering(c, err);
 	core_unlock(c);
 	return rc;
 }
@@ -156,17 +140,6 @@ static int fill_clear(struct waiter *w, struct partition *p, const struct change
 	return status;
 }
 
-/* Its copies, for their room; nobody waits for that. */
-static void clear_copies(struct partition *p, const struct instance *inst)
-{
-	struct instance *copies = tier_copies(p, inst);
-	struct change *ignored;
-
-	ASSERT_EXCLUSIVE(p);
-	if (copies && copies->entries > 0)
-		(void)clear_queue(p, copies, false, &ignored);
-}
-
 static int clear_locked(struct partition *p, const struct skv_clear_req *req, struct waiter *w)
 {
 	struct instance *inst;
@@ -176,15 +149,9 @@ static int clear_locked(struct partition *p, const struct skv_clear_req *req, st
 	ASSERT_EXCLUSIVE(p);
 	if (rc != SKV_OK)
 		return rc;
-	ch = inst->clear; /* if it is empty, that is durable together with this */
-	if (inst->entries == 0 && !ch)
-		return SKV_OK;
-	if (inst->entries > 0) {
-		clear_copies(p, inst);
-		rc = clear_queue(p, inst, false, &ch);
-		w->fill = fill_clear;
-	}
-	if (rc != SKV_OK)
+	w->fill = inst->entries > 0 ? fill_clear : NULL;
+	rc = purge_queue(p, inst, false, &ch);
+	if (rc != SKV_OK || !ch)
 		return rc;
 	change_wait(ch, w);
 	return SKV_PENDING;

@@ -34,7 +34,7 @@ static void abandon(struct partition *p, struct session *s, enum skv_session_sta
 	assert(s->inst && state != SKV_SESSION_OPEN);
 	for (uint32_t i = s->n_write; i-- > 0;)
 		session_release(p, s, i, hold_until);
-	s->failed = s->n_write;
+	s->failed = s->n_write - s->n_deleted;
 	COUNT(p->core, failed_blocks, s->n_left);
 	if (state == SKV_SESSION_EXPIRED)
 		COUNT(p->core, expired_sessions, 1);

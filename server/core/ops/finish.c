@@ -98,7 +98,9 @@ static void finish_session(struct partition *p, struct session *s, const uint8_t
 		core_let_read(p->core, i);
 		if (i && s->write[i - 1].specs && !p->loading) /* no policy is asked then */
 			evict_expect(block_get(p, s->write[i - 1].block));
-		if (success[i] && s->write[i].specs) {
+		if (!s->write[i].specs)
+			continue; /* deleted */
+		if (success[i]) {
 			commit_block(p, s, i, success, sums, use);
 			s->committed++;
 		} else {
@@ -241,10 +243,27 @@ static int check_repeated(const struct session *s, const struct skv_finish_req *
 			       "it was finished already with another outcome");
 }
 
+static int fill_outcome(const struct session *s, struct waiter *w)
+{
+	struct skv_finish_res *res = w->res;
+	uint32_t *deleted = NULL, n = 0;
+
+	if (s->n_deleted)
+		deleted = skv_arena_calloc(w->arena, s->n_deleted, sizeof *deleted);
+	if (s->n_deleted && !deleted)
+		return SKV_E_NOMEM;
+	for (uint32_t i = 0; s->n_deleted && i < s->n_write; i++)
+		if (session_deleted(s, i))
+			deleted[n++] = i;
+	assert(n == s->n_deleted);
+	*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed,
+					.failed = s->failed, .n_deleted = n, .deleted = deleted };
+	return SKV_OK;
+}
+
 /* `w` is a finish's, or (no req) an abort's. */
 static int answer_ended(const struct session *s, struct waiter *w)
 {
-	struct skv_finish_res *res = w->res;
 	int rc = SKV_OK;
 
 	if (s->state == SKV_SESSION_EXPIRED)
@@ -254,10 +273,7 @@ static int answer_ended(const struct session *s, struct waiter *w)
 			"fewer blocks)");
 	if (w->req && s->state == SKV_SESSION_FINISHED)
 		rc = check_repeated(s, w->req, w->arena, w->err);
-	if (rc == SKV_OK)
-		*res = (struct skv_finish_res){ .state = s->state, .committed = s->committed,
-						.failed = s->failed };
-	return rc;
+	return rc == SKV_OK ? fill_outcome(s, w) : rc;
 }
 
 /* The finish that ended the session: its results need no comparison. */
@@ -270,13 +286,8 @@ static int fill_own_finish(struct waiter *w, struct partition *p, const struct c
 	(void)p;
 	if (status != SKV_OK)
 		return status;
-	if (s->state != SKV_SESSION_FINISHED)
-		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session",
-				"it was aborted, or its instance deleted");
-	*(struct skv_finish_res *)w->res =
-		(struct skv_finish_res){ .state = s->state, .committed = s->committed,
-					 .failed = s->failed };
-	return SKV_OK;
+	assert(s->state == SKV_SESSION_FINISHED);
+	return fill_outcome(s, w);
 }
 
 /* A call that ends a session, or waits for another call that does. */
@@ -294,8 +305,7 @@ static int fill_finish(struct waiter *w, struct partition *p, const struct chang
 	if (status != SKV_OK)
 		return status;
 	if ((ch->ops == &finish_ops || w->req) && s->state == SKV_SESSION_ABORTED)
-		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session",
-				"it was aborted, or its instance deleted");
+		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session", "it was aborted");
 	return answer_ended(s, w);
 }
 /* ---- entry ----------------------------------------------------------------------------------- */
@@ -456,9 +466,10 @@ static int settle(struct partition *p, struct session *s, struct waiter *w, bool
 		change_wait(s->pending, w);
 		return SKV_PENDING;
 	}
-	if (s->inst->retired)
-		return skv_fail(w->err, SKV_E_SESSION_ENDED, "session",
-				"its instance is being cleared or deleted");
+	if (s->inst->retired) {
+		change_wait(s->inst->retiring, w);
+		return SKV_PENDING;
+	}
 	if (s->deadline_at <= skv_now_ms(p->core->clock))
 		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "session",
 				"its deadline has just passed");
@@ -521,6 +532,75 @@ int one_finish(struct skv_core *c, const struct skv_finish_req *req,
 	} else if (rc == SKV_OK && res->state == SKV_SESSION_ABORTED) {
 		rc = skv_fail(err, SKV_E_SESSION_ENDED, "session", "it was aborted");
 	}
+	return rc;
+}
+
+/* ---- what was written ------------------------------------------------------------------------ */
+
+/* Adds the slots of a block, of those specs that `res` has none of. */
+static void add_places(const struct partition *p, const struct session_write *w, uint32_t *specs,
+		       struct skv_written_res *res)
+{
+	const struct block *b = block_get(p, w->block);
+	const uint32_t wanted = w->specs & ~*specs;
+	struct skv_slab_info slab;
+
+	ASSERT_SHARED(p);
+	for (uint32_t spec = 0; specs_left(wanted, spec); spec++) {
+		const struct slot *slot = &b->slot[spec];
+		const struct device *d = p->volume[slot->volume].dev;
+		struct skv_written_place *at = &res->v[res->n];
+
+		if (!(wanted >> spec & 1) || d->n_masters || d->ops != &skv_storage_file ||
+		    !skv_pool_slab(p->volume[slot->volume].pool, slot->slab, &slab))
+			continue;
+		assert(res->n < SKV_MAX_SPECS);
+		at->root = d->root; /* as long as the storage; copied below */
+		skv_slab_path(slab.place.file, at->path);
+		at->offset = skv_slot_offset(&slab, slot->index);
+		at->length = block_instance(b)->spec.specs[spec].size;
+		res->n++;
+	}
+	*specs |= w->specs;
+}
+
+static int find_places(const struct partition *p, const struct session *s,
+		       const struct skv_finish_req *req, struct skv_written_res *res,
+		       struct skv_arena *a, struct skv_error *err)
+{
+	uint8_t *success = skv_arena_alloc(a, s->n_write + 1u);
+	uint32_t specs = 0;
+	int rc = success ? decode_mask(s, req, success, err) : SKV_E_NOMEM;
+
+	for (uint32_t i = 0; rc == SKV_OK && i < s->n_write && specs != s->specs; i++)
+		if (success[i])
+			add_places(p, &s->write[i], &specs, res);
+	for (uint32_t i = 0; rc == SKV_OK && i < res->n; i++) {
+		res->v[i].root = skv_arena_strndup(a, res->v[i].root, strlen(res->v[i].root));
+		rc = res->v[i].root ? SKV_OK : SKV_E_NOMEM;
+	}
+	return rc;
+}
+
+int one_written(struct skv_core *c, const struct skv_finish_req *req, struct skv_written_res *res,
+		struct skv_arena *a, struct skv_error *err)
+{
+	struct ending e = { req->tenant, req->instance, req->session };
+	struct session *s;
+	int rc = core_gate(c, err);
+
+	res->n = 0;
+	if (rc != SKV_OK)
+		return rc;
+	skv_rwlock_read(&c->lock);
+	rc = c->partition ? find(c->partition, &e, &s, err) : SKV_E_NOT_READY;
+	if (rc == SKV_OK && s->state == SKV_SESSION_OPEN && !s->pending) {
+		res->since_ms = s->restored ? 0 : s->deadline_at - s->deadline_ms;
+		rc = find_places(c->partition, s, req, res, a, err);
+	}
+	skv_rwlock_read_unlock(&c->lock);
+	if (rc != SKV_OK)
+		res->n = 0;
 	return rc;
 }
 

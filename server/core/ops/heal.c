@@ -77,27 +77,6 @@ static bool is_going(const struct found *f, const struct slot *s)
 	return file && (file->bad || (file->drains && !file_moves(v, file)));
 }
 
-/* A move of that spec, if there is a place for it. */
-static void pick(struct found *f, const struct block *b, uint32_t spec,
-		 const struct instance *copies)
-{
-	const struct slot *s = &b->slot[spec];
-	const struct slot *copy = slot_serves(f->p, s) ? NULL : tier_copy(f->p, copies, b, spec);
-	struct move_slot *m = &f->v[f->n];
-
-	if (!slot_serves(f->p, s) && (!copy || !slot_serves(f->p, copy)))
-		return;
-	assert(f->n < f->max && f->max <= MAX_MOVE_SLOTS);
-	*m = move_source_of(b, spec);
-	if (copy) {
-		m->copied = true;
-		m->copy.volume = copy->volume;
-		m->copy.slab = copy->slab;
-		m->copy.index = copy->index;
-	}
-	f->n += move_target(f, b, spec, m);
-}
-
 /* Is there room for so many blocks, which evicts nobody? */
 static bool has_room(const struct partition *p, const struct instance *copies, uint32_t n)
 {
@@ -126,7 +105,7 @@ static void look_at(struct found *f, struct copying *k, struct picks *stale, str
 		if (copies_n(k))
 			p->heal.found = true; /* the next pass has it */
 		else if (!move_has(p, b, spec))
-			pick(f, b, spec, copies);
+			move_from_copy(f, b, spec, copies);
 	}
 	p->heal.found |= f->n > before;
 	if (!going && !f->n && has_room(p, copies, copies_n(k) + 1)) {

@@ -12,6 +12,8 @@
  * targets, the old slots are free, or held while leased. A block may become REMOVING in between:
  * then it is removed at its new place. Removals are told by key meanwhile (partition->swapping).
  *
+ * Checks. Slots may be given to be verified only (scrub.c, damage.c): nothing of these is durable.
+ *
  * Expiry needs no record: the targets are held like those of a failed write. Under the write lock.
  */
 #include <ops/move.h>
@@ -26,6 +28,7 @@
 #include <lock/lock.h>
 #include <lock/one.h>
 #include <model/block.h>
+#include <model/damage.h>
 #include <model/device.h>
 #include <model/index.h>
 #include <model/move.h>
@@ -35,11 +38,14 @@
 #include <model/table.h>
 #include <model/tier.h>
 #include <model/volume.h>
+#include <model/wish.h>
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/replay.h>
+#include <ops/damage.h>
 #include "copy.h"
 #include "move_find.h"
+#include "scrub.h"
 
 _Static_assert(MAX_MOVE_SLOTS == SKV_MAX_MOVE_SLOTS, "one limit");
 
@@ -103,9 +109,10 @@ int move_tell(struct partition *p, const struct move *m, struct skv_arena *a,
 	int rc = SKV_OK;
 
 	ASSERT_EXCLUSIVE(p);
+	res->checks = m->checks;
 	res->from = skv_arena_calloc(a, m->n, sizeof *res->from);
-	res->to = skv_arena_calloc(a, m->n, sizeof *res->to);
-	if (!res->from || !res->to)
+	res->to = m->checks ? NULL : skv_arena_calloc(a, m->n, sizeof *res->to);
+	if (!res->from || (!res->to && !m->checks))
 		return SKV_E_NOMEM; /* it expires */
 	for (uint32_t i = 0; rc == SKV_OK && i < m->n; i++) {
 		const struct move_slot *s = &m->v[i];
@@ -125,7 +132,7 @@ int move_tell(struct partition *p, const struct move *m, struct skv_arena *a,
 		if (!move_source(p, s) || (s->copied && !is_read_there(p, s)))
 			continue; /* it went meanwhile, perhaps its slab too: nothing to copy */
 		rc = location_of_slot(&files, p, &from, s->length, &res->from[i]);
-		if (rc == SKV_OK)
+		if (rc == SKV_OK && !m->checks)
 			rc = location_of_slot(&files, p, &to, s->length, &res->to[i]);
 	}
 	if (rc != SKV_OK)
@@ -167,6 +174,29 @@ static struct move *make_move(const struct found *f, uint32_t deadline_ms)
 	return m;
 }
 
+/* In memory alone: nothing is written. */
+static int give_checks(struct found *f, uint32_t deadline_ms, struct waiter *w)
+{
+	struct skv_move_take_res *res = w->res;
+	struct move *m = make_move(f, deadline_ms);
+
+	ASSERT_EXCLUSIVE(f->p);
+	if (!m)
+		return SKV_E_NOMEM; /* suspects and portions of a scrub are given out again */
+	m->starting = false;
+	m->checks = true;
+	if (f->file_known) {
+		m->portion.volume = f->volume;
+		m->portion.device = f->p->volume[f->volume].dev->id;
+		m->portion.file = f->file;
+		m->portion.unit = f->unit;
+		m->portion.slot = f->slot;
+	}
+	move_add(f->p, m);
+	res->deadline_ms = m->deadline_ms;
+	return move_tell(f->p, m, w->arena, res);
+}
+
 static int queue_take(struct found *f, uint32_t deadline_ms, struct waiter *w)
 {
 	struct partition *p = f->p;
@@ -203,19 +233,28 @@ static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, 
 
 	if (!p)
 		return gate_recovering(c, w->err);
-	if (p->n_moves == MAX_MOVES)
-		return SKV_OK; /* others have enough to do */
+	if (p->n_moves == MAX_MOVES) { /* others have enough to do */
+		((struct skv_move_take_res *)w->res)->scrub.more = req->check;
+		return SKV_OK;
+	}
 	f = skv_arena_calloc(w->arena, 1, sizeof *f);
 	if (!f)
 		return SKV_E_NOMEM;
 	f->p = p;
 	f->now = skv_now_ms(c->clock);
 	f->max = req->max && req->max < MAX_MOVE_SLOTS ? req->max : MAX_MOVE_SLOTS;
-	move_find_all(f);
-	if (!f->n)
+	f->looks = MOVE_LOOKS;
+	damages_find(f);
+	if (!f->n && req->check)
+		scrub_find(f, req->check_before_ms,
+			   &((struct skv_move_take_res *)w->res)->scrub);
+	else if (!f->n)
+		move_find_all(f);
+	if (!f->n && !req->check)
 		*copies = copies_find(f, req->deadline_ms, w->arena);
 	if (f->n)
-		rc = queue_take(f, req->deadline_ms, w);
+		rc = f->checks ? give_checks(f, req->deadline_ms, w)
+			       : queue_take(f, req->deadline_ms, w);
 	return rc;
 }
 
@@ -228,6 +267,24 @@ static struct waiter *make_waiter(const void *req, void *res, struct skv_arena *
 		*w = (struct waiter){ .completion.done = *done, .req = req, .res = res,
 				      .arena = a, .err = err };
 	return w;
+}
+
+bool one_move_due(struct skv_core *c, const struct skv_move_take_req *req)
+{
+	const uint64_t now = skv_now_ms(c->clock);
+	const struct partition *p;
+	bool due;
+
+	skv_rwlock_read(&c->lock);
+	p = c->partition;
+	due = p && damages_due(p, now, !req->check);
+	if (p && req->check)
+		due |= scrub_due(p, req->check_before_ms);
+	else if (p)
+		due |= wishes_waiting(p, WISH_ASKED) || wishes_waiting(p, WISH_NOTED) ||
+		       heal_due(p, now) || move_drain_due(p, now);
+	skv_rwlock_read_unlock(&c->lock);
+	return due;
 }
 
 int one_move_take(struct skv_core *c, const struct skv_move_take_req *req,
@@ -284,6 +341,9 @@ static void swap(struct partition *p, const struct move_slot *m, uint32_t id)
 	       b->slot[m->spec].index == m->index);
 	move_swap(p, b, m->spec, m->to_volume, m->to_slab, m->to_index,
 		  lease > skv_now_ms(p->core->clock) ? lease : 0);
+	if (damage_hides(p, &b->slot[m->spec]))
+		COUNT(p->core, damage_healed, 1);
+	damage_remove(p, m->generation);
 	COUNT(p->core, moved_blocks, 1);
 	COUNT(p->core, moved_bytes, m->length);
 }
@@ -409,23 +469,58 @@ static int fill_finish(struct waiter *w, struct partition *p, const struct chang
 	(void)p;
 	if (status == SKV_OK)
 		*res = (struct skv_move_finish_res){
-			f->n, ((const struct skv_move_finish_req *)w->req)->n_moved - f->n
+			f->n, ((const struct skv_move_finish_req *)w->req)->n_moved - f->n,
+			res->hidden
 		};
 	return status;
 }
 
+/* Answers when what was found damaged is durably gone, if anything is. */
+static int wait_for(struct change *ch, struct waiter *w)
+{
+	if (!ch)
+		return SKV_OK;
+	w->fill = NULL; /* *w->res is filled */
+	change_wait(ch, w);
+	return SKV_PENDING;
+}
+
 /* Nothing to tell the journal: the targets' holds are there. */
-static int end_move(struct partition *p, struct finishing *f, struct waiter *w)
+static int end_move(struct partition *p, struct finishing *f, struct waiter *w,
+		    struct change *behind)
 {
 	struct skv_move_finish_res *res = w->res;
 
 	ASSERT_EXCLUSIVE(p);
-	*res = (struct skv_move_finish_res){ 0, f->move->n };
+	res->failed = f->move->n;
 	give_up_others(p, f);
 	COUNT(p->core, move_failures, f->move->n);
 	move_destroy(p, f->move);
 	change_destroy(&f->change);
-	return SKV_OK;
+	return wait_for(behind, w);
+}
+
+/* The slots were to be verified only. */
+static int end_checks(struct partition *p, struct move *m, const struct skv_move_finish_req *req,
+		      struct waiter *w, struct change *behind)
+{
+	struct skv_move_finish_res *res = w->res;
+
+	ASSERT_EXCLUSIVE(p);
+	assert(m->checks);
+	for (uint32_t i = 0; i < m->n; i++) {
+		const bool there = move_source(p, &m->v[i]), right = req->moved[i] && there;
+
+		res->moved += right;
+		COUNT(p->core, scrubbed_blocks, right);
+		COUNT(p->core, scrubbed_bytes, right ? m->v[i].length : 0);
+		COUNT(p->core, scrub_unread,
+		      there && !req->moved[i] && !(req->damaged && req->damaged[i]));
+	}
+	res->failed = m->n - res->moved;
+	scrub_finish(p, m);
+	move_destroy(p, m);
+	return wait_for(behind, w);
 }
 
 /* Lookups go on leasing the old slots until the record is applied: no lease is longer than that. */
@@ -435,7 +530,7 @@ static uint64_t leased_ms(const struct partition *p)
 }
 
 static int queue_finish(struct partition *p, struct move *m, const struct skv_move_finish_req *req,
-			struct waiter *w)
+			struct waiter *w, struct change *behind)
 {
 	struct finishing *f = make_finish(p, m, req);
 
@@ -443,7 +538,7 @@ static int queue_finish(struct partition *p, struct move *m, const struct skv_mo
 	if (!f)
 		return SKV_E_NOMEM;
 	if (f->n == 0)
-		return end_move(p, f, w);
+		return end_move(p, f, w, behind);
 	for (uint32_t i = 0; i < f->n;)
 		i += (uint32_t)record_moved(&f->change.rec, p, &f->v[i], f->n - i, leased_ms(p));
 	if (f->change.rec.failed) {
@@ -463,6 +558,7 @@ static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *r
 			 struct waiter *w, struct copied **copies)
 {
 	struct partition *p = c->partition;
+	struct change *behind = NULL;
 	struct skv_key id;
 	struct move *m;
 
@@ -485,8 +581,11 @@ static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *r
 	if (m->deadline_at <= skv_now_ms(c->clock))
 		return skv_fail(w->err, SKV_E_SESSION_EXPIRED, "move",
 				"its deadline has just passed");
+	((struct skv_move_finish_res *)w->res)->hidden = damages_settle(p, m, req, &behind);
+	if (m->checks)
+		return end_checks(p, m, req, w, behind);
 	if (!m->copies)
-		return queue_finish(p, m, req, w);
+		return queue_finish(p, m, req, w, behind);
 	return copies_settle(p, m, req, w->arena, copies, w->err);
 }
 
@@ -498,6 +597,7 @@ int one_move_finish(struct skv_core *c, const struct skv_move_finish_req *req,
 	struct copied *copies = NULL;
 	int rc = core_gate(c, err);
 
+	*res = (struct skv_move_finish_res){ 0 };
 	if (rc != SKV_OK)
 		return rc;
 	if (!w)

@@ -10,7 +10,6 @@
 
 #include <lock/core.h>
 #include <lock/lock.h>
-#include <lock/one.h>
 #include <model/block.h>
 #include <model/device.h>
 #include <model/find.h>
@@ -18,14 +17,13 @@
 #include <model/partition.h>
 #include <model/queue.h>
 #include <model/table.h>
+#include <model/tier.h>
 #include <model/volume.h>
-#include <model/wish.h>
 #include <storage/device.h>
 #include <storage/growth.h>
 #include <evict/evict.h>
 #include <evict/rebalance.h>
 
-#define LOOKS 16384u /* slots visited by one take */
 #define REST_MS 200u /* pause after a pass over a file that found nothing to move */
 
 /* Would the block be the next to go where it is moved to? Of a full storage, where each that comes
@@ -109,6 +107,26 @@ bool move_target(struct found *f, const struct block *b, uint32_t spec, struct m
 	return take_target(f, b, spec, m) == MAY_MOVE;
 }
 
+void move_from_copy(struct found *f, const struct block *b, uint32_t spec,
+		    const struct instance *copies)
+{
+	const struct slot *s = &b->slot[spec];
+	const struct slot *copy = slot_serves(f->p, s) ? NULL : tier_copy(f->p, copies, b, spec);
+	struct move_slot *m = &f->v[f->n];
+
+	if (!slot_serves(f->p, s) && (!copy || !slot_serves(f->p, copy)))
+		return;
+	assert(f->n < f->max && f->max <= MAX_MOVE_SLOTS);
+	*m = move_source_of(b, spec);
+	if (copy) {
+		m->copied = true;
+		m->copy.volume = copy->volume;
+		m->copy.slab = copy->slab;
+		m->copy.index = copy->index;
+	}
+	f->n += move_target(f, b, spec, m);
+}
+
 enum room move_to(struct found *f, const struct block *b, uint32_t volume)
 {
 	const uint32_t n = block_instance(b)->spec.n_specs;
@@ -150,8 +168,11 @@ static void pick_slot(struct found *f, struct volume_file *file, const struct bl
 	f->n += room == MAY_MOVE;
 }
 
+typedef void pick_fn(struct found *f, struct volume_file *file, const struct block *b,
+		     uint32_t spec);
+
 static void look_at(struct found *f, const struct volume *v, struct volume_file *file,
-		    uint32_t slab, uint32_t index)
+		    uint32_t slab, uint32_t index, pick_fn *pick)
 {
 	const struct block *b;
 	uint32_t owner;
@@ -169,7 +190,7 @@ static void look_at(struct found *f, const struct volume *v, struct volume_file 
 
 		if (s->state != SLOT_ABSENT && &f->p->volume[s->volume] == v && s->slab == slab &&
 		    s->index == index)
-			pick_slot(f, file, b, spec);
+			pick(f, file, b, spec);
 	}
 }
 
@@ -185,29 +206,28 @@ static void end_pass(const struct found *f, struct volume_file *file)
 	file->picked = false;
 }
 
-/* From where the last take ended, to the end of the file at most. */
-static void walk(struct found *f, struct volume *v, struct volume_file *file)
+bool move_walk(struct found *f, struct volume *v, struct volume_file *file, uint32_t *unit,
+	       uint32_t *slot, pick_fn *pick)
 {
 	while (f->looks && f->n < f->max) {
 		struct skv_slab_info info;
-		uint32_t next = file->unit, slab;
+		uint32_t next = *unit, slab;
 
-		if (!skv_pool_next_slab(v->pool, file->number, &next, &slab)) {
-			end_pass(f, file);
-			return;
-		}
+		if (!skv_pool_next_slab(v->pool, file->number, &next, &slab))
+			return true;
 		skv_pool_slab(v->pool, slab, &info);
-		if (info.place.unit != file->unit) {
-			file->unit = info.place.unit;
-			file->slot = 0;
+		if (info.place.unit != *unit) {
+			*unit = info.place.unit;
+			*slot = 0;
 		}
-		for (; file->slot < info.slots && f->looks && f->n < f->max; f->looks--)
-			look_at(f, v, file, slab, file->slot++);
-		if (file->slot == info.slots) {
-			file->unit = next;
-			file->slot = 0;
+		for (; *slot < info.slots && f->looks && f->n < f->max; f->looks--)
+			look_at(f, v, file, slab, (*slot)++, pick);
+		if (*slot == info.slots) {
+			*unit = next;
+			*slot = 0;
 		}
 	}
+	return false;
 }
 
 /* Has a mover something to do in this file now? */
@@ -223,7 +243,8 @@ static void find_in(struct found *f, struct volume *v)
 		struct volume_file *file = file_find(v, v->drain[i]);
 
 		if (is_due(v, file, f->now))
-			walk(f, v, file);
+			if (move_walk(f, v, file, &file->unit, &file->slot, pick_slot))
+				end_pass(f, file);
 	}
 }
 
@@ -233,7 +254,6 @@ void move_find_all(struct found *f)
 	uint32_t from = p->move_volume < p->n_volume ? p->move_volume : 0;
 
 	ASSERT_EXCLUSIVE(p);
-	f->looks = LOOKS;
 	for (uint32_t i = 0; i < p->n_volume && f->looks && f->n < f->max; i++) {
 		uint32_t at = (from + i) % p->n_volume;
 
@@ -259,20 +279,14 @@ void move_evict_behind(struct partition *p, const struct move *m)
 	}
 }
 
-bool one_move_due(struct skv_core *c)
+bool move_drain_due(const struct partition *p, uint64_t now)
 {
-	const struct partition *p;
 	bool due = false;
 
-	skv_rwlock_read(&c->lock);
-	p = c->partition;
-	due = p && (wishes_waiting(p, WISH_ASKED) || wishes_waiting(p, WISH_NOTED) ||
-		    heal_due(p, skv_now_ms(c->clock)));
-	for (uint32_t i = 0; p && i < p->n_volume && !due; i++)
+	ASSERT_SHARED(p);
+	for (uint32_t i = 0; i < p->n_volume && !due; i++)
 		for (size_t j = 0; p->volume[i].pool && j < p->volume[i].n_drain && !due; j++)
 			due = is_due(&p->volume[i],
-				     file_find(&p->volume[i], p->volume[i].drain[j]),
-				     skv_now_ms(c->clock));
-	skv_rwlock_read_unlock(&c->lock);
+				     file_find(&p->volume[i], p->volume[i].drain[j]), now);
 	return due;
 }

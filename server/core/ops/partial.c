@@ -2,8 +2,8 @@
  * partial.c - ends single writes, named by key and slot: for protocols without sessions.
  *
  * Calls refer only to writes of anonymous sessions, which otherwise end only by their deadline:
- * what a call finds open stays open until its own record is durable. Revoked writes of other
- * sessions (revoke.c) end in the same way.
+ * what a call finds open stays open until its own record is durable. Writes of any session whose
+ * blocks are deleted (erase.c) are given up in the same way.
  *
  * Prepare: the named writes are marked, so that each is in one record only and its session does not
  * expire meanwhile. Apply: they are committed or given up. Undo: clears the marks. A repeated call
@@ -30,9 +30,31 @@
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/replay.h>
-#include "revoke.h"
 
 #define AHEAD 16u /* entries prefetched */
+
+/* The slot that says whether the write is ENDING. */
+static struct slot *marked_slot(struct partition *p, const struct session_write *w)
+{
+	ASSERT_EXCLUSIVE(p);
+	return &block_get(p, w->block)->slot[__builtin_ctz(w->specs)];
+}
+
+int partial_add(struct partition *p, struct partial *t, struct session *s, uint32_t write,
+		bool success)
+{
+	struct slot *slot = marked_slot(p, &s->write[write]);
+	void *v = t->v;
+
+	assert(!s->pending && !(slot->checksum & ENDING));
+	if (skv_grow(&v, &t->cap, t->n + 1u, sizeof *t->v) != SKV_OK)
+		return SKV_E_NOMEM;
+	t->v = v;
+	t->v[t->n++] = (struct ended){ s, write, success };
+	slot->checksum |= ENDING;
+	s->ending++;
+	return SKV_OK;
+}
 
 /* ---- apply ----------------------------------------------------------------------------------- */
 
@@ -69,7 +91,7 @@ static void partial_undo(struct partition *p, struct change *ch)
 		assert(s->ending > 0);
 		s->ending--;
 		if (s->inst)
-			revoke_unmark(p, &s->write[t->v[i].write]);
+			marked_slot(p, &s->write[t->v[i].write])->checksum &= ~ENDING;
 	}
 }
 
@@ -199,19 +221,16 @@ static void choose(struct search_for *f, struct block *b, const struct skv_key *
 	struct session *s;
 
 	if (!b || block_instance(b) != f->inst || (key && !skv_key_equal(b->key, *key)) ||
-	    slot->state != SLOT_WRITING || !slot->checksum)
+	    slot->state != SLOT_WRITING)
 		return;
-	if (slot->checksum & ENDING) {
+	s = f->p->session[(uint32_t)slot->checksum - 1];
+	if (!s->anonymous || s->pending) /* it is starting or expiring */
+		return;
+	if (slot->checksum & ENDING)
 		f->on_its_way = true;
-		return;
-	}
-	s = f->p->session[slot->checksum - 1];
-	if (s->pending) /* it is starting or expiring */
-		return;
-	slot->checksum |= ENDING;
-	s->ending++;
-	f->t->v[f->t->n++] =
-		(struct ended){ s, (uint32_t)(slot->generation - s->generation), key != NULL };
+	else
+		(void)partial_add(f->p, f->t, s, (uint32_t)(slot->generation - s->generation),
+				  key != NULL); /* there is room */
 }
 
 static void choose_all(struct search_for *f, const struct skv_key *keys, const uint64_t *offsets,
@@ -259,7 +278,8 @@ static int partial_locked(struct partition *p, const struct skv_partial_req *req
 	f.t = partial_make();
 	if (!f.t)
 		return SKV_E_NOMEM;
-	f.t->v = skv_malloc((req->n_commit + req->n_give_up + 1) * sizeof *f.t->v);
+	f.t->cap = req->n_commit + req->n_give_up + 1;
+	f.t->v = skv_malloc(f.t->cap * sizeof *f.t->v);
 	if (!f.t->v) {
 		change_destroy(&f.t->change);
 		return SKV_E_NOMEM;

@@ -77,7 +77,7 @@ static bool may_read(const struct volume *s, const struct skv_lookup_req *req)
 static int volumes_gone(const struct partition *p, const struct instance *inst,
 			const struct skv_lookup_req *req, struct skv_arena *a, struct unread *gone)
 {
-	*gone = (struct unread){ .p = p };
+	*gone = (struct unread){ .p = p, .any = p->damage.n_hidden != 0 };
 	for (size_t i = 0; i < inst->n_queue; i++) {
 		const uint32_t at = inst->queue[i]->volume;
 		const struct volume *s = &p->volume[at];

@@ -40,18 +40,10 @@
 #include "plan.h"
 #include "placement.h"
 #include "start_answer.h"
+#include "start_line.h"
 #include "start_replay.h"
 
 #define MAX_WAIT_MS 15000u  /* longest wait of a start for room */
-
-struct start_op {
-	struct waiter w; /* req, res, arena, err, done */
-	struct start_op *next;
-	struct skv_key request;
-	struct skv_key body;
-	uint64_t since;
-	bool own; /* waits for its tenant's own blocks to go: others need not wait behind it */
-};
 
 /* A session whose start is in flight to the journal. */
 struct opening {
@@ -91,7 +83,7 @@ static struct session *session_of_plan(struct partition *p, const struct start_o
 		s->deadline_ms = o->session_max_ms;
 	s->deadline_at = skv_now_ms(p->core->clock) + s->deadline_ms;
 	s->grace_ms = least(req->grace_ms, o->grace_max_ms);
-	s->created_ms = skv_wall_ms(p->core->clock);
+	s->created_ms = birth_now(p);
 	s->n_left = plan->n_write;
 	s->generation = p->next_generation;
 	s->specs = plan->specs;
@@ -195,7 +187,7 @@ static int open_session(struct partition *p, struct start_op *op, struct plan *p
 		change_destroy(ch);
 		return SKV_E_NOMEM;
 	}
-	birth_note(p, s->generation, birth_look(p));
+	birth_note(p, s->generation, s->created_ms);
 	p->next_generation += s->n_write;
 	((struct opening *)ch)->session = s;
 	s->pending = ch;
@@ -331,32 +323,6 @@ static int start_try(struct partition *p, struct start_op *op, bool may_take)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void wait_in_line(struct partition *p, struct group *g, struct start_op *op)
-{
-	ASSERT_EXCLUSIVE(p);
-	op->next = NULL;
-	if (g->wait_tail)
-		g->wait_tail->next = op;
-	else
-		g->wait_head = op;
-	g->wait_tail = op;
-	p->n_waiting++;
-	COUNT(p->core, start_waits, 1);
-}
-
-/* Takes the start behind `before` out, NULL: the first. */
-static struct start_op *leave_line(struct partition *p, struct group *g, struct start_op *before)
-{
-	struct start_op **at = before ? &before->next : &g->wait_head, *op = *at;
-
-	assert(op && p->n_waiting > 0);
-	*at = op->next;
-	if (g->wait_tail == op)
-		g->wait_tail = before;
-	p->n_waiting--;
-	return op;
-}
-
 /* A request id seen before: the same answer, or the session's outcome. */
 static int repeat(struct partition *p, struct start_op *op, struct session *s)
 {
@@ -410,7 +376,7 @@ static int serve_line(struct partition *p, struct group *g)
 			before = op;
 			continue;
 		}
-		leave_line(p, g, before);
+		start_leave_line(p, g, before);
 		if (rc != SKV_PENDING)
 			core_complete(p->core, &op->w.completion, rc);
 		COUNT(p->core, quota_refused, rc == SKV_E_QUOTA);
@@ -446,7 +412,7 @@ static struct group *next_line(const struct partition *p)
 static void expire_line(struct partition *p, struct group *g)
 {
 	while (g->wait_head && too_late(p, g->wait_head)) {
-		struct start_op *op = leave_line(p, g, NULL);
+		struct start_op *op = start_leave_line(p, g, NULL);
 
 		core_complete(p->core, &op->w.completion, give_up(op));
 	}
@@ -488,24 +454,6 @@ void start_serve_waiters(struct partition *p)
 		else if (serve_line(p, g) == TRY_WAIT)
 			goes_before(p, g);
 	}
-}
-
-void start_fail_line(struct partition *p, struct group *g, int status, const char *text)
-{
-	ASSERT_EXCLUSIVE(p);
-	while (g->wait_head) {
-		struct start_op *op = leave_line(p, g, NULL);
-
-		core_complete(p->core, &op->w.completion,
-			      gate_fail(p->core, op->w.err, status, text));
-	}
-}
-
-void start_fail_waiters(struct partition *p, int status, const char *text)
-{
-	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; i < p->n_group; i++)
-		start_fail_line(p, p->group[i], status, text);
 }
 
 /* ---- entry ----------------------------------------------------------------------------------- */
@@ -633,7 +581,7 @@ static int admit(struct partition *p, struct start_op *op)
 	op->own = rc == TRY_WAIT_TENANT;
 	if (rc == TRY_WAIT)
 		goes_before(p, g);
-	wait_in_line(p, g, op);
+	start_join_line(p, g, op);
 	return SKV_PENDING;
 }
 

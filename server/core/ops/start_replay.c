@@ -68,6 +68,7 @@ static int get_lists(const struct partition *p, struct skv_rd *in, struct sessio
 		if (s->write[i].specs & ~s->specs)
 			return corrupt(err, "start: specs");
 		s->n_left += s->write[i].specs != 0;
+		s->n_deleted += s->write[i].specs == 0; /* unless it is anonymous */
 		for (uint32_t spec = 0; specs_left(s->write[i].specs, spec); spec++)
 			if (s->write[i].specs >> spec & 1)
 				s->bytes += s->inst->spec.specs[spec].size;
@@ -109,6 +110,7 @@ static int get_session_head(struct replay *r, struct skv_rd *in, struct session 
 	s->specs = specs;
 	s->deadline_ms = deadline_ms;
 	s->deadline_at = r->now + deadline_ms; /* the full duration again */
+	s->restored = true;
 	s->created_ms = created;
 	birth_note(r->p, generation, created);
 	s->generation = generation;
@@ -130,6 +132,8 @@ static int get_start_tail(struct skv_rd *in, struct session *s, struct skv_bytes
 	if (in->failed || grace > SKV_MAX_SESSION_MS)
 		return corrupt(err, "start: malformed end");
 	s->anonymous = flags & START_ANONYMOUS;
+	if (s->anonymous)
+		s->n_deleted = 0;
 	s->independent = flags & START_INDEPENDENT;
 	s->grace_ms = (uint32_t)grace;
 	if (s->n_left == 0 && s->anonymous) /* it ended with its last write */

@@ -1,11 +1,12 @@
 /*
  * trim.c - deletes an instance's blocks by creation time.
  *
- * A trim visits the instance's entries chunk by chunk, a portion at a time under the write lock. A
- * portion that found blocks waits for its record; one that found none continues at the next tick.
- * While it waits for a record only that record knows the trim, so the record's end continues or
- * ends it; otherwise it is in partition->trims. Blocks started after the call are not visited, so
- * it terminates.
+ * A trim visits the instance's entries chunk by chunk, a portion at a time under the write lock,
+ * and deletes committed blocks and those being written (erase.c). A portion that found blocks waits
+ * for its record; one that found none continues at the next tick. A chunk with blocks about which a
+ * record in flight decides is visited again after it. While it waits for a record only that record
+ * knows the trim, so the record's end continues or ends it; otherwise it is in partition->trims.
+ * Blocks started after the call are not visited, so it terminates.
  */
 #include <ops/trim.h>
 
@@ -23,7 +24,8 @@
 #include <model/partition.h>
 #include <model/table.h>
 #include <journal/change.h>
-#include <evict/remove.h>
+#include "erase.h"
+#include <ops/start.h>
 
 #define PORTION_ENTRIES 32768u /* visited per portion: well below a millisecond */
 #define OTHER_CHUNK 8u         /* cost of a chunk of another instance, in entries */
@@ -37,8 +39,9 @@ struct trim_op {
 	uint32_t inst;       /* durable number */
 	uint32_t chunk;      /* the next one */
 	uint32_t end_chunk;
-	uint64_t generation; /* blocks from here on are newer than the call */
-	uint64_t deleted;
+	uint64_t from, end; /* generations of the range; no newer ones than the call */
+	uint64_t before;    /* slots of this generation, and later ones, are newer than the call */
+	struct skv_trim_res done;
 };
 
 static const struct skv_trim_req *req_of(const struct trim_op *op) { return op->w.req; }
@@ -49,19 +52,15 @@ static void join_list(struct partition *p, struct trim_op *op)
 	p->trims = op;
 }
 
-static bool matches(const struct partition *p, const struct instance *inst,
-		    const struct trim_op *op, const struct block *b)
+static bool matches(const struct instance *inst, const struct trim_op *op, const struct block *b)
 {
-	uint64_t generation = block_generation(inst, b), created;
+	uint64_t generation = block_generation(inst, b);
 
-	if (!block_has_committed(inst, b) || generation >= op->generation)
-		return false;
-	created = birth_of(p, generation);
-	return created >= req_of(op)->from_ms && created <= req_of(op)->to_ms;
+	return generation && generation >= op->from && generation < op->end;
 }
 
 static int pick_chunk(struct partition *p, const struct instance *inst, const struct trim_op *op,
-		      struct picks *k)
+		      struct erasure *e)
 {
 	const struct chunk *c = p->chunk[op->chunk];
 
@@ -69,35 +68,41 @@ static int pick_chunk(struct partition *p, const struct instance *inst, const st
 	for (uint32_t i = 0; i < c->fresh; i++) {
 		struct block *b = chunk_place(c, i);
 
-		if (b->used && matches(p, inst, op, b) && remove_mark(p, k, b) != SKV_OK)
+		if (b->used && matches(inst, op, b) && erase_block(p, e, b) != SKV_OK)
 			return SKV_E_NOMEM;
 	}
 	return SKV_OK;
 }
 
+/* *next: the chunk to go on with. */
 static int pick(struct partition *p, const struct instance *inst, struct trim_op *op,
-		struct picks *k)
+		struct erasure *e, uint32_t *next)
 {
 	uint32_t looked = 0;
 	int rc = SKV_OK;
 
-	for (; op->chunk < op->end_chunk && looked < PORTION_ENTRIES && k->n < PORTION_BLOCKS;
-	     op->chunk++) {
+	*next = 0;
+	for (; op->chunk < op->end_chunk && looked < PORTION_ENTRIES &&
+	       e->picks.n + erase_writes(e) < PORTION_BLOCKS; op->chunk++) {
 		bool ours = p->chunk[op->chunk]->inst == inst;
 
 		looked += ours ? p->chunk[op->chunk]->fresh : OTHER_CHUNK;
-		rc = ours ? pick_chunk(p, inst, op, k) : SKV_OK;
+		rc = ours ? pick_chunk(p, inst, op, e) : SKV_OK;
 		if (rc != SKV_OK) {
-			remove_cancel(p, k);
+			erase_cancel(p, e);
 			return rc;
 		}
+		if (e->busy && !*next)
+			*next = op->chunk;
 	}
+	if (!*next)
+		*next = op->chunk;
 	return SKV_OK;
 }
 
 static int end(const struct trim_op *op)
 {
-	((struct skv_trim_res *)op->w.res)->deleted = op->deleted;
+	*(struct skv_trim_res *)op->w.res = op->done;
 	return SKV_OK;
 }
 
@@ -106,8 +111,9 @@ static int portion(struct partition *p, struct trim_op *op)
 {
 	const struct skv_trim_req *req = req_of(op);
 	struct instance *inst = NULL;
-	struct picks k = { 0 };
+	struct erasure e = { .before = op->before };
 	struct change *ch = NULL;
+	uint32_t next;
 	size_t n;
 	int rc = instance_need(p, req->tenant, req->instance, "instance", &inst, op->w.err);
 
@@ -116,21 +122,21 @@ static int portion(struct partition *p, struct trim_op *op)
 	if (rc == SKV_OK && inst->id != op->inst)
 		return end(op);
 	if (rc == SKV_OK)
-		rc = pick(p, inst, op, &k);
+		rc = pick(p, inst, op, &e, &next);
+	n = e.picks.n;
+	if (rc == SKV_OK)
+		rc = erase_queue(p, &e, &ch);
 	if (rc != SKV_OK)
 		return rc;
-	n = k.n;
-	if (n == 0) {
-		skv_free(k.v);
+	op->chunk = next;
+	if (!ch) {
 		if (op->chunk >= op->end_chunk)
 			return end(op);
 		join_list(p, op);
 		return SKV_PENDING;
 	}
-	rc = remove_queue(p, &k, &ch);
-	if (rc != SKV_OK)
-		return rc;
-	op->deleted += n;
+	op->done.deleted += n;
+	op->done.writing += erase_writes(&e);
 	COUNT(p->core, deleted_blocks, n);
 	change_wait(ch, &op->w);
 	return SKV_PENDING;
@@ -196,11 +202,18 @@ static int begin(struct partition *p, struct trim_op *op)
 
 	if (rc != SKV_OK)
 		return rc;
+	rc = start_end_waiting(p, &(struct waiting_of){ req->tenant, req->instance,
+							.from_ms = req->from_ms,
+							.to_ms = req->to_ms });
+	if (rc != SKV_OK)
+		return rc;
 	op->inst = inst->id;
 	op->chunk = 1;
 	op->end_chunk = (uint32_t)p->n_chunk;
-	op->generation = p->next_generation;
 	birth_look(p);
+	op->from = req->from_ms ? birth_after(p, birth_from_wall(p, req->from_ms - 1)) : 0;
+	op->end = birth_after(p, birth_from_wall(p, req->to_ms));
+	op->before = p->next_generation;
 	p->trimmed_at = skv_now_ms(p->core->clock);
 	return portion(p, op);
 }

@@ -101,9 +101,7 @@ void uses_tell(struct partition *p, uint64_t now)
 		change_destroy(ch); /* the next pass finds what is used then */
 		return;
 	}
-	/* It waits for no disk; but an engine that may lose what is not acknowledged is waited for:
-	 * the next append there would find that the store went back. */
-	ch->relaxed = !skv_store_may_go_back(p->core->store);
+	ch->relaxed = true; /* no disk is waited for */
 	change_queue(p, ch);
 }
 
@@ -164,8 +162,6 @@ static int replay_counters(struct replay *r, struct skv_rd *in, struct skv_error
 
 	if (in->failed || !given(r, generation, 0))
 		return corrupt(err, "counters: malformed");
-	if (!skv_rd_left(in)) /* older versions end here */
-		return SKV_OK;
 	clock = skv_get_varint(in);
 	if (in->failed || clock > USE_MS_MAX)
 		return corrupt(err, "counters: malformed");

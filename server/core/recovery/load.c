@@ -357,7 +357,14 @@ static const struct kind {
 	{ "storage/", load_storage }, { "group/", load_group }, { "instance/", load_instance },
 	{ "dropped/", load_dropped }, { "file/", load_file },
 };
-#define KINDS (sizeof kinds / sizeof kinds[0])
+#define KINDS REGISTRY_KINDS
+_Static_assert(KINDS == sizeof kinds / sizeof kinds[0], "each kind has a place in a view");
+
+/* A document that was removed and written again has the version of the first one. */
+static uint64_t fingerprint(const void *bytes, size_t n, uint64_t version)
+{
+	return version + skv_hash128(bytes, n).lo;
+}
 
 static int note_seen(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
@@ -365,13 +372,12 @@ static int note_seen(void *ctx, const char *key, const void *bytes, size_t n, ui
 	void *v = view->v;
 	struct registry_seen *seen;
 
-	(void)bytes;
-	(void)n;
 	if (skv_grow(&v, &view->cap, view->n + 1, sizeof *view->v) != SKV_OK)
 		return SKV_E_NOMEM;
 	view->v = v;
 	seen = &view->v[view->n++];
-	*seen = (struct registry_seen){ .key = skv_hash128(key, strlen(key)), .version = version };
+	*seen = (struct registry_seen){ .key = skv_hash128(key, strlen(key)),
+					.fingerprint = fingerprint(bytes, n, version) };
 	seen->is_file = sscanf(key, "file/%8x/%8x", &seen->storage, &seen->file) == 2;
 	return SKV_OK;
 }
@@ -396,11 +402,12 @@ static int load_seen(void *ctx, const char *key, const void *bytes, size_t n, ui
 {
 	struct selector *s = ctx;
 	const struct skv_key hash = skv_hash128(key, strlen(key));
+	const uint64_t print = fingerprint(bytes, n, version);
 
 	for (size_t i = s->at; i < s->view->n; i++) {
 		struct registry_seen *seen = &s->view->v[i];
 
-		if (!seen->is_new || !skv_key_equal(seen->key, hash) || seen->version != version)
+		if (!seen->is_new || !skv_key_equal(seen->key, hash) || seen->fingerprint != print)
 			continue;
 		seen->is_new = false;
 		s->at = i + 1;
@@ -445,7 +452,7 @@ static bool compare(struct partition *p, const struct registry_view *old, struct
 		       claim_went(p, &old->v[at]))
 			at++;
 		if (at < old->n && skv_key_equal(old->v[at].key, now->v[i].key)) {
-			if (old->v[at++].version != now->v[i].version)
+			if (old->v[at++].fingerprint != now->v[i].fingerprint)
 				return false;
 			continue;
 		}
@@ -455,6 +462,15 @@ static bool compare(struct partition *p, const struct registry_view *old, struct
 	while (at < old->n && claim_went(p, &old->v[at]))
 		at++;
 	return at == old->n;
+}
+
+bool registry_may_differ(struct partition *p, struct registry_view *view)
+{
+	bool yes = false;
+
+	for (size_t i = 0; i < KINDS; i++)
+		yes |= skv_store_changed(p->core->store, kinds[i].prefix, &view->known[i]);
+	return yes;
 }
 
 int registry_load_more(struct partition *p, struct registry_view *view, struct skv_error *err)
@@ -471,8 +487,10 @@ int registry_load_more(struct partition *p, struct registry_view *view, struct s
 		rc = load_marked(p, &now, err);
 	if (rc != SKV_OK) {
 		registry_view_free(&now);
+		memset(view->known, 0, sizeof view->known); /* it is still to be looked at */
 		return rc;
 	}
+	memcpy(now.known, view->known, sizeof now.known);
 	registry_view_free(view);
 	*view = now;
 	return SKV_OK;

@@ -1,17 +1,16 @@
 /*
- * owner.c - ownership of the partition: acquiring and renewing the lease, loading, giving up.
+ * owner.c - ownership of the partition: performs the actions of the state machine (lock/gate.h).
  *
- * The owner thread acquires and renews; the ticker loads (which can take long, and the lease must
- * be renewed meanwhile). A manager answers and appends only before `owned_until`, which is counted
- * from before the call that obtained the lease. After losing the lease it discards the partition
- * and is a standby. Before the partition is reloaded it is acquired again: no two loads have the
- * same fence, so decisions made on the old partition cannot reach the store.
+ * The owner thread acquires, renews, drops and releases; the ticker loads (which can take long, and
+ * the lease must be renewed meanwhile). Both report what came of it as events; other threads report
+ * demotions, losses and reloads. Which state follows, ownership.c says.
  */
 #include <recovery/owner.h>
 
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/hash.h>
 #include <skv/log.h>
 #include <skv/store.h>
 
@@ -24,7 +23,6 @@
 #include <model/partition.h>
 #include <journal/commit.h>
 #include <journal/record.h>
-#include <journal/registry_copy.h>
 #include <journal/registry_write.h>
 #include <journal/snapshot.h>
 #include <journal/sync.h>
@@ -32,30 +30,21 @@
 #include <storage/device.h>
 #include <evict/remove.h>
 #include <recovery/recover.h>
-#include <recovery/restore.h>
 #include <recovery/standby.h>
 
 #define PROBE_WAIT_MS 30000u /* many partitions claim their storages at once */
 #define LOOK_MS 50u          /* a standby looks so often whether the partition can be had */
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
-#define GIVE_WAY_LOADS 10    /* failed loads before another manager may try */
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
 #define DEMOTE_WAIT_MS 10000u
-#define WHOLE_MS 200u  /* between looks whether the store is there, to give a partition up */
+#define RETRY_MS 200u  /* after a call that the store did not answer */
 #define LATE_MS 150u   /* a renewal that much later than it should come may never come */
 #define SETTLE_MS 400u /* how long a call waits to see one */
 #define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */
 
-static void set_owned(struct skv_core *c, uint64_t until) { atomic_store(&c->owned_until, until); }
-
-/* Whoever calls it has the partition then, if there is one. */
-static struct partition *detach(struct skv_core *c, int status, enum skv_core_state next)
+void owner_drop(struct skv_core *c, int status)
 {
 	struct partition *p;
 
-	atomic_fetch_add(&c->given_up, 1);
-	atomic_store(&c->state, next);
 	core_lock(c);
 	if (c->partition) {
 		snapshot_abort(c->partition);
@@ -71,262 +60,209 @@ static struct partition *detach(struct skv_core *c, int status, enum skv_core_st
 	if (p) /* else one may be loading, whose asserts read this without the lock */
 		c->partition = NULL;
 	core_unlock(c);
-	return p;
+	partition_destroy(p);
 }
 
-void owner_drop(struct skv_core *c, int status, enum skv_core_state next)
-{
-	partition_destroy(detach(c, status, next));
-}
-
-static void set_holder(struct skv_core *c, const char *holder)
-{
-	skv_mutex_lock(&c->turn_lock);
-	snprintf(c->holder, sizeof c->holder, "%s", holder);
-	skv_mutex_unlock(&c->turn_lock);
-}
-
-/* It is ours with a new fence, since `now`; load the partition. */
-static void begin_with(struct skv_core *c, uint64_t fence, uint64_t now)
-{
-	atomic_store(&c->fence, fence);
-	atomic_store(&c->fenced, false);
-	set_owned(c, now + c->o.owner_lease_ms);
-	atomic_store(&c->acquired_at, now);
-	atomic_store(&c->state, SKV_CORE_RECOVERING);
-	/* earlier requests were written before this fence, or not at all */
-	atomic_store(&c->reload_asked, false);
-}
-
-/* Whoever knows all of a store that may have lost it restores it, whosever the partition is: an
- * engine that comes back empty has lost the list of members, too. */
-static bool may_own(const struct skv_core *c)
-{
-	return (atomic_load(&c->may_own) && !atomic_load(&c->draining)) || restore_knows_all(c);
-}
-
-static bool may_claim(const struct skv_core *c)
-{
-	return may_own(c) && skv_now_ms(c->clock) >= atomic_load(&c->out_until);
-}
+/* ---- what others want ------------------------------------------------------------------------ */
 
 bool one_comes(const struct skv_core *c)
 {
-	return atomic_load(&c->state) == SKV_CORE_STANDBY && may_claim(c) &&
-	       !atomic_load(&c->has_rival);
+	const struct ownership o = owner_view(c);
+
+	return (o.state == OWN_STANDBY || o.state == OWN_GIVING_UP) && !o.rival &&
+	       ownership_may_claim(&o, skv_now_ms(c->clock));
 }
 
 bool one_takes(const struct skv_core *c)
 {
-	return atomic_load(&c->state) == SKV_CORE_STANDBY && !atomic_load(&c->draining) &&
-	       skv_now_ms(c->clock) >= atomic_load(&c->out_until) &&
+	const struct ownership o = owner_view(c);
+
+	return o.state == OWN_STANDBY && !o.draining && skv_now_ms(c->clock) >= o.out_until &&
 	       (c->o.standby_cold || atomic_load(&c->standby_unsupported) ||
 		atomic_load(&c->standby_loaded));
 }
 
-/* The owner thread has something to do. */
 static void wake(struct skv_core *c)
 {
 	skv_mutex_lock(&c->turn_lock);
-	atomic_store(&c->step_asked, true);
+	c->owner_asked = true;
 	skv_cond_broadcast(&c->turn_wake);
 	skv_mutex_unlock(&c->turn_lock);
 }
 
 void one_may_own(struct skv_core *c, bool on)
 {
-	if (atomic_exchange(&c->may_own, on) != on)
-		wake(c);
+	if (owner_view(c).may_own == on)
+		return;
+	owner_switch(c, OWN_ON_MAY_OWN, on);
+	wake(c);
 }
 
 void one_drain(struct skv_core *c, bool on)
 {
-	atomic_store(&c->draining, on);
+	owner_switch(c, OWN_ON_DRAIN, on);
 	wake(c);
 }
 
-/* A manager that stays out still looks who the owner is. */
-static uint32_t try_acquire(struct skv_core *c)
+bool owner_is_due(struct skv_core *c)
 {
-	uint64_t now = skv_now_ms(c->clock), fence = 0;
-	uint32_t ttl = may_claim(c) ? c->o.owner_lease_ms : 0;
-	char holder[192] = "";
+	const enum own_state s = owner_state(c);
+	bool asked;
+
+	skv_mutex_lock(&c->turn_lock);
+	asked = c->owner_asked;
+	c->owner_asked = false;
+	skv_mutex_unlock(&c->turn_lock);
+	return asked || s == OWN_CLAIMING || s == OWN_GIVING_UP;
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+/* Asks for the lease; `look`: only whether it could be had. Returns ms to wait. */
+static uint32_t acquire(struct skv_core *c, bool look)
+{
+	const bool rival = owner_view(c).rival;
+	const uint32_t ttl = look ? 0 : c->o.owner_lease_ms;
+	uint64_t since = skv_now_ms(c->clock), fence = 0;
+	char holder[SKV_OWNER_NAME] = "";
 	struct skv_error err = { 0 };
 	int rc = skv_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
 
-	set_holder(c, holder);
-	atomic_store(&c->has_rival, rc == SKV_E_NOT_OWNER);
-	if (rc == SKV_OK && ttl == 0)
-		return LOOK_MS;
-	if (rc == SKV_OK) {
-		c->gave_up = false;
-		begin_with(c, fence, now);
-		COUNT(c, takeovers, 1);
+	owner_set_holder(c, holder);
+	if (rc == SKV_OK && !look) {
+		owner_leased(c, OWN_ON_ACQUIRED, fence, since);
 		return c->o.owner_lease_ms / 3;
 	}
-	if (rc != SKV_E_NOT_OWNER)
+	if (rc == SKV_OK)
+		owner_event(c, OWN_ON_FREE, 0);
+	else if (rc == SKV_E_NOT_OWNER)
+		owner_event(c, OWN_ON_REFUSED, 0);
+	else
 		skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition: %s", err.message);
-	else if (!c->standby_logged)
+	if (rc == SKV_E_NOT_OWNER && !rival)
 		skv_log(SKV_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
-	c->standby_logged = true;
 	return LOOK_MS;
 }
 
-/* Reloads the partition, with a new fence. */
-static uint32_t begin_anew(struct skv_core *c)
+static uint32_t claim(struct skv_core *c)
 {
-	uint64_t now = skv_now_ms(c->clock), fence = 0;
-	char holder[192] = "";
-	struct skv_error err = { 0 };
-	int rc;
+	const uint32_t ms = acquire(c, false);
 
-	restore_keep(c, detach(c, SKV_E_UNKNOWN_OUTCOME, SKV_CORE_RECOVERING),
-		     atomic_load(&c->owned_until));
-	rc = skv_store_acquire(c->store, 0, c->owner, c->o.owner_lease_ms, &fence, holder,
-			       sizeof holder, &err);
-	if (rc == SKV_OK) {
-		begin_with(c, fence, now);
-		COUNT(c, reloads, 1);
-		return c->o.owner_lease_ms / 3;
-	}
-	if (rc == SKV_E_NOT_OWNER) { /* our lease had run out */
-		atomic_store(&c->fenced, true);
-		return 0;
-	}
-	skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition again: %s", err.message);
-	return 200;
+	if (owner_state(c) == OWN_LOADING)
+		COUNT(c, takeovers, 1);
+	return ms;
 }
 
-/* If it fails, the next owner takes more care than it must. */
-void owner_vouch(struct skv_core *c)
+/* Loads the partition again: with a new fence, so that no decision on the old one reaches the
+ * store. */
+static uint32_t reclaim(struct skv_core *c)
 {
-	struct skv_error err = { 0 };
+	const bool loaded = owner_view(c).failed_loads == 0;
+	uint32_t ms;
 
-	if (atomic_load(&c->state) == SKV_CORE_READY && skv_store_may_go_back(c->store) &&
-	    skv_store_vouch(c->store, 0, atomic_load(&c->fence), &err) != SKV_OK)
-		skv_log(SKV_LOG_DEBUG, "core", "the engine's processes are not noted: %s",
-			err.message);
+	owner_drop(c, SKV_E_UNKNOWN_OUTCOME);
+	ms = acquire(c, false);
+	if (owner_state(c) != OWN_LOADING)
+		return RETRY_MS;
+	if (loaded)
+		COUNT(c, reloads, 1);
+	return ms;
 }
 
 static uint32_t renew(struct skv_core *c)
 {
-	uint64_t now = skv_now_ms(c->clock);
+	const uint64_t since = skv_now_ms(c->clock), fence = owner_fence(c);
 	struct skv_error err = { 0 };
-	int rc = skv_store_renew(c->store, 0, atomic_load(&c->fence), c->o.owner_lease_ms, &err);
+	int rc = skv_store_renew(c->store, 0, fence, c->o.owner_lease_ms, &err);
 
 	if (rc == SKV_OK) {
-		set_owned(c, now + c->o.owner_lease_ms);
+		owner_leased(c, OWN_ON_RENEWED, fence, since);
 		return c->o.owner_lease_ms / 3;
 	}
 	if (rc == SKV_E_FENCED) {
-		owner_lost(c, atomic_load(&c->fence));
+		owner_lost(c, fence);
 		return 0;
 	}
 	skv_log(SKV_LOG_WARN, "core", "cannot renew the ownership: %s", err.message);
-	return 200;
+	return RETRY_MS;
 }
 
-/* Our partition cannot be loaded, or may not be continued here: perhaps another manager can. */
-static uint32_t give_way(struct skv_core *c, const char *why)
+static void tell_end(const struct skv_core *c, enum own_end end)
 {
-	skv_log(SKV_LOG_ERROR, "core", "%s: giving up the ownership", why);
-	set_owned(c, 0);
-	owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
-	skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
-	atomic_store(&c->failed_loads, 0);
-	c->gave_up = atomic_exchange(&c->turned_away, false);
-	c->standby_logged = false;
-	if (c->o.hopeless) {
+	switch (end) {
+	case OWN_END_LOST:
+		skv_log(SKV_LOG_WARN, "core", "lost the ownership: now a standby");
+		break;
+	case OWN_END_UNLOADABLE:
+		skv_log(SKV_LOG_ERROR, "core",
+			"the partition could not be loaded %u times: giving up the ownership",
+			OWN_FAILED_LOADS);
+		break;
+	case OWN_END_TURNED_AWAY:
+		skv_log(SKV_LOG_ERROR, "core",
+			"a slab directory refuses this store, as said before: giving up the "
+			"ownership");
+		break;
+	default:
+		skv_log(SKV_LOG_INFO, "core", "giving up partition %u on request",
+			(unsigned)c->o.partition);
+	}
+}
+
+/* Answers have stopped; the lease ends last, so that an append in progress is still within it. What
+ * is not durable yet fails; the next owner finds the rest. */
+static uint32_t give_up(struct skv_core *c)
+{
+	const struct ownership o = owner_view(c);
+	const bool hopeless = o.end == OWN_END_UNLOADABLE || o.end == OWN_END_TURNED_AWAY;
+
+	tell_end(c, o.end);
+	owner_drop(c, SKV_E_NOT_OWNER);
+	if (o.end != OWN_END_LOST)
+		skv_store_release(c->store, 0, owner_fence(c), NULL);
+	owner_event(c, OWN_ON_GIVEN_UP, 0);
+	skv_mutex_lock(&c->turn_lock); /* one_demote may be waiting */
+	skv_cond_broadcast(&c->turn_wake);
+	skv_mutex_unlock(&c->turn_lock);
+	if (hopeless && c->o.hopeless) {
 		c->o.hopeless(c->o.hopeless_ctx);
 		c->o.hopeless = NULL;
 	}
-	return 2 * c->o.owner_lease_ms;
-}
-
-/* The store has our fence still, so it has not gone back. If it has, or that is not known, what is
- * owned is not given up: nobody else has all of it. */
-static bool is_whole(struct skv_core *c)
-{
-	struct skv_error err = { 0 };
-	int rc;
-
-	if (atomic_load(&c->state) != SKV_CORE_READY || !skv_store_may_go_back(c->store))
-		return true;
-	rc = skv_store_renew(c->store, 0, atomic_load(&c->fence), c->o.owner_lease_ms, &err);
-	if (rc == SKV_E_FENCED)
-		owner_lost(c, atomic_load(&c->fence));
-	return rc == SKV_OK;
-}
-
-/* A requested demotion. Answers stop first, the lease ends last, so that an append in progress is
- * still within it. What is not durable yet fails; the next owner finds the rest. */
-static uint32_t step_down(struct skv_core *c)
-{
-	uint64_t ms = atomic_load(&c->demote_ms);
-
-	if (!is_whole(c))
-		return atomic_load(&c->fenced) ? 0 : WHOLE_MS;
-	if (atomic_load(&c->state) != SKV_CORE_STANDBY) {
-		skv_log(SKV_LOG_INFO, "core", "giving up partition %u on request, for %llu ms",
-			(unsigned)c->o.partition, (unsigned long long)ms);
-		owner_drop(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY);
-		set_owned(c, 0);
-		skv_store_release(c->store, 0, atomic_load(&c->fence), NULL);
-		atomic_store(&c->out_until, skv_now_ms(c->clock) + ms);
-		c->standby_logged = false;
-	}
-	skv_mutex_lock(&c->turn_lock);
-	atomic_store(&c->demote_ms, DEMOTE_NONE);
-	skv_cond_broadcast(&c->turn_wake);
-	skv_mutex_unlock(&c->turn_lock);
-	return 200;
+	return RETRY_MS;
 }
 
 uint32_t owner_step(struct skv_core *c)
 {
-	uint64_t until;
-
 	atomic_store(&c->seen_ms, skv_wall_ms(c->clock));
-	if (atomic_load(&c->state) == SKV_CORE_STOPPED)
-		return 1000;
-	if (atomic_load(&c->fenced)) {
-		skv_log(SKV_LOG_WARN, "core", "lost the ownership: now a standby");
-		until = atomic_load(&c->owned_until);
-		set_owned(c, 0);
-		restore_keep(c, detach(c, SKV_E_NOT_OWNER, SKV_CORE_STANDBY), until);
-		atomic_store(&c->fenced, false);
-		c->standby_logged = false;
-		return 200;
+	switch (owner_event(c, OWN_ON_TICK, 0)) {
+	case OWN_DO_LOOK: return acquire(c, true);
+	case OWN_DO_ACQUIRE: return claim(c);
+	case OWN_DO_RECLAIM: return reclaim(c);
+	case OWN_DO_RENEW: return renew(c);
+	case OWN_DO_GIVE_UP: return give_up(c);
+	default: return 1000;
 	}
-	if (atomic_load(&c->demote_ms) != DEMOTE_NONE)
-		return step_down(c);
-	if (atomic_load(&c->state) == SKV_CORE_STANDBY)
-		return try_acquire(c);
-	if (!may_own(c) && !atomic_load(&c->reload_asked)) {
-		atomic_store(&c->demote_ms, 0);
-		return step_down(c);
-	}
-	if (atomic_load(&c->reload_asked))
-		return begin_anew(c);
-	if (atomic_load(&c->turned_away))
-		return give_way(c, "another copy of this store goes on in its slab directories");
-	if (atomic_load(&c->failed_loads) >= GIVE_WAY_LOADS)
-		return give_way(c,
-				"the partition could not be loaded " TEXT(GIVE_WAY_LOADS) " times");
-	return renew(c);
 }
+
+/* ---- loading --------------------------------------------------------------------------------- */
 
 static int append(struct skv_core *c, struct partition *p, struct skv_buf *b, struct skv_error *err)
 {
+	struct skv_buf batch = { 0 };
 	int rc = SKV_E_NOMEM;
 
-	if (!b->failed)
-		rc = skv_store_append(c->store, 0, p->fence, p->seq + 1, b->data, b->len,
+	record_link(&batch, p, p->end.number);
+	skv_put_bytes(&batch, b->data, b->len);
+	if (!b->failed && !batch.failed)
+		rc = skv_store_append(c->store, 0, p->fence, p->seq + 1, batch.data, batch.len,
 				      SKV_APPEND_URGENT, err);
 	if (rc == SKV_OK) {
 		p->seq++;
-		p->journal_bytes += b->len;
+		p->end.epoch = p->fence;
+		p->end.chain = skv_checksum(batch.data, batch.len);
+		p->journal_bytes += batch.len;
 	}
+	skv_buf_destroy(&batch);
 	skv_buf_destroy(b);
 	return rc;
 }
@@ -371,11 +307,11 @@ static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_e
 	if (rc == SKV_OK)
 		rc = skv_store_sync(c->store, 0, err);
 	if (rc == SKV_OK)
+		p->durable = p->end;
+	if (rc == SKV_OK)
 		rc = partition_put_behind(p, err);
 	if (rc == SKV_OK)
 		rc = registry_finish_drops(p, err);
-	if (rc == SKV_OK)
-		rc = skv_store_vouch(c->store, 0, p->fence, err);
 	return rc;
 }
 
@@ -409,12 +345,13 @@ static void first_probes(struct skv_core *c)
 			return;
 }
 
-/* Under the write lock: is the ownership that p was loaded for still current? The owner thread
- * changes these without the lock, but takes it afterwards to drop the partition. */
+/* Under the write lock: is the ownership that p was loaded for still current? It may end without
+ * the lock, but the owner thread takes the lock afterwards to drop the partition. */
 static bool still_ours(const struct skv_core *c, const struct partition *p)
 {
-	return atomic_load(&c->state) == SKV_CORE_RECOVERING && !atomic_load(&c->fenced) &&
-	       !atomic_load(&c->reload_asked) && atomic_load(&c->fence) == p->fence;
+	const struct ownership o = owner_view(c);
+
+	return o.state == OWN_LOADING && o.fence == p->fence;
 }
 
 static int check_finished(struct skv_core *c, struct skv_error *err)
@@ -455,22 +392,11 @@ static int check_backup(struct skv_core *c, uint64_t *version, struct skv_error 
 	return rc;
 }
 
-static int load(struct skv_core *c, struct partition **out, struct skv_error *err)
+static int load(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
 {
-	uint64_t fence = atomic_load(&c->fence), backup = SKV_VERSION_NONE, restored;
-	int rc = restore_check(c, err);
+	uint64_t backup = SKV_VERSION_NONE;
+	int rc = check_finished(c, err);
 
-	c->went_back = rc == SKV_E_CONFLICT;
-	if (c->went_back)
-		rc = restore_lost(c, fence, err);
-	if (rc == SKV_OK)
-		rc = restore_registry(c, fence, err);
-	if (rc == SKV_OK)
-		rc = restore_found(c, &restored, err);
-	if (rc == SKV_OK && skv_store_may_go_back(c->store))
-		rc = registry_copy_read(c->registry, c, err);
-	if (rc == SKV_OK)
-		rc = check_finished(c, err);
 	if (rc == SKV_OK)
 		rc = check_backup(c, &backup, err);
 	if (rc == SKV_OK)
@@ -483,8 +409,6 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 		rc = begin_ownership(c, *out, err);
 	if (rc == SKV_OK && backup != SKV_VERSION_NONE)
 		rc = registry_del(c, fence, SKV_STORE_BACKUP, backup, err);
-	if (rc == SKV_OK && restored != SKV_VERSION_NONE)
-		rc = restore_done(c, fence, restored, err);
 	if (rc == SKV_E_FENCED)
 		owner_lost(c, fence);
 	if (rc == SKV_OK) {
@@ -502,15 +426,13 @@ static int load(struct skv_core *c, struct partition **out, struct skv_error *er
 /* Goes READY, unless the ownership was lost meanwhile. */
 static void open_up(struct skv_core *c, struct partition *p)
 {
+	const uint64_t fence = p->fence; /* p may be dropped meanwhile */
 	bool ours;
 
 	core_lock(c);
 	ours = still_ours(c, p);
-	if (ours) {
+	if (ours)
 		c->partition = p;
-		/* what was loaded is acknowledged, like this reign's first record */
-		atomic_store(&c->known_seq, p->seq);
-	}
 	core_unlock(c);
 	if (!ours) {
 		partition_destroy(p);
@@ -518,17 +440,8 @@ static void open_up(struct skv_core *c, struct partition *p)
 	}
 	devices_sweep(c);
 	first_probes(c); /* until then every block there would be a miss */
-	if (claims_refused(c)) {
-		atomic_store(&c->turned_away, true);
-		return;
-	}
-	core_lock(c);
-	if (c->partition == p && still_ours(c, p)) {
-		int recovering = SKV_CORE_RECOVERING;
-
-		atomic_compare_exchange_strong(&c->state, &recovering, SKV_CORE_READY);
-	}
-	core_unlock(c);
+	claims_skip_generations(c);
+	owner_event(c, claims_refused(c) ? OWN_ON_TURNED_AWAY : OWN_ON_LOADED, fence);
 }
 
 bool owner_load(struct skv_core *c)
@@ -537,16 +450,14 @@ bool owner_load(struct skv_core *c)
 	struct skv_error err = { 0 };
 	uint64_t t0 = skv_now_ms(c->clock);
 
-	if (atomic_load(&c->state) != SKV_CORE_RECOVERING || atomic_load(&c->fenced) ||
-	    atomic_load(&c->reload_asked) || atomic_load(&c->turned_away))
-		return true; /* nothing to load, or the owner thread must act first */
-	if (load(c, &p, &err) != SKV_OK) {
-		/* one that ends itself would come back without knowing better */
-		if (!c->went_back || !atomic_load(&c->failed_loads))
-			atomic_fetch_add(&c->failed_loads, 1);
+	const struct ownership o = owner_view(c);
+
+	if (o.state != OWN_LOADING)
+		return true;
+	if (load(c, o.fence, &p, &err) != SKV_OK) {
+		owner_event(c, OWN_ON_LOAD_FAILED, o.fence);
 		return false;
 	}
-	atomic_store(&c->failed_loads, 0);
 	skv_log(SKV_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
 		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
 		(unsigned long long)(skv_now_ms(c->clock) - t0));
@@ -559,20 +470,19 @@ bool owner_load(struct skv_core *c)
 
 int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 {
-	uint64_t until = skv_now_us() + DEMOTE_WAIT_MS * 1000u, none = DEMOTE_NONE;
+	uint64_t until = skv_now_us() + DEMOTE_WAIT_MS * 1000u;
 	bool done;
 
-	if (atomic_load(&c->state) == SKV_CORE_STOPPED || !owner_valid(c))
-		return skv_fail(err, SKV_E_NOT_OWNER, NULL, "this manager is not the owner");
-	if (!atomic_compare_exchange_strong(&c->demote_ms, &none, stay_out_ms))
+	if (!owner_valid(c) || !owner_demote(c, stay_out_ms))
 		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
-				"this manager is already giving up the ownership");
+				"this manager is not the owner, or is giving up the ownership");
 	if (c->o.manual)
 		owner_step(c);
+	wake(c);
 	skv_mutex_lock(&c->turn_lock);
-	while (atomic_load(&c->demote_ms) != DEMOTE_NONE && !c->stop && skv_now_us() < until)
+	while (owner_state(c) == OWN_GIVING_UP && !c->stop && skv_now_us() < until)
 		skv_cond_wait_ms(&c->turn_wake, &c->turn_lock, 50);
-	done = atomic_load(&c->demote_ms) == DEMOTE_NONE;
+	done = owner_state(c) != OWN_GIVING_UP;
 	skv_mutex_unlock(&c->turn_lock);
 	return done ? SKV_OK
 		    : skv_fail(err, SKV_E_TIMEOUT, NULL,
@@ -582,7 +492,7 @@ int one_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *err)
 void one_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
 		uint64_t *remaining_ms)
 {
-	uint64_t now = skv_now_ms(c->clock), until = atomic_load(&c->owned_until);
+	uint64_t now = skv_now_ms(c->clock), until = owner_view(c).owned_until;
 
 	memcpy(self, c->owner, SKV_OWNER_NAME);
 	*remaining_ms = until > now ? until - now : 0;
@@ -590,9 +500,7 @@ void one_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_O
 		memcpy(leader, c->owner, SKV_OWNER_NAME);
 		return;
 	}
-	skv_mutex_lock(&c->turn_lock);
-	memcpy(leader, c->holder, SKV_OWNER_NAME);
-	skv_mutex_unlock(&c->turn_lock);
+	owner_holder(c, leader);
 }
 
 bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
@@ -600,11 +508,9 @@ bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
 	const uint64_t now = skv_now_ms(c->clock), renewed = skv_store_renewed_ms(c->store, 0);
 	char holder[SKV_OWNER_NAME];
 
-	if (atomic_load(&c->state) != SKV_CORE_STANDBY)
+	if (owner_state(c) != OWN_STANDBY)
 		return false;
-	skv_mutex_lock(&c->turn_lock);
-	memcpy(holder, c->holder, SKV_OWNER_NAME);
-	skv_mutex_unlock(&c->turn_lock);
+	owner_holder(c, holder);
 	if (!holder[0] || skv_owner_is_dead(holder))
 		return false;
 	if (renewed && now - renewed > c->o.owner_lease_ms / 3 + LATE_MS)
@@ -615,4 +521,4 @@ bool one_owned_elsewhere(struct skv_core *c, uint64_t since_ms)
 
 uint64_t skv_core_owner_seen_ms(const struct skv_core *c) { return atomic_load(&c->seen_ms); }
 
-bool skv_core_load_fails(const struct skv_core *c) { return atomic_load(&c->failed_loads) > 0; }
+bool skv_core_load_fails(const struct skv_core *c) { return owner_view(c).failed_loads > 0; }

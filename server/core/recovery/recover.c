@@ -13,7 +13,7 @@
  *	  at least until the lease horizon;
  *	- after a power loss a block without checksum may have lost its bytes in a page cache:
  *	  dropped;
- *	- a store that was rolled back (--adopt, or restored roughly) does not know what was
+ *	- a store that was rolled back (--adopt) does not know what was
  *	  written since, nor where: both of the above.
  */
 #include <recovery/recover.h>
@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/hash.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 #include <skv/store.h>
@@ -33,6 +34,7 @@
 #include <model/files.h>
 #include <model/index.h>
 #include <model/leases.h>
+#include <model/damage.h>
 #include <model/move.h>
 #include <model/mark.h>
 #include <model/objects.h>
@@ -43,6 +45,7 @@
 #include <model/volume.h>
 #include <model/wish.h>
 #include <model/table.h>
+#include <journal/record.h>
 #include <journal/registry_write.h>
 #include <storage/claim.h>
 #include <evict/clear.h>
@@ -84,6 +87,7 @@ void partition_destroy(struct partition *p)
 	skv_free(p->session_free);
 	skv_heaps_destroy(&p->deadlines);
 	moves_free(p);
+	damages_free(p);
 	wishes_free(p->wishes);
 	table_destroy(p);
 	skv_free(p->birth);
@@ -113,8 +117,6 @@ void partition_destroy(struct partition *p)
 	skv_free(p);
 }
 
-static bool may_lack_the_newest(struct skv_core *c) { return claims_roll_back(c) || c->rough; }
-
 static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 {
 	struct loading *l = ctx;
@@ -127,6 +129,22 @@ static int on_slice(void *ctx, uint32_t number, const void *bytes, size_t n)
 	return rc;
 }
 
+/* Does the batch follow the end of what was read before it? */
+static int check_link(const struct journal_end *end, const void *bytes, size_t n,
+		      struct skv_error *err)
+{
+	struct journal_end link;
+
+	if (!record_read_link(bytes, n, &link))
+		return corrupt(err, "a batch without a link");
+	if (link.chain != end->chain || link.number - end->number > 1)
+		return skv_fail(err, SKV_E_CORRUPT, "store",
+				"the journal is not one history: batch %llu follows batch %llu of "
+				"another one (a part of the store was put back?)",
+				(unsigned long long)link.number, (unsigned long long)end->number);
+	return SKV_OK;
+}
+
 /* One that was left in its middle goes on there. */
 static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 {
@@ -136,9 +154,12 @@ static int on_record(void *ctx, uint64_t seq, const void *bytes, size_t n)
 	if (l->half_seq != seq)
 		l->half = 0;
 	l->half_seq = seq;
-	rc = replay_records_from(&l->r, bytes, n, &l->half, l->err);
+	rc = l->half ? SKV_OK : check_link(&l->r.p->end, bytes, n, l->err);
+	if (rc == SKV_OK)
+		rc = replay_records_from(&l->r, bytes, n, &l->half, l->err);
 	if (rc != SKV_OK)
 		return rc;
+	l->r.p->end.chain = skv_checksum(bytes, n);
 	l->half_seq = 0;
 	l->r.p->seq = seq;
 	l->r.p->journal_bytes += n;
@@ -225,11 +246,16 @@ static bool is_lossy_everywhere(const struct partition *p)
 	return p->rolled_back || (p->unclean && (p->behind_all || is_normal(p)));
 }
 
+static bool is_same_boot(const struct replay *r)
+{
+	return strcmp(r->boot_id, r->p->core->boot_id) == 0;
+}
+
 /* newest: ms of the newest use, since all are younger by older_by */
 static void restore_time(struct partition *p, const struct replay *r, uint64_t newest,
 			 uint64_t older_by)
 {
-	bool same_boot = strcmp(r->boot_id, p->core->boot_id) == 0;
+	bool same_boot = is_same_boot(r);
 
 	if (r->boot_id[0])
 		p->old_horizon = same_boot ? r->horizon_until : r->now + r->horizon_span;
@@ -259,6 +285,8 @@ static void restore_lease(struct partition *p, const struct lease *l, uint64_t n
 	t = lease_tally_begin(p, inst, now);
 	lease_note(p, inst, &t, 0, end);
 	lease_tally_end(inst, &t);
+	if (inst->horizon < l->until) /* the next checkpoint stores nothing else of it */
+		inst->horizon = l->until;
 	if (atomic_load(&inst->leased_until) < l->until)
 		atomic_store(&inst->leased_until, l->until);
 	if (atomic_load(&inst->found_until) < l->until)
@@ -348,7 +376,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 		/* the newest horizons may be lost, or another copy's */
 		p->old_horizon = r->now + p->core->o.lease_max_ms;
 	restore_leases(p, r->now);
-	birth_begin(p);
+	birth_begin(p, is_same_boot(r) ? r->birth_base : 0, r->birth_lead);
 	f.drop_unsummed = p->unclean;
 	f.drop_all = p->rolled_back;
 	p->loading = p->learning = false;
@@ -367,9 +395,8 @@ static int finish_load(struct partition *p, const struct replay *r)
 			p->lost.n, p->freeze_until ? ", free slots wait for old writers" : "");
 	if (p->rolled_back)
 		skv_log(SKV_LOG_WARN, "core",
-			"%s: %zu blocks without checksum are dropped, free slots wait for %llu ms",
-			claims_roll_back(p->core) ? "adopting the slab directories"
-						  : "what was written last may be missing",
+			"adopting the slab directories: %zu blocks without checksum are dropped, "
+			"free slots wait for %llu ms",
 			p->lost.n, (unsigned long long)(p->freeze_until - r->now));
 	return SKV_OK;
 }
@@ -430,6 +457,20 @@ struct skv_load_sink loading_sink(struct loading *l, struct skv_error *err)
 	return (struct skv_load_sink){ on_slice, on_record, l };
 }
 
+/* The first owner's first record comes before any storage or instance, so this is no new store. */
+static int check_not_emptied(const struct partition *p, struct skv_error *err)
+{
+	const size_t n = p->n_volume - p->n_gap + p->n_inst;
+
+	if (p->seq || p->checkpoint_bytes || n == 0 || p->rolled_back)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CORRUPT, "store",
+			"the journal of partition %u is empty beside %zu storages and instances: "
+			"bring it back; or, if no manager goes on with it, start this one once "
+			"with --adopt",
+			(unsigned)p->core->o.partition, n);
+}
+
 int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
 		     struct skv_error *err)
 {
@@ -439,9 +480,12 @@ int partition_finish(struct loading *l, uint64_t fence, struct partition **out,
 	ASSERT_EXCLUSIVE(p);
 	assert(p->loading && fence);
 	p->fence = fence;
-	p->rolled_back = may_lack_the_newest(p->core);
+	p->rolled_back = claims_roll_back(p->core);
 	l->r.now = skv_now_ms(p->core->clock);
-	rc = load_behind(p, err);
+	p->loaded = p->end;
+	rc = check_not_emptied(p, err);
+	if (rc == SKV_OK)
+		rc = load_behind(p, err);
 	if (rc == SKV_OK)
 		rc = finish_load(p, &l->r);
 	if (rc == SKV_OK) {
@@ -462,7 +506,7 @@ int partition_load(struct skv_core *c, uint64_t fence, struct partition **out,
 
 	if (!p)
 		return SKV_E_NOMEM;
-	p->rolled_back = may_lack_the_newest(c);
+	p->rolled_back = claims_roll_back(c);
 	rc = registry_load(p, err);
 	if (rc == SKV_OK)
 		rc = skv_store_load(c->store, 0, &base, &sink, err);

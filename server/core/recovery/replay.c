@@ -16,6 +16,30 @@
 #include <journal/format.h>
 #include <journal/replay.h>
 
+/* Which of its writes were deleted, unless all were, or none. */
+static int get_deleted(struct skv_rd *in, struct session *s, struct skv_error *err)
+{
+	const uint64_t n = skv_rd_left(in) ? skv_get_varint(in) : 0;
+	const uint8_t *deleted;
+	uint64_t set = 0;
+
+	if (in->failed || n > s->n_write || n > SKV_MAX_KEYS)
+		return corrupt(err, "ended session: deleted blocks");
+	s->n_deleted = (uint32_t)n;
+	if (n == 0 || n == s->n_write)
+		return SKV_OK;
+	deleted = skv_get_bytes(in, s->n_write);
+	for (uint32_t i = 0; deleted && i < s->n_write; i++)
+		set += deleted[i] == 1;
+	if (set != n)
+		return corrupt(err, "ended session: deleted blocks");
+	s->outcome = skv_malloc(s->n_write);
+	if (!s->outcome)
+		return SKV_E_NOMEM;
+	memcpy(s->outcome, deleted, s->n_write);
+	return SKV_OK;
+}
+
 static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *err)
 {
 	struct session *s = skv_calloc(1, sizeof *s);
@@ -33,18 +57,23 @@ static int replay_ended(struct replay *r, struct skv_rd *in, struct skv_error *e
 	s->committed = skv_get_u32(in);
 	s->failed = skv_get_u32(in);
 	left = skv_get_varint(in);
-	s->instance = skv_rd_left(in) ? skv_get_u32(in) : 0; /* not in older versions */
-	s->finished_as = skv_rd_left(in) ? skv_get_u64(in) : 0;
+	s->instance = skv_get_u32(in);
+	s->finished_as = skv_rd_left(in) ? skv_get_u64(in) : 0; /* left out if 0 */
+	rc = get_deleted(in, s, err);
+	if (rc != SKV_OK) {
+		session_free(s);
+		return rc;
+	}
 	if (left > SKV_MAX_SESSION_MS + REMEMBER_MS)
 		left = SKV_MAX_SESSION_MS + REMEMBER_MS;
 	s->deadline_at = r->now + (left > REMEMBER_MS ? left - REMEMBER_MS : 0);
-	if (in->failed || s->state == SKV_SESSION_OPEN || s->state > SKV_SESSION_EXPIRED) {
-		skv_free(s);
+	if (in->failed || s->state == SKV_SESSION_OPEN || s->state > SKV_SESSION_DELETED) {
+		session_free(s);
 		return corrupt(err, "ended session: malformed");
 	}
 	rc = session_find(r->p, s->id) ? SKV_E_CORRUPT : session_add(r->p, s);
 	if (rc != SKV_OK) {
-		skv_free(s);
+		session_free(s);
 		return rc == SKV_E_CORRUPT ? corrupt(err, "ended session: twice") : rc;
 	}
 	session_end(r->p, s, s->state);
@@ -104,9 +133,12 @@ static int replay_horizon(struct replay *r, struct skv_rd *in, struct skv_error 
 	uint32_t span = skv_get_u32(in);
 	uint8_t clean = skv_get_u8(in);
 	uint64_t freeze = skv_get_varint(in);
+	uint64_t base = skv_get_u64(in), lead = skv_get_varint(in);
 
 	if (in->failed)
 		return corrupt(err, "horizon: too short");
+	r->birth_base = (int64_t)base;
+	r->birth_lead = lead;
 	memcpy(r->boot_id, boot, 36);
 	r->boot_id[36] = '\0';
 	r->horizon_until = until;
@@ -140,10 +172,10 @@ static int replay_births(struct replay *r, struct skv_rd *in, struct skv_error *
 	uint64_t n = skv_get_varint(in);
 
 	for (uint64_t i = 0; i < n && !in->failed; i++) {
-		uint64_t generation = skv_get_varint(in), wall_ms = skv_get_varint(in);
+		uint64_t generation = skv_get_varint(in), ms = skv_get_varint(in);
 
 		if (!in->failed)
-			birth_note(r->p, generation, wall_ms);
+			birth_note(r->p, generation, ms);
 	}
 	return in->failed ? corrupt(err, "eras: too short") : SKV_OK;
 }
@@ -153,3 +185,19 @@ const struct record_ops hold_record = { "hold", replay_hold };
 const struct record_ops horizon_record = { "horizon", replay_horizon };
 const struct record_ops leases_record = { "leases", replay_leases };
 const struct record_ops eras_record = { "eras", replay_births };
+
+/* In a checkpoint: the end of the journal that it covers. At the begin of a batch: that one's
+ * number; recover.c has checked it, and takes the batch's checksum when all of it is read. */
+static int replay_link(struct replay *r, struct skv_rd *in, struct skv_error *err)
+{
+	struct journal_end end = { .epoch = skv_get_varint(in) };
+
+	end.number = skv_get_varint(in);
+	end.chain = skv_get_u64(in);
+	if (in->failed)
+		return corrupt(err, "link: malformed");
+	r->p->end = end;
+	return SKV_OK;
+}
+
+const struct record_ops link_record = { "link", replay_link };

@@ -27,21 +27,18 @@
 #include <skv/store.h>
 
 #include <lock/core.h>
+#include <lock/gate.h>
 #include <lock/turn.h>
 #include <model/partition.h>
 #include <model/session.h>
 #include <model/volume.h>
-#include <journal/registry_copy.h>
-#include <journal/registry_write.h>
 #include <storage/claim.h>
 #include <recovery/load.h>
 #include <recovery/recover.h>
-#include <recovery/restore.h>
 
 #define FOLLOW_MS 20u     /* between two looks for records */
 #define REGISTRY_MS 1000u /* and for changes of the registry */
 #define RETRY_MS 500u     /* after a load that failed */
-#define KNOWN_MS 5000u    /* after which a record that was read is one that was acknowledged */
 #define PORTIONS 16u      /* of records in one step */
 
 struct standby {
@@ -66,14 +63,17 @@ void standby_drop(struct skv_core *c)
 
 static int look_at_registry(struct skv_core *c, struct standby *s, struct skv_error *err)
 {
-	int rc = SKV_OK;
-
 	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
-	if (skv_store_may_go_back(c->store))
-		rc = registry_copy_read(c->registry, c, err); /* fails if it went back */
-	if (rc == SKV_OK)
-		rc = registry_know_secret(c, err); /* whose keys these are, should it be lost */
-	return rc == SKV_OK ? registry_load_more(s->l.r.p, &s->view, err) : rc;
+	return registry_load_more(s->l.r.p, &s->view, err);
+}
+
+/* Documents that changed are news within REGISTRY_MS; without any, no server is asked. */
+static int look_for_changes(struct skv_core *c, struct standby *s, struct skv_error *err)
+{
+	if (registry_may_differ(s->l.r.p, &s->view))
+		return look_at_registry(c, s, err);
+	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
+	return SKV_OK;
 }
 
 /* The next portion of records. One that refers to a document that is not
@@ -139,7 +139,7 @@ static int catch_up(struct skv_core *c, struct standby *s, uint32_t portions, st
 	while (rc == SKV_OK && s->at.seq < s->at.newest && --portions > 0);
 	assert(rc != SKV_OK || s->l.r.p->seq == s->at.seq);
 	if (rc == SKV_OK && skv_now_ms(c->clock) >= s->registry_at)
-		rc = look_at_registry(c, s, err);
+		rc = look_for_changes(c, s, err);
 	return rc;
 }
 
@@ -149,25 +149,10 @@ static bool stays(int rc)
 	return rc == SKV_E_STORE_IO || rc == SKV_E_UNKNOWN_OUTCOME || rc == SKV_E_STORE_FULL;
 }
 
-/* What was read a while ago and has a successor is durable: its owner appends the next one when it
- * is, and syncs within that time what may come later. */
-static void note_known(struct skv_core *c, const struct standby *s)
-{
-	const uint64_t now = skv_now_ms(c->clock);
-
-	if (c->noted_at && now - c->noted_at < KNOWN_MS)
-		return;
-	if (c->noted_seq > atomic_load(&c->known_seq))
-		atomic_store(&c->known_seq, c->noted_seq);
-	c->noted_at = now;
-	c->noted_seq = s->at.seq > 0 ? s->at.seq - 1 : 0;
-}
-
 static void tell(struct skv_core *c)
 {
 	const struct standby *s = c->standby;
 
-	note_known(c, s);
 	atomic_store(&c->standby_seq, s->at.seq);
 	atomic_store(&c->standby_behind, s->at.newest - s->at.seq);
 	atomic_store(&c->standby_loaded, true);
@@ -179,10 +164,8 @@ uint32_t standby_step(struct skv_core *c)
 	bool fresh = !c->standby;
 	int rc;
 
-	if (c->kept && restore_check(c, &err) != SKV_OK)
-		return RETRY_MS; /* it may be all that is left */
 	if (c->o.standby_cold || atomic_load(&c->standby_unsupported) ||
-	    !atomic_load(&c->has_rival))
+	    !owner_view(c).rival)
 		return FOLLOW_MS;
 	rc = fresh ? begin(c, &err) : catch_up(c, c->standby, PORTIONS, &err);
 	if (rc == SKV_OK) {
@@ -197,8 +180,6 @@ uint32_t standby_step(struct skv_core *c)
 	}
 	if (!fresh && stays(rc))
 		return FOLLOW_MS;
-	if (!fresh && rc == SKV_E_CONFLICT && restore_check(c, &err) == SKV_E_CONFLICT)
-		return RETRY_MS;
 	standby_drop(c);
 	atomic_store(&c->standby_unsupported, rc == SKV_E_UNSUPPORTED);
 	skv_log(fresh && !stays(rc) ? SKV_LOG_WARN : SKV_LOG_INFO, "core",
@@ -234,8 +215,9 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 
 	if (!s)
 		return false;
-	s->registry_at = UINT64_MAX; /* the owner has its copy; what is new there comes below */
-	rc = claims_roll_back(c) || c->rough ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
+	s->registry_at = UINT64_MAX; /* the registry is read below */
+	s->at.fresh = true;
+	rc = claims_roll_back(c) ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
 	if (rc == SKV_OK)
 		rc = registry_load_more(s->l.r.p, &s->view, &err);
 	if (rc == SKV_OK && may_be_clean(c, s))
@@ -251,17 +233,6 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 	if (rc == SKV_OK)
 		COUNT(c, warm_takeovers, 1);
 	return rc == SKV_OK;
-}
-
-int standby_give(struct skv_core *c, uint64_t fence, struct partition **out, struct skv_error *err)
-{
-	int rc;
-
-	assert(c->standby);
-	rc = partition_finish(&c->standby->l, fence, out, err);
-	if (!stays(rc)) /* else it is asked for again */
-		standby_drop(c);
-	return rc;
 }
 
 bool standby_look(struct skv_core *c, uint64_t *seq, uint64_t *behind)

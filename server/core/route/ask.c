@@ -50,6 +50,8 @@ static int check(const struct skv_ask *q, struct skv_error *err)
 		missing = q->n_instance ? NULL : "instance";
 		missing = given(q->tenant) ? missing : "tenant";
 		break;
+	case SKV_ASK_PURGE: return q->n_purge ? SKV_OK
+				       : skv_fail(err, SKV_E_INVALID, "purge", "purge is missing");
 	case SKV_ASK_INSTANCE_DELETE:
 	case SKV_ASK_INSTANCE_DELETE_UNUSED:
 		missing = given(q->tenant) ? NULL : "tenant";
@@ -120,6 +122,17 @@ static int do_instance(struct skv_core *one, const struct skv_ask *q, struct skv
 	return rc;
 }
 
+static int do_purge(struct skv_core *one, const struct skv_ask *q, struct skv_told *t,
+		    struct skv_arena *a, struct skv_error *err)
+{
+	struct skv_purge_req req = *q->purge;
+
+	req.tenant = given(q->tenant) ? q->tenant : "";
+	t->purged = skv_arena_calloc(a, 1, sizeof *t->purged);
+	t->n_purged = t->purged ? 1 : 0;
+	return t->purged ? one_purge(one, &req, t->purged, a, err) : SKV_E_NOMEM;
+}
+
 static int do_use(struct skv_core *one, struct skv_told *t, struct skv_arena *a,
 		  struct skv_error *err)
 {
@@ -183,6 +196,7 @@ static int carry_out(struct skv_core *one, const struct skv_ask *q, struct skv_t
 	case SKV_ASK_INSTANCE_DELETE_UNUSED:
 		return one_instance_delete_unused(one, q->tenant, q->name, q->unused_ms,
 						  q->with_blocks, err);
+	case SKV_ASK_PURGE: return do_purge(one, q, t, a, err);
 	case SKV_ASK_USE: return do_use(one, t, a, err);
 	case SKV_ASK_STATS: return do_stats(one, t, a, err);
 	}

@@ -133,12 +133,29 @@ int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct s
 	return one_abort(session_at(c, req->session, err), req, res, a, err, done);
 }
 
+int skv_core_written(struct skv_core *c, const struct skv_finish_req *req,
+		     struct skv_written_res *res, struct skv_arena *a, struct skv_error *err)
+{
+	return one_written(session_at(c, req->session, err), req, res, a, err);
+}
+
 int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
 			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
 			    const struct skv_done *done)
 {
 	return one_finish_partial(goes_to(c, req->tenant, req->instance, err), req, res, a, err,
 				  done);
+}
+
+int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
+		    struct skv_report_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done)
+{
+	const int rc = check_pace(c, req->tenant, req->n_damaged, err);
+
+	if (rc != SKV_OK)
+		return rc;
+	return one_report(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 /* Of the first partition that may have something, another one each time. */
@@ -150,7 +167,7 @@ int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 	uint32_t turn = r ? atomic_fetch_add(&r->move_turn, 1) : 0;
 
 	for (uint32_t i = 0; r && i < r->n; i++)
-		if (one_move_due(r->core[(turn + i) % r->n]))
+		if (one_move_due(r->core[(turn + i) % r->n], req))
 			return one_move_take(noted(r->core[(turn + i) % r->n], err), req, res, a,
 					     err, done);
 	return one_move_take(c, req, res, a, err, done);
@@ -160,11 +177,7 @@ int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *r
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done)
 {
-	const struct route *r = c->route;
-	uint32_t at = r ? skv_session_partition(req->move) : 0;
-
-	return one_move_finish(noted(r && at < r->n ? r->core[at] : c, err), req, res, a, err,
-			       done);
+	return one_move_finish(noted(route_move(c, req->move), err), req, res, a, err, done);
 }
 
 int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,

@@ -25,6 +25,7 @@
 #include <skv/mem.h>
 #include <skv/store.h>
 
+#include <lock/gate.h>
 #include <journal/registry_write.h>
 
 #define STEP_MS 50 /* unless something was moved: then there may be more */
@@ -111,7 +112,7 @@ uint64_t capacity_total(struct route *r, const char *storage)
 
 int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, struct skv_error *err)
 {
-	uint64_t have, version, fence = atomic_load(&r->core[0]->fence);
+	uint64_t have, version, fence = owner_fence(r->core[0]);
 	struct skv_buf b = { 0 };
 	char key[160];
 	int rc = read_total(r, storage, &have, &version, err);
@@ -129,7 +130,7 @@ int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, str
 
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err)
 {
-	uint64_t have, version, fence = atomic_load(&r->core[0]->fence);
+	uint64_t have, version, fence = owner_fence(r->core[0]);
 	char key[160];
 	int rc = read_total(r, storage, &have, &version, err);
 

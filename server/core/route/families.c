@@ -19,7 +19,7 @@ static bool leads(const struct route *r) { return one_state_get(r->core[0]) == S
 /* As partition 0's owner, which has read all places: PLACE_NONE, PLACE_SEVERAL, or where. */
 static bool is_known(struct route *r, struct skv_key name, uint32_t *at)
 {
-	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	const uint64_t fence = owner_fence(r->core[0]);
 	bool known;
 
 	skv_mutex_lock(&r->lock);
@@ -82,7 +82,7 @@ static int find_as_other(struct route *r, struct skv_key name, struct skv_family
 /* Each load of a partition begins anew to count: how often it was given up comes first. */
 static uint64_t turn_of_one(struct skv_core *one)
 {
-	uint64_t turn = atomic_load(&one->given_up) << 32;
+	uint64_t turn = owner_given_up(one) << 32;
 
 	skv_rwlock_read(&one->lock);
 	if (one->partition)

@@ -14,6 +14,7 @@
 #include <skv/mem.h>
 #include <skv/store.h>
 
+#include <lock/gate.h>
 #include <lock/turn.h>
 #include <journal/registry_write.h>
 
@@ -121,6 +122,9 @@ void skv_core_shutdown(struct skv_core *c)
 
 	if (r)
 		capacity_stop(r);
+	/* All at the same time: a store that is away lets each wait. */
+	for (uint32_t i = 1; r && i < r->n; i++)
+		one_begin_shutdown(r->core[i]);
 	for (uint32_t i = r ? r->n : 0; i-- > 1;)
 		one_shutdown(r->core[i]);
 	one_shutdown(c);
@@ -264,7 +268,7 @@ bool skv_core_may_begin(const struct skv_core *c)
 void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out)
 {
 	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
-		out->given_up[i] = (uint32_t)atomic_load(&numbered(c, i)->given_up);
+		out->given_up[i] = (uint32_t)owner_given_up(numbered(c, i));
 }
 
 /* Whoever is seen not to be READY any more was counted before. */
@@ -280,7 +284,7 @@ int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket,
 		if (of && !(of >> i & 1))
 			continue;
 		if (!one_may_tell(one, &ready) ||
-		    (uint32_t)atomic_load(&one->given_up) != ticket->given_up[i])
+		    (uint32_t)owner_given_up(one) != ticket->given_up[i])
 			return SKV_E_NOT_OWNER;
 	}
 	return ready ? SKV_OK : SKV_E_NOT_OWNER;
@@ -307,7 +311,7 @@ uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number)
 {
 	const struct skv_core *one = numbered(c, number);
 
-	return one_state_get(one) == SKV_CORE_READY ? atomic_load(&one->fence) : 0;
+	return one_state_get(one) == SKV_CORE_READY ? owner_fence(one) : 0;
 }
 
 /* All know the same one; the first may not have read it yet. */
@@ -372,7 +376,7 @@ int skv_core_demote(struct skv_core *c, uint32_t stay_out_ms, struct skv_error *
 	return rc;
 }
 
-bool skv_core_draining(const struct skv_core *c) { return atomic_load(&c->draining); }
+bool skv_core_draining(const struct skv_core *c) { return owner_view(c).draining; }
 
 static bool owns_none(const struct skv_core *c)
 {

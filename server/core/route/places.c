@@ -5,7 +5,7 @@
  * tell what is elsewhere from what does not exist. So each object has a *place*, a document of
  * partition 0's registry, "place/<key of its own document>": written under partition 0's fence
  * before the object is made, so it is made in one partition only, whoever else tries. The owner of
- * partition 0 keeps all in memory and is asked; others remember what it has said.
+ * partition 0 keeps all in memory; others ask the store and remember its answer.
  *
  * A place whose object is not there (it was deleted, or was never made) is of no harm: whoever asks
  * for it is sent there, and told that. It goes after a while. What was made before there were
@@ -25,6 +25,7 @@
 #include <skv/store.h>
 
 #include <journal/registry_write.h>
+#include <lock/gate.h>
 #include <lock/lock.h>
 #include <model/device.h>
 #include <model/objects.h>
@@ -74,6 +75,9 @@ void place_learn(struct route *r, struct skv_key name, uint32_t partition)
 	skv_mutex_unlock(&r->lock);
 }
 
+static int get_doc(struct route *r, const char *key, uint32_t *partition, uint64_t *version,
+		   struct skv_error *err);
+
 /* ---- who has it? ----------------------------------------------------------------------------- */
 
 bool place_elsewhere(const struct route *r)
@@ -88,7 +92,7 @@ bool place_elsewhere(const struct route *r)
 /* Is everything known, by who leads? *at: where it is; r->n: nowhere, or not known. */
 static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
 {
-	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	const uint64_t fence = owner_fence(r->core[0]);
 	const struct place *p;
 	bool known;
 
@@ -109,7 +113,57 @@ void place_tell(struct skv_error *err, struct skv_key name, uint32_t place)
 	err->place = place;
 }
 
-struct skv_core *place_look(struct route *r, const char *key, struct skv_error *err)
+/* One that is READY here: what it lacks is not there. NULL: this manager has none. */
+static struct skv_core *any_ready(struct route *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (is_ready(r->core[i]))
+			return r->core[i];
+	return NULL;
+}
+
+/* Every object has a place, so one without a place is nowhere. Once true, it stays true. */
+static bool all_have_places(struct route *r)
+{
+	struct skv_error ignored = { 0 };
+	struct skv_buf b = { 0 };
+
+	if (!atomic_load(&r->all_placed) &&
+	    skv_store_get(r->core[0]->store, COMPLETE, &b, NULL, &ignored) == SKV_OK)
+		atomic_store(&r->all_placed, true);
+	skv_buf_destroy(&b);
+	return atomic_load(&r->all_placed);
+}
+
+/* Asks the store where the object is, as a manager that does not lead: so no other manager has to
+ * answer. A thread that may not wait leaves it to one that may (skv_error.asks). If the store does
+ * not answer, the lead is asked. */
+static struct skv_core *ask_store(struct route *r, const char *key, struct skv_error *err)
+{
+	const struct skv_key name = skv_hash128(key, strlen(key));
+	struct skv_error ignored = { 0 };
+	struct skv_core *here;
+	uint64_t version;
+	uint32_t at;
+
+	assert(!skv_thread_waits || skv_thread_locks == 0);
+	if (!skv_thread_waits) {
+		if (err)
+			err->asks = true;
+		return r->core[0];
+	}
+	if (get_doc(r, key, &at, &version, &ignored) != SKV_OK)
+		return r->core[0];
+	if (at < r->n) {
+		place_learn(r, name, at);
+		return r->core[at];
+	}
+	here = any_ready(r);
+	return here && all_have_places(r) ? here : r->core[0];
+}
+
+struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
+			    struct skv_error *err)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	const bool leads = is_ready(r->core[0]);
@@ -122,9 +176,10 @@ struct skv_core *place_look(struct route *r, const char *key, struct skv_error *
 	if (leads && !known)
 		return route_missing(r);
 	place_tell(err, name, leads && at < r->n ? at + 1 : 0);
-	if (at == r->n || (!leads && is_ready(r->core[at])))
-		return r->core[0]; /* its owner knows where it is, or that it is nowhere */
-	return r->core[at];
+	/* unknown, or not there any more */
+	if (!leads && (at == r->n || is_ready(r->core[at]) || refused >> at & 1))
+		return ask_store(r, key, err);
+	return r->core[at < r->n ? at : 0];
 }
 
 /* Storages with slab files are in all alike. */
@@ -254,11 +309,13 @@ static int is_there(struct route *r, uint32_t partition, const char *key, bool *
 	return rc;
 }
 
-/* This manager leads: `*at`, where it is said to be, or r->n, becomes where it is made. */
+/* `*at`, where it is said to be, or r->n, becomes where it is made; a manager that does not lead
+ * leaves that to the lead: r->n. */
 static int settle(struct route *r, const char *key, const struct skv_core *wanted, uint32_t *at,
 		  uint64_t version, struct skv_error *err)
 {
-	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	const uint64_t fence = owner_fence(r->core[0]);
+	const bool leads = is_ready(r->core[0]);
 	bool stays = *at < r->n && (!wanted || *at == wanted->o.partition);
 	int rc = SKV_OK;
 
@@ -266,7 +323,9 @@ static int settle(struct route *r, const char *key, const struct skv_core *wante
 		rc = is_there(r, *at, key, &stays, err);
 	if (rc != SKV_OK || stays)
 		return rc;
-	*at = wanted ? wanted->o.partition : free_place(r, key);
+	*at = !leads ? r->n : wanted ? wanted->o.partition : free_place(r, key);
+	if (!leads)
+		return SKV_OK;
 	return put_doc(r, fence, key, *at, version, err);
 }
 
@@ -282,7 +341,7 @@ int place_take(struct route *r, const char *key, struct skv_core *wanted, struct
 	if (is_ready(r->core[0]) && place_elsewhere(r) && !ask_table(r, name, &ignored))
 		return SKV_OK; /* it may be there */
 	rc = get_doc(r, key, &number, &version, err);
-	if (rc == SKV_OK && is_ready(r->core[0]))
+	if (rc == SKV_OK)
 		rc = settle(r, key, wanted, &number, version, err);
 	if (rc == SKV_OK && number < r->n)
 		rc = remember(r, key, number);
@@ -493,7 +552,7 @@ static void state(struct route *r, uint64_t *fence, bool *complete, bool *filled
 
 int places_know(struct route *r, struct skv_error *err)
 {
-	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	const uint64_t fence = owner_fence(r->core[0]);
 	bool complete, filled;
 	uint64_t loaded;
 
@@ -536,7 +595,7 @@ int skv_core_placed(struct skv_core *c, bool *placed, struct skv_error *err)
 
 void places_step(struct route *r)
 {
-	const uint64_t fence = atomic_load(&r->core[0]->fence);
+	const uint64_t fence = owner_fence(r->core[0]);
 	struct skv_error err = { 0 };
 
 	if (!is_ready(r->core[0]) || !route_turn_try(r))

@@ -6,6 +6,7 @@
  */
 #include "route.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <skv/hash.h>
@@ -74,44 +75,73 @@ struct skv_core *route_missing(const struct route *r)
 	return r->core[0];
 }
 
-/* The one that has it; NULL: none that is here. */
-static struct skv_core *find_instance(struct route *r, const char *tenant, const char *id)
+static bool has_object(struct skv_core *one, const struct skv_target *t)
 {
-	_Atomic uint8_t *hint = &r->hint[name_hash(tenant, id) % ROUTE_HINTS];
-	const uint32_t first = atomic_load_explicit(hint, memory_order_relaxed);
+	switch (t->kind) {
+	case SKV_TARGET_INSTANCE:
+		return route_has_instance(one, t->tenant, t->name);
+	case SKV_TARGET_GROUP:
+		return route_has_group(one, t->name);
+	default:
+		assert(t->kind == SKV_TARGET_STORAGE);
+		return route_has_storage(one, t->name, NULL);
+	}
+}
+
+struct skv_core *route_here(struct route *r, const struct skv_target *t)
+{
+	const bool hinted = t->kind == SKV_TARGET_INSTANCE;
+	_Atomic uint8_t *hint =
+		hinted ? &r->hint[name_hash(t->tenant, t->name) % ROUTE_HINTS] : NULL;
+	const uint32_t first = hint ? atomic_load_explicit(hint, memory_order_relaxed) : 0;
 
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t at = (first + i) % r->n;
 
-		if (!route_has_instance(r->core[at], tenant, id))
+		if (!has_object(r->core[at], t))
 			continue;
-		if (i)
+		if (hint && i)
 			atomic_store_explicit(hint, (uint8_t)at, memory_order_relaxed);
 		return r->core[at];
 	}
 	return NULL;
 }
 
+struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t, struct skv_error *err)
+{
+	char key[PLACE_KEY];
+
+	if (t->kind == SKV_TARGET_INSTANCE)
+		registry_instance_key(key, t->tenant, t->name);
+	else if (t->kind == SKV_TARGET_GROUP)
+		place_group_key(key, t->name);
+	else
+		place_storage_key(key, t->name);
+	return place_look(r, key, t->refused, err);
+}
+
+static struct skv_core *route_of(struct skv_core *c, const struct skv_target *t,
+				 struct skv_error *err)
+{
+	struct skv_core *found = c->route ? route_here(c->route, t) : c;
+
+	return found ? found : route_elsewhere(c->route, t, err);
+}
+
 struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
 				struct skv_error *err)
 {
-	struct route *r = c->route;
-	struct skv_core *found = r ? find_instance(r, tenant, id) : c;
-	char key[PLACE_KEY];
-
-	if (found)
-		return found;
-	registry_instance_key(key, tenant, id);
-	return place_look(r, key, err);
+	return route_of(c, &(struct skv_target){ SKV_TARGET_INSTANCE, tenant, id, 0 }, err);
 }
 
-uint32_t skv_core_instance_partition(struct skv_core *c, const char *tenant, const char *id)
+struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err)
 {
-	struct skv_core *found = c->route ? find_instance(c->route, tenant, id) : NULL;
+	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_GROUP, .name = name }, err);
+}
 
-	if (!c->route && route_has_instance(c, tenant, id))
-		found = c;
-	return found ? found->o.partition : UINT32_MAX;
+struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err)
+{
+	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_STORAGE, .name = name }, err);
 }
 
 /* Ids from before there were several partitions name any, and are in the first. */
@@ -137,28 +167,11 @@ struct skv_core *route_session(struct skv_core *c, const char *id)
 	return r->core[first];
 }
 
-struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err)
+struct skv_core *route_move(struct skv_core *c, const char *id)
 {
-	struct route *r = c->route;
-	char key[PLACE_KEY];
+	const uint32_t at = c->route ? skv_session_partition(id) : UINT32_MAX;
 
-	for (uint32_t i = 0; r && i < r->n; i++)
-		if (route_has_group(r->core[i], name))
-			return r->core[i];
-	place_group_key(key, name);
-	return r ? place_look(r, key, err) : c;
-}
-
-struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err)
-{
-	struct route *r = c->route;
-	char key[PLACE_KEY];
-
-	for (uint32_t i = 0; r && i < r->n; i++)
-		if (route_has_storage(r->core[i], name, NULL))
-			return r->core[i];
-	place_storage_key(key, name);
-	return r ? place_look(r, key, err) : c;
+	return c->route && at < c->route->n ? c->route->core[at] : c;
 }
 
 int route_all(const struct route *r, struct skv_error *err)

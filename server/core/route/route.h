@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include <skv/core.h>
+#include <skv/find.h>
 #include <skv/lock.h>
 
 #include <lock/core.h>
@@ -43,6 +44,7 @@ struct route {
 	struct skv_cond wake;
 	bool busy; /* both under `lock` */
 	struct places places; /* under `lock` */
+	atomic_bool all_placed; /* the store says that every object has a place */
 	/* capacity.c: `stop` and `total` under `lock` */
 	bool stop;
 	struct route_total *total; /* as in the registry, while this manager leads */
@@ -52,11 +54,17 @@ struct route {
 	bool has_thread;
 };
 
+/* The core that has an instance, a group or a storage; NULL: none that is here. */
+struct skv_core *route_here(struct route *r, const struct skv_target *t);
+/* The core to ask for one that none here has: place_look. */
+struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t,
+				 struct skv_error *err);
 /* The core that has it, or may have it (place_look); one that is READY and does not have it, whose
  * answer is that it does not exist. */
 struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
 				struct skv_error *err);
 struct skv_core *route_session(struct skv_core *c, const char *id);
+struct skv_core *route_move(struct skv_core *c, const char *id);
 struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err);
 struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err);
 bool route_has_instance(struct skv_core *one, const char *tenant, const char *id);
@@ -120,7 +128,8 @@ int capacity_del_total(struct route *r, const char *storage, struct skv_error *e
 
 /* places.c: by the key of the object's document, which core to ask for what no partition that is
  * here has. *err is told what the name is, and where, if that is known for sure. */
-struct skv_core *place_look(struct route *r, const char *key, struct skv_error *err);
+struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
+			    struct skv_error *err);
 /* Which one an object with this key is to be made in; that may be elsewhere, or partition 0 if that
  * is: its owner says. `wanted` NULL: wherever; else there, if it does not exist. In the
  * administrators' turn; blocks. */

@@ -56,6 +56,11 @@ static void add_up(struct skv_storage_view *to, const struct skv_storage_view *v
 	to->used_bytes += v->used_bytes;
 	to->quarantined_bytes += v->quarantined_bytes;
 	to->free_bytes += v->free_bytes;
+	to->scrub_unchecked_files += v->scrub_unchecked_files;
+	to->scrub_slots += v->scrub_slots;
+	to->scrub_unsummed_slots += v->scrub_unsummed_slots;
+	if (v->scrub_oldest_ms > to->scrub_oldest_ms)
+		to->scrub_oldest_ms = v->scrub_oldest_ms;
 }
 
 static int join_storages(struct skv_arena *a, struct skv_storage_view **all, uint32_t *n,

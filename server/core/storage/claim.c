@@ -14,6 +14,10 @@
  * owners are removed once ours exists, and the store's memory of them once that is so in every
  * directory.
  *
+ * A store that was put back from an older copy of the same incarnation knows the names. So each
+ * owner file also has a horizon: how far the journal had come when it was last written, within a
+ * second of every acknowledged batch. A manager that finds more there than its store has refuses.
+ *
  * Each partition of a store claims the directory for itself: an incarnation names its partition,
  * and only those of the same one are compared, since no other hands out the slots of its files.
  *
@@ -31,14 +35,21 @@
 #include <skv/store.h>
 
 #include <lock/core.h>
+#include <lock/gate.h>
+#include <lock/lock.h>
+#include <lock/turn.h>
 #include <model/device.h>
+#include <model/partition.h>
 #include <journal/registry_write.h>
+#include <storage/device.h>
 
 #define LATE_MS 5000u /* a check overdue by this stops granting */
 #define CLAIM_TRIES 8
 #define KEPT 16u       /* earlier incarnations that the store still knows */
 #define FORGET_MAX 256u /* documents in one go */
 #define PARTITION_SHIFT 56
+#define NOTE_MS 1000u /* between two notes of the journal's end, while it moves */
+#define UNSEEN_GENERATIONS (1ull << 30) /* more than are given between two notes */
 
 static uint64_t least_incarnation(const struct skv_core *c)
 {
@@ -137,7 +148,7 @@ static int find_owner(struct skv_core *c, const struct skv_storage_owner *o, str
 
 static bool incarnation_now(struct skv_core *c, struct skv_storage_owner *out)
 {
-	uint64_t fence = atomic_load(&c->fence);
+	uint64_t fence = owner_fence(c);
 	bool known;
 
 	skv_mutex_lock(&c->turn_lock);
@@ -150,7 +161,7 @@ static bool incarnation_now(struct skv_core *c, struct skv_storage_owner *out)
 static int take_incarnation(struct skv_core *c, uint64_t above, struct skv_storage_owner *out,
 			    struct skv_error *err)
 {
-	uint64_t fence = atomic_load(&c->fence);
+	uint64_t fence = owner_fence(c);
 	int rc = new_incarnation(c, fence, above, out, err);
 
 	if (rc != SKV_OK)
@@ -171,7 +182,7 @@ int claims_begin(struct skv_core *c, struct skv_error *err)
 		return SKV_OK;
 	skv_rwlock_read(&c->lock);
 	for (uint32_t i = 0; i < c->n_device; i++)
-		atomic_store(&c->device[i]->refused, false);
+		atomic_store(&c->device[i]->refused, REFUSED_NOT);
 	skv_rwlock_read_unlock(&c->lock);
 	return take_incarnation(c, 0, &o, err);
 }
@@ -196,7 +207,7 @@ static bool same_owner(const struct skv_storage_owner *a, const struct skv_stora
 static bool claimed_locked(const struct device *d)
 {
 	assert(skv_mutex_held(&d->lock));
-	return d->claim.incarnation != 0 && d->claim_fence == atomic_load(&d->core->fence);
+	return d->claim.incarnation != 0 && d->claim_fence == owner_fence(d->core);
 }
 
 static bool claim_get(struct device *d, struct skv_storage_owner *out)
@@ -227,19 +238,147 @@ static void claim_set(struct device *d, const struct skv_storage_owner *o, uint6
 	skv_mutex_lock(&d->lock);
 	d->claim = *o;
 	d->claim_least = least;
-	d->claim_fence = atomic_load(&d->core->fence);
+	d->claim_fence = owner_fence(d->core);
 	skv_mutex_unlock(&d->lock);
 }
 
 static int refuse(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
 {
-	atomic_store(&d->refused, true);
+	const bool damaged = skv_storage_owner_is_damaged(o);
+
+	atomic_store(&d->refused, damaged ? REFUSED_DAMAGED : REFUSED_COPY);
+	if (damaged)
+		return skv_fail(err, SKV_E_FOREIGN, "root",
+				"owner.%" PRIu64 " in the directory of storage '%s' is damaged, so "
+				"it does not say whether another copy of this store runs there: "
+				"make sure that none does, and start this one once with --adopt",
+				o->incarnation, d->name);
 	return skv_fail(err, SKV_E_FOREIGN, "root",
 			"another copy of this store has run in the directory of storage '%s' "
 			"(owner.%" PRIu64
 			"): use that one; or stop it for good, and start this one "
 			"once with --adopt",
 			d->name, o->incarnation);
+}
+
+/* ---- how far the journal had come ------------------------------------------------------------ */
+
+/* What is durable now; `loaded`: as it was when this ownership began. False: it is not owned. */
+static bool horizon_now(struct skv_core *c, bool loaded, struct skv_storage_horizon *out)
+{
+	const struct partition *p;
+	bool owned;
+
+	skv_rwlock_read(&c->lock);
+	p = c->partition;
+	owned = p && p->fence == owner_fence(c);
+	if (owned) {
+		const struct journal_end *end = loaded ? &p->loaded : &p->durable;
+
+		*out = (struct skv_storage_horizon){ end->epoch, end->number, p->next_generation };
+	}
+	skv_rwlock_read_unlock(&c->lock);
+	return owned;
+}
+
+/* Does the directory prove that the journal had come further than the store now says? */
+static int judge_horizon(struct device *d, const struct skv_storage_owner *o,
+			 const struct skv_storage_horizon *store, struct skv_error *err)
+{
+	const struct skv_storage_horizon *h = &o->horizon;
+
+	if (h->number <= store->number)
+		return SKV_OK;
+	atomic_store(&d->refused, REFUSED_BACK);
+	return skv_fail(err, SKV_E_FOREIGN, "root",
+			"the store went back in time: storage '%s' has seen batch %" PRIu64
+			" (owner.%" PRIu64 "), the store ends at %" PRIu64
+			": bring the newest data back; or, if no manager goes on with it, start "
+			"this one once with --adopt",
+			d->name, h->number, o->incarnation, store->number);
+}
+
+static int judge_horizons(struct device *d, const struct skv_storage_owner *v, uint32_t n,
+			  const struct skv_storage_horizon *store, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++)
+		rc = judge_horizon(d, &v[i], store, err);
+	return rc;
+}
+
+static void see_generations(struct device *d, const struct skv_storage_owner *v, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].horizon.generation > atomic_load(&d->seen_generation))
+			atomic_store(&d->seen_generation, v[i].horizon.generation);
+}
+
+static int note_horizon(struct device *d, struct skv_storage_owner *mine, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	if (!horizon_now(d->core, false, &mine->horizon) ||
+	    mine->horizon.number <= atomic_load(&d->noted))
+		return SKV_OK;
+	rc = skv_storage_claim(d->storage, mine, err);
+	if (rc == SKV_OK)
+		atomic_store(&d->noted, mine->horizon.number);
+	return rc == SKV_E_CONFLICT ? refuse(d, mine, err) : rc;
+}
+
+void claims_ask(struct skv_core *c)
+{
+	core_lock(c);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		device_ask(c->device[i]);
+	core_unlock(c);
+}
+
+void claims_keep(struct partition *p, uint64_t now)
+{
+	struct skv_core *c = p->core;
+
+	if (p->noted == p->durable.number || now < p->note_at)
+		return;
+	p->noted = p->durable.number;
+	p->note_at = now + NOTE_MS;
+	for (uint32_t i = 0; i < c->n_device; i++)
+		if (skv_storage_has_owners(c->device[i]->ops))
+			device_ask(c->device[i]);
+}
+
+bool claims_noted(struct skv_core *c)
+{
+	bool noted = true;
+
+	skv_rwlock_read(&c->lock);
+	for (uint32_t i = 0; c->partition && i < c->n_device; i++) {
+		struct device *d = c->device[i];
+
+		noted &= !skv_storage_has_owners(d->ops) || !device_healthy(d) ||
+			 atomic_load(&d->noted) >= c->partition->durable.number;
+	}
+	skv_rwlock_read_unlock(&c->lock);
+	return noted;
+}
+
+void claims_skip_generations(struct skv_core *c)
+{
+	uint64_t seen = 0;
+	bool skips;
+
+	core_lock(c);
+	for (uint32_t i = 0; i < c->n_device; i++)
+		if (atomic_load(&c->device[i]->seen_generation) > seen)
+			seen = atomic_load(&c->device[i]->seen_generation);
+	skips = c->partition && c->partition->rolled_back && seen >= c->partition->next_generation;
+	if (skips)
+		c->partition->next_generation = seen + UNSEEN_GENERATIONS;
+	core_unlock(c);
+	if (skips)
+		checkpoint_ask(c); /* which records it */
 }
 
 static int outdated(struct device *d, struct skv_error *err)
@@ -329,13 +468,20 @@ static int make_claim(struct device *d, const struct skv_storage_owner *v, uint3
 static int first_look(struct device *d, struct skv_error *err)
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS], mine;
+	struct skv_storage_horizon loaded;
 	struct skv_error why;
 	const bool adopting = claim_adopts(d);
 	uint32_t n;
 	int rc = list_owners(d, v, &n, err);
 
+	if (rc == SKV_OK && !horizon_now(d->core, true, &loaded))
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "the partition is not loaded yet");
 	if (rc == SKV_OK)
 		rc = judge_all(d, v, n, NULL, adopting, err);
+	if (rc == SKV_OK && !adopting)
+		rc = judge_horizons(d, v, n, &loaded, err);
+	if (rc == SKV_OK && adopting)
+		see_generations(d, v, n);
 	if (rc == SKV_OK)
 		rc = make_claim(d, v, n, adopting, &mine, err);
 	if (rc != SKV_OK)
@@ -352,6 +498,11 @@ static int first_look(struct device *d, struct skv_error *err)
 		skv_storage_disown(d->storage, &mine, &why);
 		return rc;
 	}
+	mine.horizon = loaded; /* before the proof in the earlier ones is removed */
+	rc = loaded.number ? skv_storage_claim(d->storage, &mine, err) : SKV_OK;
+	if (rc != SKV_OK)
+		return rc;
+	atomic_store(&d->noted, loaded.number);
 	claim_set(d, &mine, sweep(d, v, n, &mine));
 	if (adopting && n > 1)
 		skv_log(SKV_LOG_WARN, "storage", "'%s' is adopted, as asked: owner.%" PRIu64,
@@ -359,7 +510,24 @@ static int first_look(struct device *d, struct skv_error *err)
 	return SKV_OK;
 }
 
-static int look_again(struct device *d, const struct skv_storage_owner *mine, struct skv_error *err)
+/* Our own file is missing, damaged or incomplete. Nobody else makes one of that name: the names of
+ * other copies that saw ours are greater. */
+static int claim_again(struct device *d, const struct skv_storage_owner *mine,
+		       struct skv_error *err)
+{
+	const struct skv_storage_owner damaged = { .incarnation = mine->incarnation };
+	int rc;
+
+	skv_log(SKV_LOG_WARN, "storage",
+		"'%s' has lost its owner.%" PRIu64 ", or it is damaged: making it again", d->name,
+		mine->incarnation);
+	rc = skv_storage_disown(d->storage, &damaged, err);
+	if (rc == SKV_OK)
+		rc = skv_storage_claim(d->storage, mine, err);
+	return rc == SKV_E_CONFLICT ? refuse(d, mine, err) : rc;
+}
+
+static int look_again(struct device *d, struct skv_storage_owner *mine, struct skv_error *err)
 {
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	bool there = false;
@@ -368,7 +536,8 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 
 	for (uint32_t i = 0; rc == SKV_OK && i < n && v[i].incarnation >= mine->incarnation; i++) {
 		there |= same_owner(&v[i], mine);
-		if (same_owner(&v[i], mine))
+		if (same_owner(&v[i], mine) || (v[i].incarnation == mine->incarnation &&
+						skv_storage_owner_is_damaged(&v[i])))
 			continue;
 		rc = judge_owner(d, &v[i], err);
 		if (rc == SKV_OK)
@@ -377,15 +546,9 @@ static int look_again(struct device *d, const struct skv_storage_owner *mine, st
 				"a newer manager of this store runs in the directory of '%s'",
 				d->name);
 	}
-	if (rc == SKV_OK && !there) {
-		skv_log(SKV_LOG_WARN, "storage",
-			"'%s' has lost its owner.%" PRIu64 ": making it again", d->name,
-			mine->incarnation);
-		rc = skv_storage_claim(d->storage, mine, err);
-		if (rc == SKV_E_CONFLICT)
-			rc = refuse(d, mine, err);
-	}
-	return rc;
+	if (rc == SKV_OK && !there)
+		rc = claim_again(d, mine, err);
+	return rc == SKV_OK ? note_horizon(d, mine, err) : rc;
 }
 
 /* ---- names no longer needed
@@ -422,7 +585,7 @@ static uint64_t least_claim(struct skv_core *c)
 
 static void forget_old(struct skv_core *c)
 {
-	const uint64_t fence = atomic_load(&c->fence);
+	const uint64_t fence = owner_fence(c);
 	uint64_t old[FORGET_MAX];
 	struct seen s = { .below = least_claim(c), .old = old };
 
@@ -451,7 +614,7 @@ int claim_look(struct device *d, struct skv_error *err)
 	rc = claimed ? look_again(d, &mine, err) : first_look(d, err);
 	if (rc != SKV_OK)
 		return rc;
-	atomic_store(&d->refused, false);
+	atomic_store(&d->refused, REFUSED_NOT);
 	atomic_store(&d->looked_at, now);
 	if (!claimed)
 		forget_old(d->core);
@@ -481,17 +644,20 @@ bool claims_refused(struct skv_core *c)
 
 	skv_rwlock_read(&c->lock);
 	for (uint32_t i = 0; i < c->n_device; i++)
-		refused |= atomic_load(&c->device[i]->refused);
+		refused |= atomic_load(&c->device[i]->refused) != REFUSED_NOT;
 	skv_rwlock_read_unlock(&c->lock);
 	return refused;
 }
 
-int claim_check(struct device *d, struct skv_error *err)
+int claim_check(struct device *d, const struct journal_end *end, struct skv_error *err)
 {
+	const struct skv_storage_horizon store = { end->epoch, end->number, 0 };
 	struct skv_storage_owner v[SKV_STORAGE_OWNERS];
 	uint32_t n = 0;
 	int rc = skv_storage_has_owners(d->ops) ? list_owners(d, v, &n, err)
 						: SKV_OK;
 
-	return rc == SKV_OK ? judge_all(d, v, n, NULL, false, err) : rc;
+	if (rc == SKV_OK)
+		rc = judge_all(d, v, n, NULL, false, err);
+	return rc == SKV_OK ? judge_horizons(d, v, n, &store, err) : rc;
 }

@@ -314,7 +314,7 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 	if (rc == SKV_OK)
 		rc = claim_look(d, err);
 	device_leave(d);
-	if (rc != SKV_OK && atomic_load(&d->refused))
+	if (rc != SKV_OK && atomic_load(&d->refused) != REFUSED_NOT)
 		return rc;
 	if (rc == SKV_OK)
 		rc = device_look_at_files(d, !d->files_checked, err);
@@ -481,10 +481,13 @@ void device_step(struct device *d)
 	}
 	rc = probe(d, &k, &err);
 	atomic_store(&d->unheard, rc == SKV_E_NETWORK);
-	set_health(d, rc == SKV_OK,
-		   rc == SKV_OK     ? ""
-		   : err.message[0] ? err.message
-				    : skv_status_text(rc));
+	if (rc == SKV_E_NOT_READY) /* the partition comes or goes: no fault of the storage */
+		atomic_store(&d->healthy, false);
+	else
+		set_health(d, rc == SKV_OK,
+			   rc == SKV_OK     ? ""
+			   : err.message[0] ? err.message
+					    : skv_status_text(rc));
 	atomic_store(&d->probed, true);
 	hand_ask(d, k.growing, rc == SKV_OK && k.ending);
 }
@@ -586,7 +589,7 @@ void device_remove(struct skv_core *c, struct device *d)
 /* After a demotion the names may belong to a storage created by the next owner. */
 static bool still_ours(const struct skv_core *c, uint64_t fence)
 {
-	return owner_valid(c) && atomic_load(&c->fence) == fence;
+	return owner_valid(c) && owner_fence(c) == fence;
 }
 
 /* So that another storage may be created in it. */
@@ -659,8 +662,8 @@ void devices_sweep(struct skv_core *c)
 void device_destroy(struct device *d)
 {
 	stop_thread(d);
-	if (d->core->gave_up) /* nothing was granted under this ownership: the next manager may take
-			       * it */
+	/* Nothing was granted under this ownership: the next manager may take the directory. */
+	if (owner_view(d->core).end == OWN_END_TURNED_AWAY)
 		claim_give_back(d);
 	if (d->storage)
 		skv_storage_close(d->storage);

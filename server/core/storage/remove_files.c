@@ -100,8 +100,7 @@ static int tell_gone(struct device *d, uint64_t fence, const struct volume_file 
 		skv_log(SKV_LOG_INFO, "storage", "'%s': slab file %u is drained: removing it",
 			d->name, f->number);
 	} else if (rc == SKV_E_CONFLICT || rc == SKV_E_NOT_FOUND || rc == SKV_E_UNKNOWN_OUTCOME) {
-		owner_ask_reload(c); /* changed by another manager, or unknown: reload from the
-				      * registry */
+		owner_ask_reload(c, fence); /* changed by another manager, or unknown */
 	}
 	return rc;
 }

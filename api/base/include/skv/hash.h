@@ -72,6 +72,10 @@ bool skv_key_from_hex(const char *s, size_t n, struct skv_key *out);
 /* Of a text that nobody may guess: a bearer token. */
 void skv_sha256(const void *p, size_t n, uint8_t out[SKV_SHA256]);
 
+#define SKV_MAC 32u /* bytes of a key, and of what it proves */
+/* HMAC-SHA-256: only an owner of the key can make it. */
+void skv_mac(const uint8_t key[SKV_MAC], const void *p, size_t n, uint8_t out[SKV_MAC]);
+
 /* Random bytes from the kernel. Aborts only if the kernel has none (libsodium's promise). */
 void skv_random(void *p, size_t n);
 /* Compares in constant time. */

@@ -79,7 +79,8 @@ struct skv_error {
 	/* Bits of the partitions that calls on blocks, since skv_error_clear, went to; a failure
 	 * keeps them. */
 	uint32_t went;
-	/* It needs other managers, which this thread may not wait for (skv_thread_waits). */
+	/* The call needs other managers or the store, which this thread may not wait for
+	 * (skv_thread_waits). Stays when another cause is filled in. */
 	bool asks;
 };
 

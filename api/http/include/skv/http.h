@@ -36,11 +36,12 @@ struct skv_http_request {
 	size_t buffer;       /* bytes read at a time; 0 = libcurl's choice */
 	int *grpc_status;    /* GRPC: status from the trailers, -1 = none */
 	/* Hedging, not for GRPC: without an answer after hedge_ms the same is sent to hedge_url,
-	 * too; NULL: never. The first answer below 500 counts, and the other request is given up.
-	 * *hedged: it came from there. */
+	 * too, as a plain one; NULL: never. The first answer below 500 counts, and the other
+	 * request is given up. *hedged: it came from there. */
 	const char *hedge_url;
 	uint64_t hedge_ms;
 	bool *hedged;
+	bool plain; /* without the line of skv_http_add_line */
 	/* A header of the answer that is wanted, and room for SKV_HTTP_WANTED_MAX bytes of its
 	 * value: "" = it has none, or a longer one. NULL: none is; not for GRPC. */
 	const char *wanted;
@@ -69,7 +70,8 @@ void skv_http_default_tls(const struct skv_http_tls *tls, const char *ca_param);
 int skv_http_create(const char *token, const struct skv_http_tls *tls, struct skv_http **out,
 		    struct skv_error *err);
 void skv_http_destroy(struct skv_http *h); /* NULL is fine */
-/* Sends "Name: value" with each request. Before the first one. SKV_E_NOMEM. */
+/* Sends "Name: value" with each request that is not plain. Once, before the first one.
+ * SKV_E_NOMEM. */
 int skv_http_add_line(struct skv_http *h, const char *line);
 
 /* Does one request. SKV_OK with any HTTP status in *http_status and the answer in `body`

@@ -156,8 +156,6 @@ void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number)
 /* Of a partition that is READY here: its fence, which grows with each ownership; else 0. Any
  * thread. */
 uint64_t skv_core_partition_epoch(const struct skv_core *c, uint32_t number);
-/* The partition of an instance that is here; UINT32_MAX: it is not. Any thread. */
-uint32_t skv_core_instance_partition(struct skv_core *c, const char *tenant, const char *id);
 /* Gives up all partitions that it owns and claims none for stay_out_ms; another manager of the
  * store may take them. Sessions, leases and blocks pass to the next owner. Blocks until done.
  * SKV_E_NOT_OWNER: it does not own the first one. */
@@ -326,13 +324,26 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done);
+/* Where to look for what the client of an open session says that it has written. Takes no lock for
+ * long, changes nothing. res->n is 0 for everything that skv_core_finish refuses. */
+int skv_core_written(struct skv_core *c, const struct skv_finish_req *req,
+		     struct skv_written_res *res, struct skv_arena *a, struct skv_error *err);
+/* Looks there without waiting. False: skv_core_written_check must decide. */
+bool skv_core_written_glance(struct skv_core *c, const struct skv_written_res *r);
+/* Looks there. SKV_E_IO: it is certain that something has not arrived; the text says what. Blocks
+ * on the file system. */
+int skv_core_written_check(struct skv_core *c, const struct skv_written_res *r,
+			   struct skv_error *err);
 int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* Blocks of the keys, also those being written: their sessions' finish reports them as deleted and
+ * does not publish them. Starts that wait for room to write one of them fail. SKV_E_STORE_*. */
 int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done);
 /* Works through the instance in portions, with other calls in between; SKV_OK once everything is
- * durable. Specs being written stay (their blocks' other specs are deleted); leased slots are held
+ * durable. Blocks being written are given up: their sessions report them
+ * as deleted; leased slots are held
  * until the lease ends. After a failure some blocks are deleted: repeat the call. SKV_E_INVALID
  * ("from_ms"), SKV_E_STORE_*. */
 int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
@@ -359,6 +370,11 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
  * record. SKV_E_STORE_*. */
 int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done);
+/* The same for all instances that are meant, in all partitions. Blocks. SKV_E_INVALID (not exactly
+ * one of the four), SKV_E_NOT_FOUND ("instances[i]": the others are purged), SKV_E_UNAVAILABLE and
+ * SKV_E_STORE_*: *err says what is not purged; all else is. Safe to repeat. */
+int skv_core_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_purge_res *res,
+		   struct skv_arena *a, struct skv_error *err);
 /* Takes no lease, does not count as use. SKV_E_INVALID ("cursor", "max"). */
 int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
 		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err);
@@ -371,8 +387,14 @@ int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv
 		  struct skv_arena *a, struct skv_error *err);
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err);
+/* Slots that a reader found damaged. SKV_E_NOT_FOUND (instance), SKV_E_INVALID ("damaged[i].key",
+ * "damaged[i].spec"), SKV_E_STORE_* (nothing is hidden: repeat it). */
+int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
+		    struct skv_report_res *res, struct skv_arena *a, struct skv_error *err,
+		    const struct skv_done *done);
 /* A portion of what drains with `move`, of any partition of this manager: SKV_OK with res->n 0 if
- * there is nothing to move now. SKV_E_INVALID ("max"), SKV_E_STORE_*. */
+ * there is nothing to move now. With `check` a portion to verify instead (res->checks), as also
+ * where reports wait for a check. SKV_E_INVALID ("max"), SKV_E_STORE_*. */
 int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 		       struct skv_move_take_res *res, struct skv_arena *a, struct skv_error *err,
 		       const struct skv_done *done);
@@ -458,6 +480,16 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	X(copy_wishes_ended, "of these: taken by movers, or forgotten for newer ones")             \
 	X(copied_blocks, "blocks that movers copied into a fast tier")                             \
 	X(copied_bytes, "bytes of them")                                                           \
+	X(damage_reports, "slots that readers reported as damaged")                                \
+	X(damage_stale, "of these: slots that no block has any more")                              \
+	X(damage_queued, "of these: left to a check by movers")                                    \
+	X(damage_refused, "of these: refused, because too many wait for a check")                  \
+	X(damage_refuted, "reports that a check found wrong")                                      \
+	X(damaged_blocks, "slots of blocks hidden because their bytes are damaged")                \
+	X(damage_healed, "of these: slots that movers restored from copies")                       \
+	X(scrubbed_blocks, "slots of blocks that were read and verified")                          \
+	X(scrubbed_bytes, "bytes of them")                                                         \
+	X(scrub_unread, "slots that a scrub could not read")                                       \
 	X(expired_sessions, "sessions that passed their deadline")                                 \
 	X(idle_instances, "empty instances dropped because nobody used them")                      \
 	X(commits, "journal appends (group commits)")                                              \
@@ -469,7 +501,6 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	X(checkpoint_failures, "checkpoints that failed")                                          \
 	X(takeovers, "times this manager became owner")                                            \
 	X(warm_takeovers, "those of them that went on from what a standby had loaded")             \
-	X(restores, "times this manager restored a store that went back in time, from its memory") \
 	X(standby_loads, "times a standby has loaded the state, to follow it")                     \
 	X(lease_denied, "lookups whose lease was cut by the cap")                                  \
 	X(lease_hidden, "keys that are stored and were told as missing, for the cap on leases")    \

@@ -24,7 +24,7 @@ struct skv_grpc_options {
 	uint16_t port;      /* 0 = any free port */
 	bool tls;                /* TLS with the process's certificates: skv/tls.h */
 	bool open;               /* bind to any address, with or without tokens */
-	const char *host_param;  /* for messages: "grpc_listen" */
+	const char *host_param;  /* for messages: "http_listen" */
 	const char *port_param;  /* "grpc_port" */
 	const char *port_option; /* "--grpc-port" */
 	const char *socket_name; /* name of an inherited socket: "grpc" */

@@ -34,7 +34,6 @@ struct skv_hf3fs_api_files {
 
 struct skv_hf3fs_api_options {
 	bool strict_upstream; /* answer exactly like upstream's server, errors included */
-	bool partial_get;     /* get_page_indices answers null for missing keys only, not for all */
 	uint32_t lease_ms;    /* lease of pages returned by exists and get_page_indices:
 			       * 0..SKV_MAX_LEASE_MS */
 	uint32_t reserve_ms;  /* time to confirm a reserved page */

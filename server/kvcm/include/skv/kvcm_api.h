@@ -11,7 +11,9 @@
 struct kvcm_model;
 struct KvcmAdmin__NodeEndpoint;
 
-#define KVCM_TRANSFER_MS 10000u
+/* Default of transfer_ms: the longest read timeout of a current client (15 s: RTP-LLM's broadcast,
+ * the connectors of SGLang and TensorRT-LLM) and a margin; docs/OPERATIONS.md lists them all. */
+#define KVCM_TRANSFER_MS 20000u
 
 /* The API's state; one per manager. */
 struct kvcm;
@@ -20,6 +22,7 @@ struct kvcm_options {
 	const struct kvcm_model *model; /* settings of storages that it creates; copied, its strings
 					 * borrowed; NULL: defaults */
 	uint32_t transfer_ms; /* longest transfer of a client (lease.c); 0 = KVCM_TRANSFER_MS */
+	bool check_writes; /* finishes look whether what they commit was written (meta_finish.c) */
 	const struct KvcmAdmin__NodeEndpoint *own; /* this manager, for getClusterInfo; borrowed */
 };
 

@@ -52,9 +52,9 @@ struct kvcm_start_file {
 	size_t n_groups;
 };
 
-/* Reads `path`; "" = KVCM's built-in objects: storage nfs_01 in /tmp/nfs/ and group default. The
- * result lives in `a`. SKV_E_INVALID names the file. */
-int kvcm_start_file_read(const char *path, struct skv_arena *a, struct kvcm_start_file *out,
-			 struct skv_error *err);
+/* Reads `path`; "" = KVCM's built-in objects: storage nfs_01 in `directory`, an absolute path, and
+ * group default. The result lives in `a`. SKV_E_INVALID names the file. */
+int kvcm_start_file_read(const char *path, const char *directory, struct skv_arena *a,
+			 struct kvcm_start_file *out, struct skv_error *err);
 
 #endif

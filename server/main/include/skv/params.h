@@ -21,6 +21,10 @@
 #define SKV_PARAM_CTYPE_PORT uint64_t
 
 #define SKV_PORT_OFF 65536u /* value of a PORT set to "off" */
+#define SKV_KVCM_PORTS 4
+
+/* Reads the text of kvcm_ports: meta gRPC and HTTP, admin gRPC and HTTP. False: it is none. */
+bool skv_kvcm_ports_read(const char *text, uint64_t out[SKV_KVCM_PORTS]);
 
 enum skv_param {
 #define SKV_PARAM_ENUM(name, ...) SKV_PARAM_##name,
@@ -58,6 +62,10 @@ int skv_params_load_telling(struct skv_params *p, int argc, char *const *argv, c
  * told in that form, too. */
 bool skv_params_want_json(int argc, char *const *argv, char *const *envp);
 void skv_params_destroy(struct skv_params *p);
+static inline bool skv_params_is_given(const struct skv_params *p, enum skv_param i)
+{
+	return p->source[i] != SKV_FROM_DEFAULT;
+}
 
 /* Usage with one paragraph per parameter. */
 void skv_params_help(FILE *out);

@@ -33,22 +33,19 @@
 	  "Pages of its slabs. auto: 2M if enough huge pages are reserved, else ordinary ones.")   \
 	X(memory_numa, TEXT, "", 0, 63, "",                                                        \
 	  "Numbers of the NUMA nodes that its slabs are spread over, with commas; empty = any.")   \
-	X(memory_lock, FLAG, "false", 0, 0, "", "Keep its slabs out of swap (mlock).")             \
 	X(memory_rdma, TEXT, "auto", 1, 255, "",                                                   \
 	  "RDMA devices that its slabs are registered on, with commas; auto: all that have a "     \
 	  "link; off: none. Clients without RDMA use TCP.")                                        \
 	X(memory_port, NUMBER, "7336", 0, 65535, "",                                               \
 	  "TCP port of its data, at the address http_listen; 0 = any free one. Clients are told.") \
-	X(memory_connections, NUMBER, "4096", 1, 1000000, "",                                      \
-	  "Connections to its data, TCP and local; each has a thread.")                            \
 	X(root, TEXT, "", 0, SKV_MAX_ROOT, "",                                                     \
 	  "Of an fs-master: the directory whose subdirectories it looks after; an absolute path.") \
 	X(fs_master_token_file, TEXT, "", 0, 4095, "",                                             \
 	  "File with the token, of role admin there, that the manager shows to fs-masters; read "  \
 	  "for each call. Empty = none.")                                                          \
 	X(http_listen, TEXT, "127.0.0.1", 1, 255, "",                                              \
-	  "Address or host name that the HTTP port is bound to. Anything but loopback needs "      \
-	  "tokens_file.")                                                                          \
+	  "Address or host name that the HTTP and gRPC ports are bound to. Anything but "          \
+	  "loopback needs tokens_file.")                                                           \
 	X(http_port, NUMBER, "7333", 0, 65535, "",                                                 \
 	  "HTTP port; 0 = any free one, which is then printed and written to port_file.")          \
 	X(advertise, TEXT, "", 0, 255, "",                                                         \
@@ -57,54 +54,41 @@
 	  "without a path. Empty = the bound address, or this host's first one, and "              \
 	  "the bound port; "                                                                       \
 	  "with tokens_file, none: clients drop their token when they are sent elsewhere.")        \
-	X(http_threads, NUMBER, "0", 0, 256, "", "Threads that serve HTTP; 0 = one per core.")     \
+	X(threads, NUMBER, "0", 0, 256, "", "Threads of HTTP, and of gRPC; 0 = one per core.")     \
 	X(port_file, TEXT, "", 0, 4095, "",                                                        \
-	  "File that gets the bound port as a decimal number; empty = none.")                      \
-	X(grpc_listen, TEXT, "", 0, 255, "",                                                       \
-	  "Address or host name that the gRPC port is bound to; empty = that of http_listen.")     \
+	  "File that gets the bound HTTP port as a decimal number; beside it PORT_FILE.grpc gets " \
+	  "that of gRPC, PORT_FILE.kvcm a line 'name number' for each kvcm port. Empty = none.")   \
 	X(grpc_port, PORT, "7334", 0, 65535, "",                                                   \
-	  "gRPC port; 0 = any free one, which is then printed "               \
-	  "and written to "                                                                        \
-	  "grpc_port_file; off = no gRPC.")                                                        \
-	X(grpc_port_file, TEXT, "", 0, 4095, "",                                                   \
-	  "File that gets the bound gRPC port as a decimal number; empty = none.")                 \
-	X(grpc_threads, NUMBER, "0", 0, 256, "", "Threads that serve gRPC; 0 = one per core.")     \
-	X(grpc_max_streams, NUMBER, "1024", 1, 65535, "",                                          \
-	  "gRPC calls at a time on one connection.")                                               \
+	  "gRPC port, at the address http_listen; 0 = any free one; off = no gRPC.")               \
 	X(store, TEXT, "./slabkv.db", 1, 4095, "",                                                 \
 	  "Metadata store: an SQLite file on a local file system, made if absent; "                \
-	  "redis:// or rediss:// (TLS), see OPERATIONS; :memory: = none, "                         \
-	  "everything is forgotten at the end.")                                                   \
+	  "etcd://, see OPERATIONS; :memory: = none, everything is forgotten at the end.")         \
 	X(durability, CHOICE, "full", 0, 0, "full|normal",                                         \
 	  "full: an answer survives power loss. normal: it survives kill -9, and "                 \
 	  "power loss after "                                                                      \
 	  "the next sync.")                                                                        \
-	X(store_reserve, BYTES, "16M", 0, 1ull << 40, "bytes",                                     \
-	  "Disk space kept aside so that deletes still work when the store's disk is full.")       \
 	X(adopt, FLAG, "false", 0, 0, "",                                                          \
 	  "Only as an argument, for one start: another copy of the store was used in its slab "    \
 	  "directories and was stopped for good; take them over. Free slots rest for "             \
 	  "session_max_ms and the grace, blocks without checksum are dropped.")                    \
 	X(storage_root, TEXT, "./slabkv-data", 1, SKV_MAX_ROOT, "",                                \
-	  "Directory of the storage 'default', which is made at the first start.")                 \
+	  "Directory of the first storage, which is made at the first start: 'default', or "       \
+	  "nfs_01 with compat = kvcm.")                                                            \
 	X(storage_capacity, BYTES, "4G", 4096, 1ull << 60, "bytes",                                \
 	  "Most bytes that the storage 'default' may take. Set it higher later to let it grow.")   \
 	X(storage_file_size, BYTES, "0", 0, 1ull << 50, "bytes",                                   \
 	  "Length of one slab file of the storage 'default'; 0 = 1G, or the capacity if smaller.") \
 	X(storage_unit, BYTES, "64M", 4096, 1ull << 40, "bytes",                                   \
 	  "Smallest region that is given to one block size; a power of two.")                      \
+	X(storage_mode, CHOICE, "0660", 0, 0, "0600|0640|0660",                                    \
+	  "Mode of slab files and of all that is made beside them, whatever the umask; "           \
+	  "directories of storages can be searched by those who may read.")                        \
 	X(storage_roots, TEXT, "", 0, 4095, "",                                                    \
 	  "Directories, separated by commas, that storages may lie below, after symbolic links; "  \
 	  "empty = anywhere. Of storages of before, those elsewhere serve on, unchanged.")         \
-	X(default_group, TEXT, "default", 1, SKV_MAX_NAME, "",                                     \
-	  "Name of the group that is made at the first start, on the storage 'default'.")          \
 	X(tokens_file, TEXT, "", 0, 4095, "",                                                      \
 	  "File with one 'role tenant token' a line, role read, write or admin. Empty: every "     \
 	  "caller is admin, and only loopback may be bound. SIGHUP reads it again.")               \
-	X(token_failures, NUMBER, "20", 0, 1000000, "",                                            \
-	  "Wrong tokens that one address may show at once, and one more a second; beyond that "   \
-	  "only tokens that were right from there before are let in. 0 = any number; set it "     \
-	  "behind a proxy.")                                                                       \
 	X(audit_file, TEXT, "", 0, 4095, "",                                                       \
 	  "Audit log: a JSON line for each administrative act and each refused access, appended; " \
 	  "opened again on SIGHUP. Empty = none.")                                                 \
@@ -123,7 +107,7 @@
 	  "How long this manager owns the store without renewing: a standby takes over after it.") \
 	X(partitions, NUMBER, "1", 1, 16, "",                                                      \
 	  "Partitions of the store, each with its own lock and journal; a store keeps those it "   \
-	  "has. Groups are spread over them, and they over the managers of a store on Redis.")     \
+	  "has. Groups are spread over them.")                                                     \
 	X(warm_standby, FLAG, "true", 0, 0, "",                                                    \
 	  "While another manager owns the store: keep its state loaded here, and follow it. "      \
 	  "Takes the memory of an owner.")                                                         \
@@ -131,7 +115,7 @@
 	  "Lease of a lookup that names none.")                                                    \
 	X(lease_max_ms, NUMBER, "60000", 1, SKV_MAX_LEASE_MS, "ms", "Longest lease of a lookup.")  \
 	X(session_default_ms, NUMBER, "30000", 1, SKV_MAX_SESSION_MS, "ms",                        \
-	  "Time to write for a start that names none.")                                            \
+	  "Time to write for a start that names none, and between reserve and confirm of a page.") \
 	X(session_max_ms, NUMBER, "600000", 1, SKV_MAX_SESSION_MS, "ms",                           \
 	  "Longest time to write of a session.")                                                   \
 	X(grace_ms, NUMBER, "2000", 0, 600000, "ms",                                               \
@@ -151,29 +135,23 @@
 	X(body_max, BYTES, "32M", 1024, 1ull << 30, "bytes", "Longest request body.")              \
 	X(body_total_max, BYTES, "512M", 1024, 1ull << 40, "bytes",                                \
 	  "Bytes held by all calls of all ports: bodies, decoded requests, unsent answers.")       \
-	X(body_reserve_percent, NUMBER, "25", 0, 90, "percent",                                    \
-	  "Part of body_total_max that is left to calls which hold at most 64 KiB each.")          \
-	X(body_tenant_percent, NUMBER, "50", 1, 100, "percent",                                    \
-	  "Part of body_total_max that larger calls of one tenant may hold; 100 = no "             \
-	  "separate bound.")                                                                       \
-	X(body_address_percent, NUMBER, "25", 1, 100, "percent",                                   \
-	  "Part of body_total_max that larger calls from one address may hold; 100 = no "          \
-	  "separate bound.")                                                                       \
 	X(answer_max, BYTES, "128M", 65536, 1ull << 36, "bytes",                                   \
 	  "Longest answer; what would be longer fails with too_large.")                            \
 	X(min_rate, BYTES, "64K", 0, 1ull << 36, "bytes/s",                                        \
-	  "Lowest rate of sending a body or reading an answer; 0 = no bound.")                     \
-	X(min_rate_after_s, NUMBER, "5", 1, 3600, "s",                                             \
-	  "Time after which min_rate holds, and over which it is taken.")                          \
-	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port.") \
+	  "Lowest rate of sending a body or reading an answer, over 5 s; 0 = no bound.")           \
+	X(max_connections, NUMBER, "4096", 1, 1000000, "", "Connections at a time, of each port. " \
+	  "All ports together: 'ulimit -n' less 256, which the store and the storages need.")      \
 	X(max_connections_per_ip, NUMBER, "0", 0, 1000000, "",                                     \
-	  "Connections at a time from one address, of each port; 0 = half of max_connections.")    \
+	  "Connections at a time from one address, of each port; 0 = half of max_connections. "    \
+	  "At most a quarter of what 'ulimit -n' allows. Behind a proxy set it to "                \
+	  "max_connections: then addresses limit neither bodies nor wrong tokens either.")         \
 	X(idle_timeout_s, NUMBER, "60", 1, 3600, "s",                                              \
 	  "A connection that is idle, or too slow in sending its request or reading the answer, "  \
 	  "is closed after this.")                                                                 \
 	X(hold_ms, NUMBER, "3000", 0, 60000, "ms",                                                 \
 	  "How long a call waits while the ownership moves to another manager or the store is "    \
-	  "not to be reached, before it fails; 0 = it fails at once.")                             \
+	  "not to be reached, before it fails, or a pages call is answered as if nothing were "    \
+	  "stored; 0 = at once.")                                                                  \
 	X(forward, FLAG, "true", 0, 0, "",                                                         \
 	  "While another manager owns the store: send calls on to it, and answer what it "         \
 	  "answers. false: the answer is not_owner.")                                              \
@@ -183,30 +161,16 @@
 	X(log_format, CHOICE, "text", 0, 0, "text|json", "Form of a log line.")                    \
 	X(log_file, TEXT, "", 0, 4095, "",                                                         \
 	  "Log file, appended to and opened again on SIGHUP; empty = standard error.")             \
-	X(log_refused, FLAG, "false", 0, 0, "",                                                    \
-	  "Log requests answered with 4xx at level info instead of debug.")                        \
 	X(metrics_open, FLAG, "false", 0, 0, "", "/metrics needs no token even where others do.")  \
 	X(pages, FLAG, "true", 0, 0, "",                                                           \
 	  "Serve the hf3fs metadata APIs of SGLang and vLLM on the HTTP port.")                    \
 	X(strict_upstream, FLAG, "false", 0, 0, "",                                                \
 	  "These APIs answer like SGLang's own server, 404 and 500 included.")                     \
-	X(pages_partial_get, FLAG, "false", 0, 0, "",                                              \
-	  "get answers null for missing pages only; else for all of its batch if one is missing, " \
-	  "because SGLang's client fails on a null among pages.")                                  \
-	X(pages_lease_ms, NUMBER, "30000", 0, SKV_MAX_LEASE_MS, "ms",                              \
+	X(pages_lease_ms, NUMBER, "70000", 0, SKV_MAX_LEASE_MS, "ms",                              \
 	  "Lease of pages that exists and get reported; 0 = none.")                                \
-	X(pages_reserve_ms, NUMBER, "30000", 1, SKV_MAX_SESSION_MS, "ms",                          \
-	  "Time between reserve and confirm of a page.")                                           \
 	X(pages_grace_ms, NUMBER, "60000", 0, 600000, "ms",                                        \
 	  "How long a page that was not confirmed rests after its deadline: 3FS may retry its "    \
 	  "write so long.")                                                                        \
-	X(pages_durability, CHOICE, "normal", 0, 0, "normal|full",                                 \
-	  "Of reserve and confirm. normal: they survive kill -9, and power loss after a "          \
-	  "tenth of a second; what is lost is a miss. full: as durability says, which costs a "    \
-	  "sync for each call.")                                                                   \
-	X(pages_retry_ms, NUMBER, "3000", 0, 600000, "ms",                                         \
-	  "hold_ms of these APIs; what no manager is ready for by then is answered as if nothing " \
-	  "were stored.")                                                                          \
 	X(pages_file_prefix, TEXT, "", 0, 511, "",                                                 \
 	  "file_path_prefix of SGLang's hf3fs configuration, as this host sees it; {tenant} "      \
 	  "in it stands "                                                                          \
@@ -217,8 +181,6 @@
 	X(pages_fs_master, TEXT, "", 0, 2047, "",                                                  \
 	  "URLs http://host:port/DIR of fs-masters that check these files, separated by commas; "  \
 	  "empty = they lie on a mount here.")                                                     \
-	X(pages_look_ms, NUMBER, "5000", 100, 3600000, "ms",                                       \
-	  "Time between two checks of these files.")                                               \
 	X(compat, CHOICE, "off", 0, 0, "off|kvcm",                                                 \
 	  "kvcm: also opens the four ports of Tair KVCache Manager, and begins with its storage "  \
 	  "nfs_01 and group default. Its API is on the ports above in any case.")                  \
@@ -230,41 +192,32 @@
 	X(kvcm_tls, FLAG, "true", 0, 0, "",                                                        \
 	  "With tls_cert_file the kvcm ports speak TLS too; false: they stay plain, because many " \
 	  "of its clients know no TLS.")                                                           \
-	X(kvcm_meta_rpc_port, PORT, "6381", 0, 65535, "",                                          \
-	  "gRPC port of the meta service; 0 = any free one, off = none.")                          \
-	X(kvcm_meta_http_port, PORT, "6382", 0, 65535, "",                                         \
-	  "HTTP port of the meta service; 0 = any free one, off = none.")                          \
-	X(kvcm_admin_rpc_port, PORT, "6491", 0, 65535, "",                                         \
-	  "gRPC port of the admin service; 0 = any free one, off or the same number = that of "    \
-	  "kvcm_meta_rpc_port.")                                                                   \
-	X(kvcm_admin_http_port, PORT, "6492", 0, 65535, "",                                        \
-	  "HTTP port of the admin service; 0 = any free one, off or the same number = that of "    \
-	  "kvcm_meta_http_port.")                                                                  \
+	X(kvcm_ports, TEXT, "6381,6382,6491,6492", 7, 31, "",                                      \
+	  "Ports of the meta service (gRPC, HTTP) and of the admin service (gRPC, HTTP); 0 = any " \
+	  "free one, off = none. An admin port that is off or the same number: that of the meta "  \
+	  "service. With kvcm_debug one more, 3000 above the HTTP port of the meta service.")      \
 	X(kvcm_debug, FLAG, "false", 0, 0, "",                                                     \
 	  "Serve fault injection, where the admin service is.")                                    \
-	X(kvcm_debug_http_port, PORT, "off", 0, 65535, "",                                         \
-	  "One more HTTP port for fault injection, as older clients expect it 3000 above that of " \
-	  "the meta service; off = none.")                                                         \
-	X(kvcm_ports_file, TEXT, "", 0, 4095, "",                                                  \
-	  "File that gets a line 'name number' for each kvcm port; empty = none.")                 \
 	X(kvcm_node_id, TEXT, "", 0, 127, "",                                                      \
 	  "Name of this manager in getClusterInfo; empty = host, port and random digits.")         \
 	X(kvcm_advertised_host, TEXT, "", 0, 255, "",                                              \
 	  "Host that clients are told to find this manager at; empty = the address "               \
 	  "it listens on, "                                                                        \
 	  "or this host's first one.")                                                             \
-	X(kvcm_custom_info, TEXT, "", 0, 1023, "", "Free text in the endpoint of getClusterInfo.") \
 	X(kvcm_admin_tokens, TEXT, "", 0, 4095, "",                                                \
 	  "Tokens of role admin for the admin service, separated by commas; empty = those of "     \
 	  "tokens_file.")                                                                          \
 	X(kvcm_startup_config, TEXT, "", 0, 4095, "",                                              \
-	  "JSON file with the storages and groups to begin with; empty = nfs_01 in /tmp/nfs/ and " \
-	  "the group default.")                                                                    \
+	  "JSON file with the storages and groups to begin with; empty = nfs_01 in storage_root "  \
+	  "and the group default.")                                                                \
 	X(kvcm_any_mount, FLAG, "false", 0, 0, "",                                                 \
 	  "Storages of type ST_3FS may lie on mounts that are not 3FS, for tests.")                \
-	X(kvcm_transfer_ms, NUMBER, "10000", 1000, SKV_MAX_LEASE_MS, "ms",                         \
+	X(kvcm_transfer_ms, NUMBER, "20000", 1000, SKV_MAX_LEASE_MS, "ms",                         \
 	  "How long a transfer of a kvcm client may take: no slot that a query named is reused "   \
 	  "so long, nor one of a session after its deadline.")                                     \
+	X(kvcm_check_writes, FLAG, "true", 0, 0, "",                                               \
+	  "Before a finish of a kvcm client commits blocks in a storage of type file: look "       \
+	  "whether they were written, and refuse them if not. false: for rigs that write none.")   \
 	X(kvcm_mounts, TEXT, "", 0, 4095, "",                                                      \
 	  "Where directories of clients are on this host, 'theirs=here,...'; others are the same.")
 

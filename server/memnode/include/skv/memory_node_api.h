@@ -18,7 +18,6 @@ struct skv_memory_options {
 	uint64_t size;     /* bytes of all slabs, at most */
 	const char *pages; /* "auto", "normal", "2M", "1G" */
 	const char *numa;  /* "", or numbers of NUMA nodes with commas */
-	bool lock;         /* keep the slabs out of swap */
 	const char *listen; /* of the data protocol */
 	uint16_t port;     /* 0 = any */
 	uint32_t max_connections;

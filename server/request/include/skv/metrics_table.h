@@ -70,7 +70,16 @@
 	  v->quarantined_bytes)                                                                    \
 	X(storage_free_bytes, "bytes not assigned", v->free_bytes)                                 \
 	X(storage_writing_seconds, "of type memory: age of the oldest write that has not ended",   \
-	  (v->writing_ms + 999) / 1000)
+	  (v->writing_ms + 999) / 1000)                                                            \
+	X(storage_scrub_unchecked_files, "slab files that no scrub has checked whole",             \
+	  v->scrub_unchecked_files)                                                                \
+	X(storage_scrub_oldest_seconds,                                                            \
+	  "since the last check of a slab file began, the longest of those that had one",          \
+	  v->scrub_oldest_ms / 1000)                                                               \
+	X(storage_scrub_slots, "slots of blocks that the last checks met",                         \
+	  v->scrub_slots)                                                                          \
+	X(storage_scrub_unsummed_slots, "of these: without a checksum, so not checked",            \
+	  v->scrub_unsummed_slots)
 
 /* Over `const struct skv_group_view *v`, label group. */
 #define SKV_GROUP_GAUGES(X)                                                                        \

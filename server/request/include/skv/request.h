@@ -18,6 +18,7 @@
 #include <skv/arena.h>
 #include <skv/bytes.h>
 #include <skv/core.h>
+#include <skv/find.h>
 #include <skv/forward.h>
 #include <skv/hold.h>
 #include <skv/pause.h>
@@ -35,7 +36,8 @@ struct skv_request {
 	const char *path;              /* HTTP: as received, not decoded, without the query; else
 					* NULL */
 	struct route_param param[ROUTE_PARAMS];
-	const char *instance; /* one that the message asks about; NULL: what the path names */
+	struct skv_target target; /* NONE: no object, several, or not known yet */
+	struct skv_door door;     /* where that is: skv_request_find */
 	struct caller caller;
 	char id[REQUEST_ID_MAX + 1];
 	char trace[SKV_TRACE_SIZE]; /* traceparent of the caller, "" if it gave none */
@@ -100,6 +102,10 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 /* SKV_OK if the core can look at calls; else c->err says why. The check of ROUTE_READY, for
  * operations that must read the message first. */
 int skv_request_check_core(struct skv_request *c);
+/* Finds where the call belongs, by the object that its message names. What a path names is found
+ * before the operation runs. `tenant` (NULL: the caller's) and `name` live as long as the call. */
+enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
+				const char *tenant, const char *name);
 /* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is
  * called. SKV_E_TOO_MANY without running it if calls hold too much already. */
 int skv_request_run(struct skv_request *c);

@@ -53,8 +53,9 @@ struct skv_service_options {
 	uint32_t hold_ms; /* how long calls wait while ownership or the store moves; 0 = not */
 	uint32_t slow_ms;        /* calls at least this long are logged; 0 = none */
 	bool hold_ready; /* not ready until skv_service_release_ready */
-	bool log_refused;        /* 4xx at level info, else debug */
 	bool metrics_open;       /* /metrics without token */
+	/* Connections of all ports together; 0 = each port has its own limit only. */
+	uint32_t connections_max;
 };
 
 struct skv_service {
@@ -66,7 +67,8 @@ struct skv_service {
 	struct skv_guard guard;
 	struct skv_audit audit;
 	struct metrics metrics;
-	struct workers workers;
+	struct workers workers; /* for administration */
+	struct workers lookers; /* for clients' calls that look at a slab file */
 	struct leader leader;
 	struct skv_members members; /* main starts and stops it */
 	struct skv_spread spread; /* the same */
@@ -76,7 +78,9 @@ struct skv_service {
 	struct skv_service_options o; /* without the strings */
 	/* of them, what skv_service_change may change */
 	atomic_uint_fast32_t slow_ms;
-	atomic_bool log_refused, metrics_open;
+	atomic_bool metrics_open;
+	atomic_uint connections; /* of all ports */
+	atomic_bool connections_told; /* that connections_max was reached */
 	const struct skv_api *apis[SKV_APIS_MAX];
 	size_t n_apis;
 	char url[SKV_URL_MAX]; /* of the first HTTP port */
@@ -113,7 +117,7 @@ void skv_service_destroy(struct skv_service *s);
 /* Rereads the tokens file and opens the audit log again; where one fails the old stays. One thread
  * at a time. */
 int skv_service_reload(struct skv_service *s, struct skv_error *err);
-/* Takes over slow_ms, log_refused and metrics_open, for calls that end, or begin, from now on. Any
+/* Takes over slow_ms and metrics_open, for calls that end, or begin, from now on. Any
  * thread. */
 void skv_service_change(struct skv_service *s, const struct skv_service_options *o);
 /* What hold_ready waited for (default objects) is done, or is another manager's matter. Any
@@ -125,6 +129,12 @@ void skv_service_hold_calls(struct skv_service *s);
 int skv_service_begun(struct skv_service *s, struct skv_error *err);
 /* SKV_OK if this manager can work now, as in /readyz. Any thread. */
 int skv_service_ready(struct skv_service *s, struct skv_error *err);
+
+/* Counts a new connection of any port. False, and nothing counted: connections_max are open. Any
+ * thread. */
+bool skv_service_connect(struct skv_service *s);
+/* Uncounts one that was closed. Any thread. */
+void skv_service_disconnect(struct skv_service *s);
 
 /* ---- listening ------------------------------------------------------------------------------- */
 

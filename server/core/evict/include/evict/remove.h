@@ -12,6 +12,8 @@ struct picks;
 struct removal;
 
 int remove_mark(struct partition *p, struct picks *k, struct block *b);
+/* The same of some of its committed specs. */
+int remove_mark_specs(struct partition *p, struct picks *k, struct block *b, uint32_t specs);
 int remove_queue(struct partition *p, struct picks *k, struct change **out);
 void remove_cancel(struct partition *p, struct picks *k);
 /* Applies the durable record of these removals. */

@@ -10,6 +10,8 @@
 
 #include <skv/lock.h>
 
+#include <model/partition.h>
+
 struct change;
 struct skv_core;
 
@@ -23,7 +25,8 @@ struct behind {
 	uint64_t applied;  /* of these, the first so many have left the list */
 	bool dirty;        /* something was appended that no requested sync covers */
 	uint64_t dirty_since; /* ms */
-	uint64_t upto;     /* what the requested sync will cover */
+	uint64_t upto;     /* what the requested sync will cover, */
+	struct journal_end end; /* and the end of the journal then */
 	/* Protected by commit.lock: */
 	bool asked; /* a sync is requested; cleared by the committer */
 	bool done;  /* ... and is done */

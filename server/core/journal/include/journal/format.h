@@ -45,15 +45,15 @@ enum record_type {
 	RECORD_HORIZONS = 10, /* also in checkpoints */
 	RECORD_REMOVE_SLOTS = 11,
 	RECORD_MOVED = 12,
+	RECORD_CHECKED = 14, /* also in checkpoints */
+	RECORD_LINK = 15,    /* the first of each batch; in checkpoints: the end of the journal */
 	/* checkpoint only */
-	RECORD_BLOCKS = 16,
 	RECORD_ENDED = 17,
 	RECORD_HOLD = 18, /* also in the journal: targets of moves */
 	RECORD_COUNTERS = 19,
 	RECORD_BIRTHS = 20,
-	RECORD_NAMED_BLOCKS = 21,
 	RECORD_LEASES = 22,
-	RECORD_CHUNK = 23, /* in place of BLOCKS and NAMED_BLOCKS, which older versions wrote */
+	RECORD_CHUNK = 23,
 	RECORD_TYPES, /* their end */
 };
 

@@ -16,12 +16,14 @@
 
 struct chunk;
 struct instance;
+struct journal_end;
 struct move_slot;
 struct partition;
 struct removal;
 struct session;
 struct skv_buf;
 struct volume;
+struct volume_file;
 
 /* One write, committed or given up. */
 struct ended {
@@ -54,6 +56,9 @@ size_t record_remove(struct skv_buf *out, const struct partition *p, const struc
 		     size_t n, uint64_t now);
 /* Writes the leading slots that belong to one instance, as many as there are of n; returns how
  * many. The old ones may be leased so long after this record. */
+/* Progress of the file's scrub; nothing where there was none. */
+void record_checked(struct skv_buf *out, const struct partition *p, const struct volume *v,
+		    const struct volume_file *f);
 size_t record_moved(struct skv_buf *out, const struct partition *p, const struct move_slot *v,
 		    size_t n, uint64_t leased_ms);
 /* Horizon of the current ownership; `clean`: an orderly shutdown follows. */
@@ -87,5 +92,10 @@ void record_births(struct skv_buf *out, const struct partition *p);
 size_t record_length(const void *bytes, size_t n);
 
 #define HORIZON_AHEAD_MS 20000u /* how far a horizon may lie beyond the longest lease */
+
+/* A batch begins with it: `number` is the batch's, the chain that of the end before it. */
+void record_link(struct skv_buf *out, const struct partition *p, uint64_t number);
+/* The link that a batch begins with. False: it has none. */
+bool record_read_link(const void *bytes, size_t n, struct journal_end *out);
 
 #endif

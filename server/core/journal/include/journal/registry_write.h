@@ -15,30 +15,18 @@ struct skv_buf;
 struct skv_core;
 struct skv_error;
 
-/* Readers keep pointers to it: immutable, lives as long as the core. */
-struct known_secret {
-	struct skv_secret secret;
-	struct known_secret *before; /* the store's previous one, if it was replaced */
-};
 /* registry_write.c. `fence`: of the partition that the decision was based on. SKV_E_NOT_OWNER,
  * SKV_E_NOT_READY: that partition is not current any more, nothing was changed; SKV_E_CONFLICT,
  * SKV_E_NOT_FOUND: the document has another version, or does not exist. */
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
 		 const struct skv_buf *doc, uint64_t *version, struct skv_error *err);
-/* The same where the registry went back in time and is restored from the copy in memory. */
-int registry_put_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,
-		      const struct skv_buf *doc, struct skv_error *err);
-int registry_del_lost(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
-		      struct skv_error *err);
 int registry_del(struct skv_core *c, uint64_t fence, const char *key, uint64_t version,
 		 struct skv_error *err);
 int registry_next_id(struct skv_core *c, uint64_t fence, uint32_t *id, struct skv_error *err);
 /* The document that all partitions share (skv_store_partition). */
 #define REGISTRY_SECRET "secret"
-/* Reads it, or makes it: as it was, where the registry has lost it. By the ticker. */
+/* Reads the secret unless it is known, or creates it. By the ticker. */
 int registry_secret(struct skv_core *c, uint64_t fence, struct skv_error *err);
-/* Reads it if it is there, so that this manager could write it again. By the ticker. */
-int registry_know_secret(struct skv_core *c, struct skv_error *err);
 void registry_instance_key(char out[300], const char *tenant, const char *id);
 /* The other way round: its id, in `key`, and its tenant; NULL: it is no instance's. */
 const char *registry_instance_of(const char *key, char tenant[SKV_MAX_NAME + 1]);

@@ -37,6 +37,8 @@ struct replay {
 	uint64_t horizon_until;
 	uint32_t horizon_span;
 	uint64_t freeze_ms; /* remaining time of a freeze, from that record */
+	int64_t birth_base;  /* from that record, 0 = unknown; on its boot */
+	uint64_t birth_lead; /* ms, from that record */
 	uint32_t *chunk; /* by a chunk's number in the checkpoint: its number here, 0 = not seen */
 	size_t n_chunk, cap_chunk;
 	/* What is done when all records of one type, which follow each other, have been read. */

@@ -9,6 +9,7 @@
 
 __typeof__(skv_core_create) one_create;
 __typeof__(skv_core_change) one_change;
+__typeof__(skv_core_shutdown) one_begin_shutdown; /* the part that never waits for the store */
 __typeof__(skv_core_shutdown) one_shutdown;
 __typeof__(skv_core_quiet) one_quiet;
 __typeof__(skv_core_destroy) one_destroy;
@@ -58,12 +59,14 @@ __typeof__(skv_core_instance_create) one_instance_create;
 __typeof__(skv_core_instance_delete) one_instance_delete;
 __typeof__(skv_core_instance_delete_unused) one_instance_delete_unused;
 __typeof__(skv_core_instances) one_instances;
+__typeof__(skv_core_purge) one_purge;
 
 __typeof__(skv_core_match) one_match;
 __typeof__(skv_core_lookup) one_lookup;
 __typeof__(skv_core_lookup_length) one_lookup_length;
 __typeof__(skv_core_start) one_start;
 __typeof__(skv_core_finish) one_finish;
+__typeof__(skv_core_written) one_written;
 __typeof__(skv_core_abort) one_abort;
 __typeof__(skv_core_delete) one_delete;
 __typeof__(skv_core_trim) one_trim;
@@ -76,9 +79,10 @@ __typeof__(skv_core_export) one_export;
 __typeof__(skv_core_states) one_states;
 __typeof__(skv_core_want) one_want;
 __typeof__(skv_core_block) one_block;
+__typeof__(skv_core_report) one_report;
 __typeof__(skv_core_move_take) one_move_take;
 __typeof__(skv_core_move_finish) one_move_finish;
-/* ops/move.c: may there be something to move? */
-bool one_move_due(struct skv_core *c);
+/* ops/move.c: may there be something to move, or to check? */
+bool one_move_due(struct skv_core *c, const struct skv_move_take_req *req);
 
 #endif

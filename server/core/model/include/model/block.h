@@ -22,8 +22,7 @@ enum slot_state { SLOT_ABSENT, SLOT_WRITING, SLOT_COMMITTED, SLOT_REMOVING };
 
 /* One spec of one block: 28 bytes, so that a block of one spec fills a cache line. */
 struct slot {
-	uint64_t checksum; /* while WRITING: for an anonymous session its number +
-			      1, and ENDING; else 0 */
+	uint64_t checksum; /* while WRITING: its session's number + 1, and ENDING */
 	uint64_t generation : 47; /* MAX_GENERATION */
 	uint64_t volume : 17;      /* index into partition->volume: MAX_VOLUMES */
 	uint32_t slab : 26;       /* handle in the volume's pool: SKV_POOL_SLABS */

@@ -14,6 +14,14 @@
 struct skv_core;
 struct skv_storage;
 
+/* Why a slab directory refuses this copy of the store (claim.c). */
+enum refusal {
+	REFUSED_NOT,
+	REFUSED_COPY,    /* another copy has run there */
+	REFUSED_DAMAGED, /* an owner file there is damaged: it may be another copy's */
+	REFUSED_BACK,    /* the directory has seen later batches than the store knows */
+};
+
 /* One storage as a device; outlives reloads of the partition. Has its own thread, because its file
  * system may hang. */
 struct device {
@@ -59,9 +67,11 @@ struct device {
 					 * = none (claim.c) */
 	uint64_t claim_least; /* the lowest incarnation whose file may still be there */
 	uint64_t claim_fence;
+	_Atomic uint64_t noted; /* number of the horizon in our owner file */
+	_Atomic uint64_t seen_generation; /* of others, in an adopted directory */
 	_Atomic uint64_t looked_at; /* boot time ms: start of the newest successful check of owner
 				     * files */
-	_Atomic bool refused;       /* another copy of the store uses the directory */
+	_Atomic enum refusal refused; /* by the directory */
 	_Atomic bool unheard; /* no fs-master answered, so it is unknown whether its bytes are
 			       * there; clients find out */
 	_Atomic bool reopen; /* its fs-masters have changed since it was opened */

@@ -27,8 +27,18 @@ enum file_state {
 	FILE_GONE,   /* removed from the registry and the pool. Only its name and its document may
 		      * still exist */
 };
+/* A scrub of its slots (ops/scrub.c). Wall clock times: durable, and only told and compared. */
+struct file_check {
+	uint64_t checked_ms; /* when the last whole pass began; 0 = there was none */
+	uint64_t began_ms;   /* the current pass; 0 = none */
+	uint32_t unit, slot; /* where the next portion begins */
+	bool handed_out;     /* all portions of the pass are with movers, or done */
+	/* Committed slots, and those without a checksum: as of the last pass, and in this one. */
+	uint64_t slots, unsummed, saw_slots, saw_unsummed;
+};
 struct volume_file {
 	uint32_t number;
+	struct file_check check;
 	enum file_state state;
 	uint64_t length;
 	uint64_t version; /* of its document */
@@ -62,7 +72,7 @@ struct volume_file {
 					   * full pass; */
 	uint64_t saw_writing, saw_pinned; /* and in the current pass */
 };
-/* Is the slot in a readable file? */
+/* Is the slot in a readable file, and its bytes not known to be damaged? */
 bool slot_readable(const struct partition *p, const struct slot *s);
 
 /* Includes gone files; NULL: unknown number, or completely removed. */

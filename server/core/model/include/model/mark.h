@@ -85,27 +85,6 @@ static inline uint64_t mark_with_freq(uint64_t mark, uint32_t freq)
 										<< MARK_LEASE_BITS;
 }
 
-/* As checkpoints store it, with the policy's tag; leases are not. Older versions stored the use
- * alone, with an order of seven bits. */
-#define STORED_USE_BITS 44u
-#define STORED_TAG_BITS 5u
-
-static inline uint64_t mark_store(uint64_t mark, uint32_t tag)
-{
-	return (uint64_t)tag << (STORED_USE_BITS + MARK_FREQ_BITS) |
-	       (uint64_t)mark_freq(mark) << STORED_USE_BITS | mark_use(mark) << 1;
-}
-
-static inline uint32_t stored_tag(uint64_t stored)
-{
-	return (uint32_t)(stored >> (STORED_USE_BITS + MARK_FREQ_BITS));
-}
-
-static inline uint64_t stored_mark(uint64_t stored)
-{
-	uint64_t use = (stored & ((1ull << STORED_USE_BITS) - 1)) >> 1;
-
-	return mark_make(use, stored >> STORED_USE_BITS & MARK_FREQ_MAX, 0);
-}
+#define STORED_TAG_BITS 5u /* of the policy's tag, where a use is stored */
 
 #endif

@@ -42,6 +42,11 @@ struct move {
 	/* Its blocks stay, and get copies in a fast tier: the targets are those of the session with
 	 * this id, which begins and ends as others do (ops/copy.c). */
 	bool copies;
+	/* Its slots are read and verified only: it has no targets, and no record (ops/scrub.c).
+	 * They are a portion of a slab file from that place on, or, device 0, slots that were
+	 * reported. */
+	bool checks;
+	struct { uint32_t volume, device, file, unit, slot; } portion;
 	bool starting; /* its record is in flight; */
 	struct change *ending; /* or that of its finish: this one */
 	uint64_t deadline_at; /* boot time ms: its mover writes no more, */
@@ -62,6 +67,8 @@ void move_add(struct partition *p, struct move *m); /* takes ownership */
 void move_give_up(struct partition *p, const struct move_slot *m, uint64_t hold_until);
 /* Forgets the move, whose targets are given up or have owners. */
 void move_destroy(struct partition *p, struct move *m);
+/* The file whose portion it verifies; NULL: none, or gone. */
+struct volume_file *move_checks_file(const struct partition *p, const struct move *m);
 /* Ends moves whose deadline has passed: their targets are held. */
 void moves_expire(struct partition *p, uint64_t now);
 void moves_free(struct partition *p); /* with the partition */

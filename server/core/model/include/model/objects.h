@@ -41,7 +41,8 @@ struct instance {
 			       * that it leaves */
 	/* Of a retired instance (clear.c): */
 	bool retired;
-	bool cleared; /* its record is durable: it may be swept */
+	struct change *retiring; /* its record; */
+	bool cleared; /* NULL and true: that is durable, it may be swept */
 	struct instance *next_retired;
 
 	bool registered; /* while loading: "instance/..." refers to it */

@@ -17,6 +17,7 @@
 #include <model/volume.h>
 
 struct birth;
+struct damage;
 struct lease;
 struct move;
 struct partition;
@@ -61,6 +62,14 @@ struct snapshot {
 	struct skv_buf out;      /* blocks, cut into slices by the checkpointer */
 	struct skv_buf leases;   /* of the blocks, and holds of those that were cleared */
 	struct skv_buf tail;     /* sessions, holds, counters: the last slice */
+};
+
+/* An end of the journal. Each batch carries the one before it, so that batches of two histories are
+ * never read as one. */
+struct journal_end {
+	uint64_t epoch;  /* fence of the owner that appended last */
+	uint64_t number; /* acknowledged batches; an owner's first records do not count */
+	uint64_t chain;  /* XXH3-64 of the last batch, which has that of the one before */
 };
 
 struct partition {
@@ -124,11 +133,21 @@ struct partition {
 		bool found; /* something, in this pass */
 	} heal;
 
+	struct damages { /* slots whose bytes are or may be damaged (damage.h) */
+		struct damage *v; /* by generation */
+		size_t n, cap;
+		size_t n_hidden; /* of these */
+		uint64_t again_at; /* boot time ms: the ticker's next look */
+		uint64_t paced_at; /* and when so many more reports were last allowed at once: */
+		uint32_t allowed;
+	} damage;
+
 	uint64_t next_generation;
 	struct birth *birth; /* when generations were given out, oldest first (birth.c) */
 	size_t n_births, cap_births;
-	int64_t birth_base;          /* their times are the clock since boot plus this; */
-	_Atomic int64_t birth_shift; /* the wall clock's lead over that, when last read */
+	int64_t birth_base;         /* their times are the clock since boot plus this; */
+	_Atomic int64_t birth_lead; /* the wall clock's lead over that, when last read, */
+	uint64_t birth_most_lead;   /* and the greatest on this boot; ms */
 	uint32_t lease_shift; /* width of lease_window in all instances: 2^shift ms */
 	int64_t use_base; /* added to the clock for uses, so that they continue across boots and
 			   * owners: use_clock() */
@@ -184,6 +203,11 @@ struct partition {
 	bool loading; /* nothing is in eviction queues yet */
 	bool roomy; /* loading what the store has: tables of indexes double, until index_fit */
 	bool learning; /* a standby's: policies are told of births and evictions as they come */
+	/* Ends of the journal: of what is appended; of what survives a power loss; as it was
+	 * loaded. */
+	struct journal_end end, durable, loaded;
+	uint64_t noted, note_at; /* ticker only: the number that directories were asked to note, and
+				  * when they are asked again */
 	struct snapshot snap;
 	uint64_t checkpoint_bytes; /* of the newest checkpoint, */
 	uint64_t checkpoint_blocks; /* and how many blocks it has */

@@ -32,18 +32,19 @@ struct session {
 	uint32_t due;                 /* position in partition->deadlines, 0 = none */
 	struct instance *inst; /* NULL once ended */
 	struct session *open_next, *open_before; /* of the same instance, while open */
-	uint32_t instance;     /* its durable number; 0 = unknown: ended by an older version */
+	uint32_t instance;     /* its durable number */
 	enum skv_session_state state;
 	struct change *pending; /* start, finish, abort or expiry in flight to the journal */
 	uint32_t ending;     /* writes that are ENDING: no expiry meanwhile */
 	bool starting;
 	bool anonymous; /* ends write by write (partial.c), or expires; forgotten then */
 	bool relaxed;   /* as its start asked; lost by a reload */
+	bool restored;  /* by a reload: its deadline does not tell when it was started */
 	bool independent; /* its keys are not a chain */
 	uint64_t deadline_at; /* boot time ms */
 	uint32_t deadline_ms; /* full duration */
 	uint32_t grace_ms;    /* grace after the deadline, if longer than the manager's */
-	uint64_t created_ms;  /* wall */
+	uint64_t created_ms;  /* birth clock (birth.h) */
 	uint64_t generation;  /* of the first written block; the others have the following ones */
 	uint64_t forget_at;
 	uint32_t specs; /* requested */
@@ -51,15 +52,15 @@ struct session {
 	uint32_t n_write;
 	uint32_t n_left; /* of them: not ended */
 	uint64_t bytes;  /* of these */
-	uint8_t *outcome;            /* [n_keys] */
+	uint8_t *outcome;            /* [n_keys]; once ended: [n_write] deleted ones, or NULL */
 	struct skv_key *keys;        /* [n_keys], until ended */
 	bool has_parent;
 	struct skv_key parent;
 	struct session_write *write; /* [n_write] */
 	uint32_t committed;
 	uint32_t failed;
-	uint64_t finished_as; /* hash of its finish's results; 0 = not finished, or by an older
-			       * version */
+	uint32_t n_deleted; /* writes given up because their blocks were deleted; not anonymous */
+	uint64_t finished_as; /* hash of its finish's results; 0 = not finished */
 };
 
 struct session *session_find(const struct partition *p, struct skv_key id);
@@ -75,6 +76,8 @@ void session_set_due(struct partition *p, struct session *s, uint64_t at);
 /* Does a change still refer to it? */
 bool session_is_named(const struct session *s);
 void session_forget_due(struct partition *p, uint64_t now);
+/* Was the block of its i-th write deleted while it was written? Not of an anonymous session. */
+bool session_deleted(const struct session *s, uint32_t i);
 /* How the block of its i-th write is created: SKV_BORN_*. */
 uint32_t session_birth(const struct session *s, uint32_t i);
 /* When writers of its uncommitted slots must have stopped. */

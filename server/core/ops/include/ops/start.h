@@ -19,6 +19,16 @@ struct skv_key;
 void start_serve_waiters(struct partition *p);
 void start_fail_line(struct partition *p, struct group *g, int status, const char *text);
 void start_fail_waiters(struct partition *p, int status, const char *text);
+/* Starts that wait for room, of an instance: all, or those that are to write one of the keys, and
+ * that were called in this time. */
+struct waiting_of {
+	const char *tenant, *instance;
+	const struct skv_key *keys;
+	uint32_t n_keys; /* 0 = all, begun from from_ms to to_ms (wall, inclusive) */
+	uint64_t from_ms, to_ms;
+};
+/* They fail with SKV_E_SESSION_ENDED: their blocks are deleted. SKV_E_NOMEM: none has. */
+int start_end_waiting(struct partition *p, const struct waiting_of *of);
 /* One slot given to a session's block. */
 struct grant {
 	uint32_t volume;

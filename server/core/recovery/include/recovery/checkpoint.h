@@ -9,15 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct partition;
 struct skv_core;
 struct skv_error;
 
 #define SLICE_BYTES ((size_t)1 << 20)
 /* Writes a checkpoint of the current partition. `clean`: the last one of an orderly shutdown. */
 int checkpoint_run(struct skv_core *c, bool clean, struct skv_error *err);
-/* Makes what this partition has, which nobody else sees, the whole state of its store at record
- * `upto` (skv_store_restore). */
-int checkpoint_restore(struct partition *p, uint64_t fence, uint64_t upto, struct skv_error *err);
 
 #endif

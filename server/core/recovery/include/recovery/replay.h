@@ -9,6 +9,6 @@
 #include <journal/change.h>
 
 extern const struct record_ops ended_record, hold_record, horizon_record, leases_record,
-	eras_record;
+	eras_record, link_record;
 
 #endif

@@ -18,10 +18,6 @@ uint32_t standby_step(struct skv_core *c);
 /* Owned by this fence now: the rest of the journal, and *out is as partition_load would leave it.
  * False: there is nothing to go on from, so it is to be loaded. By the ticker. */
 bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out);
-/* The store has lost what was loaded, which is this fence's now: *out, as a load of it would be. By
- * the ticker. */
-int standby_give(struct skv_core *c, uint64_t fence, struct partition **out,
-		 struct skv_error *err);
 /* Forgets what was loaded. By the ticker, or when it has ended. */
 void standby_drop(struct skv_core *c);
 /* How far it has come: false if nothing is loaded. Any thread. */

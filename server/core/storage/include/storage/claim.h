@@ -6,8 +6,11 @@
 #define SKV_CORE_STORAGE_CLAIM_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct device;
+struct journal_end;
+struct partition;
 struct skv_core;
 struct skv_error;
 
@@ -25,6 +28,15 @@ bool claim_overdue(const struct device *d);
 /* Removes the owner file of a storage that is removed. */
 void claim_give_back(struct device *d);
 /* fsck: does the store know all that have used the directory? */
-int claim_check(struct device *d, struct skv_error *err);
+int claim_check(struct device *d, const struct journal_end *end, struct skv_error *err);
+/* Has the directories note the newest durable end of the journal: now; or once a second while it
+ * moves, and soon after it has stood still. By the ticker. */
+void claims_ask(struct skv_core *c);
+void claims_keep(struct partition *p, uint64_t now);
+/* All that can be written have noted it. */
+bool claims_noted(struct skv_core *c);
+/* An adopted directory has seen generations that the store does not know: they are not given
+ * again. By the ticker, before calls are answered. */
+void claims_skip_generations(struct skv_core *c);
 
 #endif

@@ -1,0 +1,333 @@
+/*
+ * test_core_find.c - where a call belongs (skv_find), by managers that share the partitions of a
+ * store.
+ *
+ * The model: random owners; groups and instances that are made, deleted and made again elsewhere;
+ * calls at random managers, also while partitions move. Time is turned by hand.
+ */
+#include "core_env.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <skv/find.h>
+
+#define MANAGERS 3u
+#define PARTITIONS 4u
+#define NAMES 12u
+#define UNIT (1ull << 20)
+#define PATIENCE 2000 /* steps of 20 ms */
+
+struct model {
+	struct env m[MANAGERS];
+	uint64_t random;
+	bool exists[NAMES];
+	char group[NAMES][8]; /* of an instance that exists */
+	uint32_t n_groups;
+	uint32_t calls, hops, waits, most_hops;
+};
+
+static uint32_t roll(struct model *x, uint32_t n)
+{
+	x->random = x->random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(x->random >> 33) % n;
+}
+
+static void step(struct model *x)
+{
+	skv_fake_clock_advance(&x->m[0].clock, 20);
+	for (uint32_t i = 0; i < MANAGERS; i++)
+		skv_core_tick(x->m[i].core);
+}
+
+static bool has_partition(const struct model *x, uint32_t i, uint32_t number)
+{
+	return skv_core_partition_may_answer(x->m[i].core, number) == SKV_OK;
+}
+
+/* MANAGERS: nobody, now. */
+static uint32_t owner_of(const struct model *x, uint32_t number)
+{
+	uint32_t i = 0;
+
+	while (i < MANAGERS && !has_partition(x, i, number))
+		i++;
+	return i;
+}
+
+/* ---- managers -------------------------------------------------------------------------------- */
+
+static void open_follower(struct model *x, uint32_t i)
+{
+	struct env *e = &x->m[i];
+
+	*e = x->m[0];
+	memset(&e->arena, 0, sizeof e->arena);
+	skv_arena_init(&e->arena);
+	e->o.assigned = true;
+	assert_int_equal(skv_store_open(e->ops, &e->store_options, &e->store, &e->err), SKV_OK);
+	e->o.store = e->store;
+	e->o.clock = &x->m[0].clock.clock;
+	assert_int_equal(skv_core_create(&e->o, &e->core, &e->err), SKV_OK);
+}
+
+static int setup(void **state)
+{
+	struct model *x = test_calloc(1, sizeof *x);
+	struct env *e = &x->m[0];
+
+	env_quiet();
+	env_init(e);
+	e->o.partitions = PARTITIONS;
+	e->store_options.clock = &e->clock.clock;
+	env_open(e);
+	assert_int_equal(env_storage(e, "s", 64 * UNIT, UNIT), SKV_OK);
+	for (int i = 0; i < 20; i++)
+		env_advance(e, 20);
+	for (uint32_t i = 1; i < MANAGERS; i++)
+		open_follower(x, i);
+	for (int i = 0; i < 50; i++)
+		step(x);
+	*state = x;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct model *x = *state;
+
+	skv_thread_waits = false;
+	for (uint32_t i = 1; i < MANAGERS; i++) {
+		env_crash(&x->m[i]);
+		skv_arena_destroy(&x->m[i].arena);
+	}
+	env_destroy(&x->m[0]);
+	test_free(x);
+	return 0;
+}
+
+static void move(struct model *x)
+{
+	uint32_t may[MANAGERS] = { 0 };
+
+	for (uint32_t i = 0; i < PARTITIONS; i++)
+		may[roll(x, MANAGERS)] |= 1u << i;
+	for (uint32_t i = 0; i < MANAGERS; i++)
+		skv_core_may_own(x->m[i].core, may[i]);
+	for (uint32_t i = roll(x, 30); i > 0; i--)
+		step(x);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static int match_at(struct env *e, struct skv_core *core, const char *name)
+{
+	const struct skv_key key = { 1, 1 };
+	const struct skv_match_req q = { .tenant = "t", .instances = &name, .n_instances = 1,
+					 .keys = &key, .n_keys = 1 };
+	struct skv_match_res r;
+
+	skv_error_clear(&e->err);
+	return skv_core_match(core, &q, &r, &e->arena, &e->err);
+}
+
+static enum skv_where find_at(struct env *e, const char *name, uint32_t refused,
+			      struct skv_door *door)
+{
+	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", name, refused };
+
+	skv_thread_waits = false;
+	if (skv_find(e->core, &t, door) != SKV_SOON || !door->unknown)
+		return door->where;
+	skv_thread_waits = true; /* as on a worker */
+	skv_find(e->core, &t, door);
+	assert_false(door->unknown);
+	skv_thread_waits = false;
+	return door->where;
+}
+
+/* One try, from the manager `from`: SKV_E_NOT_READY if it has to wait. */
+static int try_call(struct model *x, uint32_t from, const char *name)
+{
+	uint32_t at = from, refused = 0, hops = 0;
+	struct skv_door door;
+
+	for (;;) {
+		switch (find_at(&x->m[at], name, at == from ? refused : UINT32_MAX, &door)) {
+		case SKV_HERE:
+			assert_true(has_partition(x, at, door.partition));
+			return match_at(&x->m[at], door.core, name);
+		case SKV_NOWHERE: return SKV_E_NOT_FOUND;
+		case SKV_SOON: return SKV_E_NOT_READY;
+		case SKV_THERE: break;
+		}
+		if (at != from) { /* whoever is asked does not send it on */
+			at = from;
+			continue;
+		}
+		assert_false(refused >> door.partition & 1);
+		refused |= 1u << door.partition;
+		at = owner_of(x, door.partition);
+		if (at == MANAGERS)
+			return SKV_E_NOT_READY;
+		x->hops++;
+		if (++hops > x->most_hops)
+			x->most_hops = hops;
+	}
+}
+
+static void call(struct model *x)
+{
+	const uint32_t n = roll(x, NAMES), at = roll(x, MANAGERS);
+	int rc = SKV_E_NOT_READY;
+	char name[8];
+
+	snprintf(name, sizeof name, "i%u", n);
+	for (int i = 0; i < PATIENCE && rc == SKV_E_NOT_READY; i++) {
+		rc = try_call(x, at, name);
+		if (rc == SKV_E_NOT_READY)
+			step(x);
+		x->waits += rc == SKV_E_NOT_READY;
+	}
+	assert_int_equal(rc, x->exists[n] ? SKV_OK : SKV_E_NOT_FOUND);
+	x->calls++;
+}
+
+/* ---- administration -------------------------------------------------------------------------- */
+
+/* By the owner of the partition that an attempt names, the first one at a random manager. */
+static int change(struct model *x, int (*fn)(struct skv_core *, void *, struct skv_error *),
+		  void *arg)
+{
+	uint32_t at = roll(x, MANAGERS);
+	struct skv_core *core = x->m[at].core;
+	struct skv_error err = { 0 };
+	int rc = SKV_E_NOT_READY;
+
+	for (int i = 0; i < PATIENCE; i++) {
+		skv_error_clear(&err);
+		skv_thread_waits = true;
+		rc = fn(core, arg, &err);
+		skv_thread_waits = false;
+		if (rc != SKV_E_NOT_OWNER && rc != SKV_E_NOT_READY)
+			break;
+		while (owner_of(x, err.partition ? err.partition - 1 : 0) == MANAGERS)
+			step(x);
+		at = owner_of(x, err.partition ? err.partition - 1 : 0);
+		core = x->m[at].core;
+		if (rc == SKV_E_NOT_OWNER && err.place && err.place == err.partition)
+			core = skv_core_alone(core, err.place - 1);
+		step(x);
+	}
+	if (rc != SKV_OK)
+		print_message("%s: %s\n", err.field, err.message);
+	return rc;
+}
+
+static int put_group(struct skv_core *c, void *arg, struct skv_error *err)
+{
+	static const char *const storages[] = { "s" };
+	const struct skv_group_spec g = { .name = arg, .storages = storages, .n_storages = 1 };
+
+	return skv_core_group_put(c, &g, NULL, NULL, err);
+}
+
+struct named {
+	char id[8];
+	const char *group;
+};
+
+static int put_instance(struct skv_core *c, void *arg, struct skv_error *err)
+{
+	const struct skv_spec spec = { "kv", 65536 };
+	const struct named *n = arg;
+	const struct skv_instance_spec i = { .tenant = "t", .id = n->id, .group = n->group,
+					     .specs = &spec, .n_specs = 1, .extra = "" };
+
+	return skv_core_instance_put(c, &i, NULL, err);
+}
+
+static int del_instance(struct skv_core *c, void *arg, struct skv_error *err)
+{
+	return skv_core_instance_delete(c, "t", ((struct named *)arg)->id, err);
+}
+
+/* An instance that is not there is made, with its group; one that is goes. */
+static void toggle(struct model *x)
+{
+	const uint32_t n = roll(x, NAMES);
+	struct named i = { .group = x->group[n] };
+
+	snprintf(i.id, sizeof i.id, "i%u", n);
+	if (x->exists[n]) {
+		assert_int_equal(change(x, del_instance, &i), SKV_OK);
+		x->exists[n] = false;
+		return;
+	}
+	if (!*x->group[n] || roll(x, 2))
+		snprintf(x->group[n], sizeof x->group[n], "g%u", x->n_groups++);
+	assert_int_equal(change(x, put_group, x->group[n]), SKV_OK);
+	assert_int_equal(change(x, put_instance, &i), SKV_OK);
+	x->exists[n] = true;
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void no_call_is_lost(void **state)
+{
+	struct model *x = *state;
+
+	x->random = 1;
+	for (int i = 0; i < 3000; i++) {
+		const uint32_t what = roll(x, 20);
+
+		if (what == 0)
+			move(x);
+		else if (what <= 2)
+			toggle(x);
+		else if (what == 3)
+			step(x);
+		else
+			call(x);
+	}
+	print_message("%u calls, %u hops, %u at most for one, %u waits\n", x->calls, x->hops,
+		      x->most_hops, x->waits);
+	assert_true(x->calls > 2000 && x->hops > 100 && x->most_hops <= 2);
+}
+
+/* A manager without partitions asks the store, on a thread that may wait for it. */
+static void each_answer_is_given(void **state)
+{
+	struct model *x = *state;
+	const struct skv_target session = { .kind = SKV_TARGET_SESSION,
+					    .name = "03000000000000000000000000000e00" };
+	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", "i", 0 };
+	struct skv_door door;
+
+	assert_int_equal(env_group(&x->m[0], "g", 0, "s"), SKV_OK);
+	assert_int_equal(skv_find(x->m[0].core, &t, &door), SKV_NOWHERE);
+	assert_int_equal(env_instance(&x->m[0], "i", "g", &(struct skv_spec){ "kv", 65536 }, 1),
+			 SKV_OK);
+	assert_int_equal(skv_find(x->m[0].core, &t, &door), SKV_HERE);
+	assert_int_equal(skv_find(x->m[1].core, &t, &door), SKV_SOON);
+	assert_true(door.unknown);
+	assert_int_equal(find_at(&x->m[1], "i", 0, &door), SKV_THERE);
+	assert_int_equal(skv_find(x->m[1].core, &t, &door), SKV_THERE); /* it is remembered */
+	assert_int_equal(find_at(&x->m[1], "nobody", 0, &door), SKV_THERE); /* the lead says so */
+	assert_int_equal(door.partition, 0);
+	assert_int_equal(skv_find(x->m[0].core, &session, &door), SKV_HERE);
+	assert_int_equal(skv_find(x->m[1].core, &session, &door), SKV_THERE);
+	assert_int_equal(door.partition, 3);
+	skv_fake_clock_advance(&x->m[0].clock, 600000); /* suspended: the lease is over */
+	assert_int_equal(skv_find(x->m[0].core, &t, &door), SKV_SOON);
+}
+
+int main(void)
+{
+	const struct CMUnitTest cases[] = {
+		cmocka_unit_test_setup_teardown(each_answer_is_given, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_call_is_lost, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("find", cases, NULL, NULL);
+}
