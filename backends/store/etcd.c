@@ -108,6 +108,8 @@ static void destroy(struct etcd_store *s)
 
 	assert(!s->group.first && !s->group.busy && !s->look.looking && !s->look.renewing);
 	etcd_news_close(s);
+	skv_buf_destroy(&s->news.log[0]);
+	skv_buf_destroy(&s->news.log[1]);
 	skv_etcd_close(s->client);
 	while ((p = s->parts) != NULL) {
 		assert(!p->appending && !p->checkpointing);
@@ -175,5 +177,5 @@ const struct skv_store_ops skv_store_etcd = {
 	.stats = etcd_stats,
 	.follow = etcd_follow,
 	.renewed = etcd_renewed,
-	.changed = etcd_changed,
+	.changes = etcd_changes,
 };

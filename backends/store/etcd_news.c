@@ -1,6 +1,7 @@
 /*
  * etcd_news.c - the watch of a handle: which owners, ends of journals and registry documents have
- * changed, without a request.
+ * changed, without a request. Changed documents are kept for a while (`log`), for those who follow
+ * the registry; one that comes too late lists it.
  *
  * Events are noted when somebody asks (etcd_news_poll_locked). A watch that ended may have lost
  * some: then everything counts as changed, and the next one begins behind the newest revision that
@@ -47,16 +48,47 @@ static void note_end_locked(struct etcd_store *s, const char *number, size_t n,
 		p->newest = end.seq;
 }
 
-static void note_document_locked(struct etcd_store *s, const char *key, size_t n)
+/* Forgets the older half of the changes, and begins another one. */
+static void turn_log_locked(struct etcd_store *s)
 {
-	char *at = s->news.ring[s->news.changes++ % ETCD_RING];
+	const struct skv_buf old = s->news.log[0];
+
+	s->news.lost = s->news.turned;
+	s->news.turned = s->news.newest;
+	s->news.log[0] = s->news.log[1];
+	s->news.log[1] = old;
+	skv_buf_clear(&s->news.log[1]);
+}
+
+static void forget_log_locked(struct etcd_store *s, uint64_t revision)
+{
+	s->news.newest = revision;
+	turn_log_locked(s);
+	turn_log_locked(s);
+}
+
+static void note_document_locked(struct etcd_store *s, const char *rest, size_t n,
+				 const struct skv_etcd_event *e)
+{
+	const struct skv_etcd_bytes v = e->kv.value;
+	char key[SKV_STORE_KEY_MAX + 1];
 
 	assert(skv_mutex_held(&s->lock));
-	n = n < ETCD_RING_KEY ? n : ETCD_RING_KEY - 1;
-	memcpy(at, key, n);
-	at[n] = '\0';
-	if (s->news.changes - s->news.lost > ETCD_RING)
-		s->news.lost = s->news.changes - ETCD_RING;
+	if (s->news.log[1].len > ETCD_LOG)
+		turn_log_locked(s);
+	s->news.newest = e->kv.mod_revision;
+	skv_put_u64(&s->news.log[1], e->kv.mod_revision);
+	if (n < sizeof key && (e->deleted || v.n >= ETCD_NONCE)) {
+		memcpy(key, rest, n);
+		key[n] = '\0';
+		listing_add(&s->news.log[1], key, e->deleted ? "" : (const char *)v.p + ETCD_NONCE,
+			    e->deleted ? 0 : v.n - ETCD_NONCE,
+			    e->deleted ? SKV_VERSION_NONE : e->kv.version);
+	} else {
+		s->news.log[1].failed = true; /* a list says what it is */
+	}
+	if (s->news.log[1].failed)
+		forget_log_locked(s, e->kv.mod_revision);
 }
 
 static void note_locked(struct etcd_store *s, const struct skv_etcd_event *e)
@@ -69,24 +101,34 @@ static void note_locked(struct etcd_store *s, const struct skv_etcd_event *e)
 	else if (is_below(s, &e->kv, 'n', &rest, &n))
 		note_end_locked(s, rest, n, e);
 	else if (is_below(s, &e->kv, 'r', &rest, &n))
-		note_document_locked(s, rest, n);
+		note_document_locked(s, rest, n, e);
+}
+
+/* Nothing that the watch has told is certain. */
+static void doubt_locked(struct etcd_store *s)
+{
+	s->look.began_us = 0;
+	for (struct etcd_part *p = s->parts; p; p = p->next)
+		p->certain = false;
 }
 
 static void open_locked(struct etcd_store *s)
 {
-	struct etcd_key from, to;
+	const uint64_t from = atomic_load(&s->revision) + 1;
+	struct etcd_key first, end;
 
 	assert(!s->news.watch);
-	if (skv_etcd_watch_open(s->client, etcd_key(s, &from, "e/"), etcd_key(s, &to, "s"),
-				atomic_load(&s->revision) + 1, &s->news.watch, NULL) != SKV_OK) {
+	if (from == s->news.from)
+		return; /* one has ended there, because of a compaction: a read comes first */
+	if (skv_etcd_watch_open(s->client, etcd_key(s, &first, "e/"), etcd_key(s, &end, "s"), from,
+				&s->news.watch, NULL) != SKV_OK) {
 		s->news.watch = NULL; /* another call tries again; until then everything is read */
 		return;
 	}
 	s->news.opened++;
-	s->news.lost = ++s->news.changes;
-	s->look.began_us = 0;
-	for (struct etcd_part *p = s->parts; p; p = p->next)
-		p->certain = false;
+	s->news.from = from;
+	forget_log_locked(s, from - 1);
+	doubt_locked(s);
 }
 
 void etcd_news_poll_locked(struct etcd_store *s)
@@ -98,8 +140,10 @@ void etcd_news_poll_locked(struct etcd_store *s)
 	while (s->news.watch &&
 	       (rc = skv_etcd_watch_next(s->news.watch, 0, &e, NULL)) == SKV_OK)
 		note_locked(s, &e);
-	if (rc != SKV_E_TIMEOUT)
+	if (rc != SKV_E_TIMEOUT) {
 		etcd_news_close(s);
+		doubt_locked(s);
+	}
 	if (!s->news.watch)
 		open_locked(s);
 }
@@ -110,20 +154,60 @@ void etcd_news_close(struct etcd_store *s)
 	s->news.watch = NULL;
 }
 
-bool etcd_changed(void *self, const char *prefix, uint64_t *at)
+static bool begins_with_one_of(const char *const *prefixes, size_t n, const char *key)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Adds what has changed behind revision `at`. */
+static void find_changes(const struct skv_buf *log, const char *const *prefixes, size_t n,
+			 uint64_t at, struct skv_buf *found)
+{
+	struct skv_rd r = skv_rd_make(log->data, log->len);
+
+	while (skv_rd_left(&r) > 0) {
+		const uint64_t revision = skv_get_u64(&r);
+		size_t key_n, bytes_n;
+		const char *key = skv_get_string(&r, &key_n, SIZE_MAX);
+		const uint64_t version = skv_get_u64(&r);
+		const char *bytes = skv_get_string(&r, &bytes_n, SIZE_MAX);
+
+		assert(!r.failed);
+		if (revision > at && begins_with_one_of(prefixes, n, key))
+			listing_add(found, key, bytes, bytes_n, version);
+	}
+}
+
+/* A list and the changes after it are one history: each is of revisions behind *at. */
+int etcd_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
+		 skv_registry_fn fn, void *ctx, struct skv_error *err)
 {
 	struct etcd_store *s = self;
-	size_t n = strlen(prefix);
-	uint64_t i = *at;
-	bool yes;
+	struct skv_buf found = { 0 };
+	uint64_t to = *at;
+	int rc = SKV_OK;
 
-	n = n < ETCD_RING_KEY ? n : ETCD_RING_KEY - 1;
 	skv_mutex_lock(&s->lock);
 	etcd_news_poll_locked(s);
-	yes = !s->news.watch || i < s->news.lost;
-	for (; !yes && i < s->news.changes; i++)
-		yes = strncmp(s->news.ring[i % ETCD_RING], prefix, n) == 0;
-	*at = s->news.changes;
+	*all = *at == 0 || !s->news.watch || *at < s->news.lost;
+	if (!*all && s->news.newest > *at) {
+		find_changes(&s->news.log[0], prefixes, n, *at, &found);
+		find_changes(&s->news.log[1], prefixes, n, *at, &found);
+		to = s->news.newest;
+	}
 	skv_mutex_unlock(&s->lock);
-	return yes;
+	if (*all)
+		to = 0;
+	for (size_t i = 0; *all && rc == SKV_OK && i < n; i++)
+		rc = etcd_list_at(s, prefixes[i], &to, &found, err);
+	if (rc == SKV_OK)
+		rc = listing_deliver(&found, fn, ctx, err);
+	else
+		skv_buf_destroy(&found);
+	if (rc == SKV_OK)
+		*at = to;
+	return rc;
 }

@@ -12,7 +12,6 @@
 
 #include "etcd_store.h"
 
-#define NONCE 8u
 #define PAGE 2000u /* documents in one answer, unless they are large */
 
 struct registry_key {
@@ -54,11 +53,12 @@ int etcd_get(void *self, const char *key, struct skv_buf *value, uint64_t *versi
 		kv = etcd_first(&a);
 		if (kv.mod_revision == 0)
 			rc = none(err);
-		else if (kv.value.n < NONCE)
+		else if (kv.value.n < ETCD_NONCE)
 			rc = etcd_corrupt(err, kv.key, "has a damaged value");
 	}
 	if (rc == SKV_OK) {
-		skv_put_bytes(value, (const uint8_t *)kv.value.p + NONCE, kv.value.n - NONCE);
+		skv_put_bytes(value, (const uint8_t *)kv.value.p + ETCD_NONCE,
+			      kv.value.n - ETCD_NONCE);
 		*version = kv.version;
 		rc = value->failed ? etcd_no_memory(err) : SKV_OK;
 	}
@@ -107,7 +107,7 @@ int etcd_registry_put(void *self, const struct skv_fence *fence, const char *key
 	struct registry_key k;
 	struct skv_etcd_op put;
 	struct skv_etcd_kv was;
-	uint8_t nonce[NONCE];
+	uint8_t nonce[ETCD_NONCE];
 	bool again = false;
 	int rc = SKV_E_NOMEM;
 
@@ -117,7 +117,8 @@ int etcd_registry_put(void *self, const struct skv_fence *fence, const char *key
 		skv_put_bytes(&value, bytes, n);
 		put = etcd_put(registry_key(s, &k, key), &value);
 		rc = change(s, fence, &put, expect, &a, &again, &was, err);
-		if (again && was.value.n >= NONCE && memcmp(was.value.p, nonce, NONCE) == 0)
+		if (again && was.value.n >= ETCD_NONCE &&
+		    memcmp(was.value.p, nonce, ETCD_NONCE) == 0)
 			rc = SKV_OK; /* an earlier try was executed */
 		else if (rc == SKV_E_CONFLICT)
 			rc = conflict(&was, err);
@@ -155,7 +156,7 @@ struct lister {
 	struct skv_buf from, end; /* keys */
 	uint64_t revision, limit;
 	size_t skip; /* bytes of "P/r/" */
-	struct skv_buf found;
+	struct skv_buf *found;
 };
 
 static void set_text(struct skv_buf *b, const void *p, size_t n)
@@ -169,12 +170,12 @@ static int add(struct lister *l, const struct skv_etcd_kv *kv, struct skv_error 
 	char key[SKV_STORE_KEY_MAX + 1];
 	const size_t n = kv->key.n - l->skip;
 
-	if (n > SKV_STORE_KEY_MAX || kv->value.n < NONCE)
+	if (n > SKV_STORE_KEY_MAX || kv->value.n < ETCD_NONCE)
 		return etcd_corrupt(err, kv->key, "is no registry document");
 	memcpy(key, (const char *)kv->key.p + l->skip, n);
 	key[n] = '\0';
-	listing_add(&l->found, key, (const uint8_t *)kv->value.p + NONCE, kv->value.n - NONCE,
-		    kv->version);
+	listing_add(l->found, key, (const uint8_t *)kv->value.p + ETCD_NONCE,
+		    kv->value.n - ETCD_NONCE, kv->version);
 	return SKV_OK;
 }
 
@@ -210,12 +211,13 @@ static int list_page(struct lister *l, bool *more, struct skv_error *err)
 	return rc;
 }
 
-int etcd_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err)
+int etcd_list_at(struct etcd_store *s, const char *prefix, uint64_t *revision,
+		 struct skv_buf *found, struct skv_error *err)
 {
-	struct lister l = { .s = self, .limit = PAGE };
+	struct lister l = { .s = s, .limit = PAGE, .revision = *revision, .found = found };
 	struct registry_key k;
 	uint8_t end[sizeof k.text + 1];
-	struct skv_etcd_bytes first = registry_key(l.s, &k, prefix), last;
+	struct skv_etcd_bytes first = registry_key(s, &k, prefix), last;
 	bool more = true;
 	int rc = SKV_OK;
 
@@ -229,11 +231,16 @@ int etcd_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, str
 		if (rc == SKV_OK)
 			rc = list_page(&l, &more, err);
 	}
+	*revision = l.revision;
 	skv_buf_destroy(&l.from);
 	skv_buf_destroy(&l.end);
-	if (rc != SKV_OK) {
-		skv_buf_destroy(&l.found);
-		return rc;
-	}
-	return listing_deliver(&l.found, fn, ctx, err);
+	return rc;
+}
+
+int etcd_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err)
+{
+	uint64_t at = 0;
+	bool all;
+
+	return etcd_changes(self, &prefix, 1, &at, &all, fn, ctx, err);
 }

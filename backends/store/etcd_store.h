@@ -179,8 +179,7 @@ struct etcd_manager {
 	uint64_t counted_ms; /* of reads that saw it unchanged; see etcd_owner.c */
 };
 
-#define ETCD_RING 1024u
-#define ETCD_RING_KEY 64u
+#define ETCD_LOG (1u << 20) /* bytes of changes of the registry, in each half */
 
 struct etcd_store {
 	struct etcd_url url;
@@ -218,10 +217,13 @@ struct etcd_store {
 
 	struct { /* etcd_news.c; lock */
 		struct skv_etcd_watch *watch;
-		uint64_t opened;  /* watches opened so far */
-		uint64_t changes; /* of the registry */
-		uint64_t lost;    /* changes up to this one are not in the ring */
-		char ring[ETCD_RING][ETCD_RING_KEY];
+		uint64_t opened; /* watches opened so far */
+		uint64_t from;   /* revision at which the newest one began */
+		/* Changes of the registry: revision, and what a listing has. The older half,
+		 * and the newer one. */
+		struct skv_buf log[2];
+		uint64_t newest, turned; /* revisions at which the two end */
+		uint64_t lost;           /* changes up to this revision may be missing */
 	} news;
 
 	struct { /* etcd_keeper.c */
@@ -274,7 +276,8 @@ int etcd_as_owner(struct etcd_store *s, uint32_t partition, struct skv_etcd_txn 
 /* Notes what has come; opens the watch if there is none. Local. */
 void etcd_news_poll_locked(struct etcd_store *s);
 void etcd_news_close(struct etcd_store *s);
-bool etcd_changed(void *self, const char *prefix, uint64_t *at);
+int etcd_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
+		 skv_registry_fn fn, void *ctx, struct skv_error *err);
 
 /* ---- etcd_keeper.c --------------------------------------------------------------------------- */
 
@@ -291,6 +294,10 @@ int etcd_registry_put(void *self, const struct skv_fence *fence, const char *key
 int etcd_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
 	     struct skv_error *err);
 int etcd_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err);
+/* Adds the documents of a prefix to *found, at *revision; 0: at the newest, which is set. */
+int etcd_list_at(struct etcd_store *s, const char *prefix, uint64_t *revision,
+		 struct skv_buf *found, struct skv_error *err);
+#define ETCD_NONCE 8u /* bytes before the document in a value */
 
 int etcd_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
 		 uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err);

@@ -302,13 +302,6 @@ static uint64_t fault_renewed(void *self, uint32_t partition)
 	return skv_store_renewed_ms(((struct fault *)self)->below, partition);
 }
 
-static bool fault_changed(void *self, const char *prefix, uint64_t *at)
-{
-	struct fault *f = self;
-
-	return skv_store_changed(f->below, prefix, at);
-}
-
 static const struct skv_store_ops fault_ops = {
 	.size = sizeof fault_ops,
 	.name = "fault",
@@ -331,7 +324,6 @@ static const struct skv_store_ops fault_ops = {
 	.stats = fault_stats,
 	.follow = fault_follow,
 	.renewed = fault_renewed,
-	.changed = fault_changed,
 };
 
 int skv_fault_store_open(struct skv_store *below, struct skv_store **out, struct skv_error *err)

@@ -15,7 +15,8 @@
 
 #include "internal.h"
 
-#define PREFIX 32u /* bytes of "partition/<number>/", at most */
+#define PREFIX 32u /* bytes of "partition/<number>/", at most; and of a kind of documents */
+#define KINDS 8u   /* of documents whose changes are asked for at once, at most */
 
 struct one_partition {
 	struct skv_store *below;
@@ -218,13 +219,21 @@ static uint64_t part_renewed(void *self, uint32_t partition)
 	return skv_store_renewed_ms(p->below, number_below(p, partition));
 }
 
-static bool part_changed(void *self, const char *prefix, uint64_t *at)
+static int part_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
+			skv_registry_fn fn, void *ctx, struct skv_error *err)
 {
 	struct one_partition *p = self;
-	char below[PREFIX + SKV_STORE_KEY_MAX + 1];
+	struct list l = { p, fn, ctx };
+	char below[KINDS][2 * PREFIX];
+	const char *keys[KINDS];
 
-	snprintf(below, sizeof below, "%s%s", p->prefix, prefix);
-	return skv_store_changed(p->below, below, at);
+	assert(n <= KINDS);
+	for (size_t i = 0; i < n; i++) {
+		assert(strlen(prefixes[i]) < PREFIX);
+		snprintf(below[i], sizeof below[i], "%s%s", p->prefix, prefixes[i]);
+		keys[i] = below[i];
+	}
+	return skv_store_changes(p->below, keys, n, at, all, list_one, &l, err);
 }
 
 static const struct skv_store_ops part_ops = {
@@ -249,7 +258,7 @@ static const struct skv_store_ops part_ops = {
 	.stats = part_stats,
 	.follow = part_follow,
 	.renewed = part_renewed,
-	.changed = part_changed,
+	.changes = part_changes,
 };
 
 int skv_store_partition(struct skv_store *below, uint32_t number, const char *shared,

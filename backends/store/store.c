@@ -289,9 +289,21 @@ int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, 
 	return finish_any(s, &c, rc);
 }
 
-bool skv_store_changed(struct skv_store *s, const char *prefix, uint64_t *at)
+int skv_store_changes(struct skv_store *s, const char *const *prefixes, size_t n, uint64_t *at,
+		      bool *all, skv_registry_fn fn, void *ctx, struct skv_error *err)
 {
-	return !s->ops->changed || s->ops->changed(s->self, prefix, at);
+	struct call c;
+	int rc = SKV_OK;
+
+	if (s->ops->changes) {
+		call_begin(&c, "changes", err);
+		return finish_any(s, &c, s->ops->changes(s->self, prefixes, n, at, all, fn, ctx,
+							 c.err));
+	}
+	*all = true;
+	for (size_t i = 0; rc == SKV_OK && i < n; i++)
+		rc = skv_store_list(s, prefixes[i], fn, ctx, err);
+	return rc;
 }
 
 /* ---- ownership

@@ -2,9 +2,11 @@
  * test_etcd.c - what only the store on etcd does: lost answers, late and grouped appends, leases of
  * other hosts, damage, leftovers, limits. Real etcd servers. The first argument selects cases.
  */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +147,15 @@ static void del(const char *key)
 {
 	ok(skv_etcd_run(direct, &(struct skv_etcd_op){ SKV_ETCD_DELETE,
 						       .key = skv_etcd_text(key) }, NULL, &err));
+}
+
+static void del_below(const char *prefix)
+{
+	uint8_t end[300];
+	struct skv_etcd_op op = { SKV_ETCD_DELETE, .key = skv_etcd_text(prefix) };
+
+	op.end = skv_etcd_prefix_end(op.key, end);
+	ok(skv_etcd_run(direct, &op, NULL, &err));
 }
 
 /* Keys that begin with a text; *first (may be NULL): the first one. */
@@ -501,7 +512,7 @@ static void a_follower_asks_only_for_news(void **state)
 {
 	struct skv_store *s = open_store(0, "news"), *f;
 	struct skv_position at = { 0 };
-	uint64_t fence = acquire(s, 0, "me"), records = 0, known = 0, other_known = 0, asked;
+	uint64_t fence = acquire(s, 0, "me"), records = 0, asked;
 	struct etcd_proxy p;
 	int rc;
 
@@ -511,25 +522,16 @@ static void a_follower_asks_only_for_news(void **state)
 	ok(append(s, 0, fence, 1));
 	ok(follow(f, &at, &records));
 	ok(follow(f, &at, &records)); /* the watch was opened meanwhile */
-	assert_true(skv_store_changed(f, "storage/", &known));
-	skv_store_changed(f, "group/", &other_known);
 	assert_int_equal(records, 1);
 	poll(NULL, 0, 300); /* for answers to the watch */
 	asked = p.asked;
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 1000; i++)
 		ok(follow(f, &at, &records));
-		assert_false(skv_store_changed(f, "storage/", &known));
-	}
 	assert_true(p.asked - asked < 200); /* acknowledgements of the connection at most */
 	ok(append(s, 0, fence, 2));
 	while (at.seq < 2)
 		ok(follow(f, &at, &records));
 	assert_int_equal(records, 2);
-	ok(skv_store_put(s, NULL, "storage/1", SKV_VERSION_NONE, "x", 1, NULL, &err));
-	while (!skv_store_changed(f, "storage/", &known))
-		poll(NULL, 0, 5);
-	assert_false(skv_store_changed(f, "group/", &other_known));
-	assert_false(skv_store_changed(f, "storage/", &known));
 
 	/* History that is gone, in the middle of it: nothing is missed. */
 	etcd_proxy_lose(&p, ETCD_PROXY_HOLD, "", 0);
@@ -553,6 +555,98 @@ static void a_follower_asks_only_for_news(void **state)
 	etcd_proxy_stop(&p);
 }
 
+struct changes {
+	struct skv_store *s;
+	uint64_t at;
+	unsigned lists;   /* calls that listed all */
+	char told[300];   /* "key=bytes," of each document, "key-," of each that is gone */
+};
+
+static int tell_change(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct changes *c = ctx;
+	const size_t len = strlen(c->told);
+
+	if (version == SKV_VERSION_NONE)
+		snprintf(c->told + len, sizeof c->told - len, "%s-,", key);
+	else
+		snprintf(c->told + len, sizeof c->told - len, "%s=%.*s,", key, n < 9 ? (int)n : 1,
+			 (const char *)bytes);
+	return SKV_OK;
+}
+
+static void expect_changes(struct changes *c, const char *want, unsigned lists)
+{
+	static const char *const kinds[] = { "storage/", "group/" };
+
+	c->told[0] = '\0';
+	c->lists = 0;
+	do {
+		bool all = false;
+
+		poll(NULL, 0, 5);
+		ok(skv_store_changes(c->s, kinds, 2, &c->at, &all, tell_change, c, &err));
+		c->lists += all;
+	} while (strlen(c->told) < strlen(want));
+	assert_string_equal(c->told, want);
+	assert_int_equal(c->lists, lists);
+}
+
+static void write_document(struct skv_store *s, const char *key, uint64_t expect, const char *text)
+{
+	ok(skv_store_put(s, NULL, key, expect, text, strlen(text), NULL, &err));
+}
+
+/* One document that changes is told alone, however many there are; nothing is missed if the news
+ * are lost, or more than what is kept. */
+static void changes_are_no_lists(void **state)
+{
+	struct skv_store *s = open_store(0, "changes");
+	struct etcd_proxy p;
+	struct changes c = { 0 }, quick;
+	char *large = calloc(1, SKV_STORE_VALUE_MAX);
+	uint64_t asked;
+
+	(void)state;
+	etcd_proxy_start(&p, servers.client[0]);
+	c.s = open_store(p.port, "changes");
+	write_document(s, "group/a", SKV_VERSION_NONE, "1");
+	write_document(s, "other/a", SKV_VERSION_NONE, "1");
+	write_document(s, "storage/a", SKV_VERSION_NONE, "1");
+	expect_changes(&c, "storage/a=1,group/a=1,", 1);
+	poll(NULL, 0, 300); /* for answers to the watch */
+	asked = p.asked;
+	write_document(s, "storage/a", 1, "2");
+	write_document(s, "other/a", 1, "2");
+	write_document(s, "group/b", SKV_VERSION_NONE, "1");
+	ok(skv_store_del(s, NULL, "group/b", 1, &err));
+	write_document(s, "group/b", SKV_VERSION_NONE, "2");
+	expect_changes(&c, "storage/a=2,group/b=1,group/b-,group/b=2,", 0);
+	assert_true(p.asked - asked < 200);
+
+	etcd_proxy_lose(&p, ETCD_PROXY_HOLD, "", 0); /* it cannot watch on before it is too late */
+	etcd_kill(&servers, 0);
+	etcd_start_one(&servers, 0);
+	wait_ready(direct);
+	write_document(s, "storage/a", 2, "3");
+	write_document(s, "group/a", 1, "2");
+	ok(skv_etcd_compact(direct, mod_of("changes/r/group/a", NULL), &err));
+	etcd_proxy_lose(&p, ETCD_PROXY_PASS, "", 0);
+	expect_changes(&c, "storage/a=3,group/a=2,group/b=2,", 1);
+
+	quick = c; /* of the same handle */
+	memset(large, 'x', SKV_STORE_VALUE_MAX - 1);
+	for (uint64_t i = 0; i < 4; i++)
+		write_document(s, "group/b", 1 + i, large);
+	write_document(s, "group/a", 2, "3");
+	expect_changes(&quick, "group/b=x,group/b=x,group/b=x,group/b=x,group/a=3,", 0);
+	expect_changes(&c, "storage/a=3,group/a=3,group/b=x,", 1);
+	free(large);
+	skv_store_close(c.s);
+	skv_store_close(s);
+	etcd_proxy_stop(&p);
+}
+
 /* ---- damage ---------------------------------------------------------------------------------- */
 
 static void expect_corrupt(struct skv_store *s, const char *part)
@@ -567,7 +661,7 @@ static void damage_below_the_end_is_loud(void **state)
 	static const char key[] = "damage/b/00000/0000000000000002/0000";
 	struct skv_store *s = open_store(0, "damage");
 	uint64_t fence = acquire(s, 0, "me"), records;
-	struct skv_buf value = { 0 }, end = { 0 };
+	struct skv_buf value = { 0 }, older = { 0 }, end = { 0 };
 
 	(void)state;
 	for (uint64_t seq = 1; seq <= 3; seq++)
@@ -578,6 +672,9 @@ static void damage_below_the_end_is_loud(void **state)
 	set(key, value.data, value.len);
 	expect_corrupt(s, key);
 	del(key);
+	expect_corrupt(s, key);
+	mod_of("damage/b/00000/0000000000000001/0000", &older);
+	set(key, older.data, older.len); /* of the same journal */
 	expect_corrupt(s, key);
 	value.data[value.len - 1] ^= 1;
 	set(key, value.data, value.len);
@@ -599,7 +696,11 @@ static void damage_below_the_end_is_loud(void **state)
 	assert_int_equal(append(s, 0, fence, 6), SKV_E_CONFLICT);
 	del("damage/n/00000");
 	expect_corrupt(s, "damage/n/00000");
+	set("damage/n/00000", end.data, end.len);
+	del_below("damage/b/");
+	expect_corrupt(s, "damage/b/00000/0000000000000001/0000");
 	skv_buf_destroy(&value);
+	skv_buf_destroy(&older);
 	skv_buf_destroy(&end);
 	skv_store_close(s);
 }
@@ -627,28 +728,192 @@ static int in_folder(const char *format, int want)
 	return test_shell(command) == want;
 }
 
+/* Slices of `n` bytes each, which begin with a text. */
+static int checkpoint(struct skv_store *s, uint64_t fence, const char *text, size_t n,
+		      uint64_t upto)
+{
+	char *bytes = calloc(1, n + strlen(text) + 1);
+	uint64_t id;
+	int rc = skv_store_checkpoint_begin(s, 0, fence, &id, &err);
+
+	memcpy(bytes, text, strlen(text));
+	for (uint32_t i = 0; rc == SKV_OK && i < 2; i++)
+		rc = skv_store_checkpoint_slice(s, 0, fence, id, i, bytes, n, &err);
+	if (rc == SKV_OK)
+		rc = skv_store_checkpoint_commit(s, 0, fence, id, 2, upto, &err);
+	free(bytes);
+	return rc;
+}
+
 static void a_damaged_file_is_loud(void **state)
 {
 	struct skv_store *s = open_with_files("files"), *without = open_store(0, "files");
-	uint64_t fence = acquire(s, 0, "me"), id, records;
+	uint64_t fence = acquire(s, 0, "me"), records;
 
 	(void)state;
 	ok(append(s, 0, fence, 1));
-	ok(skv_store_checkpoint_begin(s, 0, fence, &id, &err));
-	ok(skv_store_checkpoint_slice(s, 0, fence, id, 0, "a slice", 7, &err));
-	ok(skv_store_checkpoint_commit(s, 0, fence, id, 1, 1, &err));
+	ok(checkpoint(s, fence, "older", 7, 1));
 	ok(load(s, 0, &records));
 	expect(load(without, 0, &records), SKV_E_UNSUPPORTED, "checkpoints=DIR");
-	assert_true(in_folder("cp %s/files-00000-*.checkpoint /tmp/skv-etcd-copy.$PPID", 0));
-	assert_true(in_folder("printf X | dd of=$(echo %s/files-00000-*) bs=1 seek=2 conv=notrunc "
+	assert_true(in_folder("cp %s/files-00000-*.checkpoint /tmp/skv-etcd-older.$PPID", 0));
+	ok(append(s, 0, fence, 2));
+	ok(checkpoint(s, fence, "newer", 7, 2));
+	while (!in_folder("test $(ls %s | wc -l) = 1", 0))
+		poll(NULL, 0, 20);
+	assert_true(in_folder("cp %s/files-00000-*.checkpoint /tmp/skv-etcd-newer.$PPID", 0));
+	assert_true(in_folder("cp /tmp/skv-etcd-older.$PPID $(echo %s/files-00000-*)", 0));
+	expect_corrupt(s, "damaged, at byte 14"); /* its index */
+	assert_true(in_folder("cp /tmp/skv-etcd-newer.$PPID $(echo %s/files-00000-*)", 0));
+	ok(load(s, 0, &records));
+	assert_true(in_folder("printf X | dd of=$(echo %s/files-00000-*) bs=1 seek=9 conv=notrunc "
 			      "2>/dev/null", 0));
-	expect_corrupt(s, "damaged");
-	assert_true(in_folder("truncate -s 10 %s/files-00000-*", 0));
-	expect_corrupt(s, "ends at byte");
-	assert_true(in_folder("mv %s/files-00000-* /tmp/skv-etcd-moved.$PPID", 0));
-	expect_corrupt(s, "missing");
-	assert_int_equal(test_shell("rm /tmp/skv-etcd-moved.$PPID /tmp/skv-etcd-copy.$PPID"), 0);
+	expect_corrupt(s, "damaged, at byte 7");
+	assert_true(in_folder("truncate -s 20 %s/files-00000-*", 0));
+	expect_corrupt(s, "ends at byte 20");
+	assert_true(in_folder("rm %s/files-00000-*", 0));
+	expect_corrupt(s, "/files-00000-");
+	assert_true(in_folder("rmdir %s", 0));
+	expect_corrupt(s, "is missing");
+	assert_int_equal(test_shell("rm /tmp/skv-etcd-older.$PPID /tmp/skv-etcd-newer.$PPID"), 0);
 	skv_store_close(without);
+	skv_store_close(s);
+}
+
+/* The same inside etcd: two slices of 1 MiB and a bit are three pieces. */
+static void a_damaged_piece_is_loud(void **state)
+{
+	static const size_t size = (1 << 20) + 100;
+	struct skv_store *s = open_store(0, "pieces");
+	struct skv_buf head = { 0 }, older = { 0 }, piece = { 0 };
+	uint64_t fence = acquire(s, 0, "me"), records;
+	char key[256];
+
+	(void)state;
+	ok(append(s, 0, fence, 1));
+	ok(checkpoint(s, fence, "older", size, 1));
+	mod_of("pieces/c/00000/head", &older);
+	ok(append(s, 0, fence, 2));
+	ok(checkpoint(s, fence, "newer", size, 2));
+	while (keys_below("pieces/c/00000/p/", key) > 3 || keys_below("pieces/b/", NULL) > 0)
+		poll(NULL, 0, 20);
+	key[strlen(key) - 1] = '1';
+	mod_of(key, &piece);
+	piece.data[200] ^= 1;
+	set(key, piece.data, piece.len);
+	expect_corrupt(s, "damaged, at byte 1048676");
+	set(key, piece.data, 50);
+	expect_corrupt(s, "ends at byte 1048626");
+	del(key);
+	expect_corrupt(s, key);
+	piece.data[200] ^= 1;
+	set(key, piece.data, piece.len);
+	ok(load(s, 0, &records));
+	mod_of("pieces/c/00000/head", &head);
+	set("pieces/c/00000/head", older.data, older.len); /* its bytes are gone */
+	expect_corrupt(s, "is missing");
+	set("pieces/c/00000/head", head.data, head.len);
+	ok(load(s, 0, &records));
+	del("pieces/c/00000/head"); /* the records that it covers are gone */
+	expect_corrupt(s, "pieces/b/00000/0000000000000001/0000");
+	skv_buf_destroy(&head);
+	skv_buf_destroy(&older);
+	skv_buf_destroy(&piece);
+	skv_store_close(s);
+}
+
+/* ---- a folder of checkpoints that fails, or is slow ------------------------------------------ */
+
+static struct {
+	_Atomic int opening, reading, writing, syncing; /* errors of the next call, each */
+	_Atomic bool hold, held;                        /* writes wait */
+} trouble;
+
+static bool fails(_Atomic int *error)
+{
+	errno = atomic_exchange(error, 0);
+	return errno != 0;
+}
+
+int __real_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode);
+int __wrap_open(const char *path, int flags, mode_t mode)
+{
+	const bool is_one = strstr(path, ".checkpoint") != NULL;
+
+	return is_one && fails(&trouble.opening) ? -1 : __real_open(path, flags, mode);
+}
+
+ssize_t __real_pread(int fd, void *bytes, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *bytes, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *bytes, size_t n, off_t at)
+{
+	return fails(&trouble.reading) ? -1 : __real_pread(fd, bytes, n, at);
+}
+
+ssize_t __real_pwrite(int fd, const void *bytes, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+	while (trouble.hold) {
+		trouble.held = true;
+		poll(NULL, 0, 5);
+	}
+	return fails(&trouble.writing) ? -1 : __real_pwrite(fd, bytes, n, at);
+}
+
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd) { return fails(&trouble.syncing) ? -1 : __real_fsync(fd); }
+
+static void *checkpoint_one(void *ctx)
+{
+	struct appender *a = ctx;
+
+	a->rc = checkpoint(a->s, a->fence, "slow", 100, a->seq);
+	return NULL;
+}
+
+/* Nothing is lost, and appends go on. */
+static void a_folder_may_fail(void **state)
+{
+	struct skv_store *s = open_with_files("trouble");
+	struct appender a = { .s = s, .seq = 1 };
+	uint64_t seq = 1, records;
+
+	(void)state;
+	a.fence = acquire(s, 0, "me");
+	ok(append(s, 0, a.fence, seq));
+	ok(checkpoint(s, a.fence, "first", 100, 1));
+	for (int i = 0; i < 4; i++) {
+		trouble.opening = i == 0 ? EACCES : 0;
+		trouble.writing = i == 1 ? ENOSPC : i == 2 ? EIO : 0;
+		trouble.syncing = i == 3 ? EIO : 0;
+		expect(checkpoint(s, a.fence, "next", 100, seq),
+		       i == 1 ? SKV_E_STORE_FULL : SKV_E_STORE_IO, "/trouble-00000-");
+		ok(append(s, 0, a.fence, ++seq));
+		ok(load(s, 0, &records));
+		assert_int_equal(records, seq - 1);
+	}
+	trouble.reading = EIO;
+	expect(load(s, 0, &records), SKV_E_STORE_IO, "/trouble-00000-");
+	trouble.opening = ENOENT; /* as from a cache of the folder that is old */
+	expect_corrupt(s, "/trouble-00000-");
+	ok(load(s, 0, &records));
+
+	trouble.hold = true;
+	assert_int_equal(pthread_create(&a.thread, NULL, checkpoint_one, &a), 0);
+	while (!trouble.held)
+		poll(NULL, 0, 5);
+	for (int i = 0; i < 20; i++)
+		ok(append(s, 0, a.fence, ++seq));
+	ok(load(s, 0, &records));
+	trouble.hold = false;
+	assert_int_equal(pthread_join(a.thread, NULL), 0);
+	ok(a.rc);
+	ok(load(s, 0, &records));
+	assert_int_equal(records, seq - 1);
+	while (!in_folder("test $(ls %s | wc -l) = 1", 0)) /* what failed is removed */
+		poll(NULL, 0, 20);
 	skv_store_close(s);
 }
 
@@ -827,8 +1092,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_lease_goes_on_after_an_outage),
 		cmocka_unit_test(a_lease_goes_on_after_a_long_read),
 		cmocka_unit_test(a_follower_asks_only_for_news),
+		cmocka_unit_test(changes_are_no_lists),
 		cmocka_unit_test(damage_below_the_end_is_loud),
 		cmocka_unit_test(a_damaged_file_is_loud),
+		cmocka_unit_test(a_damaged_piece_is_loud),
+		cmocka_unit_test(a_folder_may_fail),
 		cmocka_unit_test(leftovers_are_removed_by_name),
 		cmocka_unit_test(a_large_checkpoint_needs_files),
 		cmocka_unit_test(memory_may_run_out_anywhere),

@@ -152,7 +152,8 @@ struct skv_store_ops {
 	int (*follow)(void *self, uint32_t partition, struct skv_position *at,
 		      const struct skv_load_sink *sink, struct skv_error *err); /* may be NULL */
 	uint64_t (*renewed)(void *self, uint32_t partition); /* may be NULL */
-	bool (*changed)(void *self, const char *prefix, uint64_t *at); /* may be NULL */
+	int (*changes)(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
+		       skv_registry_fn fn, void *ctx, struct skv_error *err); /* may be NULL */
 };
 
 struct skv_store; /* wrapper around one opened backend */
@@ -193,10 +194,13 @@ int skv_store_del(struct skv_store *s, const struct skv_fence *fence, const char
 int skv_store_list(struct skv_store *s, const char *prefix, skv_registry_fn fn, void *ctx,
 		   struct skv_error *err);
 
-/* May a document whose key begins with `prefix` have changed since the call that set *at (0: at any
- * time)? Never asks a server, so a change may be noticed some milliseconds late. A list after the
- * call has all that was noticed. True if the backend cannot tell. */
-bool skv_store_changed(struct skv_store *s, const char *prefix, uint64_t *at);
+/* A list that goes on: delivers the documents whose keys begin with one of the prefixes, and that
+ * were written or removed (SKV_VERSION_NONE and no bytes) since the call that set *at, in the order
+ * of the changes. Asks no server for that, so a change may come some milliseconds late. If *at is
+ * 0, or the backend does not know what has changed since: lists them all, one prefix after the
+ * other, and sets *all. *at moves if the call succeeds. */
+int skv_store_changes(struct skv_store *s, const char *const *prefixes, size_t n, uint64_t *at,
+		      bool *all, skv_registry_fn fn, void *ctx, struct skv_error *err);
 
 /* Takes ownership of a partition for ttl_ms, counted from the start of the call. `fence` grows with
  * every acquire and release, so that writes of the previous owner still in flight are rejected.

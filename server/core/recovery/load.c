@@ -1,6 +1,7 @@
 /* load.c - turns documents of the registry into objects of a partition. */
 #include <recovery/load.h>
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 
 struct loader {
 	struct partition *p;
+	struct registry_view *view;
 	struct skv_error *err;
 };
 
@@ -350,15 +352,10 @@ static int load_file(void *ctx, const char *key, const void *bytes, size_t n, ui
 /* ---- all of it, and what is new -------------------------------------------------------------- */
 
 /* In the order in which documents refer to others. */
-static const struct kind {
-	const char *prefix;
-	skv_registry_fn load;
-} kinds[] = {
-	{ "storage/", load_storage }, { "group/", load_group }, { "instance/", load_instance },
-	{ "dropped/", load_dropped }, { "file/", load_file },
-};
-#define KINDS REGISTRY_KINDS
-_Static_assert(KINDS == sizeof kinds / sizeof kinds[0], "each kind has a place in a view");
+static const char *const kinds[] = { "storage/", "group/", "instance/", "dropped/", "file/" };
+static const skv_registry_fn loads[] = { load_storage, load_group, load_instance, load_dropped,
+					 load_file };
+#define KINDS (sizeof kinds / sizeof kinds[0])
 
 /* A document that was removed and written again has the version of the first one. */
 static uint64_t fingerprint(const void *bytes, size_t n, uint64_t version)
@@ -366,134 +363,111 @@ static uint64_t fingerprint(const void *bytes, size_t n, uint64_t version)
 	return version + skv_hash128(bytes, n).lo;
 }
 
-static int note_seen(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+/* The place of a document that is, or was, known, or that of a new one; NULL: out of memory. */
+static struct registry_seen *find_seen(struct registry_view *view, struct skv_key key)
 {
-	struct registry_view *view = ctx;
-	void *v = view->v;
-	struct registry_seen *seen;
+	size_t i = key.lo & (view->cap - 1);
 
-	if (skv_grow(&v, &view->cap, view->n + 1, sizeof *view->v) != SKV_OK)
+	assert(view->n < view->cap);
+	while (view->v[i].known && !skv_key_equal(view->v[i].key, key))
+		i = (i + 1) & (view->cap - 1);
+	return &view->v[i];
+}
+
+static int make_room(struct registry_view *view)
+{
+	struct registry_view larger = *view;
+
+	if (2 * view->n < view->cap)
+		return SKV_OK;
+	larger.cap = view->cap ? 2 * view->cap : 64;
+	larger.v = skv_calloc(larger.cap, sizeof *larger.v);
+	if (!larger.v)
 		return SKV_E_NOMEM;
-	view->v = v;
-	seen = &view->v[view->n++];
-	*seen = (struct registry_seen){ .key = skv_hash128(key, strlen(key)),
-					.fingerprint = fingerprint(bytes, n, version) };
-	seen->is_file = sscanf(key, "file/%8x/%8x", &seen->storage, &seen->file) == 2;
+	for (size_t i = 0; i < view->cap; i++)
+		if (view->v[i].known)
+			*find_seen(&larger, view->v[i].key) = view->v[i];
+	skv_free(view->v);
+	*view = larger;
 	return SKV_OK;
 }
 
-static int look(struct partition *p, struct registry_view *out, struct skv_error *err)
+static int changed(struct skv_error *err)
 {
-	int rc = SKV_OK;
-
-	for (size_t i = 0; rc == SKV_OK && i < KINDS; i++)
-		rc = skv_store_list(p->core->store, kinds[i].prefix, note_seen, out, err);
-	return rc;
-}
-
-struct selector {
-	struct loader l;
-	skv_registry_fn load;
-	struct registry_view *view;
-	size_t at; /* of the view: documents come in its order */
-};
-
-static int load_seen(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
-{
-	struct selector *s = ctx;
-	const struct skv_key hash = skv_hash128(key, strlen(key));
-	const uint64_t print = fingerprint(bytes, n, version);
-
-	for (size_t i = s->at; i < s->view->n; i++) {
-		struct registry_seen *seen = &s->view->v[i];
-
-		if (!seen->is_new || !skv_key_equal(seen->key, hash) || seen->fingerprint != print)
-			continue;
-		seen->is_new = false;
-		s->at = i + 1;
-		return s->load(&s->l, key, bytes, n, version);
-	}
-	return SKV_OK; /* it has come, or changed, since: the next look finds it */
-}
-
-/* Documents that are marked as new. One that is gone again is found by the next look. */
-static int load_marked(struct partition *p, struct registry_view *view, struct skv_error *err)
-{
-	int rc = SKV_OK;
-
-	for (size_t i = 0; rc == SKV_OK && i < KINDS; i++) {
-		struct selector s = { .l = { p, err }, .load = kinds[i].load, .view = view };
-
-		rc = skv_store_list(p->core->store, kinds[i].prefix, load_seen, &s, err);
-	}
-	return rc;
+	return skv_fail(err, SKV_E_CONFLICT, NULL, "storages, groups or instances were changed");
 }
 
 /* A file that could not be made: its claim was taken back. */
-static bool claim_went(struct partition *p, const struct registry_seen *seen)
+static int forget(struct partition *p, struct registry_seen *seen, struct skv_error *err)
 {
 	struct volume *v = seen->is_file ? volume_by_id(p, seen->storage) : NULL;
 
 	if (!v || !v->claim.length || v->claim.number != seen->file)
-		return false;
+		return changed(err);
 	v->claim = (struct volume_file){ 0 };
-	return true;
+	seen->there = false;
+	return SKV_OK;
 }
 
-/* Marks those of `now` that `old` has not. False: something changed, or went. */
-static bool compare(struct partition *p, const struct registry_view *old, struct registry_view *now,
-		    size_t *n_new)
+static int load_document(struct loader *l, const char *key, const void *bytes, size_t n,
+			 uint64_t version)
 {
-	size_t at = 0;
-
-	*n_new = 0;
-	for (size_t i = 0; i < now->n; i++) {
-		while (at < old->n && !skv_key_equal(old->v[at].key, now->v[i].key) &&
-		       claim_went(p, &old->v[at]))
-			at++;
-		if (at < old->n && skv_key_equal(old->v[at].key, now->v[i].key)) {
-			if (old->v[at++].fingerprint != now->v[i].fingerprint)
-				return false;
-			continue;
-		}
-		now->v[i].is_new = true;
-		++*n_new;
-	}
-	while (at < old->n && claim_went(p, &old->v[at]))
-		at++;
-	return at == old->n;
-}
-
-bool registry_may_differ(struct partition *p, struct registry_view *view)
-{
-	bool yes = false;
-
 	for (size_t i = 0; i < KINDS; i++)
-		yes |= skv_store_changed(p->core->store, kinds[i].prefix, &view->known[i]);
-	return yes;
+		if (strncmp(key, kinds[i], strlen(kinds[i])) == 0)
+			return loads[i](l, key, bytes, n, version);
+	return SKV_OK;
+}
+
+/* A document as it is now; one that is gone has no version. */
+static int take_document(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
+{
+	struct loader *l = ctx;
+	struct registry_view *view = l->view;
+	const uint64_t print = fingerprint(bytes, n, version);
+	struct registry_seen *seen;
+	int rc = make_room(view);
+
+	if (rc != SKV_OK)
+		return rc;
+	seen = find_seen(view, skv_hash128(key, strlen(key)));
+	seen->pass = view->pass;
+	if (version == SKV_VERSION_NONE)
+		return seen->there ? forget(l->p, seen, l->err) : SKV_OK;
+	if (seen->there)
+		return seen->fingerprint == print ? SKV_OK : changed(l->err);
+	rc = load_document(l, key, bytes, n, version);
+	if (rc != SKV_OK)
+		return rc;
+	view->n += !seen->known;
+	seen->known = seen->there = true;
+	seen->key = skv_hash128(key, strlen(key));
+	seen->fingerprint = print;
+	seen->is_file = sscanf(key, "file/%8x/%8x", &seen->storage, &seen->file) == 2;
+	return SKV_OK;
+}
+
+/* Those that a list of all has not had are gone. */
+static int forget_the_rest(struct partition *p, struct registry_view *view, struct skv_error *err)
+{
+	int rc = SKV_OK;
+
+	for (size_t i = 0; rc == SKV_OK && i < view->cap; i++)
+		if (view->v[i].there && view->v[i].pass != view->pass)
+			rc = forget(p, &view->v[i], err);
+	return rc;
 }
 
 int registry_load_more(struct partition *p, struct registry_view *view, struct skv_error *err)
 {
-	struct registry_view now = { 0 };
-	size_t n_new = 0;
-	int rc = look(p, &now, err);
+	struct loader l = { p, view, err };
+	bool all = false;
+	int rc;
 
 	ASSERT_EXCLUSIVE(p);
-	if (rc == SKV_OK && !compare(p, view, &now, &n_new))
-		rc = skv_fail(err, SKV_E_CONFLICT, NULL,
-			      "storages, groups or instances were changed");
-	if (rc == SKV_OK && n_new)
-		rc = load_marked(p, &now, err);
-	if (rc != SKV_OK) {
-		registry_view_free(&now);
-		memset(view->known, 0, sizeof view->known); /* it is still to be looked at */
-		return rc;
-	}
-	memcpy(now.known, view->known, sizeof now.known);
-	registry_view_free(view);
-	*view = now;
-	return SKV_OK;
+	view->pass++;
+	rc = skv_store_changes(p->core->store, kinds, KINDS, &view->at, &all, take_document, &l,
+			       err);
+	return rc == SKV_OK && all ? forget_the_rest(p, view, err) : rc;
 }
 
 void registry_view_free(struct registry_view *view)
@@ -504,11 +478,9 @@ void registry_view_free(struct registry_view *view)
 
 int registry_load(struct partition *p, struct skv_error *err)
 {
-	struct loader l = { p, err };
-	int rc = SKV_OK;
+	struct registry_view view = { 0 };
+	int rc = registry_load_more(p, &view, err);
 
-	ASSERT_EXCLUSIVE(p);
-	for (size_t i = 0; rc == SKV_OK && i < KINDS; i++)
-		rc = skv_store_list(p->core->store, kinds[i].prefix, kinds[i].load, &l, err);
+	registry_view_free(&view);
 	return rc;
 }

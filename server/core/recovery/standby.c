@@ -67,17 +67,8 @@ static int look_at_registry(struct skv_core *c, struct standby *s, struct skv_er
 	return registry_load_more(s->l.r.p, &s->view, err);
 }
 
-/* Documents that changed are news within REGISTRY_MS; without any, no server is asked. */
-static int look_for_changes(struct skv_core *c, struct standby *s, struct skv_error *err)
-{
-	if (registry_may_differ(s->l.r.p, &s->view))
-		return look_at_registry(c, s, err);
-	s->registry_at = skv_now_ms(c->clock) + REGISTRY_MS;
-	return SKV_OK;
-}
-
-/* The next portion of records. One that refers to a document that is not
- * known yet waits until it is. */
+/* The next portion of records. One that refers to a document that is not known yet waits until it
+ * is: the store may have been told of it already, or it is listed. */
 static int follow(struct skv_core *c, struct standby *s, struct skv_error *err)
 {
 	struct skv_load_sink sink = loading_sink(&s->l, err);
@@ -85,15 +76,17 @@ static int follow(struct skv_core *c, struct standby *s, struct skv_error *err)
 
 	s->l.r.now = skv_now_ms(c->clock);
 	rc = skv_store_follow(c->store, 0, &s->at, &sink, err);
-	if (rc == SKV_E_NOT_FOUND && s->l.r.follows) {
+	for (int tries = 0; rc == SKV_E_NOT_FOUND && s->l.r.follows && tries < 2; tries++) {
+		if (tries > 0)
+			s->view.at = 0;
 		rc = look_at_registry(c, s, err);
 		if (rc == SKV_OK)
 			rc = skv_store_follow(c->store, 0, &s->at, &sink, err);
-		if (rc == SKV_E_NOT_FOUND)
-			rc = skv_fail(err, SKV_E_CONFLICT, NULL,
-				      "a record refers to an unregistered object");
 	}
-	return rc;
+	return rc == SKV_E_NOT_FOUND || s->l.r.orphans
+		       ? skv_fail(err, SKV_E_CONFLICT, NULL,
+				  "a record refers to an unregistered object")
+		       : rc;
 }
 
 static int begin(struct skv_core *c, struct skv_error *err)
@@ -139,7 +132,7 @@ static int catch_up(struct skv_core *c, struct standby *s, uint32_t portions, st
 	while (rc == SKV_OK && s->at.seq < s->at.newest && --portions > 0);
 	assert(rc != SKV_OK || s->l.r.p->seq == s->at.seq);
 	if (rc == SKV_OK && skv_now_ms(c->clock) >= s->registry_at)
-		rc = look_for_changes(c, s, err);
+		rc = look_at_registry(c, s, err);
 	return rc;
 }
 
@@ -217,9 +210,10 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 		return false;
 	s->registry_at = UINT64_MAX; /* the registry is read below */
 	s->at.fresh = true;
+	s->view.at = 0;
 	rc = claims_roll_back(c) ? SKV_E_CONFLICT : catch_up(c, s, UINT32_MAX, &err);
 	if (rc == SKV_OK)
-		rc = registry_load_more(s->l.r.p, &s->view, &err);
+		rc = look_at_registry(c, s, &err);
 	if (rc == SKV_OK && may_be_clean(c, s))
 		rc = SKV_E_CONFLICT;
 	if (rc == SKV_OK) {

@@ -11,26 +11,26 @@
 struct partition;
 struct skv_error;
 
-#define REGISTRY_KINDS 5u
-
-/* What was loaded, so that what has changed since can be told. Zeros: nothing. */
+/* The documents that were loaded, so that what has changed since can be told. Zeros: none. */
 struct registry_view {
 	struct registry_seen {
-		struct skv_key key; /* hash of the document's */
-		uint64_t fingerprint; /* of its version and bytes */
+		struct skv_key key;     /* hash of the document's */
+		uint64_t fingerprint;   /* of its version and bytes */
 		uint32_t storage, file; /* of a slab file's document */
-		bool is_file, is_new;
-	} *v; /* in the order of the documents */
-	size_t n, cap;
-	uint64_t known[REGISTRY_KINDS]; /* of skv_store_changed, for each kind of document */
+		uint32_t pass;          /* the newest that had it */
+		bool is_file;
+		bool known; /* it is in this place of the table, */
+		bool there; /* and was not removed since */
+	} *v;
+	size_t n, cap; /* a power of 2 */
+	uint32_t pass; /* counts calls of registry_load_more */
+	uint64_t at;   /* of skv_store_changes; 0: the next call lists all */
 };
 void registry_view_free(struct registry_view *view);
 
 int registry_load(struct partition *p, struct skv_error *err);
-/* May there be anything that registry_load_more would find? Asks no server. */
-bool registry_may_differ(struct partition *p, struct registry_view *view);
-/* Loads what is not in *view yet, and notes it there. SKV_E_CONFLICT: something was changed, or has
- * gone: the partition is to be loaded again. */
+/* Loads what has come since the call before, and notes it in *view. SKV_E_CONFLICT: something was
+ * changed, or has gone: the partition is to be loaded again. */
 int registry_load_more(struct partition *p, struct registry_view *view, struct skv_error *err);
 
 #endif
