@@ -238,14 +238,11 @@ static int set_quotas(const KvcmAdmin__InstanceGroupQuota *q, double share, stru
 	return SKV_OK;
 }
 
-/* POLICY_TTL is about use: any that keeps the order of uses will do. */
+/* POLICY_TTL is about use: any that keeps the order of uses will do. POLICY_LFU: the default
+ * counts uses. */
 static const char *policy_of(const reclaim *r)
 {
-	switch ((int)r->reclaim_policy) {
-	case KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU: return "lru";
-	case KVCM_ADMIN__RECLAIM_POLICY__POLICY_LFU: return "lfu";
-	default: return "";
-	}
+	return r->reclaim_policy == KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU ? "lru" : "";
 }
 
 static void set_steps(const reclaim *r, struct skv_group_spec *s)
@@ -352,8 +349,7 @@ static group *made_up(const struct skv_group_spec *g, struct skv_arena *a)
 	c->meta_indexer_config = x;
 	c->data_storage_strategy = KVCM_ADMIN__CACHE_PREFER_STRATEGY__CPS_PREFER_3FS;
 	r->storage_unique_name = g->n_storages ? (char *)g->storages[0] : "";
-	r->reclaim_policy = strcmp(g->policy, "lfu") == 0 ? KVCM_ADMIN__RECLAIM_POLICY__POLICY_LFU
-							  : KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU;
+	r->reclaim_policy = KVCM_ADMIN__RECLAIM_POLICY__POLICY_LRU;
 	x->max_key_count = whole(g->max_blocks);
 	return m;
 }

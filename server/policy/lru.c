@@ -1,6 +1,6 @@
 /*
- * lru.c - least recently used, as published (`lru-plain`) and leaves first (`lru`): a chain loses
- * its tail before its head, for a block is of no use without those before it.
+ * lru.c - least recently used, leaves first: a chain loses its tail before its head, for a block is
+ * of no use without those before it.
  */
 #include "policies.h"
 
@@ -25,9 +25,4 @@ static uint64_t rank(void *state, struct skv_policy_place at)
 const struct skv_policy_ops skv_policy_lru = {
 	.name = "lru", .n_queues = 1, .leaf_first = true, .by_use = true, .place = place,
 	.look = look, .rank = rank,
-};
-
-const struct skv_policy_ops skv_policy_lru_plain = {
-	.name = "lru-plain", .n_queues = 1, .by_use = true, .place = place, .look = look,
-	.rank = rank,
 };

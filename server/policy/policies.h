@@ -7,10 +7,6 @@
 extern const struct skv_policy_ops skv_policy_reuse;
 extern const struct skv_policy_ops skv_policy_selective;
 extern const struct skv_policy_ops skv_policy_lru;
-extern const struct skv_policy_ops skv_policy_lru_plain;
-extern const struct skv_policy_ops skv_policy_lfu;
-extern const struct skv_policy_ops skv_policy_fifo;
-extern const struct skv_policy_ops skv_policy_sieve;
 extern const struct skv_policy_ops skv_policy_s3fifo;
 extern const struct skv_policy_ops skv_policy_ttl;
 

@@ -4,17 +4,13 @@
 #include <string.h>
 
 static const struct skv_policy_ops *const all[] = {
-	&skv_policy_reuse, &skv_policy_selective, &skv_policy_lru, &skv_policy_lru_plain,
-	&skv_policy_lfu, &skv_policy_fifo, &skv_policy_sieve, &skv_policy_s3fifo, &skv_policy_ttl,
-	NULL,
+	&skv_policy_reuse, &skv_policy_selective, &skv_policy_lru, &skv_policy_s3fifo,
+	&skv_policy_ttl, NULL,
 };
 
 const struct skv_policy_ops *const *skv_policy_all(void) { return all; }
 
-const char *skv_policy_names(void)
-{
-	return "reuse, selective, lru, lru-plain, lfu, fifo, sieve, s3fifo, ttl";
-}
+const char *skv_policy_names(void) { return "reuse, selective, lru, s3fifo, ttl"; }
 
 const struct skv_policy_ops *skv_policy_find(const char *name)
 {

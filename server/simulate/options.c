@@ -55,7 +55,7 @@ static const char usage[] =
 	"slabkv replay\n"
 	"                        --clients 1 --lease 0 finds at one with free_percent 0, "
 	"open_percent 100\n"
-	"  --ttl-ms N            of policy ttl (default: 3600000); without --full it is as fifo\n"
+	"  --ttl-ms N            of policy ttl (default: 3600000); not without --full\n"
 	"  --block-bytes SIZE    of its blocks (default: 4K); with --tiers, of the trace's\n"
 	"  --instance ID         (default: replay-BYTESx1, as slabkv replay)\n"
 	"  --unit SIZE           of its storage (default: 64M)\n"

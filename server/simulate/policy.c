@@ -18,6 +18,8 @@
 #include <skv/mem.h>
 #include <skv/policy.h>
 
+#include "textbook.h"
+
 struct cell {
 	struct skv_policy_block b;
 	uint32_t place; /* skv/heap.h; 0 = the block is not there */
@@ -419,12 +421,12 @@ static int open_cache(struct cache *c, struct run *r, uint64_t capacity, struct 
 {
 	uint64_t most;
 
-	*c = (struct cache){ .r = r, .t = r->refs, .ops = skv_policy_find(r->policy),
+	*c = (struct cache){ .r = r, .t = r->refs, .ops = simulated_policy(r->policy),
 			     .capacity = capacity, .counts = counts };
 	if (!c->ops)
 		return skv_fail(&r->err, SKV_E_INVALID, "policy",
-				"there is no policy '%s': one of %s, belady", r->policy,
-				skv_policy_names());
+				"there is no policy '%s': one of %s, " TEXTBOOK_NAMES ", belady",
+				r->policy, skv_policy_names());
 	most = capacity < c->t->n_blocks ? capacity : c->t->n_blocks;
 	if (most >= SKV_HEAP_IDS)
 		return skv_fail(&r->err, SKV_E_TOO_LARGE, NULL,

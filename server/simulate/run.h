@@ -45,7 +45,7 @@ struct request_hits {
 
 struct run {
 	const struct refs *refs;
-	const char *policy; /* of skv_policy_all(), or "belady" */
+	const char *policy; /* of simulated_policy(), or "belady" */
 	uint64_t blocks;    /* capacity, at least 1; with tiers, of the slow one */
 	uint64_t fast_blocks;   /* of a fast tier before it, 0 = none; policy mode only */
 	uint32_t promote_after; /* uses after which a block is copied up, 0 = never */

@@ -21,6 +21,7 @@
 
 #include "options.h"
 #include "report.h"
+#include "textbook.h"
 
 enum { EXIT_DONE = 0, EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
 
@@ -133,13 +134,16 @@ static int choose_policies(struct job *j)
 	for (uint32_t i = 0; i < j->o.n_policies; i++) {
 		const char *name = j->o.policies[i];
 		bool optimum = strcmp(name, "belady") == 0;
+		const struct skv_policy_ops *p = j->o.full ? skv_policy_find(name)
+							   : simulated_policy(name);
 
-		if (optimum ? !j->o.full && !j->o.tiers : skv_policy_find(name) != NULL) {
-			j->policies[j->n_policies++] = optimum ? name : skv_policy_find(name)->name;
+		if (optimum ? !j->o.full && !j->o.tiers : p != NULL) {
+			j->policies[j->n_policies++] = optimum ? name : p->name;
 			continue;
 		}
-		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s", name,
-			 skv_policy_names(), j->o.full || j->o.tiers ? "" : ", belady");
+		snprintf(text, sizeof text, "--policy: '%.40s' is none of %s%s%s", name,
+			 skv_policy_names(), j->o.full ? "" : ", " TEXTBOOK_NAMES,
+			 j->o.full || j->o.tiers ? "" : ", belady");
 		return complain(EXIT_USAGE, text);
 	}
 	assert(j->n_policies <= MAX_LIST);
@@ -148,6 +152,8 @@ static int choose_policies(struct job *j)
 	for (const struct skv_policy_ops *const *p = skv_policy_all(); *p; p++)
 		if (j->o.full || strcmp((*p)->name, "ttl") != 0) /* without a clock it is fifo */
 			j->policies[j->n_policies++] = (*p)->name;
+	for (uint32_t i = 0; !j->o.full && textbook_policy(i); i++)
+		j->policies[j->n_policies++] = textbook_policy(i)->name;
 	if (!j->o.full && !j->o.tiers)
 		j->policies[j->n_policies++] = "belady";
 	return EXIT_DONE;

@@ -82,13 +82,13 @@ run 3 --json --url 127.0.0.1:1 stat; is_error network
 
 # groups: fields as the API names them, what is not named stays
 run 0 group list; says '^default  *reuse  *unlimited '
-run 0 group set default policy=lfu capacity=1G
-run 0 group list; says '^default  *lfu  *1.00 GiB '
-run 4 group set default policy=mru; complains 'policy.*s3fifo'
+run 0 group set default policy=lru capacity=1G
+run 0 group list; says '^default  *lru  *1.00 GiB '
+run 4 group set default policy=sieve; complains 'policy.*s3fifo'
 run 4 group set default policy=ttl; complains 'ttl_ms'
 run 0 --json group set default policy=ttl ttl_ms=3600000; says '"ttl_ms": 3600000'; says '"capacity": 1073741824'
-run 0 group set second storages=default policy=sieve
-run 0 --json group list; says '"sieve"'
+run 0 group set second storages=default policy=s3fifo
+run 0 --json group list; says '"s3fifo"'
 run 1 group set third storages=nowhere; complains 'nowhere'
 run 2 group
 run 2 group set second

@@ -539,33 +539,6 @@ static void displace(struct env *e, uint32_t n, uint32_t has)
 	}
 }
 
-/* An instance that is read in windows only, in a group whose policy looks at the last use alone. */
-static void windows_stay_while_the_rest_goes(void **state)
-{
-	struct env *e = *state;
-	struct skv_key k[PROMPTS][LONG];
-	struct skv_lookup_res r;
-
-	fill(e, "lru-plain", 7, 7, k);
-	for (uint32_t p = 0; p < PROMPTS; p++) {
-		struct skv_lookup_req q = ask(SKV_LOOKUP_WINDOW, k[p], LONG);
-
-		q.window = 4;
-		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
-		assert_int_equal(r.matched, 4);
-	}
-	displace(e, PROMPTS * LONG / 2, 7);
-	for (uint32_t p = 0; p < PROMPTS; p++) {
-		struct skv_lookup_req q = ask(SKV_LOOKUP_WINDOW, k[p], LONG);
-
-		q.window = 4;
-		q.peek = true;
-		assert_int_equal(env_lookup_req(e, &q, &r), SKV_OK);
-		assert_int_equal(r.matched, 4);
-		assert_true(r.hit[LONG - 1]);
-	}
-}
-
 /* States at the end of a prompt's blocks: the prompts that were not used for longest go as a whole,
  * and of the others none loses its state. */
 static void states_of(struct env *e, const char *policy)
@@ -619,7 +592,6 @@ int main(void)
 		SCENE(peeking_is_not_noticed),
 		SCENE(specs_on_disabled_storages_may_be_skipped),
 		SCENE(lookups_tell_when_blocks_were_made),
-		SCENE(windows_stay_while_the_rest_goes),
 		SCENE(states_go_with_their_prompts_by_lru),
 		SCENE(states_go_with_their_prompts_by_reuse),
 	};

@@ -433,7 +433,7 @@ static void test_steps_and_ttl(void **state)
 	assert_string_equal(s.policy, "");
 	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LFU\"", ""), &s),
 			 SKV_OK);
-	assert_string_equal(s.policy, "lfu");
+	assert_string_equal(s.policy, "");
 	assert_int_equal(group(b, group_json(b, "2", ",\"reclaim_policy\":\"POLICY_LRU\"", ""), &s),
 			 SKV_OK);
 	assert_string_equal(s.policy, "lru");

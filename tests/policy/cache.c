@@ -1,6 +1,8 @@
 /* cache.c - see cache.h. */
 #include "cache.h"
 
+#include "../../server/simulate/textbook.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,7 @@ static uint64_t mix(uint64_t x)
 
 static void begin(struct cache *c, const char *policy)
 {
-	c->ops = skv_policy_find(policy);
+	c->ops = simulated_policy(policy);
 	assert(c->ops);
 	memset(c->n.queued, 0, sizeof c->n.queued);
 	c->state = c->ops->create ? c->ops->create(&c->n) : NULL;

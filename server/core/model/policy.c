@@ -36,11 +36,10 @@ int policy_check(const struct skv_group_spec *g, struct skv_error *err)
 		return skv_fail(err, SKV_E_INVALID, "ttl_ms",
 				"only policy 'ttl' goes by age, not '%s'", policy->name);
 	if (g->max_idle_ms && !policy->by_use)
-		return skv_fail(
-			err, SKV_E_INVALID, "max_idle_ms",
-			"policy '%s' does not keep the order of uses; reuse, lru, "
-			"lru-plain and lfu do",
-			policy->name);
+		return skv_fail(err, SKV_E_INVALID, "max_idle_ms",
+				"policy '%s' does not keep the order of uses; reuse, selective and "
+				"lru do",
+				policy->name);
 	return SKV_OK;
 }
 

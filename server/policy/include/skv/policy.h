@@ -115,8 +115,7 @@ struct skv_policy_ops {
 const struct skv_policy_ops *skv_policy_find(const char *name);
 /* All policies, the default first; NULL at the end. */
 const struct skv_policy_ops *const *skv_policy_all(void);
-/* "reuse, lru, ...": for messages. "odds", the former name of "reuse", is accepted but not
- * listed. */
+/* "reuse, lru, ...": for messages. */
 const char *skv_policy_names(void);
 
 #endif

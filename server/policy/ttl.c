@@ -1,6 +1,6 @@
 /*
- * fifo.c - first in, first out, by birth: as published (`fifo`), and with a maximum age (`ttl`).
- * The holder of the queues knows the age and removes older blocks, which come first.
+ * ttl.c - first in, first out, by birth, with a maximum age: the holder of the queues knows the age
+ * and removes older blocks, which come first.
  */
 #include "policies.h"
 
@@ -21,10 +21,6 @@ static uint64_t rank(void *state, struct skv_policy_place at)
 	(void)state;
 	return at.key;
 }
-
-const struct skv_policy_ops skv_policy_fifo = {
-	.name = "fifo", .n_queues = 1, .by_birth = true, .place = place, .look = look, .rank = rank,
-};
 
 const struct skv_policy_ops skv_policy_ttl = {
 	.name = "ttl", .n_queues = 1, .by_birth = true, .place = place, .look = look, .rank = rank,
