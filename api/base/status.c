@@ -85,7 +85,7 @@ void skv_error_clear(struct skv_error *err)
 	err->status = SKV_OK;
 	err->field[0] = '\0';
 	err->message[0] = '\0';
-	err->partition = err->place = err->went = 0;
+	err->partition = err->place = 0;
 	err->name[0] = err->name[1] = 0;
 	err->asks = false;
 }

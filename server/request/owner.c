@@ -1,7 +1,7 @@
 /*
  * owner.c - the header Slabkv-Owner of an answer. See skv/owner.h. No state, no locks.
  *
- * Only an answer that may be told (skv_core_may_tell) says that this manager is the owner.
+ * Only an answer that may be told (skv_door_check) says that this manager is the owner.
  */
 #include <skv/owner.h>
 
@@ -25,7 +25,7 @@ static bool tell_self(struct skv_request *c, struct skv_owner_note *n)
 
 	if (kind == SKV_TARGET_NONE || kind == SKV_TARGET_GROUP || kind == SKV_TARGET_STORAGE)
 		return false;
-	if (c->door.where != SKV_HERE) /* an instance was made meanwhile, say */
+	if (!c->door.alone) /* an instance was made meanwhile, say */
 		skv_find(c->s->core, &c->target, &c->door);
 	if (c->door.where != SKV_HERE)
 		return false;

@@ -43,12 +43,13 @@ static bool passes(const struct skv_request *c, int status)
 static bool can_run(const struct skv_request *c)
 {
 	struct skv_core *core = c->s->core;
-	struct skv_ticket now;
+	const struct skv_target none = { .kind = SKV_TARGET_NONE };
+	struct skv_door all;
 
 	if (c->wait.partition)
 		return skv_core_partition_may_answer(core, c->wait.partition - 1) == SKV_OK;
-	skv_core_ticket(core, &now);
-	return skv_core_may_tell(core, &now, 0) == SKV_OK;
+	skv_find(core, &none, &all);
+	return skv_door_check(&all) == SKV_OK;
 }
 
 static bool is_at_end(const struct skv_request *c, uint64_t now)

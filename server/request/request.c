@@ -147,11 +147,33 @@ int skv_request_authorize(struct skv_request *c, const char *authorization,
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+static struct skv_core *cluster_of(const struct skv_request *c)
+{
+	return c->alone ? c->alone : c->s->core;
+}
+
+struct skv_core *skv_request_core(const struct skv_request *c)
+{
+	return c->door.alone && !(c->route->flags & ROUTE_BLOCKS) ? c->door.core : cluster_of(c);
+}
+
 enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
 				const char *tenant, const char *name)
 {
 	c->target = (struct skv_target){ kind, tenant ? tenant : c->caller.tenant, name, 0 };
-	return skv_find(skv_request_core(c), &c->target, &c->door);
+	return skv_find(cluster_of(c), &c->target, &c->door);
+}
+
+void skv_request_find_too(struct skv_request *c, const char *name)
+{
+	struct skv_target t = { c->target.kind, c->target.tenant, name, 0 };
+	struct skv_door door;
+
+	skv_find(cluster_of(c), &t, &door);
+	if (door.core == c->door.core)
+		return;
+	t.kind = SKV_TARGET_NONE;
+	skv_find(cluster_of(c), &t, &c->door);
 }
 
 /* What the first parameter of the route's path names. */
@@ -172,22 +194,34 @@ static enum skv_target_kind named_by_path(const struct skv_request *c)
 	return strncmp(pattern, "/v1/storages/", 13) == 0 ? SKV_TARGET_STORAGE : SKV_TARGET_NONE;
 }
 
-/* From here on it looks at what this manager knows. */
-static void take_ticket(struct skv_request *c)
-{
-	if (c->route->flags & ROUTE_OWNED)
-		skv_core_ticket(c->s->core, &c->ticket);
-}
-
 /* Finds where the call belongs, before the operation looks at anything. */
 static void begin_run(struct skv_request *c)
 {
-	const enum skv_target_kind kind = named_by_path(c);
+	skv_request_find(c, named_by_path(c), NULL, c->param[0].value);
+}
 
-	take_ticket(c);
-	c->target.kind = SKV_TARGET_NONE;
-	if (kind != SKV_TARGET_NONE)
-		skv_request_find(c, kind, NULL, c->param[0].value);
+static int fail_elsewhere(struct skv_request *c)
+{
+	const int rc = skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
+				"this manager is not the owner: ask the owner");
+
+	c->err.partition = c->door.partition + 1;
+	c->err.place = c->door.sure ? c->err.partition : 0;
+	memcpy(c->err.name, c->door.name, sizeof c->err.name);
+	return rc;
+}
+
+/* A call on one object of another manager goes there as it came, before it is decoded.
+ * Administration (ROUTE_BLOCKS) may ask that manager itself. */
+static int run_here(struct skv_request *c)
+{
+	const enum skv_target_kind kind = c->target.kind;
+	const bool moves = kind == SKV_TARGET_INSTANCE || kind == SKV_TARGET_SESSION ||
+			   kind == SKV_TARGET_MOVE;
+
+	return moves && c->door.where == SKV_THERE && !(c->route->flags & ROUTE_BLOCKS)
+		       ? fail_elsewhere(c)
+		       : c->route->run(c);
 }
 
 static void run_job(struct job *job, bool expired)
@@ -203,7 +237,7 @@ static void run_job(struct job *job, bool expired)
 			      "earlier administration calls hang; this one was not started: retry");
 	} else {
 		begin_run(c); /* it may have waited for long */
-		rc = c->route->run(c);
+		rc = run_here(c);
 	}
 	assert(rc != SKV_PENDING || asks); /* a pending call may be over and gone by now */
 	if (rc != SKV_PENDING)
@@ -222,7 +256,6 @@ static int hand_to_worker(struct skv_request *c)
 /* Before a partition is ready there is no secret for string keys, so nothing is decoded either. */
 int skv_request_check_core(struct skv_request *c)
 {
-	take_ticket(c);
 	if (skv_core_may_begin(c->s->core))
 		return skv_service_begun(c->s, &c->err);
 	switch (skv_core_state_get(c->s->core)) {
@@ -271,7 +304,8 @@ static int run_once(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	begin_run(c);
-	return c->route->flags & ROUTE_BLOCKS || c->asks ? hand_to_worker(c) : c->route->run(c);
+	c->asks |= c->door.unknown;
+	return c->route->flags & ROUTE_BLOCKS || c->asks ? hand_to_worker(c) : run_here(c);
 }
 
 /* It has waited, or needs a thread that may, and goes on. */
@@ -284,24 +318,9 @@ static int run_again(struct skv_request *c)
 	c->http = 0;
 	c->failed = c->created = false;
 	c->target.kind = SKV_TARGET_NONE;
+	c->door.alone = false;
 	c->api->again(c);
 	return run_once(c);
-}
-
-/* A success tells of the partitions that it went to; a failure may be due to any. */
-static int may_tell(const struct skv_request *c)
-{
-	const uint32_t of = c->err.status == SKV_OK ? c->err.went : 0;
-
-	return skv_core_may_tell(c->s->core, &c->ticket, of);
-}
-
-/* If that is only one: which, plus 1; else 0. */
-static uint32_t one_of(uint32_t partitions)
-{
-	return partitions && !(partitions & (partitions - 1))
-		       ? (uint32_t)__builtin_ctz(partitions) + 1
-		       : 0;
 }
 
 /* Who was asked where it is has told that it is here. */
@@ -324,10 +343,12 @@ static bool goes_on(struct skv_request *c, int status)
 	if (c->forwarding.answered)
 		return false;
 	if (status == SKV_OK && c->route->flags & ROUTE_OWNED)
-		status = may_tell(c);
+		status = skv_door_check(&c->door);
 	if (status == SKV_OK)
 		return false;
-	c->wait.partition = c->err.status == status ? c->err.partition : one_of(c->err.went);
+	c->wait.partition = c->err.status == status ? c->err.partition
+			    : c->door.alone		? c->door.partition + 1
+							: 0;
 	if (status == SKV_E_NOT_OWNER && c->err.status == status && c->err.asks && !c->asks) {
 		c->asks = true;
 		if (run_again(c) == SKV_PENDING)
@@ -425,7 +446,7 @@ static void check_ownership(struct skv_request *c)
 
 	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || skv_status_http(c->status) >= 500)
 		return;
-	rc = may_tell(c);
+	rc = skv_door_check(&c->door);
 	if (rc != SKV_OK)
 		c->status = skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
 				     "this manager does not own the partition any more: retry");

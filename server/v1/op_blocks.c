@@ -15,6 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void find_instances(struct skv_request *r, const struct skv_match_req *req)
+{
+	skv_request_find(r, SKV_TARGET_INSTANCE, NULL, req->instances[0]);
+	for (uint32_t i = 1; r->door.alone && i < req->n_instances; i++)
+		skv_request_find_too(r, req->instances[i]);
+}
+
 int skv_op_match_run(struct skv_request *r)
 {
 	struct skv_v1_in in = skv_v1_input(r);
@@ -24,7 +31,7 @@ int skv_op_match_run(struct skv_request *r)
 	if (rc != SKV_OK)
 		return rc;
 	v1_of(r)->u.match.req.tenant = r->caller.tenant;
-	skv_request_find(r, SKV_TARGET_INSTANCE, NULL, v1_of(r)->u.match.req.instances[0]);
+	find_instances(r, &v1_of(r)->u.match.req);
 	rc = skv_core_match(skv_request_core(r), &v1_of(r)->u.match.req, &v1_of(r)->u.match.res,
 			    &r->arena, &r->err);
 	return rc == SKV_OK ? rc : match_split(r, rc);

@@ -383,6 +383,14 @@ static void nothing_is_left_out(struct env *e, uint32_t missing)
 	is_of(e, skv_core_instances(e->core, "t", NULL, &e->arena, &i, &n, &e->err), missing);
 }
 
+static enum skv_where find(struct env *e, enum skv_target_kind kind, const char *name,
+			   struct skv_door *door)
+{
+	const struct skv_target t = { kind, "t", name, 0 };
+
+	return skv_find(e->core, &t, door);
+}
+
 /* Each call is for a partition: those that are here answer. */
 static void a_partition_that_is_elsewhere(void **state)
 {
@@ -390,7 +398,7 @@ static void a_partition_that_is_elsewhere(void **state)
 	struct env *e = *state;
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint32_t place[4], there = 0;
-	struct skv_ticket ticket;
+	struct skv_door all;
 	uint64_t left;
 
 	e->store_options.clock = &e->clock.clock;
@@ -408,8 +416,8 @@ static void a_partition_that_is_elsewhere(void **state)
 	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_READY);
 	assert_int_equal(skv_core_may_answer(e->core), SKV_E_NOT_OWNER);
 	assert_true(skv_core_may_begin(e->core));
-	skv_core_ticket(e->core, &ticket);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK);
+	find(e, SKV_TARGET_NONE, NULL, &all);
+	assert_int_equal(skv_door_check(&all), SKV_OK);
 	for (uint32_t p = 0; p < N; p++) {
 		assert_int_equal(skv_core_partition_state(e->core, p),
 				 p == MISSING ? SKV_CORE_STANDBY : SKV_CORE_READY);
@@ -420,10 +428,9 @@ static void a_partition_that_is_elsewhere(void **state)
 		assert_int_equal(skv_core_partition_epoch(e->core, p) > 0, p != MISSING);
 	}
 	for (uint32_t i = 0; i < 4; i++) {
-		const struct skv_target t = { SKV_TARGET_INSTANCE, "t", names[i], 0 };
 		struct skv_door door;
 
-		assert_int_equal(skv_find(e->core, &t, &door),
+		assert_int_equal(find(e, SKV_TARGET_INSTANCE, names[i], &door),
 				 place[i] == MISSING ? SKV_THERE : SKV_HERE);
 		assert_int_equal(door.partition, place[i]);
 	}
@@ -448,7 +455,7 @@ static void a_partition_that_is_elsewhere(void **state)
 		skv_core_tick(e->core);
 	}
 	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK); /* one came, none went */
+	assert_int_equal(skv_door_check(&all), SKV_OK); /* one came, none went */
 	for (uint32_t i = 0; i < 4; i++)
 		assert_int_equal(found(e, names[i], i * 100, 5), 5);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK); /* as it was */
@@ -658,59 +665,54 @@ static void what_was_under_way_names_its_partition(void **state)
 }
 
 /* What was found out before a partition was given up is not told after. */
-static void a_ticket_ends_with_what_is_given_up(void **state)
+static void a_door_ends_with_what_is_given_up(void **state)
 {
 	struct env *e = *state;
-	struct skv_ticket ticket, now;
+	struct skv_door door;
 
 	env_open(e);
-	skv_core_ticket(e->core, &ticket);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK);
+	find(e, SKV_TARGET_NONE, NULL, &door);
+	assert_int_equal(skv_door_check(&door), SKV_OK);
 	skv_fake_clock_advance(&e->clock, 5000); /* stopped for a lease */
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_door_check(&door), SKV_E_NOT_OWNER);
 	skv_core_tick(e->core);
 	assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
-	skv_core_ticket(e->core, &ticket);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_OK);
+	find(e, SKV_TARGET_NONE, NULL, &door);
+	assert_int_equal(skv_door_check(&door), SKV_OK);
 	assert_int_equal(skv_core_demote(e->core, 100, &e->err), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
-	skv_core_ticket(e->core, &now);
-	assert_int_equal(skv_core_may_tell(e->core, &now, 0), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_door_check(&door), SKV_E_NOT_OWNER);
 	for (int i = 0; i < 20; i++) {
 		skv_fake_clock_advance(&e->clock, 100);
 		skv_core_tick(e->core);
 	}
 	assert_int_equal(skv_core_may_answer(e->core), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
-	skv_core_ticket(e->core, &now);
-	assert_int_equal(skv_core_may_tell(e->core, &now, 0), SKV_OK);
+	assert_int_equal(skv_door_check(&door), SKV_E_NOT_OWNER);
+	find(e, SKV_TARGET_NONE, NULL, &door);
+	assert_int_equal(skv_door_check(&door), SKV_OK);
 }
 
-/* An answer of one partition may leave when another was given up; a failure, which may be due to
- * any, tells of all. */
-static void a_ticket_is_of_the_partitions_of_the_call(void **state)
+/* An answer of one partition may leave when another was given up. */
+static void a_door_is_of_the_partition_of_the_call(void **state)
 {
 	struct env *e = *state;
-	struct skv_ticket ticket;
-	uint32_t went, other;
-	char id[33];
+	struct skv_door all, own, other;
+	uint32_t number;
 
 	env_open(e);
 	assert_int_equal(put_storage(e, "null", 30 * UNIT), SKV_OK);
 	make_group(e, "g");
-	assert_int_equal(put(e, "g", 100, 5, id), 5);
-	skv_core_ticket(e->core, &ticket);
-	skv_error_clear(&e->err);
-	assert_int_equal(found(e, "g", 100, 5), 5);
-	went = e->err.went;
-	assert_int_equal(__builtin_popcount(went), 1);
-	other = went == 1u << 1 ? 2 : 1; /* the first one's handle is that of all */
-	assert_int_equal(skv_core_demote(skv_core_alone(e->core, other), 100, &e->err), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, went), SKV_OK);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, went | 1u << other), SKV_E_NOT_OWNER);
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, 0), SKV_E_NOT_OWNER);
+	find(e, SKV_TARGET_NONE, NULL, &all);
+	find(e, SKV_TARGET_INSTANCE, "g", &own);
+	find(e, SKV_TARGET_GROUP, "g", &other);
+	assert_true(own.alone && !other.alone && !all.alone);
+	assert_int_equal(other.partition, own.partition);
+	number = own.partition == 1 ? 2 : 1; /* the first one's handle is that of all */
+	assert_int_equal(skv_core_demote(skv_core_alone(e->core, number), 100, &e->err), SKV_OK);
+	assert_int_equal(skv_door_check(&own), SKV_OK);
+	assert_int_equal(skv_door_check(&all), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_door_check(&other), SKV_E_NOT_OWNER);
 	skv_fake_clock_advance(&e->clock, 5000); /* stopped for a lease */
-	assert_int_equal(skv_core_may_tell(e->core, &ticket, went), SKV_E_NOT_OWNER);
+	assert_int_equal(skv_door_check(&own), SKV_E_NOT_OWNER);
 }
 
 int main(void)
@@ -727,8 +729,8 @@ int main(void)
 		CASE(others_learn_where_names_are),
 		CASE(places_come_and_go),
 		CASE(what_was_under_way_names_its_partition),
-		CASE(a_ticket_ends_with_what_is_given_up),
-		CASE(a_ticket_is_of_the_partitions_of_the_call),
+		CASE(a_door_ends_with_what_is_given_up),
+		CASE(a_door_is_of_the_partition_of_the_call),
 	};
 
 	return cmocka_run_group_tests_name("route", cases, NULL, NULL);

@@ -337,16 +337,10 @@ int skv_core_may_answer(const struct skv_core *c)
 
 bool skv_core_may_begin(const struct skv_core *c) { return c->state == SKV_CORE_READY; }
 
-void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out)
+int skv_door_check(const struct skv_door *door)
 {
-	(void)c;
-	out->given_up[0] = 7;
-}
-
-int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of)
-{
-	assert(ticket->given_up[0] == 7 && of == 0);
-	return skv_core_may_answer(c);
+	assert(door->given_up == 7);
+	return skv_core_may_answer(door->core);
 }
 
 enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number)
@@ -365,15 +359,19 @@ enum skv_where skv_find(struct skv_core *c, const struct skv_target *t, struct s
 {
 	const bool gone = t->kind == SKV_TARGET_INSTANCE && strncmp(t->name, "gone", 4) == 0;
 	uint32_t named, at;
+	bool sure;
 
 	skv_mutex_lock(&c->lock);
-	named = c->fail_partition;
+	named = c->alone ? c->alone : c->fail_partition;
+	sure = !c->alone && c->fail_place;
 	skv_mutex_unlock(&c->lock);
-	at = t->kind >= SKV_TARGET_SESSION    ? skv_session_partition(t->name)
+	at = t->kind == SKV_TARGET_NONE	      ? 0
+	     : t->kind >= SKV_TARGET_SESSION  ? skv_session_partition(t->name)
 	     : named && !is_own(t->name)      ? named - 1
 					      : c->partitions - 1;
-	*door = (struct skv_door){ .core = c, .given_up = 7 };
+	*door = (struct skv_door){ .core = c, .given_up = 7, .sure = sure, .name = { FAKE_NAME } };
 	door->partition = at < c->partitions ? at : 0;
+	door->unknown = c->asks_others && !skv_thread_waits && t->kind == SKV_TARGET_INSTANCE;
 	door->where = gone ? SKV_NOWHERE : c->owner[door->partition] ? SKV_THERE : SKV_HERE;
 	return door->where;
 }

@@ -3,32 +3,12 @@
  */
 #include "route.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #include <skv/arena.h>
 #include <skv/clock.h>
 
 #include <model/rules.h>
-
-static struct skv_core *noted(struct skv_core *one, struct skv_error *err)
-{
-	assert(one->o.partition < SKV_MAX_PARTITIONS);
-	if (err)
-		err->went |= 1u << one->o.partition;
-	return one;
-}
-
-static struct skv_core *goes_to(struct skv_core *c, const char *tenant, const char *id,
-				struct skv_error *err)
-{
-	return noted(core_of(c, tenant, id, err), err);
-}
-
-static struct skv_core *session_at(struct skv_core *c, const char *id, struct skv_error *err)
-{
-	return noted(route_session(c, id), err);
-}
 
 static int over_rate(struct skv_core *c, const char *tenant, struct skv_error *err)
 {
@@ -69,7 +49,7 @@ static int match_each(struct skv_core *c, const struct skv_match_req *req,
 
 		one.instances = &req->instances[i];
 		one.n_instances = 1;
-		rc = one_match(goes_to(c, req->tenant, req->instances[i], err), &one, &got, a, err);
+		rc = one_match(core_of(c, req->tenant, req->instances[i], err), &one, &got, a, err);
 		if (rc == SKV_OK)
 			matched[i] = got.matched[0];
 		else if (err && err->field[0])
@@ -97,7 +77,7 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_lookup(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_lookup(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
@@ -107,7 +87,7 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_lookup_length(goes_to(c, req->tenant, req->instance, err), req, matched, a, err);
+	return one_lookup_length(core_of(c, req->tenant, req->instance, err), req, matched, a, err);
 }
 
 int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
@@ -117,33 +97,33 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_start(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_start(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
 		    struct skv_finish_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done)
 {
-	return one_finish(session_at(c, req->session, err), req, res, a, err, done);
+	return one_finish(route_session(c, req->session), req, res, a, err, done);
 }
 
 int skv_core_abort(struct skv_core *c, const struct skv_abort_req *req, struct skv_finish_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_abort(session_at(c, req->session, err), req, res, a, err, done);
+	return one_abort(route_session(c, req->session), req, res, a, err, done);
 }
 
 int skv_core_written(struct skv_core *c, const struct skv_finish_req *req,
 		     struct skv_written_res *res, struct skv_arena *a, struct skv_error *err)
 {
-	return one_written(session_at(c, req->session, err), req, res, a, err);
+	return one_written(route_session(c, req->session), req, res, a, err);
 }
 
 int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
 			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
 			    const struct skv_done *done)
 {
-	return one_finish_partial(goes_to(c, req->tenant, req->instance, err), req, res, a, err,
+	return one_finish_partial(core_of(c, req->tenant, req->instance, err), req, res, a, err,
 				  done);
 }
 
@@ -155,7 +135,7 @@ int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_report(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_report(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 /* Of the first partition that may have something, another one each time. */
@@ -168,8 +148,7 @@ int skv_core_move_take(struct skv_core *c, const struct skv_move_take_req *req,
 
 	for (uint32_t i = 0; r && i < r->n; i++)
 		if (one_move_due(r->core[(turn + i) % r->n], req))
-			return one_move_take(noted(r->core[(turn + i) % r->n], err), req, res, a,
-					     err, done);
+			return one_move_take(r->core[(turn + i) % r->n], req, res, a, err, done);
 	return one_move_take(c, req, res, a, err, done);
 }
 
@@ -177,26 +156,26 @@ int skv_core_move_finish(struct skv_core *c, const struct skv_move_finish_req *r
 			 struct skv_move_finish_res *res, struct skv_arena *a,
 			 struct skv_error *err, const struct skv_done *done)
 {
-	return one_move_finish(noted(route_move(c, req->move), err), req, res, a, err, done);
+	return one_move_finish(route_move(c, req->move), req, res, a, err, done);
 }
 
 int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done)
 {
-	return one_delete(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_delete(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
 		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_trim(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_trim(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_clear(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_clear(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
@@ -206,25 +185,25 @@ int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_p
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_pin(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_pin(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_unpin(goes_to(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_unpin(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
 }
 
 int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
 		  struct skv_arena *a, struct skv_error *err)
 {
-	return one_pins(goes_to(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_pins(core_of(c, req->tenant, req->instance, err), req, res, a, err);
 }
 
 int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
 		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
-	return one_export(goes_to(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_export(core_of(c, req->tenant, req->instance, err), req, res, a, err);
 }
 
 int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
@@ -234,7 +213,7 @@ int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_states(goes_to(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_states(core_of(c, req->tenant, req->instance, err), req, res, a, err);
 }
 
 int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want_res *res,
@@ -245,11 +224,11 @@ int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_want(goes_to(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_want(core_of(c, req->tenant, req->instance, err), req, res, a, err);
 }
 
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
 {
-	return one_block(goes_to(c, tenant, instance, err), tenant, instance, key, out, a, err);
+	return one_block(core_of(c, tenant, instance, err), tenant, instance, key, out, a, err);
 }

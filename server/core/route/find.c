@@ -25,10 +25,12 @@ static struct skv_core *find_core(struct skv_core *c, const struct skv_target *t
 {
 	struct skv_core *found;
 
-	assert(t->kind != SKV_TARGET_NONE && t->name);
+	assert(t->kind == SKV_TARGET_NONE || t->name);
 	*has = true;
 	if (!c->route)
 		return c;
+	if (t->kind == SKV_TARGET_NONE)
+		return route_missing(c->route);
 	if (t->kind == SKV_TARGET_SESSION)
 		return route_session(c, t->name);
 	if (t->kind == SKV_TARGET_MOVE)
@@ -38,6 +40,20 @@ static struct skv_core *find_core(struct skv_core *c, const struct skv_target *t
 	return found ? found : route_elsewhere(c->route, t, err);
 }
 
+static bool is_of_one(enum skv_target_kind kind)
+{
+	return kind == SKV_TARGET_INSTANCE || kind == SKV_TARGET_SESSION || kind == SKV_TARGET_MOVE;
+}
+
+static uint64_t given_up_by_all(struct skv_core *c)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
+		sum += owner_given_up(skv_core_alone(c, i));
+	return sum;
+}
+
 enum skv_where skv_find(struct skv_core *cluster, const struct skv_target *t, struct skv_door *door)
 {
 	struct skv_error why = { 0 };
@@ -45,11 +61,31 @@ enum skv_where skv_find(struct skv_core *cluster, const struct skv_target *t, st
 	struct skv_core *one = find_core(cluster, t, &has, &why);
 
 	*door = (struct skv_door){ .where = state_of(one), .partition = one->o.partition,
-				   .unknown = why.asks, .core = one };
-	door->given_up = (uint32_t)owner_given_up(one);
+				   .unknown = why.asks, .sure = why.place == one->o.partition + 1,
+				   .name = { why.name[0], why.name[1] }, .core = one };
 	if (door->unknown)
 		door->where = SKV_SOON;
 	else if (door->where == SKV_HERE && !has)
 		door->where = SKV_NOWHERE;
+	door->alone = door->where == SKV_HERE && is_of_one(t->kind);
+	door->given_up = door->alone ? owner_given_up(one) : given_up_by_all(whole(cluster));
 	return door->where;
+}
+
+/* One that is seen not to be READY any more was counted before. */
+int skv_door_check(const struct skv_door *door)
+{
+	struct skv_core *all = whole(door->core);
+	const uint32_t n = door->alone ? 1 : skv_core_partitions(all);
+	uint64_t given_up = 0;
+	uint32_t ready = 0;
+	bool valid = true;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct skv_core *one = door->alone ? door->core : skv_core_alone(all, i);
+
+		valid &= one_may_tell(one, &ready);
+		given_up += owner_given_up(one);
+	}
+	return valid && ready && given_up == door->given_up ? SKV_OK : SKV_E_NOT_OWNER;
 }

@@ -265,31 +265,6 @@ bool skv_core_may_begin(const struct skv_core *c)
 	return i < n;
 }
 
-void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out)
-{
-	for (uint32_t i = 0; i < skv_core_partitions(c); i++)
-		out->given_up[i] = (uint32_t)owner_given_up(numbered(c, i));
-}
-
-/* Whoever is seen not to be READY any more was counted before. */
-int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of)
-{
-	const uint32_t n = skv_core_partitions(c);
-	uint32_t ready = 0;
-
-	assert(n == 32 || of >> n == 0);
-	for (uint32_t i = 0; i < n; i++) {
-		const struct skv_core *one = numbered(c, i);
-
-		if (of && !(of >> i & 1))
-			continue;
-		if (!one_may_tell(one, &ready) ||
-		    (uint32_t)owner_given_up(one) != ticket->given_up[i])
-			return SKV_E_NOT_OWNER;
-	}
-	return ready ? SKV_OK : SKV_E_NOT_OWNER;
-}
-
 void skv_core_leader(struct skv_core *c, char self[SKV_OWNER_NAME], char leader[SKV_OWNER_NAME],
 		     uint64_t *remaining_ms)
 {

@@ -76,9 +76,6 @@ struct skv_error {
 	 * stay when another cause is filled in. */
 	uint64_t name[2];
 	uint32_t place;
-	/* Bits of the partitions that calls on blocks, since skv_error_clear, went to; a failure
-	 * keeps them. */
-	uint32_t went;
 	/* The call needs other managers or the store, which this thread may not wait for
 	 * (skv_thread_waits). Stays when another cause is filled in. */
 	bool asks;

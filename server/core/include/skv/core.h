@@ -136,16 +136,6 @@ int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number);
  * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY, and names it in
  * err->partition. */
 bool skv_core_may_begin(const struct skv_core *c);
-/* Of each partition, how often it was given up or reloaded. */
-struct skv_ticket {
-	uint32_t given_up[SKV_MAX_PARTITIONS];
-};
-/* A call takes a ticket before it begins, and looks just before its answer leaves whether that may
- * be told: SKV_OK while the lease of each partition that is READY runs, and none was given up or
- * reloaded since, so that a manager that was suspended in between does not answer. Of partitions
- * `of` (bits: skv_error.went of a call that succeeded) only those count; 0 = all. */
-void skv_core_ticket(const struct skv_core *c, struct skv_ticket *out);
-int skv_core_may_tell(const struct skv_core *c, const struct skv_ticket *ticket, uint32_t of);
 /* A handle for a call that is known to be for one partition: what is not in it does not exist. What
  * makes objects, and documents, are those of all partitions. It lives as long as c. */
 struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);

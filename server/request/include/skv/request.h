@@ -37,7 +37,7 @@ struct skv_request {
 					* NULL */
 	struct route_param param[ROUTE_PARAMS];
 	struct skv_target target; /* NONE: no object, several, or not known yet */
-	struct skv_door door;     /* where that is: skv_request_find */
+	struct skv_door door;     /* where that is, since it began to run: skv_request_find */
 	struct caller caller;
 	char id[REQUEST_ID_MAX + 1];
 	char trace[SKV_TRACE_SIZE]; /* traceparent of the caller, "" if it gave none */
@@ -62,7 +62,6 @@ struct skv_request {
 	const char *fixed;  /* static answer instead of out */
 	const char *type;   /* content type */
 	struct skv_core *alone; /* the partition that it was sent here for; NULL: any */
-	struct skv_ticket ticket; /* of the core, from when it began: skv_core_may_tell */
 	bool created;       /* a put made a new object */
 	bool failed;        /* the answer reports a failure even if the transport's status does
 			     * not */
@@ -74,12 +73,6 @@ struct skv_request {
 	unsigned retry_after;  /* seconds; 0: skv_request_retry_after of `status` */
 	bool close;            /* close the connection after the answer */
 };
-
-/* What it asks: the core, or one partition of it. For calls on blocks, and on objects by name. */
-static inline struct skv_core *skv_request_core(const struct skv_request *c)
-{
-	return c->alone ? c->alone : c->s->core;
-}
 
 void skv_request_init(struct skv_request *c, struct skv_service *s, enum metric_wire wire);
 /* As after init, but arena and answer buffer keep their memory, and the hold its address. Nothing
@@ -106,6 +99,11 @@ int skv_request_check_core(struct skv_request *c);
  * before the operation runs. `tenant` (NULL: the caller's) and `name` live as long as the call. */
 enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
 				const char *tenant, const char *name);
+/* The call is for this object, too, of the same kind: if that is elsewhere the door is for all. */
+void skv_request_find_too(struct skv_request *c, const char *name);
+/* What it asks: the partition that it is for, or the core. For calls on blocks, and on objects by
+ * name. */
+struct skv_core *skv_request_core(const struct skv_request *c);
 /* Runs the operation here, on a worker, or later in the core: then SKV_PENDING, and c->done is
  * called. SKV_E_TOO_MANY without running it if calls hold too much already. */
 int skv_request_run(struct skv_request *c);
