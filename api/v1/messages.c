@@ -110,7 +110,8 @@ static const struct skv_field storage_view_rows[] = {
 	SKV_BOOL(T, healthy, 4, .flags = REQUIRED,
 		   .doc = "Chosen for new blocks and read from."),
 	SKV_TEXT(T, problem, 5, .max = 4096, .flags = MEND | REQUIRED,
-		   .doc = "A sentence; empty when healthy."),
+		   .doc = "A sentence with the remedy, also where a healthy storage has less "
+			  "room than its capacity; empty: none."),
 	SKV_NUMBER(T, files, 6, .flags = REQUIRED,
 		   .doc = "Slab files."),
 	SKV_NUMBER(T, draining_files, 16,
@@ -123,6 +124,11 @@ static const struct skv_field storage_view_rows[] = {
 	SKV_NUMBER(T, used_bytes, 9, .flags = REQUIRED),
 	SKV_NUMBER(T, quarantined_bytes, 10, .flags = REQUIRED),
 	SKV_NUMBER(T, free_bytes, 11, .flags = REQUIRED),
+	SKV_NUMBER(T, available_bytes, 18,
+		   .doc = "That slab files can have: the capacity, or less if the file system has "
+			  "no more."),
+	SKV_NUMBER(T, fs_free_bytes, 19,
+		   .doc = "That the file system has for more slab files."),
 };
 #undef T
 static const struct skv_table storage_view_table =

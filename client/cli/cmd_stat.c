@@ -30,8 +30,9 @@ static void print_placements(const json_t *list)
 
 static void print_stats(const json_t *s)
 {
-	static const char *const sizes[] = { "capacity",   "file_bytes",	"assigned_bytes",
-					     "used_bytes", "quarantined_bytes", "free_bytes" };
+	static const char *const sizes[] = { "capacity",       "available_bytes", "file_bytes",
+					     "assigned_bytes", "used_bytes", "quarantined_bytes",
+					     "free_bytes" };
 	const json_t *one;
 	char text[24];
 	size_t i;

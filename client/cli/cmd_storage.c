@@ -56,7 +56,8 @@ static int change(struct storage_command *s, json_t *fields, json_t **out)
 	static const char *const told[] = {
 		"name",           "uuid",           "healthy",           "problem",
 		"files",          "draining_files", "bad_files",         "file_bytes",
-		"assigned_bytes", "used_bytes",     "quarantined_bytes", "free_bytes"
+		"assigned_bytes", "used_bytes",     "quarantined_bytes", "free_bytes",
+		"available_bytes", "fs_free_bytes"
 	};
 	char path[300];
 	json_t *spec;

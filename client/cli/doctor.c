@@ -123,6 +123,9 @@ static void check_storage(struct doctor *d, const struct slabkv_storage_info *s)
 		say(d, BAD, "storage",
 		    "look at the manager's log: is its directory mounted, writable, not full?",
 		    "%s: %s", name, s->problem);
+	else if (s->available_bytes < s->spec->capacity)
+		say(d, WARNING, "storage", "make space in its file system, or lower its capacity",
+		    "%s is healthy, %s free: %s", name, room, s->problem);
 	else if (s->spec->enabled != SLABKV_YES)
 		say(d, WARNING, "storage", "enable it to take new blocks", "%s is disabled", name);
 	else

@@ -366,7 +366,7 @@ struct slabkv_storage_info {
 	const struct slabkv_storage *spec; /* all members set */
 	char uuid[37];
 	bool healthy;
-	const char *problem; /* one sentence, "" when healthy */
+	const char *problem; /* a sentence with the remedy, also of a healthy one; "": none */
 	uint32_t files;
 	uint32_t draining_files;    /* of `files` */
 	uint32_t bad_files;         /* of `files`: lost or damaged */
@@ -374,7 +374,9 @@ struct slabkv_storage_info {
 	uint64_t assigned_bytes;    /* assigned to slabs */
 	uint64_t used_bytes;        /* slots of live blocks and open sessions */
 	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
-	uint64_t free_bytes;        /* file_bytes + room to grow - assigned_bytes */
+	uint64_t free_bytes;        /* available_bytes - assigned_bytes; of a draining one 0 */
+	uint64_t available_bytes;   /* that slab files can have: the capacity, or less if the file
+				     * system has no more */
 };
 
 /* How the capacity of a group is divided among its instances (docs/EVICTION.md). */

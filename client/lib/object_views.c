@@ -48,7 +48,8 @@ const struct slabkv_storage_info *skv_storage_info(struct skv_arena *a,
 					       .assigned_bytes = v->assigned_bytes,
 					       .used_bytes = v->used_bytes,
 					       .quarantined_bytes = v->quarantined_bytes,
-					       .free_bytes = v->free_bytes };
+					       .free_bytes = v->free_bytes,
+					       .available_bytes = v->available_bytes };
 	memcpy(info->uuid, v->uuid, sizeof info->uuid);
 	return info;
 }

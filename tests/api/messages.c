@@ -133,6 +133,8 @@ const struct message messages[] = {
 								    "\"used_bytes\":6,"
 								    "\"quarantined_bytes\":7,"
 								    "\"free_bytes\":8,"
+								    "\"available_bytes\":9,"
+								    "\"fs_free_bytes\":10,"
 								    "\"later\":{\"x\":[1]}}" },
 	{ "group_view", echo_group_view,
 	  "{\"name\":\"g\"," GROUP_FIELDS ",\"blocks\":1,\"used_bytes\":2,\"room_bytes\":3,"

@@ -93,6 +93,8 @@ static void test_storage_view(void **state)
 		v.used_bytes = any64(&t);
 		v.quarantined_bytes = any64(&t);
 		v.free_bytes = any64(&t);
+		v.available_bytes = any64(&t);
+		v.fs_free_bytes = any64(&t);
 		skv_v1_write_storage_view(&t.text, &v);
 		read_back(&t, skv_v1_read_storage_view, &got);
 		same_storage(&v.spec, &got.spec);
@@ -108,6 +110,8 @@ static void test_storage_view(void **state)
 		same(v.used_bytes, got.used_bytes);
 		same(v.quarantined_bytes, got.quarantined_bytes);
 		same(v.free_bytes, got.free_bytes);
+		same(v.available_bytes, got.available_bytes);
+		same(v.fs_free_bytes, got.fs_free_bytes);
 		trip_end(&t);
 	}
 }

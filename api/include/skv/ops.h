@@ -877,7 +877,7 @@ struct skv_storage_view {
 	struct skv_storage_spec spec;
 	char uuid[37];
 	bool healthy;
-	const char *problem; /* sentence, "" when healthy */
+	const char *problem; /* sentence with the remedy; also of a healthy one; "": none */
 	uint32_t files;
 	uint32_t draining_files;    /* of them */
 	uint32_t bad_files;         /* of these: lost or damaged */
@@ -885,7 +885,11 @@ struct skv_storage_view {
 	uint64_t assigned_bytes;    /* in slabs */
 	uint64_t used_bytes;        /* slots of live blocks and open sessions */
 	uint64_t quarantined_bytes; /* slots waiting for a lease or a grace period to end */
-	uint64_t free_bytes;        /* file_bytes + room to grow - assigned_bytes */
+	uint64_t available_bytes;   /* that slab files can have: the capacity, or less if the file
+				     * system has no more */
+	uint64_t free_bytes;        /* available_bytes - assigned_bytes; of a draining one 0 */
+	uint64_t fs_free_bytes;     /* that the file system has for more slab files; UINT64_MAX:
+				     * unbounded, or not known yet */
 	uint64_t writing_ms; /* of type memory: age of the oldest write that has not ended; for
 			      * /metrics only, as the following */
 	/* Scrubs: slab files never checked whole; how long ago the last check of the others began

@@ -73,6 +73,17 @@ static void view_check(const struct volume_file *f, uint64_t now_ms, struct skv_
 	v->scrub_unsummed_slots += c->unsummed;
 }
 
+/* What its file system has for more slab files. */
+static uint64_t fs_free_of(const struct volume *s)
+{
+	const uint64_t file_bytes = s->file_bytes - s->vanished_bytes;
+	const uint64_t reach = atomic_load(&s->dev->reach);
+
+	if (reach == UINT64_MAX)
+		return s->dev->ops->chunked && s->grow_full ? 0 : UINT64_MAX;
+	return reach > file_bytes ? reach - file_bytes : 0;
+}
+
 static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storage_view *v)
 {
 	struct device *d = s->dev;
@@ -115,6 +126,7 @@ static int view_storage(struct volume *s, struct skv_arena *a, struct skv_storag
 	v->free_bytes = !s->draining && s->capacity > st.assigned_bytes
 				? s->capacity - st.assigned_bytes
 				: 0;
+	v->fs_free_bytes = fs_free_of(s);
 	return v->spec.name && v->spec.type && v->spec.root && v->spec.client_root &&
 			       v->spec.client_mount && v->spec.extra
 		       ? SKV_OK

@@ -375,6 +375,31 @@ void placement_hide(struct partition *p, const struct plan *plan, bool hidden)
 	}
 }
 
+/* Why there is no slot: too few there can be, or something is in all of them. */
+static int no_room(const struct partition *p, const struct plan *plan,
+		   const struct some_volumes *within, struct skv_error *err)
+{
+	const uint64_t bytes = plan->inst->block_bytes;
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < within->n; i++) {
+		const struct volume *s = &p->volume[within->at[i]];
+
+		most += may_grow_later(s) ? s->capacity : s->file_bytes;
+	}
+	if (bytes && most / bytes < plan->n_write)
+		return skv_fail(err, SKV_E_NO_SPACE, NULL,
+				"no room for %u blocks of %llu bytes in slab files of %llu bytes, "
+				"the most that capacity and file system allow: fewer blocks in a "
+				"call, or more space",
+				plan->n_write, (unsigned long long)bytes,
+				(unsigned long long)most);
+	return skv_fail(err, SKV_E_NO_SPACE, NULL,
+			"no room for %u blocks: everything is pinned, leased, being written, "
+			"or in its grace time",
+			plan->n_write);
+}
+
 int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
 		   struct skv_error *err)
 {
@@ -401,11 +426,7 @@ int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,
 	if (grows_later(p, &within) || (!plan->no_wait && now - plan->since < SOON_MS &&
 					frees_soon(p, &within, now + SOON_MS)))
 		return TRY_WAIT;
-	return skv_fail(
-		err, SKV_E_NO_SPACE, NULL,
-		"no room for %u blocks: everything is pinned, leased, being written, "
-		"or in its grace time",
-		plan->n_write);
+	return no_room(p, plan, &within, err);
 }
 
 void placement_taken(struct partition *p, const struct plan *plan)

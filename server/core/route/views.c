@@ -5,6 +5,7 @@
 #include "route.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <skv/arena.h>
@@ -56,6 +57,8 @@ static void add_up(struct skv_storage_view *to, const struct skv_storage_view *v
 	to->used_bytes += v->used_bytes;
 	to->quarantined_bytes += v->quarantined_bytes;
 	to->free_bytes += v->free_bytes;
+	if (v->fs_free_bytes < to->fs_free_bytes) /* all lie in one file system */
+		to->fs_free_bytes = v->fs_free_bytes;
 	to->scrub_unchecked_files += v->scrub_unchecked_files;
 	to->scrub_slots += v->scrub_slots;
 	to->scrub_unsummed_slots += v->scrub_unsummed_slots;
@@ -82,15 +85,48 @@ static int join_storages(struct skv_arena *a, struct skv_storage_view **all, uin
 	return rc;
 }
 
-/* Leases that are on their way from one to another are in none. */
-static void tell_totals(struct route *r, struct skv_storage_view *v, uint32_t n)
+static const char *small_disk(struct skv_arena *a, uint64_t room, uint64_t capacity)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		uint64_t total = capacity_total(r, v[i].spec.name);
+	char text[SKV_MESSAGE_MAX];
+	int n = snprintf(text, sizeof text,
+			 "its file system or memory node has room for %llu of the capacity's %llu "
+			 "bytes: make space there, or lower the capacity",
+			 (unsigned long long)room, (unsigned long long)capacity);
+
+	assert(n > 0 && (size_t)n < sizeof text);
+	return skv_arena_strndup(a, text, (size_t)n);
+}
+
+/* What follows from the sums over its partitions. */
+static int tell_room(struct skv_arena *a, struct skv_storage_view *v)
+{
+	const uint64_t capacity = v->spec.capacity, fs_free = v->fs_free_bytes;
+	const uint64_t room = capacity > v->file_bytes ? capacity - v->file_bytes : 0;
+
+	v->available_bytes = room > fs_free ? v->file_bytes + fs_free : capacity;
+	if (v->available_bytes < v->assigned_bytes + v->free_bytes)
+		v->free_bytes = v->available_bytes > v->assigned_bytes
+					? v->available_bytes - v->assigned_bytes
+					: 0;
+	if (v->available_bytes < capacity && !*v->problem)
+		v->problem = small_disk(a, v->available_bytes, capacity);
+	return v->problem ? SKV_OK : SKV_E_NOMEM;
+}
+
+/* What follows from the sums over partitions, of which `r` is NULL if there is one. Leases of
+ * capacity that are on their way from one to another are in none. */
+static int tell_totals(struct route *r, struct skv_arena *a, struct skv_storage_view *v, uint32_t n)
+{
+	int rc = SKV_OK;
+
+	for (uint32_t i = 0; rc == SKV_OK && i < n; i++) {
+		uint64_t total = r ? capacity_total(r, v[i].spec.name) : 0;
 
 		if (total)
 			v[i].spec.capacity = total;
+		rc = tell_room(a, &v[i]);
 	}
+	return rc;
 }
 
 static int all_storages(struct skv_core *c, const char *name, struct skv_arena *a,
@@ -114,13 +150,11 @@ static int all_storages(struct skv_core *c, const char *name, struct skv_arena *
 		if (rc == SKV_OK)
 			rc = join_storages(a, out, n, t.storages, t.n_storages);
 	}
-	if (rc == SKV_OK)
-		tell_totals(r, *out, *n);
 	return rc;
 }
 
-int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
-		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
+static int find_storages(struct skv_core *c, const char *name, struct skv_arena *a,
+			 struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
 {
 	struct skv_ask q = { .what = SKV_ASK_STORAGES, .name = name };
 	struct skv_core *at = c;
@@ -142,6 +176,14 @@ int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 	*out = t.storages;
 	*n = t.n_storages;
 	return rc;
+}
+
+int skv_core_storages(struct skv_core *c, const char *name, struct skv_arena *a,
+		      struct skv_storage_view **out, uint32_t *n, struct skv_error *err)
+{
+	int rc = find_storages(c, name, a, out, n, err);
+
+	return rc == SKV_OK ? tell_totals(c->route, a, *out, *n) : rc;
 }
 
 /* ---- groups and instances -------------------------------------------------------------------- */
@@ -281,11 +323,9 @@ int skv_core_stats(struct skv_core *c, struct skv_arena *a, struct skv_stats *ou
 		if (rc == SKV_OK)
 			rc = add_stats(a, out, &s);
 	}
-	if (rc == SKV_OK && r) {
+	if (rc == SKV_OK && r)
 		out->state = states[skv_core_state_get(c)];
-		tell_totals(r, out->storages, out->n_storages);
-	}
-	return rc;
+	return rc == SKV_OK ? tell_totals(r, a, out->storages, out->n_storages) : rc;
 }
 
 /* Those of each partition, wherever it is. */
@@ -337,9 +377,7 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	memcpy(out->owner, own.owner, sizeof out->owner);
 	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
 		rc = add_asked(r, i, a, out, err);
-	if (rc == SKV_OK)
-		tell_totals(r, out->storages, out->n_storages);
-	return rc;
+	return rc == SKV_OK ? tell_totals(r, a, out->storages, out->n_storages) : rc;
 }
 
 void skv_core_counters_get(const struct skv_core *c, struct skv_core_counters *out)

@@ -41,6 +41,8 @@
 #define HANG_MS 5000u
 #define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if creating files allocates their
 				  * space */
+#define SHORT_GRAIN (1ull << 20) /* slab files that are shortened to what a disk has are multiples
+				  * of it */
 #define GROW_FULL_MS 5000u /* before a full file system is retried */
 #define GROW_RETRY_MS 200u
 
@@ -108,6 +110,8 @@ int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t i
 	d->chunk = s->chunk_size;
 	d->any_mount = s->any_mount;
 	d->edge = d->ops ? skv_storage_edge(d->ops, d->chunk) : 0;
+	d->longest = UINT64_MAX;
+	atomic_store(&d->reach, UINT64_MAX);
 	skv_mutex_init(&d->lock);
 	skv_cond_init(&d->wake);
 	snprintf(d->problem, sizeof d->problem, "not opened yet");
@@ -330,13 +334,36 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 	return rc;
 }
 
+/* What its slab files can have in all, unless one was being made meanwhile. Chunks are allocated
+ * when they are written, so there files and free bytes do not add up to anything. */
+static void measure_reach(struct device *d, const struct look *before)
+{
+	const uint64_t fs_free = atomic_load(&d->fs_free);
+	const struct look now = look(d);
+
+	if (d->ops->chunked || before->growing || now.growing ||
+	    now.file_bytes != before->file_bytes)
+		return;
+	atomic_store(&d->reach, fs_free > UINT64_MAX - now.file_bytes ? UINT64_MAX
+								       : now.file_bytes + fs_free);
+}
+
 /* ---- growth ---------------------------------------------------------------------------------- */
+
+/* Its files are allocated when they are made, in the units of a file system. */
+static bool may_shorten(const struct device *d) { return !d->ops->chunked && !d->ops->steady; }
+
+/* Many short files would be searched and checked for little. */
+static uint64_t shortest_file(const struct device *d)
+{
+	return may_shorten(d) && d->unit / 4 > SHORT_GRAIN ? d->unit / 4 : d->unit;
+}
 
 /* Where creating a file allocates its space at once, the first file is small, so that a trial costs
  * little. */
 static uint64_t wanted_length(const struct device *d, const struct look *k)
 {
-	bool first = k->files == 0 && !d->ops->chunked && !d->ops->steady;
+	bool first = k->files == 0 && may_shorten(d);
 	uint64_t little = d->unit > FIRST_FILE ? d->unit : FIRST_FILE;
 
 	return first && little < d->file_size ? little : d->file_size;
@@ -346,10 +373,26 @@ static uint64_t next_length(const struct device *d, const struct look *k)
 {
 	uint64_t room = k->capacity > k->file_bytes ? k->capacity - k->file_bytes : 0;
 	uint64_t wanted = wanted_length(d, k), n = wanted < room ? wanted : room;
-	uint64_t fs_free = atomic_load(&d->fs_free);
+	uint64_t most = atomic_load(&d->fs_free);
 
 	n -= n % d->unit;
-	return n <= fs_free && k->unwritten <= fs_free - n ? n : 0;
+	most = most > k->unwritten ? most - k->unwritten : 0;
+	most = most < d->longest ? most : d->longest;
+	if (n > most)
+		n = most - most % (shortest_file(d) < d->unit ? SHORT_GRAIN : d->unit);
+	return n >= shortest_file(d) && n > 2 * d->edge ? n : 0;
+}
+
+/* A quota, or blocks of the file system itself, may leave less than it says is free. */
+static bool shorten(struct device *d, uint64_t failed)
+{
+	d->longest = failed / 2 > shortest_file(d) ? failed / 2 : shortest_file(d);
+	return d->longest < failed;
+}
+
+static void allow_longer(struct device *d)
+{
+	d->longest = d->longest > UINT64_MAX / 2 ? UINT64_MAX : 2 * d->longest;
 }
 
 /* After a rollback: an existing file was the other copy's, and its clients may still write there
@@ -413,6 +456,8 @@ static void grow_over(struct device *d, uint64_t fence, const struct volume_file
 {
 	struct skv_core *c = d->core;
 	uint64_t now = skv_now_ms(c->clock);
+	bool full = rc == SKV_E_NO_SPACE && !(f->length && shorten(d, f->length));
+	bool news = true;
 	struct volume *s;
 
 	core_lock(c);
@@ -423,18 +468,18 @@ static void grow_over(struct device *d, uint64_t fence, const struct volume_file
 		if (rc == SKV_OK && f->rests)
 			skv_pool_freeze_free(s->pool, c->partition->freeze_until);
 		s->growing = false;
-		s->grow_full = rc == SKV_E_NO_SPACE;
-		s->grow_again_at =
-			rc == SKV_OK ? 0 : now + (s->grow_full ? GROW_FULL_MS : GROW_RETRY_MS);
+		news = rc == SKV_OK || s->grow_full != full || !s->grow_failing_since;
+		s->grow_full = full;
+		s->grow_again_at = rc == SKV_OK ? 0 : now + (full ? GROW_FULL_MS : GROW_RETRY_MS);
 		s->grow_failing_since = rc == SKV_OK            ? 0
 					: s->grow_failing_since ? s->grow_failing_since
 								: now;
 		c->events->volume_freed(c->partition);
 	}
 	core_unlock(c);
-	if (rc != SKV_OK)
+	if (rc != SKV_OK && news)
 		skv_log(SKV_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
-	else
+	else if (rc == SKV_OK)
 		skv_log(SKV_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes",
 			d->name, f->number, (unsigned long long)f->length);
 }
@@ -448,11 +493,11 @@ void device_grow(struct device *d)
 
 	if (!k.loaded || !k.growing)
 		return;
-	f.length = next_length(d, &k);
 	if (!file_is_of(f.number, d->core->o.partition)) {
 		grow_over(d, k.fence, &f, SKV_E_NO_SPACE, "its file numbers are used up");
 		return;
 	}
+	f.length = next_length(d, &k);
 	if (!device_healthy(d) || f.length == 0) {
 		grow_over(d, k.fence, &f, device_healthy(d) ? SKV_E_NO_SPACE : SKV_E_UNAVAILABLE,
 			  device_healthy(d) ? "the file system is full"
@@ -460,6 +505,8 @@ void device_grow(struct device *d)
 		return;
 	}
 	rc = make_file(d, k.fence, &f, &err);
+	if (rc == SKV_OK)
+		allow_longer(d);
 	grow_over(d, k.fence, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
 }
 
@@ -481,6 +528,8 @@ void device_step(struct device *d)
 	}
 	rc = probe(d, &k, &err);
 	atomic_store(&d->unheard, rc == SKV_E_NETWORK);
+	if (rc == SKV_OK)
+		measure_reach(d, &k);
 	if (rc == SKV_E_NOT_READY) /* the partition comes or goes: no fault of the storage */
 		atomic_store(&d->healthy, false);
 	else

@@ -64,6 +64,9 @@
 	X(storage_bad_files, "slab files that are lost or damaged", v->bad_files)                  \
 	X(storage_capacity_bytes, "most bytes of slab files", v->spec.capacity)                    \
 	X(storage_file_bytes, "bytes of slab files made so far", v->file_bytes)                    \
+	X(storage_available_bytes,                                                                 \
+	  "that slab files can have: the capacity, or less if the file system has no more",        \
+	  v->available_bytes)                                                                      \
 	X(storage_assigned_bytes, "bytes in slabs", v->assigned_bytes)                             \
 	X(storage_used_bytes, "bytes in slots of blocks, open sessions included", v->used_bytes)   \
 	X(storage_quarantined_bytes, "bytes waiting for a lease or a grace to end",                \

@@ -80,6 +80,10 @@ struct device {
 	_Atomic uint64_t busy_since; /* boot time ms at which the running file system call began, 0
 				      * = none */
 	_Atomic uint64_t fs_free;
+	_Atomic uint64_t reach; /* bytes of its files and of what the file system has for more;
+				 * UINT64_MAX: unbounded or unknown */
+	uint64_t longest;       /* bytes of a file that is made now: less after one did not fit;
+				 * second thread only */
 	/* Of forgetful types: no write that began before this boot time ms is open; 0: unknown. */
 	_Atomic uint64_t quiet;
 	_Atomic uint64_t writing_ms; /* age of the oldest open write, 0 = none */
