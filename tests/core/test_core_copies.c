@@ -8,7 +8,10 @@
 #include "core_env.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +32,10 @@ struct scene {
 		struct skv_store *store;
 		struct skv_core *core;
 		struct skv_core_options o;
-		bool hopeless;
+		_Atomic bool hopeless;
 	} a, b;
 	uint32_t lease_ms; /* of the ownership */
+	bool threads;
 	struct skv_store_ops ops; /* SQLite's, but for `get` */
 	int (*get)(void *self, const char *key, struct skv_buf *out, uint64_t *version,
 		   struct skv_error *err); /* NULL: SQLite's */
@@ -43,6 +47,23 @@ struct place {
 	char path[64];
 	uint64_t offset;
 };
+
+/* A directory that hangs: whoever opens it while `armed` waits until `go`. */
+static struct {
+	_Atomic bool armed, inside, go;
+} gate;
+
+DIR *fdopendir(int fd)
+{
+	DIR *(*next)(int fd) = (DIR * (*)(int)) dlsym(RTLD_NEXT, "fdopendir");
+
+	if (atomic_exchange(&gate.armed, false)) {
+		gate.inside = true;
+		while (!gate.go)
+			poll(NULL, 0, 2);
+	}
+	return next(fd);
+}
 
 static void on_hopeless(void *ctx) { ((struct copy *)ctx)->hopeless = true; }
 
@@ -70,7 +91,7 @@ static void open_copy(struct scene *s, struct copy *c, bool adopt)
 	skv_core_options_init(&c->o);
 	c->o.store = c->store;
 	c->o.clock = &s->clock.clock;
-	c->o.manual = true;
+	c->o.manual = !s->threads;
 	c->o.owner_lease_ms = s->lease_ms;
 	c->o.grace_ms = 1000;
 	c->o.lease_max_ms = 10000;
@@ -769,6 +790,63 @@ static void put_back_within_an_epoch_it_is_refused(void **state)
 	assert_int_equal(found(s, &s->a, 3), 1);
 }
 
+/* Nor do attempts of one process that goes on: it never answers in between. */
+static void who_was_refused_is_looked_at_again(void **state)
+{
+	struct scene *s = *state;
+	uint64_t claims = 0;
+
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	assert_int_equal(put(s, &s->a, 1, 77, NULL), SKV_OK);
+	is_noted(s, &s->a);
+	copy_store(s);
+	assert_int_equal(put(s, &s->a, 2, 78, NULL), SKV_OK);
+	is_noted(s, &s->a);
+	kill_copy(s, &s->a);
+	put_back(s);
+	assert_false(begin(s, &s->a, false));
+	for (int i = 0; i < 200; i++) {
+		struct skv_core_counters n;
+
+		advance(s, &s->a, s->lease_ms / 10);
+		assert_int_not_equal(skv_core_state_get(s->a.core), SKV_CORE_READY);
+		skv_core_counters_get(s->a.core, &n);
+		claims = n.takeovers;
+	}
+	assert_true(claims > 3);
+}
+
+/* A directory that hangs is not waited for; what it proves counts nevertheless. */
+static void a_proof_that_comes_late_ends_the_ownership(void **state)
+{
+	struct scene *s = *state;
+
+	s->lease_ms = 60000;
+	assert_true(begin(s, &s->a, false));
+	make_objects(s, &s->a);
+	is_noted(s, &s->a);
+	copy_store(s);
+	assert_int_equal(put(s, &s->a, 1, 78, NULL), SKV_OK);
+	is_noted(s, &s->a);
+	kill_copy(s, &s->a);
+	put_back(s);
+	s->threads = true;
+	gate.armed = true;
+	open_copy(s, &s->a, false);
+	while (!gate.inside)
+		poll(NULL, 0, 2);
+	skv_fake_clock_advance(&s->clock, 5000);
+	while (skv_core_state_get(s->a.core) != SKV_CORE_READY)
+		poll(NULL, 0, 2);
+	assert_int_equal(storage_serves(s, &s->a), SKV_E_UNAVAILABLE);
+	gate.go = true;
+	for (int i = 0; i < 20000 && !s->a.hopeless; i++)
+		poll(NULL, 0, 2);
+	assert_true(s->a.hopeless);
+	assert_int_not_equal(skv_core_state_get(s->a.core), SKV_CORE_READY);
+}
+
 /* Nothing was written since but by an orderly stop. */
 static void a_stop_notes_the_end(void **state)
 {
@@ -892,6 +970,8 @@ int main(void)
 		SCENE(fsck_tells_of_the_other_copy),
 		SCENE(a_deleted_storage_takes_its_name_with_it),
 		SCENE(put_back_within_an_epoch_it_is_refused),
+		SCENE(who_was_refused_is_looked_at_again),
+		SCENE(a_proof_that_comes_late_ends_the_ownership),
 		SCENE(a_stop_notes_the_end),
 		SCENE(put_back_from_an_earlier_epoch_it_is_refused),
 		SCENE(an_empty_journal_beside_a_registry_is_not_new),

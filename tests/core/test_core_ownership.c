@@ -27,7 +27,7 @@
 static const char letters[OWN_STATE_COUNT + 1] = "sclokgx";
 static const char *const expected[OWN_STATE_COUNT] = {
 	[OWN_STANDBY] = ".l.............x",  [OWN_CLAIMING] = ".ls..g....ggg..x",
-	[OWN_LOADING] = ".....gocgcggg..x",  [OWN_OWNING] = ".....g...cggg.kx",
+	[OWN_LOADING] = ".....gocgcggg..x",  [OWN_OWNING] = ".....g..gcggg.kx",
 	[OWN_CLOSING] = ".....x...x.....x",  [OWN_GIVING_UP] = ".............s.x",
 	[OWN_STOPPED] = "................",
 };

@@ -32,7 +32,7 @@
 #include <recovery/recover.h>
 #include <recovery/standby.h>
 
-#define PROBE_WAIT_MS 30000u /* many partitions claim their storages at once */
+#define PROBE_WAIT_MS 5000u /* without any storage that was probed meanwhile */
 #define LOOK_MS 50u          /* a standby looks so often whether the partition can be had */
 #define LOST_AT_A_TIME 65536u /* removals in one batch */
 #define DEMOTE_WAIT_MS 10000u
@@ -315,34 +315,39 @@ static int begin_ownership(struct skv_core *c, struct partition *p, struct skv_e
 	return rc;
 }
 
-/* Only storages of this partition; one that hangs is not waited for. */
-static bool all_probed(struct skv_core *c)
+/* Storages of this partition that were not probed yet, without those that hang. */
+static uint32_t count_unprobed(struct skv_core *c)
 {
-	bool all = true;
+	uint32_t n = 0;
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++) {
 		const struct device *d = c->device[i];
 
-		all &= !device_volume(c->partition, d) || atomic_load(&d->probed) ||
-		       device_hangs(d);
+		n += !d->ops->counted && device_volume(c->partition, d) &&
+		     atomic_load(&d->probed) != owner_fence(c) && !device_hangs(d);
 	}
 	core_unlock(c);
-	return all;
+	return n;
 }
 
-/* Lets each storage's thread probe once: a storage not looked at yet would make calls fail. */
+/* Lets each storage's thread probe once: a storage not looked at yet would make calls fail. One
+ * that is slow does not hold up the others. */
 static void first_probes(struct skv_core *c)
 {
 	uint64_t until = skv_now_us() + PROBE_WAIT_MS * 1000u;
+	uint32_t left = UINT32_MAX, n;
 
 	core_lock(c);
 	for (uint32_t i = 0; i < c->n_device; i++)
 		device_ask(c->device[i]);
 	core_unlock(c);
-	while (!all_probed(c) && skv_now_us() < until)
+	while ((n = count_unprobed(c)) > 0 && skv_now_us() < until) {
+		until = n < left ? skv_now_us() + PROBE_WAIT_MS * 1000u : until;
+		left = n;
 		if (!core_pause(c, 2))
 			return;
+	}
 }
 
 /* Under the write lock: is the ownership that p was loaded for still current? It may end without

@@ -180,10 +180,6 @@ int claims_begin(struct skv_core *c, struct skv_error *err)
 
 	if (incarnation_now(c, &o))
 		return SKV_OK;
-	skv_rwlock_read(&c->lock);
-	for (uint32_t i = 0; i < c->n_device; i++)
-		atomic_store(&c->device[i]->refused, REFUSED_NOT);
-	skv_rwlock_read_unlock(&c->lock);
 	return take_incarnation(c, 0, &o, err);
 }
 

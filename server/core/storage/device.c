@@ -115,10 +115,8 @@ int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t i
 	skv_mutex_init(&d->lock);
 	skv_cond_init(&d->wake);
 	snprintf(d->problem, sizeof d->problem, "not opened yet");
-	if (d->ops && d->ops->counted) {
+	if (d->ops && d->ops->counted)
 		atomic_store(&d->healthy, true);
-		atomic_store(&d->probed, true);
-	}
 	if (d->name && d->type && d->root && d->ops && device_describe(d, s) == SKV_OK) {
 		*out = d;
 		return SKV_OK;
@@ -523,7 +521,7 @@ void device_step(struct device *d)
 	skv_mutex_unlock(&d->lock);
 	k = look(d);
 	if (!k.loaded) {
-		atomic_store(&d->probed, false);
+		atomic_store(&d->probed, 0);
 		return; /* a standby leaves the files alone */
 	}
 	rc = probe(d, &k, &err);
@@ -537,7 +535,9 @@ void device_step(struct device *d)
 			   rc == SKV_OK     ? ""
 			   : err.message[0] ? err.message
 					    : skv_status_text(rc));
-	atomic_store(&d->probed, true);
+	atomic_store(&d->probed, k.fence);
+	if (rc != SKV_OK && atomic_load(&d->refused) == REFUSED_BACK)
+		owner_event(d->core, OWN_ON_TURNED_AWAY, k.fence); /* others may not have waited */
 	hand_ask(d, k.growing, rc == SKV_OK && k.ending);
 }
 

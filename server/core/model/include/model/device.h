@@ -76,7 +76,7 @@ struct device {
 			       * there; clients find out */
 	_Atomic bool reopen; /* its fs-masters have changed since it was opened */
 	_Atomic bool healthy;
-	_Atomic bool probed; /* since the partition was loaded */
+	_Atomic uint64_t probed; /* fence of the partition that it was probed for; 0: of none */
 	_Atomic uint64_t busy_since; /* boot time ms at which the running file system call began, 0
 				      * = none */
 	_Atomic uint64_t fs_free;
