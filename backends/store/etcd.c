@@ -71,9 +71,22 @@ static int check_format(struct etcd_store *s, struct skv_error *err)
 			rc = skv_fail(err, SKV_E_UNSUPPORTED, "store",
 				      "the keys below %s/ in etcd are of another program or "
 				      "version: choose another prefix in the URL", s->url.prefix);
+		s->format_mod = kv.mod_revision;
+	} else if (rc == SKV_OK) {
+		s->format_mod = a.revision;
 	}
 	skv_etcd_answer_free(&a);
 	return rc;
+}
+
+int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format,
+		    struct skv_error *err)
+{
+	if (format->mod_revision == s->format_mod)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CORRUPT, "store",
+			"the keys below %s/ in etcd were deleted, or replaced, while this manager "
+			"ran: bring them back", s->url.prefix);
 }
 
 static int check_folder(const char *path, struct skv_error *err)

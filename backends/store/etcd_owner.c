@@ -325,22 +325,24 @@ static void put_my_lease(struct etcd_store *s, struct skv_buf *b, uint32_t ttl_m
 static int claim(struct etcd_store *s, const struct claim *c, const struct skv_buf *lease,
 		 uint64_t *fence, struct skv_error *err)
 {
-	struct etcd_key k[4];
+	struct etcd_key k[5];
 	const struct skv_etcd_bytes e = etcd_key(s, &k[0], "e/%05u", c->partition),
 				    n = etcd_key(s, &k[1], "n/%05u", c->partition),
 				    mine = etcd_key(s, &k[2], "m/%s", s->manager),
-				    old = etcd_key(s, &k[3], "m/%s", c->old.manager);
+				    old = etcd_key(s, &k[3], "m/%s", c->old.manager),
+				    format = etcd_key(s, &k[4], "format");
 	const struct skv_etcd_compare compare[] = { etcd_mod_is(e, c->mod),
+						    etcd_mod_is(format, s->format_mod),
 						    etcd_mod_is(old, c->manager_mod) };
 	const struct skv_etcd_compare no_end = etcd_mod_is(n, 0);
 	struct skv_buf owner = { 0 }, end = { 0 };
 	struct skv_etcd_op put_end, ops[4];
 	const struct skv_etcd_txn make_end = { &no_end, 1, &put_end, 1, NULL, 0 };
-	const struct skv_etcd_op why = etcd_range(e);
-	struct skv_etcd_txn t = { compare, c->compare_manager ? 2 : 1, ops, 3, &why, 1 };
+	const struct skv_etcd_op why[] = { etcd_range(e), etcd_range(format) };
+	struct skv_etcd_txn t = { compare, c->compare_manager ? 3 : 2, ops, 3, why, 2 };
 	struct skv_etcd_answer a = { 0 };
 	struct etcd_owner is;
-	struct skv_etcd_kv kv;
+	struct skv_etcd_kv kv, is_format;
 	int rc;
 
 	etcd_put_owner(&owner, &c->mine);
@@ -356,7 +358,10 @@ static int claim(struct etcd_store *s, const struct claim *c, const struct skv_b
 		*fence = a.revision;
 	} else if (rc == SKV_OK) {
 		kv = etcd_first(&a);
-		rc = kv.mod_revision ? etcd_get_owner(&kv, &is, err) : SKV_E_CONFLICT;
+		is_format = etcd_first(&a);
+		rc = etcd_check_here(s, &is_format, err);
+		if (rc == SKV_OK)
+			rc = kv.mod_revision ? etcd_get_owner(&kv, &is, err) : SKV_E_CONFLICT;
 		if (rc == SKV_OK && is.nonce == c->mine.nonce)
 			*fence = kv.mod_revision; /* an earlier try was executed */
 		else if (rc == SKV_OK)

@@ -45,15 +45,19 @@ int etcd_get(void *self, const char *key, struct skv_buf *value, uint64_t *versi
 	struct etcd_store *s = self;
 	struct skv_etcd_answer a = { 0 };
 	struct registry_key k;
-	const struct skv_etcd_op get = etcd_range(registry_key(s, &k, key));
-	struct skv_etcd_kv kv;
-	int rc = etcd_read(s, &get, 1, &a, err);
+	struct etcd_key f;
+	const struct skv_etcd_op get[] = { etcd_range(registry_key(s, &k, key)),
+					   etcd_range(etcd_key(s, &f, "format")) };
+	struct skv_etcd_kv kv, format;
+	int rc = etcd_read(s, get, 2, &a, err);
 
 	if (rc == SKV_OK) {
 		kv = etcd_first(&a);
-		if (kv.mod_revision == 0)
+		format = etcd_first(&a);
+		rc = etcd_check_here(s, &format, err);
+		if (rc == SKV_OK && kv.mod_revision == 0)
 			rc = none(err);
-		else if (kv.value.n < ETCD_NONCE)
+		else if (rc == SKV_OK && kv.value.n < ETCD_NONCE)
 			rc = etcd_corrupt(err, kv.key, "has a damaged value");
 	}
 	if (rc == SKV_OK) {

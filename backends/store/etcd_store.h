@@ -187,6 +187,7 @@ struct etcd_store {
 	const struct skv_clock *clock;
 	char manager[ETCD_NAME + 1];
 	char boot_id[37];
+	uint64_t format_mod; /* mod revision of P/format, of which there is one in a store's life */
 	_Atomic uint64_t revision; /* the newest seen */
 
 	struct skv_mutex lock;
@@ -234,6 +235,10 @@ struct etcd_store {
 	} keeper;
 };
 
+/* SKV_E_CORRUPT: P/format, as it was read, is not that of the store that was opened. So nobody
+ * takes a store that was deleted for a new one. */
+int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format,
+		    struct skv_error *err);
 /* The partition's state, made when it is new; NULL: out of memory. */
 struct etcd_part *etcd_part(struct etcd_store *s, uint32_t number);
 /* Waits until *flag, guarded by the lock, is false, and sets it; and the reverse. */

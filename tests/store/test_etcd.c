@@ -705,6 +705,29 @@ static void damage_below_the_end_is_loud(void **state)
 	skv_store_close(s);
 }
 
+/* A store without keys is no new one to a handle that knew it. */
+static void a_deleted_store_is_no_new_one(void **state)
+{
+	struct skv_store *s = open_store(0, "gone"), *next = open_store(0, "gone"), *after;
+	uint64_t fence = acquire(s, 0, "me"), other;
+	struct skv_buf v = { 0 };
+
+	(void)state;
+	ok(append(s, 0, fence, 1));
+	del_below("gone/");
+	assert_int_equal(append(s, 0, fence, 2), SKV_E_FENCED);
+	expect(skv_store_acquire(next, 0, "me", 1000, &other, NULL, 0, &err), SKV_E_CORRUPT,
+	       "gone/");
+	expect(skv_store_get(next, "key", &v, NULL, &err), SKV_E_CORRUPT, "gone/");
+	assert_int_equal(keys_below("gone/", NULL), 0);
+	after = open_store(0, "gone"); /* slab directories tell who has opened it so */
+	expect(skv_store_acquire(s, 0, "me", 1000, &other, NULL, 0, &err), SKV_E_CORRUPT, "gone/");
+	acquire(after, 0, "other");
+	skv_store_close(after);
+	skv_store_close(next);
+	skv_store_close(s);
+}
+
 /* ---- checkpoints ----------------------------------------------------------------------------- */
 
 static char folder[300];
@@ -1094,6 +1117,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_follower_asks_only_for_news),
 		cmocka_unit_test(changes_are_no_lists),
 		cmocka_unit_test(damage_below_the_end_is_loud),
+		cmocka_unit_test(a_deleted_store_is_no_new_one),
 		cmocka_unit_test(a_damaged_file_is_loud),
 		cmocka_unit_test(a_damaged_piece_is_loud),
 		cmocka_unit_test(a_folder_may_fail),
