@@ -92,6 +92,60 @@ static void a_standby_that_was_left_behind_loads_again(void **state)
 	pair_end(&p);
 }
 
+static struct env *late_owner; /* NULL: nothing comes */
+
+/* An instance is registered and written after the standby has read the registry. */
+static int follow_late(void *self, uint32_t partition, struct skv_position *at,
+		       const struct skv_load_sink *sink, struct skv_error *err)
+{
+	const struct skv_spec spec = { "kv", 4 * KB };
+	struct env *a = late_owner;
+	struct skv_start_res s;
+	struct skv_finish_res f;
+	char session[SKV_SESSION_ID_HEX + 1];
+	struct skv_key k[2];
+
+	late_owner = NULL;
+	if (a) {
+		env_keys(k, 2, 1, 1);
+		assert_int_equal(env_instance(a, "late", "g", &spec, 1), SKV_OK);
+		assert_int_equal(env_start(a, &(struct env_start){ .instance = "late", .keys = k,
+								    .n = 2 }, &s), SKV_OK);
+		memcpy(session, s.session, sizeof session);
+		assert_int_equal(env_finish(a, session, NULL, 0, &f), SKV_OK);
+	}
+	return skv_store_memory.follow(self, partition, at, sink, err);
+}
+
+static void what_comes_while_it_loads_is_there(void **state)
+{
+	struct skv_store_ops ops = skv_store_memory;
+	struct skv_stats st;
+	struct pair p;
+
+	(void)state;
+	pair_begin(&p, 4096 * KB, 64 * KB, 4 * KB);
+	env_crash(&p.b);
+	ops.follow = follow_late;
+	p.b.ops = &ops;
+	late_owner = &p.a;
+	assert_int_equal(skv_store_open(p.b.ops, &p.b.store_options, &p.b.store, &p.b.err), SKV_OK);
+	p.b.o.store = p.b.store;
+	assert_int_equal(skv_core_create(&p.b.o, &p.b.core, &p.b.err), SKV_OK);
+	for (int i = 0; i < 20; i++) {
+		skv_fake_clock_advance(&p.b.clock, 50);
+		skv_core_tick(p.b.core);
+	}
+	assert_null(late_owner);
+	assert_int_equal(pair_counters(&p.b).standby_loads, 2);
+	pair_take_over(&p);
+	assert_int_equal(pair_counters(&p.b).warm_takeovers, 1);
+	env_stats(&p.b, &st);
+	assert_int_equal(st.blocks, 2);
+	env_check(&p.b);
+	pair_end(&p);
+}
+
 static uint32_t dice; /* of the run, so that it can be repeated */
 
 static uint32_t roll(uint32_t n)
@@ -333,6 +387,7 @@ int main(void)
 		cmocka_unit_test(what_was_followed_is_there),
 		cmocka_unit_test(what_came_last_is_read_then),
 		cmocka_unit_test(a_standby_that_was_left_behind_loads_again),
+		cmocka_unit_test(what_comes_while_it_loads_is_there),
 		cmocka_unit_test(whatever_the_owner_does),
 		cmocka_unit_test(what_was_used_lately_stays_after_a_takeover),
 		cmocka_unit_test(what_was_used_lately_stays_after_a_kill),
