@@ -597,48 +597,16 @@ uint64_t evict_slots(struct partition *p, uint32_t volume, uint32_t class_id, ui
 	return got;
 }
 
-uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes,
-			   const struct evict_for *w)
+uint64_t evict_some(struct partition *p, const struct evict_what *what, uint64_t need,
+		    const struct evict_for *w)
 {
-	struct scope c = { .unit = BYTES, .group = g, .volume = ANY_VOLUME, .type = type, .w = *w,
-			   .held = true,
-			   .below = UINT64_MAX, .looks = UINT64_MAX };
-
-	ASSERT_EXCLUSIVE(p);
-	return evict(p, &c, bytes);
-}
-
-uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes, bool soft)
-{
-	struct scope c = { .unit = BYTES, .group = inst->group, .volume = ANY_VOLUME, .only = inst,
-			   .w = { .whose = inst, .soft = soft }, .held = true, .below = UINT64_MAX,
+	struct scope c = { .unit = what->blocks ? BLOCKS : BYTES, .group = what->group,
+			   .volume = ANY_VOLUME, .type = what->type, .only = what->only,
+			   .of = what->of, .w = *w, .held = true, .below = UINT64_MAX,
 			   .looks = UINT64_MAX };
 
 	ASSERT_EXCLUSIVE(p);
-	return evict(p, &c, bytes);
-}
-
-static uint64_t evict_of_tenant(struct partition *p, const struct instance *inst, enum unit unit,
-				uint64_t need, bool soft)
-{
-	struct scope c = { .unit = unit, .volume = ANY_VOLUME, .of = inst->tenant,
-			   .w = { .whose = inst, .soft = soft }, .held = true,
-			   .below = UINT64_MAX, .looks = UINT64_MAX };
-
-	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, need);
-}
-
-uint64_t evict_tenant_bytes(struct partition *p, const struct instance *inst, uint64_t bytes,
-			    bool soft)
-{
-	return evict_of_tenant(p, inst, BYTES, bytes, soft);
-}
-
-uint64_t evict_tenant_blocks(struct partition *p, const struct instance *inst, uint64_t blocks,
-			     bool soft)
-{
-	return evict_of_tenant(p, inst, BLOCKS, blocks, soft);
 }
 
 uint64_t evict_volume_bytes(struct partition *p, uint32_t volume, uint64_t bytes)
@@ -648,15 +616,6 @@ uint64_t evict_volume_bytes(struct partition *p, uint32_t volume, uint64_t bytes
 
 	ASSERT_EXCLUSIVE(p);
 	return evict(p, &c, bytes);
-}
-
-uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks)
-{
-	struct scope c = { .unit = BLOCKS, .group = g, .volume = ANY_VOLUME, .held = true,
-			   .below = UINT64_MAX, .looks = UINT64_MAX };
-
-	ASSERT_EXCLUSIVE(p);
-	return evict(p, &c, blocks);
 }
 
 /* Inner blocks stay: a block with children in use is in use too. Their keys are above all uses. */

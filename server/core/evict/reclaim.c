@@ -135,9 +135,10 @@ static bool reclaim_quota_shares(struct partition *p, const struct group *g)
 		owed = less(inst->used_bytes - inst->removing_bytes,
 			    share - percent_of(share, keep));
 		if (owed)
-			more |= evict_instance_bytes(
-					p, inst, least(owed, PORTION_BLOCKS * inst->block_bytes),
-					false) >= PORTION_BLOCKS * inst->block_bytes;
+			more |= evict_some(p, &(struct evict_what){ .group = g, .only = inst },
+					   least(owed, PORTION_BLOCKS * inst->block_bytes),
+					   &(struct evict_for){ .whose = inst }) >=
+				PORTION_BLOCKS * inst->block_bytes;
 	}
 	return more;
 }
@@ -174,31 +175,26 @@ static bool reclaim_old(struct partition *p, struct group *g)
 
 bool reclaim_group(struct partition *p, struct group *g)
 {
-	uint64_t now = skv_now_ms(p->core->clock), bytes, blocks, step = step_bytes(g), got;
-	const char *type;
+	const uint64_t now = skv_now_ms(p->core->clock), step = step_bytes(g);
+	struct evict_what what = { .group = g };
+	uint64_t owed, most, got;
 	bool more = reclaim_idle(p, g);
 
 	ASSERT_EXCLUSIVE(p);
 	more |= reclaim_old(p, g);
 	more |= reclaim_quota_shares(p, g);
-	bytes = bytes_owed(p, g, &type);
-	blocks = over(g->count.blocks, g->spec.reclaim_blocks);
-	if ((bytes == 0 && blocks == 0) || now < g->reclaim_at)
-		return more;
-	if (step) {
-		g->reclaim_at = now + g->spec.reclaim_period_ms;
-		if (bytes)
-			evict_group_bytes(p, g, type, least(bytes, step), &nobody);
-		else
-			evict_group_blocks(
-				p, g,
-				least(blocks, step * g->count.blocks / (g->used_bytes + 1) + 1));
-		return more;
+	owed = bytes_owed(p, g, &what.type);
+	most = step ? step : portion_bytes(g);
+	if (owed == 0) {
+		what = (struct evict_what){ .group = g, .blocks = true };
+		owed = over(g->count.blocks, g->spec.reclaim_blocks);
+		most = step ? step * g->count.blocks / (g->used_bytes + 1) + 1 : PORTION_BLOCKS;
 	}
-	if (bytes) {
-		got = evict_group_bytes(p, g, type, least(bytes, portion_bytes(g)), &nobody);
-		return more || (got > 0 && got < bytes);
-	}
-	got = evict_group_blocks(p, g, least(blocks, PORTION_BLOCKS));
-	return more || (got > 0 && got < blocks);
+	if (owed == 0 || now < g->reclaim_at)
+		return more;
+	got = evict_some(p, &what, least(owed, most), &nobody);
+	if (!step)
+		return more || (got > 0 && got < owed);
+	g->reclaim_at = now + g->spec.reclaim_period_ms;
+	return more;
 }

@@ -23,10 +23,9 @@
 #include <storage/growth.h>
 #include <evict/clear.h>
 #include <evict/evict.h>
-#include <evict/reclaim.h>
 #include <evict/rebalance.h>
+#include "limits.h"
 #include "plan.h"
-#include "tenant_quota.h"
 #include <ops/start.h>
 
 #include <assert.h>
@@ -45,9 +44,6 @@ void grants_free(struct partition *p, struct grants *g)
 				      (struct skv_run){ g->v[s][i].slab, g->v[s][i].index, 1 });
 	memset(g, 0, sizeof *g);
 }
-
-/* How far an attempt goes: free slots only; eviction; eviction of soft-pinned blocks too. */
-enum effort { FREE, EVICT, EVICT_SOFT_PINS };
 
 /* Sweeps cleared instances before evicting anything. */
 static int alloc_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint32_t n,
@@ -102,11 +98,6 @@ static bool below_quota_share(const struct partition *p, const struct plan *plan
 	return inst->group->spec.share != SKV_SHARE_GROUP &&
 	       inst->used_bytes - inst->removing_bytes + plan->bytes <=
 		       quota_share_of(inst, group_room(p, inst->group));
-}
-
-static struct newcomers *newcomers_of(struct plan *plan)
-{
-	return plan->newcomers.n ? &plan->newcomers : NULL;
 }
 
 /* Queues removals that make room for `spec`: blocks of its class, or whole slabs of others. True if
@@ -208,48 +199,6 @@ static bool frees_soon(const struct partition *p, const struct some_volumes *vol
 	return false;
 }
 
-/* How many of the plan's blocks fit below the capacity. */
-static uint32_t room_for(const struct plan *plan, uint64_t capacity, uint64_t staying)
-{
-	uint64_t n = staying < capacity ? (capacity - staying) / plan->inst->block_bytes : 0;
-
-	return n < plan->n_write ? (uint32_t)n : plan->n_write;
-}
-
-/* May the plan's bytes go to storages of this type? If not, makes room: *coming tells whether some
- * is under way. */
-static bool type_has_room(struct partition *p, struct plan *plan, const char *type,
-			  enum effort effort, bool *coming)
-{
-	const struct evict_for w = { .in = newcomers_of(plan), .whose = plan->inst,
-				     .bytes = plan->bytes,
-				     .soft = effort == EVICT_SOFT_PINS };
-	struct group *g = plan->inst->group;
-	bool evict = effort != FREE;
-
-	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
-		uint64_t capacity = g->spec.quotas[i].capacity, removing, staying;
-
-		if (!capacity || strcmp(g->spec.quotas[i].type, type) != 0)
-			continue;
-		staying = group_type_bytes(p, g, type, &removing);
-		if (staying + removing + plan->bytes <= capacity)
-			continue;
-		if (retired_left(p, g, ANY_VOLUME)) {
-			retired_sweep(p, g, ANY_VOLUME, plan->n_write);
-			*coming = true;
-			return false;
-		}
-		plan->newcomers.at = room_for(plan, capacity, staying);
-		if (evict && staying + plan->bytes > capacity && plan->bytes <= capacity)
-			*coming |= evict_group_bytes(p, g, type, staying + plan->bytes - capacity,
-						     &w) > 0;
-		*coming |= evict && removing > 0 && plan->bytes <= capacity;
-		return false;
-	}
-	return true;
-}
-
 /* Slab files of a storage may be too small for some specs while others of the group are not. */
 static bool volume_fits_plan(const struct volume *s, const struct plan *plan)
 {
@@ -319,7 +268,7 @@ static int take_somewhere(struct partition *p, struct plan *plan, struct skv_are
 
 		if (!volume_takes(&p->volume[at]) || !volume_fits_plan(&p->volume[at], plan))
 			continue;
-		if (!type_has_room(p, plan, p->volume[at].dev->type, effort, &coming)) {
+		if (!limits_type(p, plan, p->volume[at].dev->type, effort, &coming)) {
 			if (coming)
 				return TRY_WAIT_QUOTA;
 			continue;
@@ -482,21 +431,6 @@ int placement_take_offsets(struct partition *p, const struct skv_start_req *req,
 	return rc;
 }
 
-/* Blocks being written count: else a group would exceed its limit by as many as are written at a
- * time. */
-static int check_blocks(const struct plan *plan, struct skv_error *err)
-{
-	const struct group *g = plan->inst->group;
-	uint64_t have = g->count.blocks + g->open_blocks;
-
-	if (!g->spec.max_blocks || have + plan->n_write <= g->spec.max_blocks)
-		return SKV_OK;
-	return skv_fail(err, SKV_E_QUOTA, "max_blocks",
-			"group '%s' has %llu of %llu blocks: delete some, or let them be evicted",
-			g->spec.name, (unsigned long long)have,
-			(unsigned long long)g->spec.max_blocks);
-}
-
 /* Limit of bytes in the group's open sessions. */
 static uint64_t may_open(const struct partition *p, const struct group *g)
 {
@@ -508,47 +442,19 @@ static uint64_t may_open(const struct partition *p, const struct group *g)
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-/* Blocks left in a fixed share: of `all` of it, or of what the instance does not use yet. */
-static uint64_t quota_share_rest(const struct partition *p, const struct instance *inst, bool all)
-{
-	uint64_t share = quota_share_of(inst, group_room(p, inst->group));
-
-	if (inst->group->spec.share != SKV_SHARE_FIXED)
-		return UINT64_MAX;
-	return (all ? share : less(share, inst->used_bytes)) / inst->block_bytes;
-}
-
 uint64_t placement_bound(const struct partition *p, const struct plan *plan)
 {
-	const struct group *g = plan->inst->group;
-	uint64_t n = less(may_open(p, g), plan->inst->open_bytes) / plan->inst->block_bytes;
+	const uint64_t most = may_open(p, plan->inst->group);
 
 	ASSERT_SHARED(p);
-	n = least(n, quota_share_rest(p, plan->inst, true));
-	n = least(n, tenant_bound(plan->inst));
-	return g->spec.max_blocks
-		       ? least(n, less(g->spec.max_blocks, g->count.blocks + g->open_blocks))
-		       : n;
-}
-
-/* Bytes left in the group's quota for this type of storage. */
-static uint64_t type_left(const struct partition *p, const struct group *g, const char *type)
-{
-	uint64_t left = UINT64_MAX, removing, staying;
-
-	for (uint32_t i = 0; i < g->spec.n_quotas; i++) {
-		if (!g->spec.quotas[i].capacity || strcmp(g->spec.quotas[i].type, type) != 0)
-			continue;
-		staying = group_type_bytes(p, g, type, &removing);
-		left = least(left, less(g->spec.quotas[i].capacity, staying + removing));
-	}
-	return left;
+	return least(less(most, plan->inst->open_bytes) / plan->inst->block_bytes,
+		     limits_bound(p, plan));
 }
 
 uint64_t placement_now(struct partition *p, const struct plan *plan)
 {
 	const struct group *g = plan->inst->group;
-	uint64_t most = 0, size = plan->inst->block_bytes;
+	uint64_t most = 0;
 	uint32_t class_id;
 
 	ASSERT_EXCLUSIVE(p);
@@ -561,13 +467,10 @@ uint64_t placement_now(struct partition *p, const struct plan *plan)
 		    volume_class(p, plan->inst, 0, (uint32_t)at, &class_id) != SKV_OK)
 			continue;
 		n = least(skv_pool_available(p->volume[at].pool, class_id),
-			  type_left(p, g, p->volume[at].dev->type) / size);
+			  limits_now_of_type(p, plan, p->volume[at].dev->type));
 		most = n > most ? n : most;
 	}
-	most = least(most, quota_share_rest(p, plan->inst, false));
-	most = least(most, tenant_now(plan->inst));
-	most = least(most, less(MAX_ENTRIES, plan->inst->entries));
-	return g->spec.capacity ? least(most, less(g->spec.capacity, g->used_bytes) / size) : most;
+	return least(most, limits_now(p, plan));
 }
 
 static bool any_volume(const struct partition *p, const struct group *g)
@@ -578,14 +481,12 @@ static bool any_volume(const struct partition *p, const struct group *g)
 	return false;
 }
 
-int placement_limits(const struct partition *p, const struct plan *plan, struct skv_error *err)
+int placement_limits(struct partition *p, struct plan *plan, struct skv_error *err)
 {
-	int rc = check_blocks(plan, err);
+	int rc = limits_fixed(p, plan, err);
 	uint64_t most = may_open(p, plan->inst->group);
 
 	ASSERT_SHARED(p);
-	if (rc == SKV_OK)
-		rc = tenant_check_sessions(p, plan->inst->tenant, err);
 	if (rc != SKV_OK)
 		return rc;
 	if (!any_volume(p, plan->inst->group))
@@ -604,114 +505,4 @@ int placement_limits(const struct partition *p, const struct plan *plan, struct 
 			"open sessions of this instance hold %llu of %llu bytes: finish some first",
 			(unsigned long long)plan->inst->open_bytes, (unsigned long long)most);
 	return SKV_OK;
-}
-
-/* Evicts from the group, or from one instance of it; soft-pinned blocks when there is nothing
- * else. */
-static uint64_t evict_for_quota(struct partition *p, struct plan *plan, bool own, uint64_t bytes)
-{
-	uint64_t got = 0;
-
-	ASSERT_EXCLUSIVE(p);
-	placement_hide(p, plan, true);
-	for (int soft = 0; got == 0 && soft < 2 && !plan->newcomers.refused; soft++) {
-		const struct evict_for w = { .in = newcomers_of(plan), .whose = plan->inst,
-					     .bytes = plan->bytes,
-					     .soft = soft };
-
-		got = own ? evict_instance_bytes(p, plan->inst, bytes, soft)
-			  : evict_group_bytes(p, plan->inst->group, NULL, bytes, &w);
-	}
-	placement_hide(p, plan, false);
-	return got;
-}
-
-static int no_quota_share(const struct plan *plan, uint64_t share, struct skv_error *err)
-{
-	const struct skv_instance_spec *s = &plan->inst->spec;
-
-	return skv_fail(
-		err, SKV_E_QUOTA, s->capacity ? "capacity" : "weight",
-		"instance '%s' has %llu bytes of the %llu that are its share of group '%s', and "
-		"nothing more of its own may be evicted: it is pinned, leased or being written, or "
-		"the share is too small",
-		s->id, (unsigned long long)plan->inst->used_bytes, (unsigned long long)share,
-		s->group);
-}
-
-/* A fixed share is a limit; the instance evicts its own blocks to stay within it. */
-static int quota_share_left(struct partition *p, struct plan *plan, struct skv_error *err)
-{
-	struct instance *inst = plan->inst;
-	uint64_t share, staying;
-
-	if (inst->group->spec.share != SKV_SHARE_FIXED)
-		return SKV_OK;
-	share = quota_share_of(inst, group_room(p, inst->group));
-	if (inst->used_bytes + plan->bytes <= share)
-		return SKV_OK;
-	staying = inst->used_bytes - inst->removing_bytes;
-	if (staying + plan->bytes > share &&
-	    (plan->bytes > share ||
-	     evict_for_quota(p, plan, true, staying + plan->bytes - share) == 0) &&
-	    inst->removing_bytes == 0)
-		return no_quota_share(plan, share, err);
-	return TRY_WAIT_QUOTA;
-}
-
-static int group_quota(struct partition *p, struct plan *plan, struct skv_error *err)
-{
-	struct group *g = plan->inst->group;
-	uint64_t staying;
-
-	if (!g->spec.capacity)
-		return SKV_OK;
-	if (g->used_bytes + plan->bytes > g->spec.capacity)
-		retired_sweep(p, g, ANY_VOLUME, plan->n_write);
-	if (g->used_bytes + plan->bytes <= g->spec.capacity)
-		return SKV_OK;
-	if (retired_left(p, g, ANY_VOLUME))
-		return TRY_WAIT_QUOTA;
-	staying = g->used_bytes - g->removing_bytes;
-	plan->newcomers.at = room_for(plan, g->spec.capacity, staying);
-	if (staying + plan->bytes > g->spec.capacity &&
-	    evict_for_quota(p, plan, false, staying + plan->bytes - g->spec.capacity) == 0 &&
-	    g->removing_bytes == 0)
-		return skv_fail(
-			err, SKV_E_QUOTA, NULL,
-			"group '%s' is at its capacity of %llu bytes and nothing more may be "
-			"evicted: it is pinned, leased or being written",
-			g->spec.name, (unsigned long long)g->spec.capacity);
-	return TRY_WAIT_QUOTA;
-}
-
-/* An instance cannot have more blocks than its eviction queues hold; it evicts its own blocks. */
-static int blocks_quota(struct partition *p, struct plan *plan, struct skv_error *err)
-{
-	struct instance *inst = plan->inst;
-	uint64_t over = less(inst->entries + plan->n_write, MAX_ENTRIES);
-
-	if (over == 0)
-		return SKV_OK;
-	if (inst->removing_bytes == 0 &&
-	    evict_for_quota(p, plan, true, over * inst->block_bytes) == 0)
-		return skv_fail(
-			err, SKV_E_QUOTA, "instance",
-			"instance '%s' has %llu blocks, %u is the most, and nothing of its own may "
-			"be evicted: it is pinned, leased or being written; use another "
-			"instance beside it",
-			inst->spec.id, (unsigned long long)inst->entries, MAX_ENTRIES);
-	return TRY_WAIT_QUOTA;
-}
-
-int placement_quota(struct partition *p, struct plan *plan, struct skv_error *err)
-{
-	int rc = blocks_quota(p, plan, err);
-
-	ASSERT_EXCLUSIVE(p);
-	if (rc == SKV_OK)
-		rc = tenant_quota(p, plan, err);
-	if (rc == SKV_OK)
-		rc = quota_share_left(p, plan, err);
-	return rc == SKV_OK ? group_quota(p, plan, err) : rc;
 }

@@ -21,12 +21,9 @@ void grants_free(struct partition *p, struct grants *g); /* frees the slots, not
 enum { TRY_WAIT = 2, TRY_WAIT_QUOTA, TRY_WAIT_TENANT };
 /* Hides the blocks that the plan found from eviction, or (`hidden` false) shows them again. */
 void placement_hide(struct partition *p, const struct plan *plan, bool hidden);
-/* Checks the limits of open sessions: SKV_OK, SKV_E_TOO_LARGE, SKV_E_TOO_MANY. */
-int placement_limits(const struct partition *p, const struct plan *plan, struct skv_error *err);
-/* Checks the tenant's limits (tenant_quota.h), the group's quota, the instance's share of it, and
- * blocks per instance: SKV_OK, TRY_WAIT_QUOTA (eviction within the group is under way),
- * TRY_WAIT_TENANT (within the tenant), SKV_E_QUOTA. */
-int placement_quota(struct partition *p, struct plan *plan, struct skv_error *err);
+/* Checks the limits of open sessions, and those that evict nothing (limits.h): SKV_OK,
+ * SKV_E_TOO_LARGE, SKV_E_TOO_MANY, SKV_E_QUOTA. */
+int placement_limits(struct partition *p, struct plan *plan, struct skv_error *err);
 /* Takes the plan's slots, all in one storage. SKV_OK, TRY_WAIT, SKV_E_NO_SPACE, SKV_E_UNAVAILABLE,
  * SKV_E_NOMEM. */
 int placement_take(struct partition *p, struct plan *plan, struct skv_arena *a,

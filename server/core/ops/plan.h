@@ -41,6 +41,11 @@ struct plan {
 	struct grants grants;
 };
 
+static inline struct newcomers *newcomers_of(struct plan *plan)
+{
+	return plan->newcomers.n ? &plan->newcomers : NULL;
+}
+
 /* plan.c: fills in what the request asks of plan->inst and what is left to write. SKV_E_INVALID,
  * SKV_E_TOO_LARGE, SKV_E_TOO_MANY, SKV_E_NOMEM. */
 int plan_make(const struct partition *p, const struct skv_start_req *req, struct skv_arena *a,

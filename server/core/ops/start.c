@@ -37,6 +37,7 @@
 #include <journal/change.h>
 #include <journal/record.h>
 #include <journal/snapshot.h>
+#include "limits.h"
 #include "plan.h"
 #include "placement.h"
 #include "start_answer.h"
@@ -226,7 +227,7 @@ static int find_placement(struct partition *p, struct start_op *op, struct plan 
 		return rc;
 	if (!may_take)
 		return TRY_WAIT;
-	rc = placement_quota(p, plan, op->w.err);
+	rc = limits_check(p, plan, op->w.err);
 	if (rc != SKV_OK)
 		return rc;
 	return req->offsets ? placement_take_offsets(p, req, plan, op->w.arena, op->w.err)

@@ -35,21 +35,19 @@ struct evict_for {
  * be freed. */
 uint64_t evict_slots(struct partition *p, uint32_t volume, uint32_t class_id, uint64_t slots,
 		     const struct evict_for *w);
-/* Frees bytes of a group, only on storages of this type (NULL = any). */
-uint64_t evict_group_bytes(struct partition *p, struct group *g, const char *type, uint64_t bytes,
-			   const struct evict_for *w);
-/* Frees bytes of one instance. */
-uint64_t evict_instance_bytes(struct partition *p, struct instance *inst, uint64_t bytes,
-			      bool soft);
-/* Frees bytes, or blocks, of the instance's tenant, in all its groups. */
-uint64_t evict_tenant_bytes(struct partition *p, const struct instance *inst, uint64_t bytes,
-			    bool soft);
-uint64_t evict_tenant_blocks(struct partition *p, const struct instance *inst, uint64_t blocks,
-			     bool soft);
+/* Whose blocks go, wherever they are. */
+struct evict_what {
+	const struct group *group;   /* of this group; NULL only with `of` */
+	const char *type;            /* on storages of this type; NULL = any */
+	const struct instance *only; /* of this instance, which is the group's; NULL = any */
+	const struct tenant *of;     /* of this tenant, in all its groups; NULL = any */
+	bool blocks;                 /* blocks are needed, not bytes */
+};
+/* Frees `need` of these; fewer where no more may go, or more than a call frees are needed. */
+uint64_t evict_some(struct partition *p, const struct evict_what *what, uint64_t need,
+		    const struct evict_for *w);
 /* Frees bytes of a storage from any instance. */
 uint64_t evict_volume_bytes(struct partition *p, uint32_t volume, uint64_t bytes);
-/* Frees blocks of a group. */
-uint64_t evict_group_blocks(struct partition *p, struct group *g, uint64_t blocks);
 /* Evicts at most `blocks` blocks of the group not used since then (a mark's time), except those
  * with a used descendant. True: there may be more. */
 bool evict_idle(struct partition *p, struct group *g, uint64_t since, uint64_t blocks);

@@ -1,0 +1,32 @@
+/* limits.h - what a start may write: checked, evicted for, reported. */
+#ifndef SKV_CORE_OPS_LIMITS_H
+#define SKV_CORE_OPS_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct partition;
+struct plan;
+struct skv_error;
+
+/* How far an attempt goes: what is free only; eviction; eviction of soft-pinned blocks too. */
+enum effort { FREE, EVICT, EVICT_SOFT_PINS };
+
+/* Checks the limits that evict nothing: the tenant's sessions, the group's blocks. SKV_OK,
+ * SKV_E_TOO_MANY ("max_sessions"), SKV_E_QUOTA ("max_blocks"). */
+int limits_fixed(struct partition *p, struct plan *plan, struct skv_error *err);
+/* Checks the others, and evicts for the first that is reached: SKV_OK, TRY_WAIT_QUOTA,
+ * TRY_WAIT_TENANT (what counts is on its way out), SKV_E_QUOTA. */
+int limits_check(struct partition *p, struct plan *plan, struct skv_error *err);
+/* May the plan's bytes go to storages of this type? If not, makes room: *coming tells whether some
+ * is under way. */
+bool limits_type(struct partition *p, struct plan *plan, const char *type, enum effort effort,
+		 bool *coming);
+/* For plans of one spec: how many blocks may be written if all that may go goes; */
+uint64_t limits_bound(const struct partition *p, const struct plan *plan);
+/* how many without eviction, */
+uint64_t limits_now(const struct partition *p, const struct plan *plan);
+/* and to storages of this type. */
+uint64_t limits_now_of_type(const struct partition *p, const struct plan *plan, const char *type);
+
+#endif
