@@ -651,6 +651,12 @@ WRITE_LIST(file_list, skv_file_view, file_view, files)
 WRITE_LIST(group_list, skv_group_view, group_view, groups)
 WRITE_LIST(instance_list, skv_instance_view, instance_view, instances)
 
+/* ---- documents of the store ------------------------------------------------------------------ */
+
+DOCUMENT(storage, skv_storage_spec)
+DOCUMENT(group, skv_group_spec)
+DOCUMENT(instance, skv_instance_spec)
+
 /* ---- the OpenAPI document -------------------------------------------------------------------- */
 
 static const struct skv_table *const tables[] = {

@@ -5,6 +5,7 @@
 #ifndef SKV_V1_MESSAGES_H
 #define SKV_V1_MESSAGES_H
 
+#include <skv/documents.h>
 #include <skv/json_out.h>
 
 #include "table.h"
@@ -82,6 +83,20 @@ enum {
 	void skv_pb_write_##m(struct skv_buf *out, const struct type *v, uint32_t n)               \
 	{                                                                                          \
 		skv_table_write_pb(&T##s_table, out, &(struct T##s){ v, n }, NULL);                \
+	}
+
+/* The functions of skv/documents.h for a table. */
+#define DOCUMENT(m, type)                                                                     \
+	void skv_document_write_##m(struct skv_buf *out, const struct type *v)                \
+	{                                                                                     \
+		skv_table_write_pb(&m##_table, out, v, NULL);                                 \
+	}                                                                                     \
+	int skv_document_read_##m(struct skv_arena *a, const void *bytes, size_t n,           \
+				  struct type *out)                                           \
+	{                                                                                     \
+		const struct skv_v1_in in = { .arena = a, .stored = true };                   \
+                                                                                              \
+		return skv_table_read_pb(&m##_table, &in, bytes, n, out, NULL);               \
 	}
 
 #endif

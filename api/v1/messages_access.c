@@ -140,6 +140,20 @@ SKV_V1_RW(tenant, skv_tenant_spec)
 W(tenant_view, skv_tenant_view)
 WRITE_LIST(tenant_list, skv_tenant_view, tenant_view, tenants)
 
+void skv_document_write_tenant(struct skv_buf *out, const struct skv_tenant_spec *v)
+{
+	skv_table_write_json(&tenant_table, out, v, NULL);
+	skv_put_u8(out, '\0');
+}
+
+int skv_document_read_tenant(struct skv_arena *a, const char *text, struct skv_tenant_spec *out,
+			     struct skv_error *err)
+{
+	const struct skv_v1_in in = { .arena = a };
+
+	return skv_table_read_json(&tenant_table, &in, text, strlen(text), out, err);
+}
+
 const struct skv_table *const skv_access_tables[] = {
 	&token_table, &token_view_table, &token_views_table, &tenant_table, &tenant_view_table,
 	&tenant_views_table, NULL,

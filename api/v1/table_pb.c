@@ -417,7 +417,7 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 {
 	struct skv_pbdoc d = skv_pb_open(in, err);
 	struct skv_rd r = skv_rd_make(text, n);
-	size_t fields = t->long_answer ? SKV_JMAX_ANSWER : SKV_TABLE_PB_FIELDS;
+	size_t fields = t->long_answer || in->stored ? SKV_JMAX_ANSWER : SKV_TABLE_PB_FIELDS;
 	uint64_t seen = 0;
 	void *message;
 
@@ -428,7 +428,8 @@ int skv_table_read_pb(const struct skv_table *t, const struct skv_v1_in *in, con
 		return d.status;
 	skv_table_defaults(t, in, message);
 	store(&d, t, r, message, &seen);
-	judge(&d, t, message, seen);
+	if (!in->stored)
+		judge(&d, t, message, seen);
 	if (skv_pb_ok(&d))
 		memcpy(out, message, t->size);
 	return d.status;

@@ -6,19 +6,17 @@
  * (`busy`), so that no two tenants become owners of one object. Only the owner of the partitions
  * can write.
  *
- * A document has a line for each field that is told: its name, then names of objects. Lines of
- * other fields are passed over: a newer version wrote them.
+ * A document is the JSON of a PUT (api/v1).
  */
 #include <skv/tenants.h>
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <skv/bytes.h>
 #include <skv/core.h>
+#include <skv/documents.h>
 #include <skv/log.h>
 #include <skv/mem.h>
 
@@ -84,123 +82,6 @@ static const char *document_name(struct skv_arena *a, const char *tenant)
 	return out;
 }
 
-#define NUMBER SIZE_MAX
-#define LARGE (SIZE_MAX - 1)
-
-static const struct field {
-	const char *name;
-	size_t at, count_at; /* a list of names, and how many; NUMBER: a uint32_t, LARGE: a
-				 * uint64_t */
-} fields[] = {
-#define NAMES(member)                                                                              \
-	{ #member, offsetof(struct skv_tenant_spec, member),                                       \
-	  offsetof(struct skv_tenant_spec, n_##member) }
-#define COUNT(member)                                                                              \
-	{ #member, offsetof(struct skv_tenant_spec, member),                                       \
-	  sizeof ((struct skv_tenant_spec *)0)->member == sizeof(uint64_t) ? LARGE : NUMBER }
-	NAMES(groups), NAMES(storages), NAMES(own_groups), NAMES(own_storages),
-	COUNT(max_instances), COUNT(max_spaces), COUNT(requests_per_s),
-	COUNT(max_bytes), COUNT(max_blocks), COUNT(max_sessions), COUNT(max_pins),
-	COUNT(blocks_per_s), COUNT(max_held_bytes), COUNT(weight),
-#undef NAMES
-#undef COUNT
-};
-#define N_FIELDS (sizeof fields / sizeof fields[0])
-
-static bool is_number(const struct field *f)
-{
-	return f->count_at == NUMBER || f->count_at == LARGE;
-}
-
-static uint64_t number_in(const struct field *f, const struct skv_tenant_spec *s)
-{
-	const void *at = (const char *)s + f->at;
-
-	assert(is_number(f));
-	return f->count_at == LARGE ? *(const uint64_t *)at : *(const uint32_t *)at;
-}
-
-static void set_number(const struct field *f, struct skv_tenant_spec *s, uint64_t n)
-{
-	void *at = (char *)s + f->at;
-
-	assert(is_number(f));
-	if (f->count_at == LARGE)
-		*(uint64_t *)at = n;
-	else
-		*(uint32_t *)at = (uint32_t)n;
-}
-
-static const char *const *names_in(const struct field *f, const struct skv_tenant_spec *s,
-				   uint32_t *n)
-{
-	assert(f >= fields && f < fields + N_FIELDS && !is_number(f));
-	*n = *(const uint32_t *)(const void *)((const char *)s + f->count_at);
-	return *(const char *const *const *)(const void *)((const char *)s + f->at);
-}
-
-static void set_names(const struct field *f, struct skv_tenant_spec *s, const char *const *v,
-		      uint32_t n)
-{
-	*(uint32_t *)(void *)((char *)s + f->count_at) = n;
-	*(const char *const **)(void *)((char *)s + f->at) = v;
-}
-
-static void write_spec(const struct skv_tenant_spec *s, struct skv_buf *out)
-{
-	for (const struct field *f = fields; f < fields + N_FIELDS; f++) {
-		const char *const *v;
-		uint32_t n;
-
-		if (is_number(f)) {
-			if (number_in(f, s))
-				skv_buf_printf(out, "%s %" PRIu64 "\n", f->name, number_in(f, s));
-			continue;
-		}
-		v = names_in(f, s, &n);
-		if (n == 0)
-			continue;
-		skv_buf_printf(out, "%s", f->name);
-		for (uint32_t i = 0; i < n; i++)
-			skv_buf_printf(out, " %s", v[i]);
-		skv_buf_printf(out, "\n");
-	}
-	skv_put_u8(out, '\0');
-}
-
-/* False: out of memory. */
-static bool read_names(const struct field *f, char *line, struct skv_arena *a,
-		       struct skv_tenant_spec *s)
-{
-	const char **v = skv_arena_calloc(a, strlen(line) / 2 + 1, sizeof *v);
-	char *rest = NULL;
-	uint32_t n = 0;
-
-	for (char *word = strtok_r(line, " ", &rest); v && word; word = strtok_r(NULL, " ", &rest))
-		v[n++] = word;
-	set_names(f, s, v, v ? n : 0);
-	return v != NULL;
-}
-
-static bool read_spec(const char *text, struct skv_arena *a, struct skv_tenant_spec *s)
-{
-	char *copy = skv_arena_strndup(a, text, strlen(text)), *rest = NULL;
-	bool good = copy != NULL;
-
-	for (char *line = good ? strtok_r(copy, "\n", &rest) : NULL; line && good;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		char *value = line + strcspn(line, " ");
-
-		value += *value == ' ' ? (*value = '\0', 1) : 0;
-		for (const struct field *f = fields; good && f < fields + N_FIELDS; f++)
-			if (strcmp(f->name, line) == 0 && is_number(f))
-				set_number(f, s, strtoull(value, NULL, 10));
-			else if (strcmp(f->name, line) == 0)
-				good = read_names(f, value, a, s);
-	}
-	return good;
-}
-
 /* The core reckons some of it. */
 static int tell_core(const struct skv_tenants *t, const struct skv_tenant *v, uint32_t n,
 		     struct skv_error *err)
@@ -256,9 +137,10 @@ int skv_tenants_reread(struct skv_tenants *t, struct skv_error *err)
 		v[i].name = docs[i].name + strlen(PREFIX);
 		if (strlen(v[i].name) > SKV_MAX_NAME)
 			continue; /* it is nobody's */
+		v[i].text = docs[i].text;
 		v[i].meter = meter_of(t, v[i].name);
-		if (!v[i].meter || !read_spec(docs[i].text, &a, &v[i].spec))
-			rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+		rc = v[i].meter ? skv_document_read_tenant(&a, v[i].text, &v[i].spec, err)
+				: skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	}
 	if (rc == SKV_OK)
 		rc = tell_core(t, v, n, err);
@@ -379,6 +261,7 @@ static int check_owners(struct skv_tenants *t, const char *tenant, enum skv_owne
 int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_tenant_spec *spec,
 		      struct skv_error *err)
 {
+	struct skv_tenant_spec again;
 	struct skv_buf text = { 0 };
 	const char *document;
 	struct skv_arena a;
@@ -388,9 +271,11 @@ int skv_tenants_write(struct skv_tenants *t, const char *name, const struct skv_
 	assert(t->busy);
 	skv_arena_init(&a);
 	document = document_name(&a, name);
-	write_spec(spec, &text);
+	skv_document_write_tenant(&text, spec);
 	if (!document || text.failed)
 		rc = skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (rc == SKV_OK) /* names that were added may be too many for a document */
+		rc = skv_document_read_tenant(&a, (char *)text.data, &again, err);
 	if (rc == SKV_OK)
 		rc = skv_core_doc_put(t->core, document, SKV_DOC_ANY, (char *)text.data, &version,
 				      err);
@@ -524,53 +409,28 @@ uint32_t skv_tenants_limit(struct skv_tenants *t, const char *name, bool spaces)
 	return most;
 }
 
-/* ---- copies ---------------------------------------------------------------------------------- */
-
-static bool copy_names(const struct field *f, struct skv_tenant_spec *s, struct skv_arena *a)
-{
-	uint32_t n;
-	const char *const *from = names_in(f, s, &n);
-	const char **v = skv_arena_calloc(a, n + 1, sizeof *v);
-	bool copied = v != NULL;
-
-	for (uint32_t i = 0; copied && i < n; i++) {
-		v[i] = skv_arena_strndup(a, from[i], strlen(from[i]));
-		copied = v[i] != NULL;
-	}
-	set_names(f, s, v, n);
-	return copied;
-}
-
-static bool copy_spec(struct skv_tenant_spec *s, struct skv_arena *a)
-{
-	bool copied = true;
-
-	for (const struct field *f = fields; copied && f < fields + N_FIELDS; f++)
-		copied = is_number(f) || copy_names(f, s, a);
-	return copied;
-}
-
 int skv_tenants_list(struct skv_tenants *t, const char *name, struct skv_arena *a,
 		     struct skv_tenant_view **out, uint32_t *n, struct skv_error *err)
 {
-	bool copied = true;
+	int rc = SKV_OK;
 
 	*n = 0;
 	skv_rwlock_read(&t->lock);
 	*out = skv_arena_calloc(a, t->n + 1, sizeof **out);
-	for (uint32_t i = 0; *out && copied && i < t->n; i++) {
+	for (uint32_t i = 0; *out && rc == SKV_OK && i < t->n; i++) {
 		struct skv_tenant_view *v = &(*out)[*n];
 
 		if (name && strcmp(name, t->v[i].name) != 0)
 			continue;
-		v->spec = t->v[i].spec;
 		snprintf(v->name, sizeof v->name, "%s", t->v[i].name);
-		copied = copy_spec(&v->spec, a);
+		rc = skv_document_read_tenant(a, t->v[i].text, &v->spec, err);
 		++*n;
 	}
 	skv_rwlock_read_unlock(&t->lock);
-	if (!*out || !copied)
+	if (!*out)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
+	if (rc != SKV_OK)
+		return rc;
 	if (name && *n == 0)
 		return skv_fail(err, SKV_E_NOT_FOUND, NULL, "nothing is said of a tenant '%s'",
 				name);

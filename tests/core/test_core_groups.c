@@ -1,14 +1,14 @@
 /*
  * test_core_groups.c - what a group allows and asks for: bounds, quotas by type, lines, steps,
  * idle blocks; storages that come and go; numbered slots; documents; and all of it after a
- * restart, from old documents too.
+ * restart.
  */
 #include "core_env.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include <skv/bytes.h>
+#include <journal/registry.h>
 
 #define BLOCK 65536u
 #define UNIT (1ull << 20)
@@ -392,30 +392,38 @@ static void test_storage_description(void **state)
 	}
 }
 
-/* Documents of version 1, as earlier managers wrote them. */
-static void test_old_documents(void **state)
+/* What no manager of this version has written is not taken for anything. */
+static void test_foreign_documents(void **state)
 {
-	struct skv_buf b = { 0 };
-	struct skv_group_view *g;
-	uint32_t n;
+	static const struct {
+		const char *key, *bytes;
+		size_t n;
+	} bad[] = { { "group/g", "\x02\x01g", 3 },		/* another version */
+		    { "group/g", "\x01\x05g", 3 },		/* cut */
+		    { "group/g", "\x01\x01g\x0a\x09x", 6 },	/* no protobuf */
+		    { "group/g", "\x01\x01g\xb8\x01\x07", 6 }, /* a share that there is not */
+		    { "storage/s", "\x01\x01\x00\x00\x00", 5 },
+		    { "instance/t/i", "\x01\x02\x00\x00\x00\x01t\x01i", 9 } }; /* without specs */
 
 	(void)state;
-	env_make(&e, 16 * UNIT, UNIT, BLOCK);
-	assert_int_equal(put(0, 5), 5);
-	skv_put_u8(&b, 1);
-	skv_put_string(&b, "g", 1);
-	skv_put_u64(&b, 8 * UNIT);
-	skv_put_varint(&b, 1);
-	skv_put_string(&b, "s", 1);
-	env_document(&e, "group/g", b.data, b.len);
-	skv_buf_destroy(&b);
-	env_crash(&e);
-	env_open(&e);
-	assert_int_equal(skv_core_groups(e.core, "g", &e.arena, &g, &n, &e.err), SKV_OK);
-	assert_int_equal(g->spec.capacity, 8 * UNIT);
-	assert_false(g->spec.loose_storages);
-	assert_string_equal(g->spec.extra, "");
-	assert_int_equal(g->blocks, 5);
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct skv_instance_spec inst;
+		struct skv_group_spec group;
+		struct storage_doc storage;
+		uint32_t id;
+		const char *key = bad[i].key, *v = bad[i].bytes;
+		const size_t n = bad[i].n;
+		int rc;
+
+		if (key[0] == 'g')
+			rc = registry_get_group(&e.arena, key, v, n, &group, &e.err);
+		else if (key[0] == 's')
+			rc = registry_get_storage(&e.arena, key, v, n, &storage, &e.err);
+		else
+			rc = registry_get_instance(&e.arena, key, v, n, &inst, &id, &e.err);
+		assert_int_equal(rc, SKV_E_CORRUPT);
+		assert_non_null(strstr(e.err.message, bad[i].key));
+	}
 }
 
 static void test_documents(void **state)
@@ -458,7 +466,8 @@ int main(void)
 		SCENE(test_create_only),             SCENE(test_loose_storages),
 		SCENE(test_numbered),
 		SCENE(test_version),	     SCENE(test_loose_storages),     SCENE(test_numbered),
-		SCENE(test_storage_description), SCENE(test_old_documents),  SCENE(test_documents),
+		SCENE(test_storage_description), SCENE(test_foreign_documents),
+		SCENE(test_documents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -680,6 +680,7 @@ int main(void)
 		SCENE(test_sessions_count_after_a_restart),
 		SCENE(test_idle_chains),         SCENE(test_idle_over_restarts),
 		SCENE(test_idle_in_portions),
+		SCENE(test_all_of_a_group_is_kept),
 		SCENE(test_newer_documents_are_refused), SCENE(test_numbered_runs), SCENE(test_fit),
 		SCENE(test_too_small_a_storage), SCENE(test_bad_groups),
 		SCENE(test_a_full_instance), SCENE(test_anything),

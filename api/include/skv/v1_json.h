@@ -29,6 +29,9 @@ struct skv_v1_in {
 	const struct skv_secret *secret;
 	/* Caller's tenant, copied into requests. Borrowed. */
 	const char *tenant;
+	/* The document was written here, not sent: protobuf of a table is read without a judgement
+	 * on its values, and may be as long as answers. */
+	bool stored;
 };
 
 /* Keys of a request in the caller's form. A writer uses exactly one of the three. */

@@ -267,7 +267,7 @@ static void apply_at_once(struct partition *p, struct instance *inst, uint64_t h
 static int replay_both(struct replay *r, struct skv_rd *in, bool drop, struct skv_error *err)
 {
 	struct instance *inst = instance_by_id(r->p, skv_get_u32(in));
-	uint64_t until = replay_get_leased_until(r, in);
+	uint64_t until = replay_get_end(r, in);
 
 	if (in->failed)
 		return corrupt(err, "clear: too short");

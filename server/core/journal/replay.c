@@ -108,18 +108,6 @@ uint64_t replay_get_end(const struct replay *r, struct skv_rd *in)
 	return until;
 }
 
-uint64_t replay_get_leased_until(const struct replay *r, struct skv_rd *in)
-{
-	bool same_boot = strcmp(r->boot_id, r->p->core->boot_id) == 0;
-	uint32_t span = 2 * r->p->core->o.lease_max_ms;
-
-	if (!skv_rd_left(in)) { /* not in older versions: as long as any lease may run */
-		span = span > r->horizon_span ? span : r->horizon_span;
-		return same_boot ? r->horizon_until : r->now + span;
-	}
-	return replay_get_end(r, in);
-}
-
 /* ---- the sequence ---------------------------------------------------------------------------- */
 
 static int settle(struct replay *r, struct skv_error *err)

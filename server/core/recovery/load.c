@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <skv/arena.h>
 #include <skv/mem.h>
 #include <skv/store.h>
 
@@ -16,7 +17,6 @@
 #include <model/objects.h>
 #include <model/partition.h>
 #include <model/volume.h>
-#include <journal/document.h>
 #include <journal/registry.h>
 #include <storage/device.h>
 
@@ -51,265 +51,76 @@ static int use_device(struct partition *p, const struct storage_doc *d, struct d
 	return rc;
 }
 
-/* Into masters[], of SKV_MAX_FS_MASTERS elements. */
-static void get_master(struct skv_rd *in, char **masters, struct skv_storage_spec *s)
-{
-	in->failed |= s->n_fs_master == SKV_MAX_FS_MASTERS;
-	if (!in->failed)
-		masters[s->n_fs_master++] = doc_get_text(in, SKV_MAX_URL);
-}
-
-static void get_storage_fields(struct skv_rd *in, unsigned format, struct skv_storage_spec *s,
-			       char **masters)
-{
-	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
-		switch (tag) {
-		case STORAGE_HIGH_PERCENT: s->high_percent = doc_get_small(in, 100); break;
-		case STORAGE_LOW_PERCENT: s->low_percent = doc_get_small(in, 100); break;
-		case STORAGE_DRAINING: {
-			uint32_t how = doc_get_small(in, 2);
-
-			s->draining = how > 0;
-			s->move = how == 2;
-			break;
-		}
-		case STORAGE_CHUNK: s->chunk_size = doc_get_small(in, SKV_CHUNK_MAX); break;
-		case STORAGE_ANY_MOUNT: s->any_mount = doc_get_small(in, 1); break;
-		case STORAGE_FS_MASTER: get_master(in, masters, s); break;
-		default: in->failed = true;
-		}
-	}
-}
-
 static int load_storage(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
-	struct skv_rd in = skv_rd_make(bytes, n);
-	unsigned format = doc_version(&in, DOC_FIELDS);
 	struct storage_doc d = { 0 };
-	struct skv_storage_spec *s = &d.spec;
-	char *masters[SKV_MAX_FS_MASTERS] = { 0 };
-	const uint8_t *uuid;
+	struct skv_arena a;
 	struct device *dev;
-	int rc = SKV_OK;
+	int rc;
 
-	d.id = skv_get_u32(&in);
-	uuid = skv_get_bytes(&in, 16);
-	if (!format || !uuid)
-		return doc_bad(l->err, key);
-	memcpy(d.uuid, uuid, 16);
-	s->name = doc_get_text(&in, SKV_MAX_NAME);
-	s->type = doc_get_text(&in, SKV_MAX_NAME);
-	s->root = doc_get_text(&in, SKV_MAX_ROOT);
-	s->capacity = skv_get_u64(&in);
-	s->file_size = skv_get_u64(&in);
-	s->unit = skv_get_u64(&in);
-	s->enabled = skv_get_u8(&in) != 0;
-	s->client_root = format > 1 ? doc_get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
-	s->client_mount = format > 1 ? doc_get_text(&in, SKV_MAX_ROOT) : skv_strdup("");
-	s->extra = format > 1 ? doc_get_text(&in, SKV_MAX_EXTRA) : skv_strdup("");
-	get_storage_fields(&in, format, s, masters);
-	s->fs_master = (const char *const *)masters;
-	if (in.failed)
-		rc = doc_bad(l->err, key);
-	else if (!s->name || !s->type || !s->root || !s->client_root || !s->client_mount ||
-		 !s->extra)
-		rc = SKV_E_NOMEM;
-	for (uint32_t i = 0; i < s->n_fs_master && rc == SKV_OK; i++)
-		rc = masters[i] ? SKV_OK : SKV_E_NOMEM;
+	skv_arena_init(&a);
+	rc = registry_get_storage(&a, key, bytes, n, &d, l->err);
 	if (rc == SKV_OK)
 		rc = use_device(l->p, &d, &dev);
 	if (rc == SKV_OK)
-		rc = partition_add_volume(l->p, dev, s, version);
-	skv_free((char *)s->name);
-	skv_free((char *)s->type);
-	skv_free((char *)s->root);
-	skv_free((char *)s->client_root);
-	skv_free((char *)s->client_mount);
-	skv_free((char *)s->extra);
-	for (uint32_t i = 0; i < s->n_fs_master; i++)
-		skv_free(masters[i]);
+		rc = partition_add_volume(l->p, dev, &d.spec, version);
+	skv_arena_destroy(&a);
 	return rc;
-}
-
-/* Members added in version 2. False: out of memory, unless in->failed. */
-static bool get_group_limits(struct skv_rd *in, struct skv_group_spec *g)
-{
-	struct skv_type_quota *quotas;
-	uint64_t count;
-
-	g->loose_storages = skv_get_u8(in) != 0;
-	count = skv_get_varint(in);
-	in->failed |= count > SKV_MAX_QUOTAS;
-	if (in->failed)
-		return false;
-	quotas = skv_calloc(count + 1, sizeof *quotas);
-	g->quotas = quotas;
-	for (; quotas && g->n_quotas < count; g->n_quotas++) {
-		quotas[g->n_quotas].type = doc_get_text(in, SKV_MAX_NAME);
-		quotas[g->n_quotas].capacity = skv_get_u64(in);
-		quotas[g->n_quotas].reclaim = skv_get_u64(in);
-		if (!quotas[g->n_quotas].type)
-			return false;
-	}
-	g->max_blocks = skv_get_u64(in);
-	g->max_instances = skv_get_u32(in);
-	g->reclaim_bytes = skv_get_u64(in);
-	g->reclaim_blocks = skv_get_u64(in);
-	g->reclaim_step_bytes = skv_get_u64(in);
-	g->reclaim_step_percent = skv_get_u32(in);
-	g->reclaim_period_ms = skv_get_u32(in);
-	g->max_idle_ms = skv_get_u64(in);
-	g->version = skv_get_u64(in);
-	g->extra = doc_get_text(in, SKV_MAX_EXTRA);
-	return quotas && g->extra;
-}
-
-static void get_group_fields(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
-{
-	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
-		switch (tag) {
-		case GROUP_HIGH_PERCENT: g->high_percent = doc_get_small(in, 100); break;
-		case GROUP_LOW_PERCENT: g->low_percent = doc_get_small(in, 100); break;
-		case GROUP_PIN_PERCENT: g->pin_percent = doc_get_small(in, 100); break;
-		case GROUP_POLICY:
-			skv_free((char *)g->policy);
-			g->policy = doc_get_text(in, SKV_MAX_NAME);
-			break;
-		case GROUP_TIER_OF:
-			skv_free((char *)g->tier_of);
-			g->tier_of = doc_get_text(in, SKV_MAX_NAME);
-			break;
-		case GROUP_WRITE_THROUGH: g->write_through = doc_get_small(in, 1); break;
-		case GROUP_PROMOTE_AFTER:
-			g->promote_after = doc_get_small(in, SKV_MAX_PROMOTE);
-			break;
-		case GROUP_REPLICATE: g->replicate = doc_get_small(in, 1); break;
-		case GROUP_TTL_MS: g->ttl_ms = skv_get_varint(in); break;
-		case GROUP_SHARE: g->share = doc_get_small(in, SKV_SHARE_FIXED); break;
-		default: in->failed = true;
-		}
-	}
-}
-
-static bool get_group(struct skv_rd *in, unsigned format, struct skv_group_spec *g)
-{
-	const char **names;
-	uint64_t count;
-
-	g->name = doc_get_text(in, SKV_MAX_NAME);
-	g->capacity = skv_get_u64(in);
-	count = skv_get_varint(in);
-	in->failed |= count > MAX_GROUP_STORAGES;
-	if (in->failed)
-		return false;
-	names = skv_calloc(count + 1, sizeof *names);
-	g->storages = names;
-	for (; names && g->n_storages < count; g->n_storages++) {
-		names[g->n_storages] = doc_get_text(in, SKV_MAX_NAME);
-		if (!names[g->n_storages])
-			return false;
-	}
-	if (format > 1) {
-		if (!g->name || !names || !get_group_limits(in, g))
-			return false;
-		g->policy = skv_strdup("");
-		g->tier_of = skv_strdup("");
-		get_group_fields(in, format, g);
-		return g->policy != NULL && g->tier_of != NULL;
-	}
-	g->policy = skv_strdup("");
-	g->tier_of = skv_strdup("");
-	g->extra = skv_strdup("");
-	return g->name && names && g->policy && g->tier_of && g->extra;
 }
 
 static int load_group(void *ctx, const char *key, const void *bytes, size_t n, uint64_t version)
 {
 	struct loader *l = ctx;
-	struct skv_rd in = skv_rd_make(bytes, n);
-	unsigned format = doc_version(&in, DOC_FIELDS);
 	struct skv_group_spec g = { 0 };
-	bool read = format && get_group(&in, format, &g);
+	struct skv_arena a;
 	int rc;
 
-	if (!format || in.failed)
-		rc = doc_bad(l->err, key);
-	else
-		rc = read ? partition_add_group(l->p, &g, version) : SKV_E_NOMEM;
-	group_spec_free(&g);
+	skv_arena_init(&a);
+	rc = registry_get_group(&a, key, bytes, n, &g, l->err);
+	if (rc == SKV_OK)
+		rc = partition_add_group(l->p, &g, version);
+	skv_arena_destroy(&a);
 	return rc;
 }
 
-static void get_instance_fields(struct skv_rd *in, unsigned format, struct skv_instance_spec *i)
+static int add_instance(struct partition *p, const struct skv_instance_spec *i, uint32_t id,
+			uint64_t version, bool dropped)
 {
-	for (uint64_t tag; (tag = doc_next_field(in, format)) != 0;) {
-		switch (tag) {
-		case INSTANCE_WEIGHT: i->weight = doc_get_small(in, SKV_MAX_WEIGHT); break;
-		case INSTANCE_CAPACITY: i->capacity = skv_get_varint(in); break;
-		default: in->failed = true;
-		}
+	int rc = SKV_OK;
+
+	ASSERT_EXCLUSIVE(p);
+	if (!dropped) {
+		rc = partition_add_instance(p, i, id);
+		if (rc == SKV_OK)
+			p->inst[p->n_inst - 1]->registered = true;
+	} else if (instance_by_id(p, id)) {
+		version = instance_by_id(p, id)->version; /* still registered */
+	} else {
+		rc = partition_add_instance_to(p, i, id, &p->detached);
 	}
+	if (rc == SKV_OK)
+		instance_by_id(p, id)->version = version;
+	if (rc == SKV_OK && dropped)
+		partition_set_dropped(p, id);
+	return rc;
 }
 
 static int instance_document(struct loader *l, const char *key, const void *bytes, size_t n,
 			     uint64_t version, bool dropped)
 {
-	struct skv_rd in = skv_rd_make(bytes, n);
-	struct skv_spec specs[SKV_MAX_SPECS] = { { 0 } };
-	struct skv_instance_spec i = { .specs = specs };
-	unsigned format = doc_version(&in, DOC_FIELDS);
-	uint64_t count;
+	struct skv_instance_spec i = { 0 };
+	struct skv_arena a;
 	uint32_t id;
 	int rc;
 
-	if (!format)
-		return doc_bad(l->err, key);
-	id = skv_get_u32(&in);
-	i.tenant = doc_get_text(&in, SKV_MAX_NAME);
-	i.id = doc_get_text(&in, SKV_MAX_NAME);
-	i.group = doc_get_text(&in, SKV_MAX_NAME);
-	i.block_tokens = skv_get_u32(&in);
-	i.extra = doc_get_text(&in, SKV_MAX_EXTRA);
-	count = skv_get_varint(&in);
-	rc = in.failed || count == 0 || count > SKV_MAX_SPECS ? doc_bad(l->err, key) : SKV_OK;
-	for (; rc == SKV_OK && i.n_specs < count; i.n_specs++) {
-		specs[i.n_specs].name = doc_get_text(&in, SKV_MAX_NAME);
-		specs[i.n_specs].size = skv_get_u64(&in);
-		if (in.failed || specs[i.n_specs].size == 0)
-			rc = doc_bad(l->err, key);
-		else if (!specs[i.n_specs].name)
-			rc = SKV_E_NOMEM;
-	}
-	i.numbered = rc == SKV_OK && format > 1 && skv_get_u8(&in) != 0;
-	i.named = rc == SKV_OK && format >= DOC_NAMED && skv_get_u8(&in) != 0;
+	skv_arena_init(&a);
+	rc = registry_get_instance(&a, key, bytes, n, &i, &id, l->err);
 	if (rc == SKV_OK)
-		get_instance_fields(&in, format, &i);
-	if (rc == SKV_OK && in.failed)
-		rc = doc_bad(l->err, key);
-	if (rc == SKV_OK && (!i.tenant || !i.id || !i.group || !i.extra))
-		rc = SKV_E_NOMEM;
-	if (rc == SKV_OK && !dropped) {
-		rc = partition_add_instance(l->p, &i, id);
-		if (rc == SKV_OK)
-			l->p->inst[l->p->n_inst - 1]->registered = true;
-	}
-	if (rc == SKV_OK && dropped && instance_by_id(l->p, id))
-		version = instance_by_id(l->p, id)->version; /* still registered */
-	else if (rc == SKV_OK && dropped)
-		rc = partition_add_instance_to(l->p, &i, id, &l->p->detached);
-	if (rc == SKV_OK)
-		instance_by_id(l->p, id)->version = version;
-	if (rc == SKV_OK && dropped)
-		partition_set_dropped(l->p, id);
+		rc = add_instance(l->p, &i, id, version, dropped);
 	if (rc == SKV_E_CORRUPT)
 		doc_bad(l->err, key);
-	skv_free((char *)i.tenant);
-	skv_free((char *)i.id);
-	skv_free((char *)i.group);
-	skv_free((char *)i.extra);
-	for (uint32_t s = 0; s < SKV_MAX_SPECS; s++)
-		skv_free((char *)specs[s].name);
+	skv_arena_destroy(&a);
 	return rc;
 }
 

@@ -42,6 +42,7 @@ struct skv_meter {
 
 struct skv_tenant {
 	const char *name;
+	const char *text; /* its document */
 	struct skv_tenant_spec spec;
 	struct skv_meter *meter;
 };

@@ -104,7 +104,5 @@ int replay_session(struct replay *r, struct skv_key id, struct session **out,
 		   struct skv_error *err);
 /* A recorded time on this boot's clock; after a reboot the same distance from now. */
 uint64_t replay_get_end(const struct replay *r, struct skv_rd *in);
-/* Until when the blocks removed by this record may be leased. */
-uint64_t replay_get_leased_until(const struct replay *r, struct skv_rd *in);
 
 #endif
