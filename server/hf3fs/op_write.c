@@ -74,7 +74,7 @@ int hf3fs_ask_reserve(struct hf3fs_request *k)
 		.fit = true,
 		.selective = true, /* without a page a client skips the key */
 		.independent = !main, /* a tail without its head is wanted there */
-		.relaxed = p->o.relaxed,
+		.relaxed = true,
 		.anonymous = true,
 		.want_existing = true,
 	};
@@ -173,7 +173,7 @@ int hf3fs_ask_confirm(struct hf3fs_request *k)
 		.instance = k->space.id,
 		.n_commit = part_of(k, k->n_keys),
 		.n_give_up = part_of(k, k->u.confirm.n_released),
-		.relaxed = pages_of(k)->o.relaxed,
+		.relaxed = true,
 	};
 	assert(k->u.confirm.req.n_commit > 0 || k->u.confirm.req.n_give_up > 0);
 	if (k->u.confirm.req.n_commit > 0) {

@@ -158,7 +158,7 @@ static int start_once(struct hf3fs_request *k)
 		.grace_ms = p->o.grace_ms,
 		.fit = true,
 		.whole = true,
-		.relaxed = pages_of(k)->o.relaxed,
+		.relaxed = true,
 		.anonymous = true,
 	};
 	k->u.allocate.start_res = (struct skv_start_res){ 0 };

@@ -71,7 +71,6 @@ static struct skv_hf3fs_api_options hf3fs_options(const struct skv_params *p)
 		.reserve_ms = (uint32_t)p->session_default_ms,
 		.grace_ms = (uint32_t)p->pages_grace_ms,
 		.retry_ms = (uint32_t)p->hold_ms,
-		.relaxed = true,
 	};
 }
 

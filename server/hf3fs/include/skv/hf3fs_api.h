@@ -38,8 +38,6 @@ struct skv_hf3fs_api_options {
 			       * 0..SKV_MAX_LEASE_MS */
 	uint32_t reserve_ms;  /* time to confirm a reserved page */
 	uint32_t grace_ms;    /* after that, until it may be reserved again */
-	bool relaxed;         /* reserve and confirm are answered before a
-				 sync: struct skv_start_req */
 	uint32_t retry_ms;    /* how long a call waits while ownership or the store moves */
 	struct skv_hf3fs_api_files files;
 };
