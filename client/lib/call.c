@@ -14,8 +14,8 @@
  * Everything sent here may be repeated harmlessly: the manager's operations are idempotent, start
  * by its request id.
  *
- * State: kv->current, kv->owners, kv->forward_until_us and kv->codec only. Any thread. Sleeps
- * between rounds, holds no lock.
+ * State: kv->current, kv->owners and kv->forward_until_us only. Any thread. Sleeps between rounds,
+ * holds no lock.
  */
 #include "client.h"
 
@@ -52,13 +52,6 @@ static bool worth_retry(int status)
 static const struct skv_v1_codec *codec_of(const struct skv_call *c, const struct skv_buf *body)
 {
 	return !c->codec || (body->len && body->data[0] == '{') ? &skv_v1_json : c->codec;
-}
-
-/* Would the manager understand JSON? 415 says so; one that knows only JSON says 400, in JSON. */
-static bool is_refused(const struct skv_call *c, const struct skv_answer *a, long http_status)
-{
-	return c->body && c->codec && c->codec != &skv_v1_json &&
-	       (http_status == 415 || (http_status == 400 && a->codec == &skv_v1_json));
 }
 
 /* The error in the response body, if the HTTP status says that it is one. */
@@ -188,7 +181,6 @@ static int try_one(struct slabkv *kv, const struct skv_call *c, struct round *r,
 	r->at = hedged ? hedge : r->at;
 	r->noted = rc == SKV_OK && skv_owner_note_read(note, &r->note);
 	a->codec = codec_of(c, &a->body);
-	a->refused = rc == SKV_OK && is_refused(c, a, http_status);
 	if (rc == SKV_OK)
 		rc = read_status(http_status, a, err);
 	skv_buf_destroy(&url);
@@ -376,13 +368,4 @@ int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *
 	if (kv->on_call)
 		kv->on_call(kv->on_call_ctx, c->op, skv_now_us() - begin_us, rc);
 	return rc;
-}
-
-bool skv_call_again(struct slabkv *kv, struct skv_answer *a)
-{
-	if (!a->refused)
-		return false;
-	kv->codec = &skv_v1_json;
-	skv_buf_destroy(&a->body);
-	return true;
 }

@@ -34,7 +34,7 @@
 #define SKV_MAX_MOUNTS 64u
 #define SKV_DEFAULT_URL "http://127.0.0.1:7333"
 
-/* Fixed once open, except `current` and `codec`. */
+/* Fixed once open, except `current`. */
 struct slabkv {
 	const struct skv_clock *clock;
 	char **urls; /* without trailing '/' */
@@ -42,8 +42,7 @@ struct slabkv {
 	atomic_uint current; /* the URL that answered last */
 	atomic_uint_fast64_t forward_until_us; /* calls without a known owner are forwarded */
 	struct skv_owners *owners; /* who owns what; NULL: a single manager, which need not tell */
-	/* Of requests and answers; JSON as soon as a manager refuses the other. */
-	_Atomic(const struct skv_v1_codec *) codec;
+	const struct skv_v1_codec *codec; /* of requests and answers */
 	uint32_t timeout_ms;
 	uint32_t rounds;
 	uint32_t connect_ms;
@@ -117,15 +116,11 @@ struct skv_answer {
 	struct skv_buf body; /* release with skv_buf_destroy, also after an error */
 	uint64_t sent_ms;    /* clock just before the answered request was sent */
 	const struct skv_v1_codec *codec; /* of body */
-	bool refused; /* the manager does not accept call.codec: see skv_call_again */
 };
 
 /* Retries as long as that can help (so only for idempotent operations), within timeout_ms. */
 int skv_call_do(struct slabkv *kv, const struct skv_call *c, struct skv_answer *a,
 		struct skv_error *err);
-/* After a call with a body in the handle's codec: true if the manager refused that codec. The
- * handle uses JSON from then on, and the caller encodes and calls again. */
-bool skv_call_again(struct slabkv *kv, struct skv_answer *a);
 
 /* ---- result.c: results that the caller frees, and the edge ----------------------------------- */
 

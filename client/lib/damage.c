@@ -76,12 +76,9 @@ static void post(struct slabkv *kv, const char *instance, const struct skv_key_i
 
 	snprintf(path, sizeof path, SKV_PATH_REPORT,
 		 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_report_req(&body, &req, keys);
-		rc = skv_call_do(kv, &c, &answer, &err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	c.codec->write_report_req(&body, &req, keys);
+	rc = skv_call_do(kv, &c, &answer, &err);
 	if (rc != SKV_OK) {
 		atomic_store_explicit(&kv->report_again_ms, skv_now_ms(kv->clock) + REPORT_REST_MS,
 				      memory_order_relaxed);

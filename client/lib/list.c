@@ -43,10 +43,8 @@ int slabkv_list(struct slabkv *kv, const char *instance, uint64_t cursor,
 	if (rc == SKV_OK) {
 		snprintf(path, sizeof path, SKV_PATH_KEYS,
 			 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor, AT_A_TIME);
-		do {
-			c.codec = kv->codec;
-			rc = skv_call_do(kv, &c, &answer, &e);
-		} while (skv_call_again(kv, &answer));
+		c.codec = kv->codec;
+		rc = skv_call_do(kv, &c, &answer, &e);
 	}
 	if (rc == SKV_OK)
 		rc = read_keys(list, &answer, &e);

@@ -72,12 +72,9 @@ static int take(struct mover *m, const struct skv_move_take_req *req, struct skv
 			      .body = &body };
 	int rc;
 
-	do {
-		c.codec = m->kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_move_take(&body, req);
-		rc = skv_call_do(m->kv, &c, &answer, err);
-	} while (skv_call_again(m->kv, &answer));
+	c.codec = m->kv->codec;
+	c.codec->write_move_take(&body, req);
+	rc = skv_call_do(m->kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_move_view(&in, (const char *)answer.body.data,
 						  answer.body.len, &m->view, err);
@@ -103,12 +100,9 @@ static int finish(struct mover *m, struct skv_error *err)
 	int rc;
 
 	snprintf(path, sizeof path, SKV_PATH_MOVE_FINISH, m->view.move);
-	do {
-		c.codec = m->kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_move_finish_req(&body, &req);
-		rc = skv_call_do(m->kv, &c, &answer, err);
-	} while (skv_call_again(m->kv, &answer));
+	c.codec = m->kv->codec;
+	c.codec->write_move_finish_req(&body, &req);
+	rc = skv_call_do(m->kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_move_finish_res(&in, (const char *)answer.body.data,
 							answer.body.len, &res, err);

@@ -5,7 +5,6 @@
  * may name: one table for each. A put asks what is there, lays what is named over it and puts the
  * whole, because the manager's PUT takes an object as a whole.
  */
-#include "json_cut.h"
 #include "objects.h"
 #include "paths.h"
 
@@ -23,7 +22,6 @@ struct kind {
 	const char *op_put, *op_get, *op_delete, *op_list;
 	const char *path; /* one %s: the name */
 	const char *all;  /* path of the list */
-	const char *list; /* field of the list */
 	int (*check)(const char *name, const char *field, struct skv_error *err);
 	int (*read)(const struct skv_v1_codec *codec, const struct skv_v1_in *in,
 		    const struct skv_buf *body, union view *out, struct skv_error *err);
@@ -50,13 +48,10 @@ static int object_call(struct slabkv *kv, const char *op, const char *method, co
 
 	SKV_CHECK(name && kind->check(name, "name", NULL) == SKV_OK);
 	snprintf(path, sizeof path, format, skv_path_name(name, (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&text);
-		if (body)
-			kind->write(c.codec, &text, body);
-		rc = skv_call_do(kv, &c, a, err);
-	} while (skv_call_again(kv, a));
+	c.codec = kv->codec;
+	if (body)
+		kind->write(c.codec, &text, body);
+	rc = skv_call_do(kv, &c, a, err);
 	skv_buf_destroy(&text);
 	return rc;
 }
@@ -121,15 +116,15 @@ static const void *instance_info(struct skv_arena *a, const union view *v)
 
 static const struct kind storages = { "storage_put", "storage_get",    "storage_delete",
 				      "storages",    SKV_PATH_STORAGE, SKV_PATH_STORAGES,
-				      "storages",    skv_name_check,   read_storage,
-				      write_storage, storage_name,     storage_info };
+				      skv_name_check, read_storage,    write_storage,
+				      storage_name,  storage_info };
 static const struct kind groups = { "group_put",    "group_get",     "group_delete", "groups",
-				    SKV_PATH_GROUP, SKV_PATH_GROUPS, "groups",       skv_name_check,
-				    read_group,     write_group,     group_name,     group_info };
-static const struct kind instances = { "instance_put", "instance_get",       "instance_delete",
-				       "instances",    SKV_PATH_INSTANCE,    SKV_PATH_INSTANCES,
-				       "instances",    skv_model_name_check, read_instance,
-				       write_instance, instance_name,        instance_info };
+				    SKV_PATH_GROUP, SKV_PATH_GROUPS, skv_name_check, read_group,
+				    write_group,    group_name,      group_info };
+static const struct kind instances = { "instance_put",	     "instance_get",    "instance_delete",
+				       "instances",	     SKV_PATH_INSTANCE, SKV_PATH_INSTANCES,
+				       skv_model_name_check, read_instance,     write_instance,
+				       instance_name,        instance_info };
 
 /* ---- get, list, delete ----------------------------------------------------------------------- */
 
@@ -210,7 +205,7 @@ static int add_one(const struct kind *kind, const char *from, size_t n, struct l
 	int rc;
 
 	memset(&v, 0, sizeof v);
-	rc = kind->read(&skv_v1_json, &in, &body, &v, err);
+	rc = kind->read(&skv_v1_pb, &in, &body, &v, err);
 	if (rc != SKV_OK)
 		return rc;
 	to->v[to->n] = kind->info(a, &v);
@@ -220,23 +215,34 @@ static int add_one(const struct kind *kind, const char *from, size_t n, struct l
 	return SKV_OK;
 }
 
+/* The next element of a list, whose only field is number 1; NULL: there is none, or the bytes are
+ * no list (in->failed). */
+static const char *next_element(struct skv_rd *in, size_t *n)
+{
+	if (!skv_rd_left(in))
+		return NULL;
+	in->failed |= skv_get_varint(in) != (1 << 3 | 2); /* wire type 2: a length and bytes */
+	return skv_get_string(in, n, SIZE_MAX);
+}
+
 static int read_list(const struct kind *kind, const struct skv_buf *body, struct list *to,
 		     struct skv_error *err)
 {
-	struct skv_json_cut cut = { .text = (const char *)body->data, .n = body->len };
+	struct skv_rd count = skv_rd_make(body->data, body->len), in = count;
 	const char *one;
-	uint32_t most = 0;
+	size_t most = 0, n;
 	int rc = SKV_OK;
-	size_t n;
 
-	for (skv_json_cut_begin(&cut, kind->list); skv_json_cut_next(&cut, &one, &n);)
+	while (next_element(&count, &n))
 		most++;
-	to->v = skv_arena_calloc(skv_result_arena(to), (size_t)most + 1, sizeof *to->v);
+	to->v = skv_arena_calloc(skv_result_arena(to), most + 1, sizeof *to->v);
 	if (!to->v)
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
-	for (skv_json_cut_begin(&cut, kind->list);
-	     rc == SKV_OK && skv_json_cut_next(&cut, &one, &n);)
-		rc = SKV_CHECK(to->n < most) ? add_one(kind, one, n, to, err) : SKV_E_INTERNAL;
+	while (rc == SKV_OK && (one = next_element(&in, &n)) != NULL)
+		rc = add_one(kind, one, n, to, err);
+	if (rc == SKV_OK && count.failed)
+		return skv_fail(err, SKV_E_INTERNAL, NULL, "%s: the answer is not a list",
+				kind->op_list);
 	return rc;
 }
 
@@ -244,7 +250,8 @@ static int list(struct slabkv *kv, const struct kind *kind, const void **out,
 		struct slabkv_error *err)
 {
 	struct list *to = skv_result_new(sizeof *to);
-	const struct skv_call c = { .op = kind->op_list, .method = "GET", .path = kind->all };
+	const struct skv_call c = { .op = kind->op_list, .method = "GET", .path = kind->all,
+				    .codec = &skv_v1_pb };
 	struct skv_answer answer = { 0 };
 	struct skv_error e = { 0 };
 	int rc = to ? skv_enter(kv, &e) : SKV_E_NOMEM;

@@ -46,12 +46,9 @@ static int post(struct slabkv *kv, const char *op, const char *format, const cha
 	int rc;
 
 	snprintf(path, sizeof path, format, skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		write(c.codec, &body, x);
-		rc = skv_call_do(kv, &c, &x->answer, err);
-	} while (skv_call_again(kv, &x->answer));
+	c.codec = kv->codec;
+	write(c.codec, &body, x);
+	rc = skv_call_do(kv, &c, &x->answer, err);
 	skv_buf_destroy(&body);
 	return rc;
 }
@@ -175,10 +172,8 @@ int slabkv_pins(struct slabkv *kv, const char *instance, uint64_t cursor,
 	if (rc == SKV_OK) {
 		snprintf(path, sizeof path, SKV_PATH_PINS,
 			 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }), cursor);
-		do {
-			c.codec = kv->codec;
-			rc = skv_call_do(kv, &c, &answer, &e);
-		} while (skv_call_again(kv, &answer));
+		c.codec = kv->codec;
+		rc = skv_call_do(kv, &c, &answer, &e);
 	}
 	if (rc == SKV_OK)
 		rc = read_pins(pins, &answer, &e);

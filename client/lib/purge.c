@@ -17,12 +17,9 @@ static int purge_call(struct slabkv *kv, const struct skv_purge_req *req, struct
 			      .body = &body };
 	int rc;
 
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_purge_req(&body, req);
-		rc = skv_call_do(kv, &c, &answer, err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	c.codec->write_purge_req(&body, req);
+	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_purge_res(&in, (const char *)answer.body.data,
 						  answer.body.len, res, err);

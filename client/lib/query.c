@@ -38,12 +38,9 @@ static int match(struct slabkv *kv, const struct skv_match_req *req,
 		return rc;
 	snprintf(about, sizeof about, SKV_PATH_INSTANCE,
 		 skv_path_name(req->instances[0], (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_match_req(&body, req, &input);
-		rc = skv_call_do(kv, &c, &answer, err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	c.codec->write_match_req(&body, req, &input);
+	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_match_res(&in, (const char *)answer.body.data,
 						 answer.body.len, &res, err);
@@ -129,12 +126,9 @@ static int lookup_call(struct slabkv *kv, const struct skv_lookup_req *req,
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	snprintf(path, sizeof path, SKV_PATH_LOOKUP,
 		 skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_lookup_req(&body, req, keys);
-		rc = skv_call_do(kv, &c, &answer, err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	c.codec->write_lookup_req(&body, req, keys);
+	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_lookup_res(&in, (const char *)answer.body.data,
 						 answer.body.len, &out->res, err);
@@ -222,12 +216,9 @@ static int delete_blocks(struct slabkv *kv, const char *instance, const struct s
 		return rc;
 	snprintf(path, sizeof path, SKV_PATH_DELETE,
 		 skv_path_name(instance, (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_delete_req(&body, &req, &input);
-		rc = skv_call_do(kv, &c, &answer, err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	c.codec->write_delete_req(&body, &req, &input);
+	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_delete_res(&in, (const char *)answer.body.data,
 						 answer.body.len, res, err);

@@ -78,12 +78,9 @@ static int start_call(struct slabkv *kv, const struct skv_start_req *req,
 		return skv_fail(err, SKV_E_NOMEM, NULL, "out of memory");
 	snprintf(path, sizeof path, SKV_PATH_START,
 		 skv_path_name(req->instance, (char[SKV_PATH_NAME]){ 0 }));
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		c.codec->write_start_req(&body, req, keys);
-		rc = skv_call_do(kv, &c, &answer, err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	c.codec->write_start_req(&body, req, keys);
+	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_start_res(&in, (const char *)answer.body.data,
 						 answer.body.len, &out->res, err);
@@ -169,15 +166,12 @@ static int end_call(struct slabkv *kv, const char *op, const char *path,
 	struct skv_answer answer = { 0 };
 	int rc;
 
-	do {
-		c.codec = kv->codec;
-		skv_buf_clear(&body);
-		if (req)
-			c.codec->write_finish_req(&body, req);
-		else
-			c.codec->write_abort_req(&body, abort);
-		rc = skv_call_do(kv, &c, &answer, err);
-	} while (skv_call_again(kv, &answer));
+	c.codec = kv->codec;
+	if (req)
+		c.codec->write_finish_req(&body, req);
+	else
+		c.codec->write_abort_req(&body, abort);
+	rc = skv_call_do(kv, &c, &answer, err);
 	if (rc == SKV_OK)
 		rc = answer.codec->read_finish_res(&in, (const char *)answer.body.data,
 						   answer.body.len, res, err);

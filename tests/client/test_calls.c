@@ -479,29 +479,6 @@ static void texts_are_handed_on(void **state)
 	assert_int_equal(slabkv_checksum("abc", 3), skv_checksum("abc", 3));
 }
 
-/* A manager that knows only JSON costs one call; then the handle speaks JSON. */
-static void json_is_fallen_back_to(void **state)
-{
-	struct fixture *f = *state;
-	const struct slabkv_storage_info *info;
-	struct set b;
-
-	assert_ptr_equal(f->kv->codec, &skv_v1_pb);
-	f->s.only_json = true;
-	/* A GET is answered in JSON all the same, and read. */
-	assert_int_equal(slabkv_storage_get(f->kv, "default", &info, NULL), SLABKV_OK);
-	slabkv_free(info);
-	assert_ptr_equal(f->kv->codec, &skv_v1_pb);
-	f->s.refused = 0;
-	set_init(&b, 1, 10);
-	assert_int_equal(set_put(f, &b), SLABKV_OK);
-	assert_int_equal(set_get(f, &b, SLABKV_PREFIX), SLABKV_OK);
-	assert_int_equal(b.io.done, 10);
-	assert_int_equal(f->s.refused, 1);
-	assert_ptr_equal(f->kv->codec, &skv_v1_json);
-	set_free(&b);
-}
-
 static void the_form_may_be_chosen(void **state)
 {
 	struct fixture *f = *state;
@@ -541,7 +518,6 @@ int main(void)
 		T(unknown_things_are_not_found),
 		T(every_call_is_reported),
 		T(texts_are_handed_on),
-		T(json_is_fallen_back_to),
 		T(the_form_may_be_chosen),
 	};
 #undef T
