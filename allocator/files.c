@@ -67,16 +67,6 @@ uint64_t skv_pool_file_used(const struct skv_pool *p, uint32_t file)
 	return f ? f->used_bytes : 0;
 }
 
-bool skv_pool_next_file(const struct skv_pool *p, uint32_t from, uint32_t *file)
-{
-	size_t i = skv_file_position(p, from);
-
-	if (i == p->n_files)
-		return false;
-	*file = p->files[i]->id;
-	return true;
-}
-
 bool skv_pool_next_slab(const struct skv_pool *p, uint32_t file, uint32_t *unit, uint32_t *slab)
 {
 	const struct pool_file *f = skv_file_find(p, file);

@@ -1,17 +1,16 @@
 /*
  * storage.c - the guarded wrapper around a storage backend, and the list of backends.
  *
- * Owns the opened handle and its counters. Every call of every backend passes here: arguments are
+ * Owns the opened handle. Every call of every backend passes here: arguments are
  * checked once, the call is counted and timed, a failure always comes with a sentence, and one
  * debug line tells what was asked and answered. Backends stay small for it.
  *
- * Called from any thread; counters are relaxed atomics, there is no lock. A call blocks as long as
+ * Called from any thread; there is no lock. A call blocks as long as
  * the backend does. Nothing is retried here: the caller knows what a repetition would mean.
  */
 #include <skv/storage.h>
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,10 +28,6 @@ struct skv_storage {
 	const struct skv_storage_ops *ops;  /* who does it */
 	void *self;
 	char *name;
-	_Atomic uint64_t calls;
-	_Atomic uint64_t errors;
-	_Atomic uint64_t busy_us;
-	_Atomic uint64_t max_us;
 };
 
 static const struct skv_storage_ops *const known[] = { &skv_storage_file, &skv_storage_hf3fs,
@@ -75,35 +70,19 @@ static void call_begin(struct call *c, const char *name, const char *what, struc
 }
 
 /* Ends the call: makes sure that a failure is a known status with a sentence, and logs. */
-static int call_end(struct call *c, int rc, uint64_t *us)
+static int call_end(struct call *c, int rc)
 {
-	*us = skv_now_us() - c->begin_us;
+	const uint64_t us = skv_now_us() - c->begin_us;
+
 	if (rc > 0 || (rc < 0 && skv_status_from_name(skv_status_name(rc)) != rc))
 		rc = skv_fail(c->err, SKV_E_INTERNAL, NULL, "%s: the backend answered %d", c->what,
 			      rc);
 	else if (rc != SKV_OK && c->err->message[0] == '\0')
 		skv_fail(c->err, rc, NULL, "%s: %s", c->what, skv_status_text(rc));
 	skv_log(SKV_LOG_DEBUG, "storage", "%s: %s: %s, %llu us%s%s", c->name, c->what,
-		skv_status_name(rc), (unsigned long long)*us, rc == SKV_OK ? "" : ": ",
+		skv_status_name(rc), (unsigned long long)us, rc == SKV_OK ? "" : ": ",
 		rc == SKV_OK ? "" : c->err->message);
 	assert(rc <= SKV_OK && (rc == SKV_OK || c->err->message[0]));
-	return rc;
-}
-
-static int finish(struct skv_storage *s, struct call *c, int rc)
-{
-	uint64_t us, max;
-
-	rc = call_end(c, rc, &us);
-	atomic_fetch_add_explicit(&s->calls, 1, memory_order_relaxed);
-	if (rc != SKV_OK)
-		atomic_fetch_add_explicit(&s->errors, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&s->busy_us, us, memory_order_relaxed);
-	max = atomic_load_explicit(&s->max_us, memory_order_relaxed);
-	while (us > max &&
-	       !atomic_compare_exchange_weak_explicit(&s->max_us, &max, us, memory_order_relaxed,
-						      memory_order_relaxed))
-		;
 	return rc;
 }
 
@@ -138,7 +117,6 @@ int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage
 {
 	struct skv_storage *s = NULL;
 	struct call call;
-	uint64_t us;
 	int rc;
 
 	call_begin(&call, c->name ? c->name : "?", "open", err);
@@ -156,7 +134,7 @@ int skv_storage_open(const struct skv_storage_ops *ops, const struct skv_storage
 		rc = c->n_masters ? skv_remote_open(ops->type, c, &s->self, call.err)
 				  : ops->open(c, &s->self, call.err);
 	}
-	rc = call_end(&call, rc, &us);
+	rc = call_end(&call, rc);
 	if (rc == SKV_OK) {
 		*out = s;
 		return SKV_OK;
@@ -208,7 +186,7 @@ int skv_storage_create_file(struct skv_storage *s, uint32_t file, uint64_t lengt
 	rc = check_file(s, file, length, call.err);
 	if (rc == SKV_OK)
 		rc = s->ops->create_file(s->self, file, length, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length,
@@ -221,7 +199,7 @@ int skv_storage_check_file(struct skv_storage *s, uint32_t file, uint64_t length
 	rc = check_file(s, file, length, call.err);
 	if (rc == SKV_OK)
 		rc = s->ops->check_file(s->self, file, length, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length,
@@ -237,7 +215,7 @@ int skv_storage_mend_file(struct skv_storage *s, uint32_t file, uint64_t length,
 			      "a storage of type '%s' has nothing to repair", s->type->type);
 	if (rc == SKV_OK)
 		rc = s->ops->mend_file(s->self, file, length, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_error *err)
@@ -249,7 +227,7 @@ int skv_storage_remove_file(struct skv_storage *s, uint32_t file, struct skv_err
 	rc = check_file(s, file, INT64_MAX, call.err);
 	if (rc == SKV_OK)
 		rc = s->ops->remove_file(s->self, file, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 static int check_ranges(const struct skv_storage *s, uint64_t length,
@@ -287,7 +265,7 @@ int skv_storage_punch_file(struct skv_storage *s, uint32_t file, uint64_t length
 		rc = check_ranges(s, length, v, n, call.err);
 	if (rc == SKV_OK)
 		rc = s->ops->punch_file(s->self, file, length, v, n, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 /* ---- owner files ----------------------------------------------------------------------------- */
@@ -321,7 +299,7 @@ int skv_storage_owners(struct skv_storage *s, struct skv_storage_owner v[SKV_STO
 	rc = s->type->owners ? s->ops->owners(s->self, v, &found, call.err)
 			     : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
 					"a storage of type '%s' has no owner files", s->type->type);
-	rc = finish(s, &call, rc);
+	rc = call_end(&call, rc);
 	if (rc != SKV_OK)
 		return rc;
 	assert(found <= SKV_STORAGE_OWNERS);
@@ -342,7 +320,7 @@ int skv_storage_claim(struct skv_storage *s, const struct skv_storage_owner *o,
 		rc = skv_fail(call.err, SKV_E_INVALID, "nonce", "a nonce must not be all zeros");
 	if (rc == SKV_OK)
 		rc = s->ops->claim(s->self, o, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o,
@@ -355,7 +333,7 @@ int skv_storage_disown(struct skv_storage *s, const struct skv_storage_owner *o,
 	rc = check_owner(s, o, call.err);
 	if (rc == SKV_OK)
 		rc = s->ops->disown(s->self, o, call.err);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 int skv_storage_leave(struct skv_storage *s, struct skv_error *err)
@@ -367,7 +345,7 @@ int skv_storage_leave(struct skv_storage *s, struct skv_error *err)
 	rc = s->type->leave ? s->ops->leave(s->self, call.err)
 			    : skv_fail(call.err, SKV_E_UNSUPPORTED, NULL,
 				       "a storage of type '%s' has no directory", s->type->type);
-	return finish(s, &call, rc);
+	return call_end(&call, rc);
 }
 
 int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, struct skv_error *err)
@@ -375,15 +353,5 @@ int skv_storage_probe(struct skv_storage *s, struct skv_storage_health *out, str
 	struct call call;
 
 	call_begin(&call, s->name, "probe", err);
-	return finish(s, &call, s->ops->probe(s->self, out, call.err));
-}
-
-void skv_storage_counters_get(const struct skv_storage *s, struct skv_storage_counters *out)
-{
-	*out = (struct skv_storage_counters){
-		.calls = atomic_load_explicit(&s->calls, memory_order_relaxed),
-		.errors = atomic_load_explicit(&s->errors, memory_order_relaxed),
-		.busy_us = atomic_load_explicit(&s->busy_us, memory_order_relaxed),
-		.max_us = atomic_load_explicit(&s->max_us, memory_order_relaxed),
-	};
+	return call_end(&call, s->ops->probe(s->self, out, call.err));
 }

@@ -40,13 +40,6 @@ char *kvcm_text(struct kvcm_request *k, const char *fmt, ...)
 	return text;
 }
 
-int kvcm_done(struct kvcm_request *k, int rc, const char *message)
-{
-	if (rc == SKV_OK)
-		k->message = message;
-	return rc;
-}
-
 int kvcm_missing(struct kvcm_request *k, const char *field)
 {
 	k->message = kvcm_text(k, "missing or invalid fields: {%s: {%s}}", k->op->name, field);

@@ -90,8 +90,6 @@ struct skv_core *kvcm_core(const struct kvcm_request *k);
 
 /* ---- answers of an operation ----------------------------------------------------------------- */
 
-/* rc with the message of success. */
-int kvcm_done(struct kvcm_request *k, int rc, const char *message);
 /* A required field is not there, or cannot be: the peer's message for it. */
 int kvcm_missing(struct kvcm_request *k, const char *field);
 int kvcm_nomem(struct kvcm_request *k);

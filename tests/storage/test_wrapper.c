@@ -170,26 +170,6 @@ static void bad_arguments_never_reach_the_backend(void **state)
 	skv_storage_close(s);
 }
 
-static void calls_are_counted(void **state)
-{
-	struct skv_storage_config c = config();
-	struct skv_storage_counters n;
-	struct skv_storage *s = NULL;
-
-	(void)state;
-	answer = SKV_OK;
-	assert_int_equal(skv_storage_open(&odd, &c, &s, NULL), SKV_OK);
-	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, NULL), SKV_OK);
-	answer = SKV_E_IO;
-	assert_int_equal(skv_storage_create_file(s, 0, LENGTH, NULL), SKV_E_IO);
-	assert_int_equal(skv_storage_create_file(s, 0, 0, NULL), SKV_E_INVALID);
-	skv_storage_counters_get(s, &n);
-	assert_int_equal(n.calls, 3);
-	assert_int_equal(n.errors, 2);
-	assert_true(n.max_us <= n.busy_us);
-	skv_storage_close(s);
-}
-
 static void open_survives_every_failed_allocation(void **state)
 {
 	struct skv_storage_config c = config();
@@ -220,7 +200,6 @@ int main(void)
 		cmocka_unit_test(every_failure_has_a_sentence),
 		cmocka_unit_test(incomplete_backends_are_refused),
 		cmocka_unit_test(bad_arguments_never_reach_the_backend),
-		cmocka_unit_test(calls_are_counted),
 		cmocka_unit_test(open_survives_every_failed_allocation),
 	};
 

@@ -125,8 +125,6 @@ bool skv_pool_file(const struct skv_pool *p, uint32_t file, struct skv_file_info
 bool skv_pool_file_is_empty(const struct skv_pool *p, uint32_t file);
 /* Its used_bytes, 0 if there is no such file. O(log files). */
 uint64_t skv_pool_file_used(const struct skv_pool *p, uint32_t file);
-/* The first file with number `from` or above; false: none. O(log files). */
-bool skv_pool_next_file(const struct skv_pool *p, uint32_t from, uint32_t *file);
 /* The first open slab of the file at or after *unit, which is set to the unit after it; false:
  * none. */
 bool skv_pool_next_slab(const struct skv_pool *p, uint32_t file, uint32_t *unit, uint32_t *slab);

@@ -271,13 +271,4 @@ int skv_storage_stat(int below, const char *dir, uint32_t file, struct skv_stora
 int skv_storage_list(int below, const char *dir, uint32_t **files, size_t *n,
 		     struct skv_error *err);
 
-/* Counters since open (the open itself is not counted). */
-struct skv_storage_counters {
-	uint64_t calls;
-	uint64_t errors;
-	uint64_t busy_us; /* summed over calls */
-	uint64_t max_us;  /* the slowest call */
-};
-void skv_storage_counters_get(const struct skv_storage *s, struct skv_storage_counters *out);
-
 #endif

@@ -228,10 +228,3 @@ bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out)
 		COUNT(c, warm_takeovers, 1);
 	return rc == SKV_OK;
 }
-
-bool standby_look(struct skv_core *c, uint64_t *seq, uint64_t *behind)
-{
-	*seq = atomic_load(&c->standby_seq);
-	*behind = atomic_load(&c->standby_behind);
-	return atomic_load(&c->standby_loaded);
-}

@@ -174,15 +174,6 @@ struct skv_core *route_move(struct skv_core *c, const char *id)
 	return c->route && at < c->route->n ? c->route->core[at] : c;
 }
 
-int route_all(const struct route *r, struct skv_error *err)
-{
-	int rc = SKV_OK;
-
-	for (uint32_t i = 0; rc == SKV_OK && i < r->n; i++)
-		rc = core_gate(r->core[i], err);
-	return rc;
-}
-
 /* ---- turns ----------------------------------------------------------------------------------- */
 
 bool route_turn_try(struct route *r)

@@ -71,8 +71,6 @@ bool route_has_instance(struct skv_core *one, const char *tenant, const char *id
 bool route_has_group(struct skv_core *one, const char *name);
 /* *counted (may be NULL): it is of type external. */
 bool route_has_storage(struct skv_core *one, const char *name, bool *counted);
-/* SKV_OK if all are READY and owned: a call that changes or joins all must not leave one out. */
-int route_all(const struct route *r, struct skv_error *err);
 /* ask.c: the same, but those that other managers have may be asked. */
 int route_everywhere(const struct route *r, struct skv_error *err);
 /* Is this partition another manager's, which this thread asks? */

@@ -20,7 +20,5 @@ uint32_t standby_step(struct skv_core *c);
 bool standby_take(struct skv_core *c, uint64_t fence, struct partition **out);
 /* Forgets what was loaded. By the ticker, or when it has ended. */
 void standby_drop(struct skv_core *c);
-/* How far it has come: false if nothing is loaded. Any thread. */
-bool standby_look(struct skv_core *c, uint64_t *seq, uint64_t *behind);
 
 #endif
