@@ -194,10 +194,14 @@ static enum skv_target_kind named_by_path(const struct skv_request *c)
 	return strncmp(pattern, "/v1/storages/", 13) == 0 ? SKV_TARGET_STORAGE : SKV_TARGET_NONE;
 }
 
-/* Finds where the call belongs, before the operation looks at anything. */
+/* Finds where the call belongs, before the operation looks at anything. A memory node and an
+ * fs-master have no core, and no such calls. */
 static void begin_run(struct skv_request *c)
 {
-	skv_request_find(c, named_by_path(c), NULL, c->param[0].value);
+	const enum skv_target_kind kind = named_by_path(c);
+
+	if (kind != SKV_TARGET_NONE || c->route->flags & (ROUTE_OWNED | ROUTE_HELD))
+		skv_request_find(c, kind, NULL, c->param[0].value);
 }
 
 static int fail_elsewhere(struct skv_request *c)
@@ -439,12 +443,14 @@ void skv_request_scrub(char *message)
 	memcpy(message, out, k + 1);
 }
 
-/* A manager that lost its ownership meanwhile (it was stopped, say) must not tell what it knew. */
+/* A manager that lost its ownership meanwhile (it was stopped, say) must not tell what it knew;
+ * without a door it has looked at nothing. */
 static void check_ownership(struct skv_request *c)
 {
 	int rc;
 
-	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || skv_status_http(c->status) >= 500)
+	if (!c->dispatched || !(c->route->flags & ROUTE_OWNED) || !c->door.core ||
+	    skv_status_http(c->status) >= 500)
 		return;
 	rc = skv_door_check(&c->door);
 	if (rc != SKV_OK)
