@@ -8,6 +8,7 @@
  * No state; any thread.
  */
 #include "parts.h"
+#include "pb.h"
 
 #include <skv/superblock.h>
 
@@ -32,8 +33,7 @@ void skv_jout_files(struct skv_buf *b, const struct skv_files *files)
 	skv_jout_close(b, ']');
 }
 
-/* Relative, no empty, "." or ".." component. */
-static bool path_is_inside(const char *path)
+bool skv_path_is_inside(const char *path)
 {
 	for (const char *p = path;; p++) {
 		size_t n = strcspn(p, "/");
@@ -61,7 +61,7 @@ static void read_file(struct skv_jdoc *d, const struct skv_jat *at, struct skv_f
 	else
 		memcpy(out->uuid, s, strlen(s) + 1);
 	s = skv_jat_string(d, &path, 0, sizeof out->path - 1);
-	if (skv_jdoc_ok(d) && *s && !path_is_inside(s))
+	if (skv_jdoc_ok(d) && *s && !skv_path_is_inside(s))
 		skv_jdoc_fail(d, &path, SKV_E_INVALID, "is not a path below the storage's root");
 	else
 		memcpy(out->path, s, strlen(s) + 1);

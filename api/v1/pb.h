@@ -218,6 +218,8 @@ void skv_pb_put_parent(struct skv_buf *b, const struct skv_key_input *parent);
 
 /* ---- pb_columns.c: files and locations of answers -------------------------------------------- */
 
+/* Relative, no empty, "." or ".." component (location.c). */
+bool skv_path_is_inside(const char *path);
 void skv_pb_put_files(struct skv_buf *b, uint32_t num, const struct skv_files *files);
 /* Field `num` of a message, `n` of them. */
 void skv_pb_files(struct skv_pbdoc *d, struct skv_rd message, uint32_t num, uint32_t n,

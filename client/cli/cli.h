@@ -112,6 +112,10 @@ enum {
 	{ "help", no_argument, NULL, SKV_OPT_HELP }, { NULL, 0, NULL, 0 }
 
 int skv_cli_global_option(struct skv_cli *cli, int opt, const char *value);
+/* A command of actions and no options of its own: runs `run`, with what follows the options, at a
+ * manager; without anything `usage` is printed. */
+int skv_cli_actions(struct skv_cli *cli, int argc, char **argv, const char *usage,
+		    int (*run)(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv));
 /* SKV_EXIT_USAGE after printing "slabkv COMMAND: ..." and where to find help;
  * with --json, as an object. */
 int skv_cli_usage(const struct skv_cli *cli, const char *fmt, ...)

@@ -198,7 +198,7 @@ static int own(const struct skv_cli *cli, struct slabkv *kv, const char *name)
 	return put_spec(cli, kv, name, spec);
 }
 
-static int run(const struct skv_cli *cli, struct slabkv *kv, int argc, char **argv)
+static int run(struct skv_cli *cli, struct slabkv *kv, int argc, char **argv)
 {
 	assert(argc > 0);
 	if (argc == 1 && strcmp(argv[0], "list") == 0)
@@ -216,21 +216,5 @@ static int run(const struct skv_cli *cli, struct slabkv *kv, int argc, char **ar
 
 int skv_cmd_tenant(struct skv_cli *cli, int argc, char **argv)
 {
-	static const struct option options[] = { SKV_CLI_GLOBAL_OPTIONS };
-	struct slabkv *kv;
-	int opt, rc = SKV_EXIT_OK;
-
-	while (rc == SKV_EXIT_OK &&
-	       (opt = getopt_long(argc, argv, SKV_CLI_SHORT, options, NULL)) != -1)
-		rc = skv_cli_global_option(cli, opt, optarg);
-	if (rc == SKV_EXIT_OK && optind >= argc)
-		rc = skv_cli_usage(cli, "%s", USAGE);
-	if (rc != SKV_EXIT_OK)
-		return rc;
-	rc = skv_cli_open(cli, NULL, &kv);
-	if (rc == SKV_EXIT_OK) {
-		rc = run(cli, kv, argc - optind, argv + optind);
-		slabkv_close(kv);
-	}
-	return rc;
+	return skv_cli_actions(cli, argc, argv, USAGE, run);
 }
