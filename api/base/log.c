@@ -6,13 +6,15 @@
  * atomic; no lock. Any thread. Texts may contain anything from outside: control characters (also
  * two-byte ones, and Unicode's line separators) never reach the log, so nobody can forge a line or
  * control a terminal, and a JSON line is valid UTF-8 whatever the text was. Component, field names
- * and formats are our own. A line that cannot be written is lost.
+ * and formats are our own. A line that cannot be written is lost. Which partition a line concerns
+ * is known by the thread, so that no call has to say it.
  */
 #include <skv/bytes.h>
 #include <skv/log.h>
 
 #include <skv/utf8.h>
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -25,6 +27,8 @@ static struct {
 	bool json;
 	atomic_int max;
 } sink = { STDERR_FILENO, false, SKV_LOG_INFO };
+
+static _Thread_local uint32_t partition; /* plus 1; 0 = none */
 
 static const char *const names[] = { "error", "warn", "info", "debug" };
 
@@ -43,6 +47,14 @@ void skv_log_level_set(enum skv_log_level max)
 bool skv_log_enabled(enum skv_log_level level)
 {
 	return (int)level <= atomic_load_explicit(&sink.max, memory_order_relaxed);
+}
+
+uint32_t skv_log_partition(uint32_t plus_1)
+{
+	const uint32_t was = partition;
+
+	partition = plus_1;
+	return was;
 }
 
 bool skv_log_level_parse(const char *s, enum skv_log_level *out)
@@ -127,12 +139,24 @@ static void put_time(char *out, size_t n)
 	snprintf(out + len, n - len, ".%03ldZ", t.tv_nsec / 1000000);
 }
 
+static void put_number(struct skv_buf *b, const struct skv_log_field *f)
+{
+	if (f->milli)
+		skv_buf_printf(b, "%" PRIu64 ".%03u", f->number / 1000,
+			       (unsigned)(f->number % 1000));
+	else
+		skv_buf_printf(b, "%" PRIu64, f->number);
+}
+
 /* The rest of a JSON line that has begun. */
 static void put_json_fields(struct skv_buf *b, const struct skv_log_field *fields, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		skv_buf_printf(b, ",\"%s\":", fields[i].key);
-		put_json_string(b, fields[i].value);
+		if (fields[i].text)
+			put_json_string(b, fields[i].text);
+		else
+			put_number(b, &fields[i]);
 	}
 	skv_put_bytes(b, "}\n", 2);
 }
@@ -163,6 +187,8 @@ void skv_log_line(struct skv_buf *b, enum skv_log_level level, const char *compo
 			"{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"message\":", when,
 			names[level], component);
 		put_json_string(b, message);
+		if (partition)
+			skv_buf_printf(b, ",\"partition\":%u", (unsigned)partition - 1);
 		put_json_fields(b, fields, n);
 		return;
 	}
@@ -170,8 +196,13 @@ void skv_log_line(struct skv_buf *b, enum skv_log_level level, const char *compo
 	put_text(b, message, false);
 	for (size_t i = 0; i < n; i++) {
 		skv_buf_printf(b, " %s=", fields[i].key);
-		put_text(b, fields[i].value, true);
+		if (fields[i].text)
+			put_text(b, fields[i].text, true);
+		else
+			put_number(b, &fields[i]);
 	}
+	if (partition)
+		skv_buf_printf(b, " partition=%u", (unsigned)partition - 1);
 	skv_put_u8(b, '\n');
 }
 

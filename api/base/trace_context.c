@@ -46,7 +46,7 @@ unsigned skv_trace_fields(const char *trace, struct skv_trace_ids *ids,
 	ids->trace[32] = '\0';
 	memcpy(ids->span, trace + 36, 16);
 	ids->span[16] = '\0';
-	out[0] = (struct skv_log_field){ "trace_id", ids->trace };
-	out[1] = (struct skv_log_field){ "span_id", ids->span };
+	out[0] = (struct skv_log_field)SKV_TEXT("trace_id", ids->trace);
+	out[1] = (struct skv_log_field)SKV_TEXT("span_id", ids->span);
 	return SKV_TRACE_FIELDS;
 }

@@ -78,6 +78,7 @@ static bool stopping(struct etcd_store *s)
 static int tidy(struct etcd_store *s, struct etcd_part *part, uint64_t fence)
 {
 	struct skv_error err = { 0 };
+	const uint32_t was = skv_log_partition(part->number + 1);
 	uint64_t n;
 	int rc;
 
@@ -88,9 +89,10 @@ static int tidy(struct etcd_store *s, struct etcd_part *part, uint64_t fence)
 		rc = rc == SKV_OK ? remove_step(s, part->number, fence, &n, &err) : rc;
 	while (rc == SKV_OK && n > 0 && !stopping(s));
 	if (rc != SKV_OK && rc != SKV_E_FENCED && !part->complained)
-		skv_log(SKV_LOG_WARN, "store", "partition %u: what a checkpoint has replaced is "
-			"not removed yet: %s", part->number, err.message);
+		skv_log(SKV_LOG_WARN, "store",
+			"what a checkpoint has replaced is not removed yet: %s", err.message);
 	part->complained = rc != SKV_OK;
+	skv_log_partition(was);
 	return rc;
 }
 

@@ -9,7 +9,6 @@
 #include "internal.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,7 +161,7 @@ static void note(struct grpc_stream *st, int status, const char *cause)
 	bool failed = status != SKV_OK, slow;
 	uint64_t us;
 	enum skv_log_level level;
-	char ms[32], number[8], client[64];
+	char client[64];
 
 	st->c.failed = failed;
 	us = skv_request_count(&st->c, st->code);
@@ -176,23 +175,25 @@ static void note(struct grpc_stream *st, int status, const char *cause)
 	}
 	if ((!failed && !slow) || !skv_log_enabled(level))
 		return;
-	snprintf(number, sizeof number, "%u", st->code);
-	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 	client_address(st, client, sizeof client);
 
 	struct skv_trace_ids ids;
 	struct skv_log_field fields[8 + SKV_TRACE_FIELDS] = {
-		{ "id", st->c.id }, { "method", st->path ? st->path : "" },
-		{ "status", number }, { "code", skv_status_name(status) },
-		{ "ms", ms },	       { "client", client },
-		{ "field", st->field }, { "cause", cause },
+		SKV_TEXT("id", st->c.id),
+		SKV_TEXT("method", st->path ? st->path : ""),
+		SKV_NUMBER("status", st->code),
+		SKV_TEXT("code", skv_status_name(status)),
+		SKV_MILLI("ms", us),
+		SKV_TEXT("client", client),
+		SKV_TEXT("field", st->field),
+		SKV_TEXT("cause", cause),
 	};
 
 	size_t n = failed ? 8 : 6;
 
 	n += skv_trace_fields(st->c.trace, &ids, fields + n);
 	assert(n <= sizeof fields / sizeof fields[0]);
-	skv_log_fields(level, "grpc", failed ? "call failed" : "call was slow", fields, n);
+	skv_request_log(&st->c, level, "grpc", failed ? "call failed" : "call was slow", fields, n);
 }
 
 /* ---- ends ------------------------------------------------------------------------------------ */

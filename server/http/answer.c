@@ -40,29 +40,32 @@ static void log_answer(struct skv_httpd_request *r, unsigned http, uint64_t us, 
 	enum skv_log_level level = http == 500	     ? SKV_LOG_ERROR
 				   : http > 500 || slow ? SKV_LOG_WARN
 							: SKV_LOG_DEBUG;
-	char status[8], ms[32], client[64];
+	char client[64];
 
 	if (slow)
 		skv_metrics_add(&r->f->s->metrics, METRIC_http_slow, 1);
 	if ((!r->c.failed && !slow) || !skv_log_enabled(level))
 		return;
-	snprintf(status, sizeof status, "%u", http);
-	snprintf(ms, sizeof ms, "%" PRIu64 ".%03u", us / 1000, (unsigned)(us % 1000));
 	client_address(r, client, sizeof client);
 
 	struct skv_trace_ids ids;
 	struct skv_log_field fields[9 + SKV_TRACE_FIELDS] = {
-		{ "id", r->c.id },	   { "method", r->method }, { "path", r->c.path },
-		{ "status", status },	   { "code", skv_status_name(r->c.status) },
-		{ "ms", ms },		   { "client", client },    { "field", r->c.err.field },
-		{ "cause", cause },
+		SKV_TEXT("id", r->c.id),
+		SKV_TEXT("method", r->method),
+		SKV_TEXT("path", r->c.path),
+		SKV_NUMBER("status", http),
+		SKV_TEXT("code", skv_status_name(r->c.status)),
+		SKV_MILLI("ms", us),
+		SKV_TEXT("client", client),
+		SKV_TEXT("field", r->c.err.field),
+		SKV_TEXT("cause", cause),
 	};
 	size_t n = r->c.failed ? 9 : 7;
 
 	n += skv_trace_fields(r->c.trace, &ids, fields + n);
 	assert(n <= sizeof fields / sizeof fields[0]);
-	skv_log_fields(level, "http", r->c.failed ? "request failed" : "request was slow", fields,
-		       n);
+	skv_request_log(&r->c, level, "http", r->c.failed ? "request failed" : "request was slow",
+			fields, n);
 }
 
 /* ---- body ------------------------------------------------------------------------------------ */

@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -125,32 +124,30 @@ static bool skip(struct skv_audit *a, bool refused, uint64_t *skipped)
 void skv_audit_call(struct skv_request *c, int status, const char *from)
 {
 	const bool failed = status != SKV_OK;
-	char skipped_text[24];
 	uint64_t skipped;
 
 	assert(c->s->audit.path);
 	if (skip(&c->s->audit, is_refused(status, c), &skipped))
 		return;
-	snprintf(skipped_text, sizeof skipped_text, "%" PRIu64, skipped);
 
 	struct skv_trace_ids ids;
 	struct skv_log_field fields[12 + SKV_TRACE_FIELDS] = {
-		{ "who", *c->caller.name ? c->caller.name : "-" },
-		{ "tenant", c->caller.tenant },
-		{ "role", skv_role_name(c->caller.role) },
-		{ "from", from },
-		{ "api", c->api ? c->api->name : "" },
-		{ "what", c->route ? c->route->name : "" },
-		{ "on", *c->param[0].value ? c->param[0].value : c->path ? c->path : "" },
-		{ "result", failed ? skv_status_name(status) : "ok" },
-		{ "id", c->id },
+		SKV_TEXT("who", *c->caller.name ? c->caller.name : "-"),
+		SKV_TEXT("tenant", c->caller.tenant),
+		SKV_TEXT("role", skv_role_name(c->caller.role)),
+		SKV_TEXT("from", from),
+		SKV_TEXT("api", c->api ? c->api->name : ""),
+		SKV_TEXT("what", c->route ? c->route->name : ""),
+		SKV_TEXT("on", *c->param[0].value ? c->param[0].value : c->path ? c->path : ""),
+		SKV_TEXT("result", failed ? skv_status_name(status) : "ok"),
+		SKV_TEXT("id", c->id),
 	};
 	size_t n = 9;
 
 	if (failed)
-		fields[n++] = (struct skv_log_field){ "cause", c->err.message };
+		fields[n++] = (struct skv_log_field)SKV_TEXT("cause", c->err.message);
 	if (skipped)
-		fields[n++] = (struct skv_log_field){ "skipped", skipped_text };
+		fields[n++] = (struct skv_log_field)SKV_NUMBER("skipped", skipped);
 	n += skv_trace_fields(c->trace, &ids, fields + n);
 	assert(n <= sizeof fields / sizeof fields[0]);
 	if (!put(&c->s->audit, fields, n))
@@ -159,8 +156,12 @@ void skv_audit_call(struct skv_request *c, int status, const char *from)
 
 void skv_audit_act(struct skv_audit *a, const char *what, const char *on, const char *result)
 {
-	const struct skv_log_field fields[] = { { "who", "slabkvd" }, { "what", what },
-						{ "on", on }, { "result", result } };
+	const struct skv_log_field fields[] = {
+		SKV_TEXT("who", "slabkvd"),
+		SKV_TEXT("what", what),
+		SKV_TEXT("on", on),
+		SKV_TEXT("result", result),
+	};
 
 	if (a->path)
 		put(a, fields, sizeof fields / sizeof fields[0]);

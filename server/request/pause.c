@@ -76,6 +76,7 @@ static bool may_run(struct skv_request *c, uint64_t now)
 
 static void put(struct skv_pause *p, struct skv_request *c, uint64_t now, bool first)
 {
+	uint32_t was;
 	bool begins;
 
 	skv_gauge_move(&c->s->metrics, GAUGE_calls_waiting, 1);
@@ -88,8 +89,10 @@ static void put(struct skv_pause *p, struct skv_request *c, uint64_t now, bool f
 	p->waiting = c;
 	if (begins) {
 		skv_cond_signal(&p->wake);
+		was = skv_log_partition(c->wait.partition);
 		skv_log(SKV_LOG_INFO, "calls", "calls wait: %s",
 			c->err.message[0] ? c->err.message : skv_status_text(c->wait.status));
+		skv_log_partition(was);
 	}
 	skv_mutex_unlock(&p->lock);
 }

@@ -327,6 +327,17 @@ static int run_again(struct skv_request *c)
 	return run_once(c);
 }
 
+void skv_request_log(const struct skv_request *c, enum skv_log_level level, const char *component,
+		     const char *message, const struct skv_log_field *fields, size_t n)
+{
+	const uint32_t was = skv_log_partition(c->err.partition ? c->err.partition
+					       : c->door.alone	? c->door.partition + 1
+								: 0);
+
+	skv_log_fields(level, component, message, fields, n);
+	skv_log_partition(was);
+}
+
 /* Who was asked where it is has told that it is here. */
 static bool runs_here(struct skv_request *c, int status)
 {

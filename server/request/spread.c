@@ -151,14 +151,16 @@ static uint32_t give(struct skv_spread *s, const struct view *w, uint64_t now)
 	s->given = 0;
 	for (uint32_t p = 0; p < w->n_partitions && !s->given; p++) {
 		const uint32_t to = w->should[p];
+		uint32_t was;
 
 		if (w->of[p].has != w->self || to == SKV_NOBODY || to == w->self ||
 		    !can_take(s, w, to, p))
 			continue;
 		s->given = p + 1;
 		s->given_ms = now;
-		skv_log(SKV_LOG_INFO, "members", "partition %" PRIu32 " goes to %s", p,
-			w->v[to].id);
+		was = skv_log_partition(p + 1);
+		skv_log(SKV_LOG_INFO, "members", "the partition goes to %s", w->v[to].id);
+		skv_log_partition(was);
 	}
 	return s->given;
 }

@@ -83,34 +83,62 @@ static const char *member(json_t *j, const char *key)
 
 static void text_form(void **state)
 {
-	const struct skv_log_field fields[] = { { "id", "a1" },
-						{ "path", "/v1/x y" },
-						{ "empty", "" } };
+	const struct skv_log_field fields[] = { SKV_TEXT("id", "a1"),
+						SKV_TEXT("path", "/v1/x y"),
+						SKV_TEXT("empty", ""),
+						SKV_NUMBER("status", 503),
+						SKV_MILLI("ms", 1002) };
 
 	(void)state;
 	skv_log_setup(ends[1], false, SKV_LOG_INFO);
 	skv_log(SKV_LOG_INFO, "main", "ready on port %d", 7333);
 	assert_string_equal(text_line(), "info  main: ready on port 7333");
-	skv_log_fields(SKV_LOG_ERROR, "front", "slow request", fields, 3);
-	assert_string_equal(text_line(),
-			    "error front: slow request id=a1 path=\"/v1/x y\" empty=\"\"");
+	skv_log_fields(SKV_LOG_ERROR, "front", "slow request", fields, 5);
+	assert_string_equal(text_line(), "error front: slow request id=a1 path=\"/v1/x y\" "
+					 "empty=\"\" status=503 ms=1.002");
 }
 
 static void json_form(void **state)
 {
-	const struct skv_log_field fields[] = { { "id", "a1" }, { "path", "/v1/x y" } };
+	const struct skv_log_field fields[] = { SKV_TEXT("id", "7"), SKV_TEXT("path", "/v1/x y"),
+						SKV_NUMBER("status", 503), SKV_MILLI("ms", 1002) };
 	json_t *j;
 
 	(void)state;
 	skv_log_setup(ends[1], true, SKV_LOG_INFO);
-	skv_log_fields(SKV_LOG_WARN, "front", "slow \"request\" \\", fields, 2);
+	skv_log_fields(SKV_LOG_WARN, "front", "slow \"request\" \\", fields, 4);
 	j = json_line();
 	assert_string_equal(member(j, "level"), "warn");
 	assert_string_equal(member(j, "component"), "front");
 	assert_string_equal(member(j, "message"), "slow \"request\" \\");
-	assert_string_equal(member(j, "id"), "a1");
+	assert_string_equal(member(j, "id"), "7"); /* a text, whatever it looks like */
 	assert_string_equal(member(j, "path"), "/v1/x y");
+	assert_int_equal(json_integer_value(json_object_get(j, "status")), 503);
+	assert_true(json_real_value(json_object_get(j, "ms")) == 1.002);
 	assert_int_equal(strlen(member(j, "time")), 24);
+	json_decref(j);
+}
+
+/* Each thread says once which partition it works for. */
+static void lines_carry_their_partition(void **state)
+{
+	json_t *j;
+
+	(void)state;
+	skv_log_setup(ends[1], false, SKV_LOG_INFO);
+	assert_int_equal(skv_log_partition(1), 0);
+	skv_log(SKV_LOG_INFO, "core", "recovered");
+	assert_string_equal(text_line(), "info  core: recovered partition=0");
+	assert_int_equal(skv_log_partition(16), 1);
+	skv_log_setup(ends[1], true, SKV_LOG_INFO);
+	skv_log(SKV_LOG_INFO, "core", "recovered");
+	j = json_line();
+	assert_int_equal(json_integer_value(json_object_get(j, "partition")), 15);
+	json_decref(j);
+	assert_int_equal(skv_log_partition(0), 16);
+	skv_log(SKV_LOG_INFO, "main", "ready");
+	j = json_line();
+	assert_null(json_object_get(j, "partition"));
 	json_decref(j);
 }
 
@@ -153,7 +181,7 @@ static void nobody_forges_a_text_line(void **state)
 	(void)state;
 	skv_log_setup(ends[1], false, SKV_LOG_INFO);
 	for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
-		const struct skv_log_field f = { "key", breaks[i] };
+		const struct skv_log_field f = SKV_TEXT("key", breaks[i]);
 		const char *line;
 
 		skv_log_fields(SKV_LOG_INFO, "x", breaks[i], &f, 1);
@@ -172,7 +200,7 @@ static void nobody_forges_a_json_line(void **state)
 	(void)state;
 	skv_log_setup(ends[1], true, SKV_LOG_INFO);
 	for (size_t i = 0; i < sizeof breaks / sizeof breaks[0]; i++) {
-		const struct skv_log_field f = { "key", breaks[i] };
+		const struct skv_log_field f = SKV_TEXT("key", breaks[i]);
 		json_t *j;
 
 		skv_log_fields(SKV_LOG_INFO, "x", breaks[i], &f, 1);
@@ -187,9 +215,9 @@ static void nobody_forges_a_json_line(void **state)
 
 static void nobody_forges_a_field(void **state)
 {
-	const struct skv_log_field f[] = { { "user", "x\" role=\"admin" },
-					   { "path", "a\\ b\\" },
-					   { "q", "a=b" } };
+	const struct skv_log_field f[] = { SKV_TEXT("user", "x\" role=\"admin"),
+					   SKV_TEXT("path", "a\\ b\\"),
+					   SKV_TEXT("q", "a=b") };
 
 	(void)state;
 	skv_log_setup(ends[1], false, SKV_LOG_INFO);
@@ -249,7 +277,7 @@ static void random_bytes_make_valid_lines(void **state)
 	skv_log_setup(ends[1], true, SKV_LOG_INFO);
 	for (int round = 0; round < 2000; round++) {
 		char text[40];
-		const struct skv_log_field f = { "key", text };
+		const struct skv_log_field f = SKV_TEXT("key", text);
 
 		for (size_t i = 0; i < sizeof text; i++) {
 			seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -332,6 +360,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_form),
 		cmocka_unit_test(json_form),
+		cmocka_unit_test(lines_carry_their_partition),
 		cmocka_unit_test(levels_are_kept),
 		cmocka_unit_test(nobody_forges_a_text_line),
 		cmocka_unit_test(nobody_forges_a_json_line),

@@ -172,6 +172,8 @@ class Process:
         errors = [line for line in self.text("log").split("\n") if re.match(r"\S+ error ", line)]
         strange = [line for line in errors if not any(p.search(line) for p in self.expected)]
         assert not strange, strange
+        without = [line for line in self.text("log").split("\n") if re.match(r"\S+ \w+ +(core|storage): (?!.* partition=\d)", line)]
+        assert not without, ("no partition", without)
 
     def show_threads(self):
         """Where it hangs, if there is a debugger."""

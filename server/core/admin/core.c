@@ -76,6 +76,7 @@ static void *owner_thread(void *arg)
 	struct skv_core *c = arg;
 	uint64_t next = 0;
 
+	core_log(c);
 	do {
 		if (owner_is_due(c) || skv_now_ms(c->clock) >= next)
 			next = skv_now_ms(c->clock) + owner_step(c);
@@ -88,6 +89,7 @@ static void *ticker(void *arg)
 	struct skv_core *c = arg;
 	uint32_t ms;
 
+	core_log(c);
 	do
 		ms = tick_once(c);
 	while (core_wait(c, ms, NULL));
@@ -112,6 +114,7 @@ static void *checkpointer(void *arg)
 {
 	struct skv_core *c = arg;
 
+	core_log(c);
 	while (core_wait(c, 1000, &c->checkpoint_asked)) {
 		checkpoint_if_asked(c);
 		idle_round(c);
@@ -257,6 +260,8 @@ void one_change(struct skv_core *c, const struct skv_core_options *o)
 
 void one_tick(struct skv_core *c)
 {
+	const uint32_t was = core_log(c);
+
 	owner_step(c);
 	tick_once(c);
 	step_storages(c);
@@ -266,6 +271,7 @@ void one_tick(struct skv_core *c)
 	idle_round(c);
 	while (commit_round(c))
 		;
+	skv_log_partition(was);
 }
 
 /* Lets what is queued become durable, for a bounded time: a hanging store must not block the
@@ -320,6 +326,7 @@ void one_begin_shutdown(struct skv_core *c)
 
 void one_shutdown(struct skv_core *c)
 {
+	const uint32_t was = core_log(c);
 	struct skv_error err = { 0 };
 
 	one_begin_shutdown(c);
@@ -342,6 +349,7 @@ void one_shutdown(struct skv_core *c)
 	owner_event(c, OWN_ON_STOP, 0);
 	owner_drop(c, SKV_E_NOT_READY);
 	standby_drop(c);
+	skv_log_partition(was);
 }
 
 bool one_quiet(struct skv_core *c, uint32_t timeout_ms)

@@ -339,7 +339,8 @@ static int append(struct skv_core *c, struct round *r)
 	skv_buf_destroy(&b);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "append: %s", err.message);
-	return rc;
+	/* Nothing was written; to clients it is the store that fails, not a storage. */
+	return rc == SKV_E_UNAVAILABLE ? SKV_E_STORE_IO : rc;
 }
 
 static void append_done(struct skv_core *c, const struct round *r)
@@ -486,6 +487,7 @@ static void *committer(void *arg)
 	struct skv_core *c = arg;
 	struct commit *q = c->commit;
 
+	core_log(c);
 	skv_mutex_lock(&q->lock);
 	while (!q->stop) {
 		wait_for_work(q);

@@ -200,6 +200,7 @@ static void *syncer(void *arg)
 	struct skv_core *c = arg;
 	struct behind *b = &c->commit->behind;
 
+	core_log(c);
 	skv_mutex_lock(&c->commit->lock);
 	while (!b->stop) {
 		int rc;

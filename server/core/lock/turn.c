@@ -42,6 +42,7 @@ void checkpoint_begun(struct skv_core *c)
 
 void turn_leave(struct skv_core *c)
 {
+	skv_log_partition(c->admin_log);
 	skv_mutex_lock(&c->turn_lock);
 	assert(c->admin_busy);
 	c->admin_busy = false;
@@ -56,6 +57,8 @@ bool turn_try(struct skv_core *c)
 	skv_mutex_lock(&c->turn_lock);
 	got = !c->admin_busy;
 	c->admin_busy = true;
+	if (got)
+		c->admin_log = core_log(c);
 	skv_mutex_unlock(&c->turn_lock);
 	return got;
 }
@@ -66,5 +69,6 @@ void turn_take(struct skv_core *c)
 	while (c->admin_busy)
 		skv_cond_wait(&c->turn_wake, &c->turn_lock);
 	c->admin_busy = true;
+	c->admin_log = core_log(c);
 	skv_mutex_unlock(&c->turn_lock);
 }

@@ -95,13 +95,16 @@ static bool hide(struct hiding *h, struct block *b, uint32_t spec)
 static int end_hiding(struct hiding *h, struct change **last)
 {
 	int rc = h->picks.n ? remove_queue(h->p, &h->picks, last) : SKV_OK;
+	uint32_t was;
 
 	skv_free(h->picks.v);
 	if (rc != SKV_OK || h->n == 0)
 		return rc;
 	COUNT(h->p->core, damaged_blocks, h->n);
-	skv_log(SKV_LOG_WARN, "core", "%u damaged slots are hidden, found by %s: %s%s", h->n, h->by,
+	was = core_log(h->p->core);
+	skv_log(SKV_LOG_WARN, "core", "damaged slots hidden: %u, found by %s: %s%s", h->n, h->by,
 		h->first, h->n > 1 ? ", and others" : "");
+	skv_log_partition(was);
 	return rc;
 }
 

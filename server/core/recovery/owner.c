@@ -187,7 +187,7 @@ static uint32_t renew(struct skv_core *c)
 	return RETRY_MS;
 }
 
-static void tell_end(const struct skv_core *c, enum own_end end)
+static void log_end(enum own_end end)
 {
 	switch (end) {
 	case OWN_END_LOST:
@@ -204,8 +204,7 @@ static void tell_end(const struct skv_core *c, enum own_end end)
 			"ownership");
 		break;
 	default:
-		skv_log(SKV_LOG_INFO, "core", "giving up partition %u on request",
-			(unsigned)c->o.partition);
+		skv_log(SKV_LOG_INFO, "core", "giving up the partition on request");
 	}
 }
 
@@ -216,7 +215,7 @@ static uint32_t give_up(struct skv_core *c)
 	const struct ownership o = owner_view(c);
 	const bool hopeless = o.end == OWN_END_UNLOADABLE || o.end == OWN_END_TURNED_AWAY;
 
-	tell_end(c, o.end);
+	log_end(o.end);
 	owner_drop(c, SKV_E_NOT_OWNER);
 	if (o.end != OWN_END_LOST)
 		skv_store_release(c->store, 0, owner_fence(c), NULL);

@@ -232,15 +232,17 @@ static bool set_lease(struct route *r, const struct change *c, const struct skv_
 			     .name = s.name, .storage = &s, .n_storage = 1 };
 	struct skv_error err = { 0 };
 	struct skv_told t;
+	uint32_t was;
 	int rc;
 
 	s.capacity = c->bytes;
 	rc = route_ask(r->core[0], c->lease->one, &q, &t, a, &err);
+	was = core_log(c->lease->one);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "storage",
-			"'%s': partition %u cannot be given %llu bytes of the capacity now: %s",
-			s.name, (unsigned)c->lease->one->o.partition, (unsigned long long)c->bytes,
-			err.message);
+			"'%s': the partition cannot be given %llu bytes of the capacity now: %s",
+			s.name, (unsigned long long)c->bytes, err.message);
+	skv_log_partition(was);
 	return rc == SKV_OK;
 }
 

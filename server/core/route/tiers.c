@@ -116,12 +116,14 @@ void tiers_put_instance(struct skv_core *c, struct skv_core *at,
 	struct skv_error err = { 0 };
 	struct ties t;
 	int rc = ties_of(c, at, i->group, &t, &err);
+	const uint32_t was = core_log(at);
 
 	if (rc == SKV_OK && *t.fast)
 		rc = put_copies(c, at, i, t.fast, &err);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "instance %s has no copies in group %s: %s%s%s",
 			i->id, t.fast, err.field, *err.field ? ": " : "", err.message);
+	skv_log_partition(was);
 }
 
 static int all_instances(struct skv_core *c, struct skv_core *at, struct skv_told *told,
@@ -238,9 +240,11 @@ bool tiers_copies_of(struct skv_core *c, struct skv_core *at, const char *tenant
 void tiers_drop_copies(struct skv_core *c, struct skv_core *at, const char *tenant,
 		       const char *copies)
 {
+	const uint32_t was = core_log(at);
 	struct skv_error err = { 0 };
 
 	if (delete_one(c, at, tenant, copies, &err) != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "copy instance %s stays until it is unused: %s",
 			copies, err.message);
+	skv_log_partition(was);
 }

@@ -558,6 +558,7 @@ static void *device_thread(void *arg)
 {
 	struct device *d = arg;
 
+	core_log(d->core);
 	skv_mutex_lock(&d->lock);
 	while (!d->stop) {
 		skv_mutex_unlock(&d->lock);

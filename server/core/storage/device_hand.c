@@ -36,6 +36,7 @@ static void *hand(void *arg)
 	bool more;
 
 	skv_free(arg);
+	core_log(e.d->core);
 	run(&e);
 	more = device_grows(e.d);
 	skv_mutex_lock(&e.d->lock);

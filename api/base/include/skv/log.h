@@ -7,14 +7,20 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum skv_log_level { SKV_LOG_ERROR, SKV_LOG_WARN, SKV_LOG_INFO, SKV_LOG_DEBUG };
 
-/* One key=value of a structured line. Both borrowed for the call. */
+/* One key=value of a structured line, borrowed for the call. A number is one in JSON, too. */
 struct skv_log_field {
 	const char *key;
-	const char *value;
+	const char *text; /* NULL: the number */
+	uint64_t number;
+	bool milli; /* the number counts thousandths */
 };
+#define SKV_TEXT(key_, text_) { .key = (key_), .text = (text_) }
+#define SKV_NUMBER(key_, number_) { .key = (key_), .number = (number_) }
+#define SKV_MILLI(key_, number_) { .key = (key_), .number = (number_), .milli = true }
 
 /* Chooses the destination: `fd` is borrowed; `json`: one JSON object per line instead of text. Call
  * once before threads start. By default text on stderr at level info. */
@@ -22,6 +28,9 @@ void skv_log_setup(int fd, bool json, enum skv_log_level max);
 /* Changes the level only. Any thread, at any time. */
 void skv_log_level_set(enum skv_log_level max);
 bool skv_log_enabled(enum skv_log_level level);
+/* Lines of this thread carry the partition `plus_1` - 1 from now on; 0, as at first: none. Returns
+ * the value before, for the end of what concerns that partition. */
+uint32_t skv_log_partition(uint32_t plus_1);
 void skv_log(enum skv_log_level level, const char *component, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void skv_log_fields(enum skv_log_level level, const char *component, const char *message,

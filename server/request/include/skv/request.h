@@ -21,6 +21,7 @@
 #include <skv/find.h>
 #include <skv/forward.h>
 #include <skv/hold.h>
+#include <skv/log.h>
 #include <skv/pause.h>
 #include <skv/service.h>
 #include <skv/trace_context.h>
@@ -111,6 +112,9 @@ int skv_request_run(struct skv_request *c);
  * c->fixed). A failure is encoded by its API from c->err, made safe for the client; `cause` gets
  * the details for the log. The answer counts as held from here on. Returns c->status. */
 int skv_request_finish(struct skv_request *c, char cause[SKV_MESSAGE_MAX]);
+/* skv_log_fields of a call that has ended; the line carries its partition, if it was for one. */
+void skv_request_log(const struct skv_request *c, enum skv_log_level level, const char *component,
+		     const char *message, const struct skv_log_field *fields, size_t n);
 /* Counts the answered call under its route. `code`: the transport's status; returns the call's
  * duration. */
 uint64_t skv_request_count(const struct skv_request *c, unsigned code);

@@ -22,6 +22,7 @@
 #include <skv/core.h>
 #include <skv/hash.h>
 #include <skv/lock.h>
+#include <skv/log.h>
 #include <skv/storage.h>
 
 struct commit;
@@ -79,6 +80,7 @@ struct skv_core {
 	bool checkpoint_asked;
 	bool checkpointing; /* a thread has the turn to write one */
 	bool admin_busy;
+	uint32_t admin_log; /* what lines of the administrator's thread concern otherwise */
 	uint64_t turn_fence; /* fence under which the administrator in turn writes */
 	bool owner_asked; /* the owner thread has something to do now */
 	/* The ticker's (recovery/standby.c): */
@@ -111,6 +113,14 @@ struct skv_core {
 #undef CORE_COUNTER_ATOMIC
 	} count;
 };
+
+/* Log lines of this thread concern the core's partition from now on; returns what the caller gives
+ * to skv_log_partition at the end. A thread of a core begins with it, and so does its
+ * administrators' turn. */
+static inline uint32_t core_log(const struct skv_core *c)
+{
+	return skv_log_partition(c->o.partition + 1);
+}
 
 #define COUNT(core, name, by) \
 	atomic_fetch_add_explicit(&(core)->count.name, (uint64_t)(by), memory_order_relaxed)
