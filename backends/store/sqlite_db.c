@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sqlite_store.h"
 
@@ -78,7 +79,8 @@ static int status_of(sqlite3 *handle)
 	case SQLITE_IOERR:
 		if (code == SQLITE_IOERR_NOMEM)
 			return SKV_E_NOMEM;
-		if (code == SQLITE_IOERR_WRITE && (system == ENOSPC || system == EDQUOT))
+		if ((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) &&
+		    (system == ENOSPC || system == EDQUOT))
 			return SKV_E_STORE_FULL;
 		return SKV_E_STORE_IO;
 	default:
@@ -86,9 +88,37 @@ static int status_of(sqlite3 *handle)
 	}
 }
 
+/* Must this process not write the files, which only a person changes? SQLite tells it in many
+ * ways. */
+static bool is_barred(const struct db *d)
+{
+	const int code = d->handle ? sqlite3_errcode(d->handle) & 0xff : SQLITE_NOMEM;
+
+	if (code != SQLITE_READONLY && code != SQLITE_CANTOPEN && code != SQLITE_PERM &&
+	    code != SQLITE_IOERR)
+		return false;
+	return access(d->file->path, W_OK) != 0 && (errno == EACCES || errno == EROFS);
+}
+
+/* What to do, before SQLite's own words. */
+static const char *remedy_of(int status)
+{
+	switch (status) {
+	case SKV_E_UNAVAILABLE:
+		return "the store cannot be written: mount its file system for writing, or give "
+		       "its files to this user: ";
+	case SKV_E_CORRUPT:
+		return "the database is damaged: stop its managers and restore a backup: ";
+	case SKV_E_STORE_FULL:
+		return "no space left for the store: ";
+	default:
+		return "";
+	}
+}
+
 int db_fail(struct db *d, struct skv_error *err, const char *what)
 {
-	int status = status_of(d->handle);
+	int status = is_barred(d) ? SKV_E_UNAVAILABLE : status_of(d->handle);
 
 	assert(skv_mutex_held(&d->lock));
 	if (d->handle && (sqlite3_errcode(d->handle) & 0xff) == SQLITE_BUSY)
@@ -96,7 +126,7 @@ int db_fail(struct db *d, struct skv_error *err, const char *what)
 				"%s: another process keeps the database locked; nothing was "
 				"changed, try again (%d)",
 				what, sqlite3_extended_errcode(d->handle));
-	return skv_fail(err, status, NULL, "%s: %s (%d)", what,
+	return skv_fail(err, status, NULL, "%s: %s%s (%d)", what, remedy_of(status),
 			d->handle ? sqlite3_errmsg(d->handle) : "out of memory",
 			d->handle ? sqlite3_extended_errcode(d->handle) : 0);
 }

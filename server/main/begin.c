@@ -27,11 +27,12 @@
 
 #define POLL_MS 200
 
-/* The main thread shuts down in order; the supervisor restarts us. */
-void serve_end_with_problem(struct service *s)
+void serve_end(struct service *s, int status)
 {
-	atomic_store(&s->exit_status, EXIT_PROBLEM);
-	kill(getpid(), SIGTERM);
+	int none = 0;
+
+	if (atomic_compare_exchange_strong(&s->exit_status, &none, status))
+		kill(getpid(), SIGTERM);
 }
 
 /* "default (file ./slabkv-data, 16384 MiB), 2 page spaces" */
@@ -72,12 +73,12 @@ static void say_ready(struct service *s)
 	put_storages(s, &storages);
 	if (skv_log_is_json()) {
 		const struct skv_log_field fields[] = {
-			{ "version", SKV_VERSION },
-			{ "url", skv_httpd_url(s->httpd) },
-			{ "grpc", grpc },
-			{ "store", s->store_shown },
-			{ "durability", s->p->durability },
-			{ "storages", storages.failed ? "" : (char *)storages.data }
+			SKV_TEXT("version", SKV_VERSION),
+			SKV_TEXT("url", skv_httpd_url(s->httpd)),
+			SKV_TEXT("grpc", grpc),
+			SKV_TEXT("store", s->store_shown),
+			SKV_TEXT("durability", s->p->durability),
+			SKV_TEXT("storages", storages.failed ? "" : (char *)storages.data)
 		};
 
 		skv_log_line(&line, SKV_LOG_INFO, "main", "ready", fields,
@@ -142,6 +143,17 @@ static bool has_first(const struct service *s)
 	return skv_core_partition_may_answer(s->core, 0) == SKV_OK;
 }
 
+static void log_owner(const struct service *s)
+{
+	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
+	uint64_t left;
+
+	skv_core_leader(s->core, self, owner, &left);
+	skv_log(SKV_LOG_INFO, "main", *owner ? "standby: this manager does not own the store %s"
+					     : "not ready: nobody owns the store %s yet",
+		s->store_shown);
+}
+
 /* Waits until the default objects exist, whoever owns the store meanwhile. They are made by who
  * owns the first partition; where that is another one, *made is false. */
 static int await_defaults(struct service *s, bool *made, struct skv_error *err)
@@ -156,9 +168,8 @@ static int await_defaults(struct service *s, bool *made, struct skv_error *err)
 				skv_service_hold_calls(s->service);
 			rc = *made ? make_objects(s, err) : SKV_OK;
 		} else if (!told && skv_core_state_get(s->core) == SKV_CORE_STANDBY) {
-			skv_log(SKV_LOG_INFO, "main",
-				"standby: this manager does not own the store %s", s->store_shown);
 			told = true;
+			log_owner(s);
 			if (open_for_business(s, err) != SKV_OK)
 				return SKV_E_INTERNAL;
 		}
@@ -248,7 +259,7 @@ void *serve_begin(void *arg)
 		release_starter(s);
 	} else {
 		skv_log(SKV_LOG_ERROR, "main", "%s", err.message);
-		serve_end_with_problem(s);
+		serve_end(s, EXIT_PROBLEM);
 	}
 	if (!made)
 		make_later(s);

@@ -12,7 +12,8 @@
 struct skv_compat;
 struct skv_service;
 
-enum { EXIT_PROBLEM = 1, EXIT_USAGE = 2 };
+/* EXIT_REPAIR: a restart does not help, somebody has to act first. */
+enum { EXIT_PROBLEM = 1, EXIT_USAGE = 2, EXIT_REPAIR = 3 };
 
 /* Opens the log according to the parameters; *fd is the log file's descriptor or -1. */
 int skv_sink_open(const struct skv_params *p, int *fd, struct skv_error *err);

@@ -191,11 +191,18 @@ static void raise_file_limit(const struct skv_params *p)
 			(unsigned)limit_connections());
 }
 
-static void on_hopeless(void *ctx)
+/* What a new process would meet, too, ends no manager that answers for other partitions. */
+static void on_hopeless(void *ctx, int why)
 {
-	skv_log(SKV_LOG_ERROR, "main",
-		"ending: a new process may load the store, or another manager");
-	serve_end_with_problem(ctx);
+	struct service *s = ctx;
+
+	if (why == SKV_E_UNAVAILABLE && skv_core_may_begin(s->core))
+		return;
+	skv_log(SKV_LOG_ERROR, "main", "ending: %s",
+		why == SKV_E_NOT_READY ? "a new process may load the store, or another manager"
+				       : "a new process would end, too, until what was logged "
+					 "before is repaired");
+	serve_end(s, why == SKV_E_NOT_READY ? EXIT_PROBLEM : EXIT_REPAIR);
 }
 
 /* Binds all ports before anything else is touched. */

@@ -41,7 +41,7 @@ void *serve_begin(void *arg);
 void serve_reload(struct service *s);
 void serve_forget_params(struct service *s);
 
-/* The main thread shuts down in order; the supervisor restarts us. Any thread. */
-void serve_end_with_problem(struct service *s);
+/* The main thread shuts down in order, with this exit status; the first call counts. Any thread. */
+void serve_end(struct service *s, int status);
 
 #endif

@@ -65,7 +65,12 @@ DIR *fdopendir(int fd)
 	return next(fd);
 }
 
-static void on_hopeless(void *ctx) { ((struct copy *)ctx)->hopeless = true; }
+static void on_hopeless(void *ctx, int why)
+{
+	/* another copy, or a journal that is not that of the registry: a restart mends neither */
+	assert_true(why == SKV_E_FOREIGN || why == SKV_E_UNAVAILABLE);
+	((struct copy *)ctx)->hopeless = true;
+}
 
 static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void shell(const char *format, ...)

@@ -1171,7 +1171,11 @@ static void a_claimed_file_that_cannot_be_made_hides_no_blocks(void **state)
 
 /* ---- 10: end --------------------------------------------------------------------------------- */
 
-static void count_call(void *ctx) { ++*(int *)ctx; }
+static void count_call(void *ctx, int why)
+{
+	assert_int_equal(why, SKV_E_NOT_READY);
+	++*(int *)ctx;
+}
 
 /* A manager that cannot load what it owns lets another one try, and says so to whoever runs it. */
 static void who_cannot_load_gives_way(void **state)

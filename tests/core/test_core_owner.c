@@ -144,6 +144,60 @@ static void an_ended_lease_stops_no_batch(void **state)
 	env_destroy(&a);
 }
 
+static void note_cause(void *ctx, int why) { *(int *)ctx = why; }
+
+/* Ticks of 50 ms, as the owner thread makes them; returns the ms until *told is set. */
+static uint32_t tick_until(struct env *a, const int *told)
+{
+	uint32_t ms = 0;
+
+	for (; !*told && ms < 60000; ms += 50) {
+		skv_core_tick(a->core);
+		skv_fake_clock_advance(&a->clock, 50);
+	}
+	return ms;
+}
+
+/* A store that refuses the acquire for good is not asked for ever, nor for nothing: callers learn
+ * that it is the store, whoever runs the manager that a restart does not help, and it goes on when
+ * somebody has repaired it. What may pass by itself is waited for. */
+static void a_barred_store_is_not_asked_for_ever(void **state)
+{
+	static const int lasting[] = { SKV_E_UNAVAILABLE, SKV_E_CORRUPT, SKV_E_FORBIDDEN };
+	const struct skv_fault none = { .kind = SKV_FAULT_NONE };
+	struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "acquire" };
+	int why;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct env a;
+
+		env_init(&a);
+		a.faulty = true;
+		a.o.hopeless = note_cause;
+		a.o.hopeless_ctx = &why;
+		env_open(&a);
+		env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
+		rule.status = i < 3 ? lasting[i] : SKV_E_STORE_IO;
+		why = 0;
+		skv_fault_store_set(a.store, &rule);
+		assert_int_equal(skv_core_demote(a.core, 0, &a.err), SKV_OK);
+		tick_until(&a, &why);
+		assert_int_equal(why, i < 3 ? SKV_E_UNAVAILABLE : 0);
+		assert_int_equal(skv_core_ready(a.core, &a.err),
+				 i < 3 ? SKV_E_NOT_READY : SKV_E_NOT_OWNER);
+		assert_int_equal(strstr(a.err.message, "metadata store cannot be used") != NULL,
+				 i < 3);
+		skv_fault_store_set(a.store, &none);
+		for (int n = 0; n < 40; n++) {
+			skv_core_tick(a.core);
+			skv_fake_clock_advance(&a.clock, a.o.owner_lease_ms / 10);
+		}
+		assert_int_equal(skv_core_ready(a.core, &a.err), SKV_OK);
+		env_destroy(&a);
+	}
+}
+
 /* Asked to step down: the other one leads, sessions and all, and this one stays out
  * as long as it was told to. */
 static void a_demoted_owner_stays_out(void **state)
@@ -348,6 +402,7 @@ int main(void)
 		cmocka_unit_test(the_stopped_owner_neither_answers_nor_appends),
 		cmocka_unit_test(a_fenced_append_makes_a_standby),
 		cmocka_unit_test(an_ended_lease_stops_no_batch),
+		cmocka_unit_test(a_barred_store_is_not_asked_for_ever),
 		cmocka_unit_test(a_demoted_owner_stays_out),
 		cmocka_unit_test(power_loss_drops_blocks_without_checksum),
 		cmocka_unit_test(power_loss_in_normal_freezes_free_slots),

@@ -26,10 +26,10 @@
  * follows. '.': the same one. */
 static const char letters[OWN_STATE_COUNT + 1] = "sclokgx";
 static const char *const expected[OWN_STATE_COUNT] = {
-	[OWN_STANDBY] = ".l.............x",  [OWN_CLAIMING] = ".ls..g....ggg..x",
-	[OWN_LOADING] = ".....gocgcggg..x",  [OWN_OWNING] = ".....g..gcggg.kx",
-	[OWN_CLOSING] = ".....x...x.....x",  [OWN_GIVING_UP] = ".............s.x",
-	[OWN_STOPPED] = "................",
+	[OWN_STANDBY] = ".l..............x",  [OWN_CLAIMING] = ".ls...g....ggg..x",
+	[OWN_LOADING] = "......gocgcggg..x",  [OWN_OWNING] = "......g..gcggg.kx",
+	[OWN_CLOSING] = "......x...x.....x",  [OWN_GIVING_UP] = "..............s.x",
+	[OWN_STOPPED] = ".................",
 };
 
 static struct ownership machine(enum own_state s)
@@ -155,6 +155,37 @@ static void failed_loads_end_it(void **state)
 	in = input(OWN_ON_TICK);
 	in.now = o.out_until;
 	assert_int_equal(ownership_on(&o, &in), OWN_DO_ACQUIRE);
+}
+
+/* Nothing was acquired, so nothing is released; whoever asks learns why. */
+static void barred_claims_end_it(void **state)
+{
+	static const enum own_state from[] = { OWN_STANDBY, OWN_CLAIMING };
+	struct own_input in = input(OWN_ON_BARRED), given = input(OWN_ON_GIVEN_UP);
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct ownership o = machine(from[i]);
+
+		for (uint32_t n = 1; n < OWN_BARRED_CLAIMS; n++) {
+			ownership_on(&o, &in);
+			assert_int_equal(o.state, from[i]);
+		}
+		assert_int_equal(ownership_on(&o, &in), OWN_DO_GIVE_UP);
+		assert_int_equal(o.end, OWN_END_BARRED);
+		assert_true(ownership_is_hopeless(&o));
+		assert_int_equal(ownership_on(&o, &given), OWN_DO_LOOK);
+		assert_int_equal(o.barred, OWN_BARRED_CLAIMS);
+		given = input(OWN_ON_TICK);
+		given.now = o.out_until;
+		assert_int_equal(ownership_on(&o, &given), OWN_DO_ACQUIRE);
+		assert_int_equal(ownership_on(&o, &in), OWN_DO_GIVE_UP); /* one try, then */
+		given = input(OWN_ON_REFUSED);
+		o.state = OWN_STANDBY;
+		ownership_on(&o, &given);
+		assert_int_equal(o.barred, 0);
+		given = input(OWN_ON_GIVEN_UP);
+	}
 }
 
 /* ---- managers in turned time ----------------------------------------------------------------- */
@@ -504,6 +535,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_action_follows_from_the_state),
 		cmocka_unit_test(an_acquire_that_is_not_wanted_is_given_up),
 		cmocka_unit_test(failed_loads_end_it),
+		cmocka_unit_test(barred_claims_end_it),
 		cmocka_unit_test(no_two_owners_answer_at_once),
 	};
 

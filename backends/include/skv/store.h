@@ -209,7 +209,9 @@ int skv_store_changes(struct skv_store *s, const char *const *prefixes, size_t n
  * "<host>:<pid>:<start time>:<boot id>:<random>", see skv_owner_name), or if the same host name has
  * booted since. After another host's boot its clock cannot be compared: then the lease ends when
  * this handle has seen it unchanged for its full length. ttl_ms 0 only checks: SKV_OK if it could
- * be taken; nothing is changed. */
+ * be taken; nothing is changed. What may pass by itself is SKV_E_STORE_IO, SKV_E_STORE_FULL or
+ * SKV_E_NOMEM; SKV_E_UNAVAILABLE or SKV_E_FORBIDDEN: this process may not write the store;
+ * SKV_E_CORRUPT: it is damaged. */
 int skv_store_acquire(struct skv_store *s, uint32_t partition, const char *owner, uint32_t ttl_ms,
 		      uint64_t *fence, char *holder, size_t holder_size, struct skv_error *err);
 /* SKV_E_FENCED if another manager owns, or has owned, it since. An expired lease that nobody took

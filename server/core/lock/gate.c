@@ -171,6 +171,9 @@ int core_gate(const struct skv_core *c, struct skv_error *err)
 
 	if (s == OWN_OWNING && owner_valid(c))
 		return SKV_OK;
+	if (owner_view(c).barred)
+		return gate_fail(c, err, SKV_E_NOT_READY,
+				 "the metadata store cannot be used: the manager's log says why");
 	if (s == OWN_STOPPED || s == OWN_CLOSING)
 		return gate_fail(c, err, SKV_E_NOT_READY, "this manager is shutting down");
 	if (s == OWN_STANDBY || s == OWN_GIVING_UP || !owner_valid(c))

@@ -39,6 +39,12 @@ static bool names_fence(enum own_event e)
 
 static bool is_permitted(const struct ownership *o) { return o->may_own && !o->draining; }
 
+bool ownership_is_hopeless(const struct ownership *o)
+{
+	return o->end == OWN_END_UNLOADABLE || o->end == OWN_END_TURNED_AWAY ||
+	       o->end == OWN_END_BARRED;
+}
+
 bool ownership_may_claim(const struct ownership *o, uint64_t now)
 {
 	return is_permitted(o) && now >= o->out_until;
@@ -55,6 +61,9 @@ static enum own_state state_after(const struct ownership *o, enum own_event e)
 		return OWN_GIVING_UP;
 	if (e == OWN_ON_ACQUIRED && to && !is_permitted(o))
 		return OWN_GIVING_UP;
+	if (e == OWN_ON_BARRED && o->barred + 1 >= OWN_BARRED_CLAIMS &&
+	    (o->state == OWN_STANDBY || o->state == OWN_CLAIMING))
+		return OWN_GIVING_UP;
 	if (e == OWN_ON_LOAD_FAILED && to && o->failed_loads + 1 >= OWN_FAILED_LOADS)
 		return OWN_GIVING_UP;
 	return to ? (enum own_state)(to - 1) : o->state;
@@ -67,6 +76,7 @@ static enum own_end end_of(enum own_event e)
 	case OWN_ON_REFUSED: return OWN_END_LOST;
 	case OWN_ON_LOAD_FAILED: return OWN_END_UNLOADABLE;
 	case OWN_ON_TURNED_AWAY: return OWN_END_TURNED_AWAY;
+	case OWN_ON_BARRED: return OWN_END_BARRED;
 	default: return OWN_END_ASKED;
 	}
 }
@@ -81,6 +91,7 @@ static void note(struct ownership *o, const struct own_input *in)
 			break;
 		o->fence = in->fence;
 		o->rival = false;
+		o->barred = 0;
 		o->end = OWN_END_NONE;
 		o->owned_until = in->now + in->lease_ms;
 		break;
@@ -88,7 +99,11 @@ static void note(struct ownership *o, const struct own_input *in)
 		if (o->state == OWN_LOADING || o->state == OWN_OWNING || o->state == OWN_CLOSING)
 			o->owned_until = in->now + in->lease_ms;
 		break;
-	case OWN_ON_REFUSED: o->rival = true; break;
+	case OWN_ON_REFUSED:
+		o->rival = true;
+		o->barred = 0;
+		break;
+	case OWN_ON_BARRED: o->barred++; break;
 	case OWN_ON_FREE: o->rival = false; break;
 	case OWN_ON_LOAD_FAILED: o->failed_loads += o->state == OWN_LOADING; break;
 	case OWN_ON_DEMOTE:
@@ -96,7 +111,7 @@ static void note(struct ownership *o, const struct own_input *in)
 			o->out_until = in->now + in->ms;
 		break;
 	case OWN_ON_GIVEN_UP:
-		if (o->end == OWN_END_UNLOADABLE || o->end == OWN_END_TURNED_AWAY)
+		if (ownership_is_hopeless(o))
 			o->out_until = in->now + 2ull * in->lease_ms;
 		break;
 	default: break;

@@ -39,6 +39,8 @@
 #define RETRY_MS 200u  /* after a call that the store did not answer */
 #define LATE_MS 150u   /* a renewal that much later than it should come may never come */
 #define SETTLE_MS 400u /* how long a call waits to see one */
+#define BARRED_MS 500u /* after a call that the store refuses for good */
+#define TOLD_MS 30000u /* the same failure is logged so often */
 #define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */
 
 void owner_drop(struct skv_core *c, int status)
@@ -113,10 +115,36 @@ bool owner_is_due(struct skv_core *c)
 	asked = c->owner_asked;
 	c->owner_asked = false;
 	skv_mutex_unlock(&c->turn_lock);
-	return asked || s == OWN_CLAIMING || s == OWN_GIVING_UP;
+	return asked || (s == OWN_CLAIMING && !c->lease_failures) || s == OWN_GIVING_UP;
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
+
+/* Neither time nor another manager changes these: somebody has to repair something. */
+static bool is_lasting(int status)
+{
+	return status == SKV_E_CORRUPT || status == SKV_E_UNAVAILABLE ||
+	       status == SKV_E_FORBIDDEN || status == SKV_E_FOREIGN ||
+	       status == SKV_E_UNSUPPORTED || status == SKV_E_INVALID;
+}
+
+/* Logs why the store did not grant the lease: the first time, when the reason changes, and now and
+ * then. Returns ms to wait. */
+static uint32_t lease_failed(struct skv_core *c, const char *what, const struct skv_error *why)
+{
+	const uint64_t now = skv_now_ms(c->clock);
+	const bool lasting = is_lasting(why->status);
+
+	if (c->lease_failures++ == 0 || why->status != c->lease_result ||
+	    now - c->lease_told_ms >= TOLD_MS) {
+		skv_log(lasting ? SKV_LOG_ERROR : SKV_LOG_WARN, "core",
+			"cannot %s the ownership, try %u: %s", what, (unsigned)c->lease_failures,
+			why->message[0] ? why->message : skv_status_text(why->status));
+		c->lease_told_ms = now;
+	}
+	c->lease_result = why->status;
+	return lasting ? BARRED_MS : RETRY_MS;
+}
 
 /* Asks for the lease; `look`: only whether it could be had. Returns ms to wait. */
 static uint32_t acquire(struct skv_core *c, bool look)
@@ -129,16 +157,20 @@ static uint32_t acquire(struct skv_core *c, bool look)
 	int rc = skv_store_acquire(c->store, 0, c->owner, ttl, &fence, holder, sizeof holder, &err);
 
 	owner_set_holder(c, holder);
+	if (rc != SKV_OK && rc != SKV_E_NOT_OWNER) {
+		if (!look && is_lasting(rc))
+			owner_event(c, OWN_ON_BARRED, 0);
+		return lease_failed(c, "acquire", &err);
+	}
+	c->lease_failures = 0;
 	if (rc == SKV_OK && !look) {
 		owner_leased(c, OWN_ON_ACQUIRED, fence, since);
 		return c->o.owner_lease_ms / 3;
 	}
 	if (rc == SKV_OK)
 		owner_event(c, OWN_ON_FREE, 0);
-	else if (rc == SKV_E_NOT_OWNER)
-		owner_event(c, OWN_ON_REFUSED, 0);
 	else
-		skv_log(SKV_LOG_WARN, "core", "cannot acquire the partition: %s", err.message);
+		owner_event(c, OWN_ON_REFUSED, 0);
 	if (rc == SKV_E_NOT_OWNER && !rival)
 		skv_log(SKV_LOG_INFO, "core", "standby: '%s' owns the partition", holder);
 	return LOOK_MS;
@@ -163,7 +195,7 @@ static uint32_t reclaim(struct skv_core *c)
 	owner_drop(c, SKV_E_UNKNOWN_OUTCOME);
 	ms = acquire(c, false);
 	if (owner_state(c) != OWN_LOADING)
-		return RETRY_MS;
+		return ms > RETRY_MS ? ms : RETRY_MS;
 	if (loaded)
 		COUNT(c, reloads, 1);
 	return ms;
@@ -176,6 +208,7 @@ static uint32_t renew(struct skv_core *c)
 	int rc = skv_store_renew(c->store, 0, fence, c->o.owner_lease_ms, &err);
 
 	if (rc == SKV_OK) {
+		c->lease_failures = 0;
 		owner_leased(c, OWN_ON_RENEWED, fence, since);
 		return c->o.owner_lease_ms / 3;
 	}
@@ -183,8 +216,7 @@ static uint32_t renew(struct skv_core *c)
 		owner_lost(c, fence);
 		return 0;
 	}
-	skv_log(SKV_LOG_WARN, "core", "cannot renew the ownership: %s", err.message);
-	return RETRY_MS;
+	return lease_failed(c, "renew", &err);
 }
 
 static void log_end(enum own_end end)
@@ -198,6 +230,10 @@ static void log_end(enum own_end end)
 			"the partition could not be loaded %u times: giving up the ownership",
 			OWN_FAILED_LOADS);
 		break;
+	case OWN_END_BARRED:
+		skv_log(SKV_LOG_ERROR, "core",
+			"the store refuses to let the partition be acquired, as said before");
+		break;
 	case OWN_END_TURNED_AWAY:
 		skv_log(SKV_LOG_ERROR, "core",
 			"a slab directory refuses this store, as said before: giving up the "
@@ -208,25 +244,32 @@ static void log_end(enum own_end end)
 	}
 }
 
+/* As skv_core_options.hopeless wants it. */
+static int cause_of(const struct skv_core *c, enum own_end end)
+{
+	if (end == OWN_END_TURNED_AWAY)
+		return SKV_E_FOREIGN;
+	return end == OWN_END_BARRED || is_lasting(atomic_load(&c->load_result))
+		       ? SKV_E_UNAVAILABLE
+		       : SKV_E_NOT_READY;
+}
+
 /* Answers have stopped; the lease ends last, so that an append in progress is still within it. What
  * is not durable yet fails; the next owner finds the rest. */
 static uint32_t give_up(struct skv_core *c)
 {
 	const struct ownership o = owner_view(c);
-	const bool hopeless = o.end == OWN_END_UNLOADABLE || o.end == OWN_END_TURNED_AWAY;
 
 	log_end(o.end);
 	owner_drop(c, SKV_E_NOT_OWNER);
-	if (o.end != OWN_END_LOST)
+	if (o.end != OWN_END_LOST && o.end != OWN_END_BARRED)
 		skv_store_release(c->store, 0, owner_fence(c), NULL);
 	owner_event(c, OWN_ON_GIVEN_UP, 0);
 	skv_mutex_lock(&c->turn_lock); /* one_demote may be waiting */
 	skv_cond_broadcast(&c->turn_wake);
 	skv_mutex_unlock(&c->turn_lock);
-	if (hopeless && c->o.hopeless) {
-		c->o.hopeless(c->o.hopeless_ctx);
-		c->o.hopeless = NULL;
-	}
+	if (ownership_is_hopeless(&o) && c->o.hopeless)
+		c->o.hopeless(c->o.hopeless_ctx, cause_of(c, o.end));
 	return RETRY_MS;
 }
 
@@ -419,6 +462,7 @@ static int load(struct skv_core *c, uint64_t fence, struct partition **out, stru
 		c->rolled_back |= claims_roll_back(c);
 		return rc;
 	}
+	atomic_store(&c->load_result, rc);
 	partition_destroy(*out);
 	/* Whoever loses the race for a partition is a standby again: nothing to mend. */
 	skv_log(rc == SKV_E_FENCED || rc == SKV_E_NOT_OWNER ? SKV_LOG_WARN : SKV_LOG_ERROR, "core",

@@ -61,10 +61,13 @@ struct skv_core_options {
 		     * store, now stopped for good, has used since. The state counts as rolled back:
 		     * free slots are not reused for session_max_ms and the grace, and blocks
 		     * without a checksum are dropped */
-	/* Called once, on a thread of the core, when loading the partition has failed ten times in
-	 * a row, or another copy of the store is using a slab directory. Ownership has been given
-	 * up; a new process that reopens the store may succeed. NULL = keep trying. */
-	void (*hopeless)(void *ctx);
+	/* Called on a thread of the core, perhaps several times, when the ownership of a partition
+	 * has been given up because loading it has failed ten times in a row: a new process that
+	 * reopens the store may succeed (`why` is SKV_E_NOT_READY). Or somebody has to act first:
+	 * another copy of the store is using a slab directory (SKV_E_FOREIGN), or the store is
+	 * damaged or cannot be written by this process (SKV_E_UNAVAILABLE); it is tried again after
+	 * two leases. NULL = keep trying. */
+	void (*hopeless)(void *ctx, int why);
 	void *hopeless_ctx;
 	uint64_t instance_idle_ms; /* instances that hold nothing are dropped after so long without
 				    * a call that uses them; 0, the default: never */

@@ -82,6 +82,12 @@ struct skv_core {
 	bool admin_busy;
 	uint32_t admin_log; /* what lines of the administrator's thread concern otherwise */
 	uint64_t turn_fence; /* fence under which the administrator in turn writes */
+	/* Owner thread: calls for the lease that failed in a row, the newest one's result, and when
+	 * that was logged. */
+	uint32_t lease_failures;
+	int lease_result;
+	uint64_t lease_told_ms;
+	atomic_int load_result; /* of the newest load that failed */
 	bool owner_asked; /* the owner thread has something to do now */
 	/* The ticker's (recovery/standby.c): */
 	struct standby *standby;  /* the partition, kept loaded; NULL = it is not */

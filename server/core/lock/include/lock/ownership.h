@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #define OWN_FAILED_LOADS 10u /* in a row, before another manager may try */
+#define OWN_BARRED_CLAIMS 10u /* in a row, before the manager ends */
 
 /* clang-format off */
 #define OWN_STATES(X)                                                                              \
@@ -32,6 +33,7 @@
 	X(TICK)        /* time passes: changes nothing, returns the action that is due */          \
 	X(ACQUIRED)    /* fence, now: from before the call */                                      \
 	X(REFUSED)     /* another manager owns it */                                               \
+	X(BARRED)      /* the store refuses the acquire until somebody repairs something */        \
 	X(FREE)        /* nobody owns it; it was only looked at */                                 \
 	X(RENEWED)     /* fence, now: from before the call */                                      \
 	X(FENCED)      /* fence: the store rejected it */                                          \
@@ -68,6 +70,7 @@ enum own_end {
 	OWN_END_ASKED,       /* demoted, drained, or no longer permitted */
 	OWN_END_UNLOADABLE,  /* OWN_FAILED_LOADS loads failed */
 	OWN_END_TURNED_AWAY, /* another copy of the store uses a slab directory */
+	OWN_END_BARRED,      /* OWN_BARRED_CLAIMS claims failed: nothing was acquired */
 };
 
 enum own_action {
@@ -87,6 +90,7 @@ struct ownership {
 	uint64_t out_until;   /* no claim before this boot time ms */
 	uint64_t given_up;    /* how often it stopped to be loaded or OWNING */
 	uint32_t failed_loads; /* in a row */
+	uint32_t barred;       /* claims, since the store last answered who owns the partition */
 	bool may_own, draining; /* permissions: claims need the first and not the second */
 	bool rival;           /* another manager owned the partition at the last look */
 };
@@ -102,6 +106,8 @@ struct own_input {
 
 /* May it be acquired now? */
 bool ownership_may_claim(const struct ownership *o, uint64_t now);
+/* Did the newest ownership end for a reason that another try here does not change? */
+bool ownership_is_hopeless(const struct ownership *o);
 /* Applies an event and returns what the owner thread is to do next. */
 enum own_action ownership_on(struct ownership *o, const struct own_input *in);
 const char *own_state_name(enum own_state s);
