@@ -132,7 +132,7 @@ int skv_superblock_read(int fd, uint64_t at, const char *name, uint8_t raw[SKV_S
 		return skv_fail(err, SKV_E_CORRUPT, NULL,
 				"too short for a superblock: it was cut off (%s)", name);
 	rc = skv_superblock_decode(raw, out, &why);
-	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "%s (%s)", why.message, name);
+	return rc == SKV_OK ? rc : skv_fail(err, rc, NULL, "%s: %s", name, why.message);
 }
 
 /* ---- making a root --------------------------------------------------------------------------- */
@@ -483,7 +483,7 @@ static int repair_marker(const struct file_storage *s, int dir, const struct sta
 		return skv_fail(err, rc, NULL, "%s", why.message);
 	skv_log(SKV_LOG_WARN, "storage",
 		"'%s': the marker of its directory was damaged: written again, since other files "
-		"there prove the storage (%s)",
+		"there prove the storage: %s",
 		s->name, err->message);
 	return SKV_OK;
 }

@@ -82,7 +82,7 @@ static void post(struct slabkv *kv, const char *instance, const struct skv_key_i
 	if (rc != SKV_OK) {
 		atomic_store_explicit(&kv->report_again_ms, skv_now_ms(kv->clock) + REPORT_REST_MS,
 				      memory_order_relaxed);
-		skv_log(SKV_LOG_WARN, "client", "%u damaged slots could not be reported: %s", l->n,
+		skv_log(SKV_LOG_WARN, "client", "damaged slots that could not be reported: %u: %s", l->n,
 			err.message);
 	}
 	skv_buf_destroy(&answer.body);

@@ -225,7 +225,7 @@ static void read_again(struct get *g, struct skv_arena *a, bool *again)
 		n += again[b] = is_read(g, b);
 	if (n == 0)
 		return;
-	skv_log(SKV_LOG_DEBUG, "client", "%u blocks were not read from the fast tier%s%s", n,
+	skv_log(SKV_LOG_DEBUG, "client", "blocks not read from the fast tier: %u%s%s", n,
 		g->t.first.message[0] ? ": " : "", g->t.first.message);
 	if (transfer(g, a) != SKV_OK)
 		memset(again, 0, g->answer.res.n_keys * sizeof *again); /* out of memory */

@@ -303,7 +303,7 @@ static bool prepare_past_cache(struct skv_transfer *t)
 	}
 	if (n == 0)
 		return false;
-	skv_log(SKV_LOG_DEBUG, "client", "%u pieces are read again, past the page cache", n);
+	skv_log(SKV_LOG_DEBUG, "client", "pieces read again, past the page cache: %u", n);
 	return skv_plan_make(t->pieces, t->n_pieces, t->arena, &t->plan) == SKV_OK;
 }
 
@@ -396,7 +396,7 @@ void skv_transfer_tell(struct slabkv *kv, const char *call, uint32_t n,
 				   memory_order_relaxed, memory_order_relaxed))
 		return;
 	atomic_fetch_sub_explicit(&kv->failed_untold, untold, memory_order_relaxed);
-	skv_log(SKV_LOG_WARN, "client", "%s: %llu blocks failed, the last because: %s", call,
+	skv_log(SKV_LOG_WARN, "client", "%s: blocks failed: %llu, the last because: %s", call,
 		(unsigned long long)untold,
 		first->message[0] ? first->message : skv_status_text(first->status));
 }

@@ -120,8 +120,8 @@ static void compare_size(struct hf3fs_request *k, const char *name, uint64_t num
 	if (skv_core_storages(hf3fs_core(k), name, &k->c->arena, &v, &n, &ignored) == SKV_OK &&
 	    v[0].spec.capacity != num_pages)
 		skv_log(SKV_LOG_WARN, "pages",
-			"%s has %" PRIu64 " pages; an initialize with %" PRIu64 " is ignored", name,
-			v[0].spec.capacity, num_pages);
+			"%s: an initialize with num_pages %" PRIu64 " is ignored, it has %" PRIu64,
+			name, num_pages, v[0].spec.capacity);
 }
 
 static int make_storage(struct hf3fs_request *k, const char *name, uint64_t num_pages)

@@ -274,7 +274,7 @@ static int drop(struct round *r, const struct space *s, struct watched *of,
 
 	if (rc != SKV_OK)
 		return rc;
-	skv_log(SKV_LOG_WARN, "pages", "%s: its file %s %s: its %" PRIu64 " keys are dropped",
+	skv_log(SKV_LOG_WARN, "pages", "%s: its file %s %s: keys dropped: %" PRIu64,
 		of->name, f->path, why, keys);
 	count(r->p, news == PAGE_FILE_GONE     ? HF3FS_file_gone
 		    : news == PAGE_FILE_SHRANK ? HF3FS_file_shrank

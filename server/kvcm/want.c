@@ -18,10 +18,10 @@ static void log_unsummed(const struct skv_want_req *req, uint32_t n)
 
 	if (n > 0 && !atomic_flag_test_and_set(&logged))
 		skv_log(SKV_LOG_WARN, "kvcm",
-			"%u blocks of instance '%s' are not copied, for they have no checksum: "
+			"blocks of instance '%s' are not copied, for they have no checksum: %u; "
 			"movers verify what they copy, and KVCM's clients write without; this is "
 			"told once",
-			n, req->instance);
+			req->instance, n);
 }
 
 int kvcm_want(struct kvcm_request *k, const struct skv_want_req *req, const char *from,

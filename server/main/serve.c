@@ -185,8 +185,8 @@ static void raise_file_limit(const struct skv_params *p)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit_connections() && limit_connections() < p->max_connections)
 		skv_log(SKV_LOG_WARN, "main",
-			"max_connections is %" PRIu64 ", but only %ju files may be open, so %u "
-			"connections are accepted: raise 'ulimit -n'",
+			"max_connections is %" PRIu64 ", but the limit of open files is %ju, so the "
+			"limit of connections is %u: raise 'ulimit -n'",
 			p->max_connections, (uintmax_t)limit.rlim_cur,
 			(unsigned)limit_connections());
 }
@@ -432,8 +432,8 @@ static void stop(struct service *s)
 		left += skv_grpc_drain(s->grpc, left ? 0 : DRAIN_MS);
 	left += skv_compat_drain(s->compat, left ? 0 : DRAIN_MS);
 	if (left > 0)
-		skv_log(SKV_LOG_WARN, "main", "%" PRIu32 " requests did not end in %d s", left,
-			DRAIN_MS / 1000);
+		skv_log(SKV_LOG_WARN, "main", "requests that did not end in %d s: %" PRIu32,
+			DRAIN_MS / 1000, left);
 	skv_spread_stop(&s->service->spread);
 	skv_core_shutdown(s->core);
 	/* others return it as long as this manager owns the store */

@@ -119,8 +119,8 @@ int skv_auth_reload(struct auth *a, struct skv_error *err)
 		clear += t.v[i].clear;
 	if (clear)
 		skv_log(SKV_LOG_WARN, "main",
-			"%s has %zu tokens in clear text: 'slabkv token hash' prints it with "
-			"hashes", a->path, clear);
+			"%s: tokens in clear text: %zu: 'slabkv token hash' prints it with hashes",
+			a->path, clear);
 	swap(a, &a->file, &t);
 	return SKV_OK;
 }

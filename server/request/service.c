@@ -98,7 +98,7 @@ bool skv_service_connect(struct skv_service *s)
 	skv_service_disconnect(s);
 	if (!atomic_exchange(&s->connections_told, true))
 		skv_log(SKV_LOG_WARN, "main",
-			"%u connections are open, and the other descriptors are kept for the store "
+			"connections open: %u, and the other descriptors are kept for the store "
 			"and the storages: more are refused (raise 'ulimit -n')",
 			(unsigned)most);
 	return false;

@@ -169,7 +169,7 @@ class Blocks(WithInstance):
         self.assertEqual((got[0], got[2]), ("['ERROR', 'MISS']", "None"))
         for why in (put[2], got[1]):
             self.assertIn("marker slabkv-storage", why)
-        told = [line for line in done.stderr.splitlines() if "blocks failed" in line]
+        told = [line for line in done.stderr.splitlines() if "blocks failed: " in line]
         self.assertEqual(len(told), 1, done.stderr)
         self.assertIn("marker slabkv-storage", told[0])
 

@@ -16,6 +16,7 @@ import tempfile
 
 import core
 import layers
+import logs
 import tree
 
 SKIPPED = 77
@@ -309,7 +310,7 @@ def rule_unit(args):
 RULES = {
     "headers": rule_headers, "layers": layers.rule_layers, "core": core.rule_core, "forbidden": rule_forbidden,
     "lengths": rule_lengths, "columns": rule_columns, "openings": rule_openings, "marks": rule_marks, "toplevel": rule_toplevel,
-    "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit,
+    "public": rule_public, "shell": rule_shell, "python": rule_python, "unit": rule_unit, "logs": logs.rule_logs,
 }
 
 
@@ -321,6 +322,7 @@ def main(argv):
     parser.add_argument("--build", default="build")
     parser.add_argument("--cc", nargs="+", default=["gcc", "clang"])
     args = parser.parse_args(argv)
+    args.report = Report
     print(RULES[args.rule].__doc__)
     return RULES[args.rule](args)
 

@@ -237,6 +237,27 @@ class Rules(unittest.TestCase):
         text = CLEAN["deploy/slabkvd.service.in"] + "\n# Safe.\nNoNewPrivilegs=yes\n"
         self.breaks("unit", "deploy/slabkvd.service.in", text, "NoNewPrivilegs")
 
+    def test_log_lines(self):
+        body = "/* pool.c - slots. */\nvoid f(int n)\n{\n\t%s;\n}\n"
+        for wrong, words in (('skv_log(LOG, "x", "%u calls waited", n)', "may be '1 calls'"),
+                             ('skv_log(LOG, "x", "%s: %" PRIu64\n\t\t" open sessions", f(1, 2), n)', "may be '1 sessions'"),
+                             ('skv_log(LOG, "x", "giving up partition %u", n)', "is a field of the line"),
+                             ('skv_log(LOG, "x", "mounted anew (%s)", err->message)', "may end in parentheses"),
+                             ('skv_fail(err, rc, NULL, "%.80s (%s)", why.message, path)', "may end in parentheses")):
+            self.write("allocator/pool.c", CLEAN["allocator/pool.c"])
+            self.breaks("logs", "allocator/pool.c", body % wrong, "pool.c:4: ")
+            self.assertIn(words, self.run_rule("logs")[1])
+        for fine in ('skv_log(LOG, "x", "calls waited: %u", n)', 'skv_log(LOG, "x", "%u calls are the limit", SKV_MAX_CALLS)',
+                     'skv_fail(err, rc, NULL, "no such file (%s)", path)', 'skv_log(LOG, "x", "it ends: %s", err->message)'):
+            self.write("allocator/pool.c", body % fine)
+            self.clean("logs")
+
+    def test_thread_without_partition(self):
+        body = "/* t.c - x. */\nstatic void *work(void *arg)\n{\n%s\treturn arg;\n}\nint f(void)\n{\n\treturn pthread_create(&t, NULL, work, c);\n}\n"
+        self.breaks("logs", "server/core/lock/t.c", body % "", "the thread work does not begin with core_log")
+        self.write("server/core/lock/t.c", body % "\tcore_log(arg);\n")
+        self.clean("logs")
+
     def test_code_keeps_lines(self):
         self.assertEqual(tree.code('a /* b\n c */ "d\\"/*" // e\nf'), 'a  \n ""  \nf')
 

@@ -258,7 +258,7 @@ static void drop_due(struct skv_core *c)
 
 		if (rc == SKV_OK)
 			skv_log(SKV_LOG_INFO, "core",
-				"instance %s of tenant %s: dropped, empty and unused for %llu days",
+				"instance %s of tenant %s: dropped, empty, days unused: %llu",
 				due[i].id, due[i].tenant,
 				(unsigned long long)(limit.ms / 86400000));
 		else if (rc != SKV_E_IN_USE && rc != SKV_E_NOT_FOUND)

@@ -506,9 +506,9 @@ bool owner_load(struct skv_core *c)
 		owner_event(c, OWN_ON_LOAD_FAILED, o.fence);
 		return false;
 	}
-	skv_log(SKV_LOG_INFO, "core", "recovered %llu blocks and %llu open sessions in %llu ms",
-		(unsigned long long)p->blocks, (unsigned long long)p->open_sessions,
-		(unsigned long long)(skv_now_ms(c->clock) - t0));
+	skv_log(SKV_LOG_INFO, "core", "recovered in %llu ms, blocks: %llu, open sessions: %llu",
+		(unsigned long long)(skv_now_ms(c->clock) - t0), (unsigned long long)p->blocks,
+		(unsigned long long)p->open_sessions);
 	open_up(c, p);
 	return true;
 }

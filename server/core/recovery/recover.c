@@ -390,12 +390,12 @@ static int finish_load(struct partition *p, const struct replay *r)
 	freeze_for_old_writers(p, r);
 	if (p->unclean)
 		skv_log(SKV_LOG_WARN, "core",
-			"the machine went down without a clean stop: %zu blocks without "
-			"checksum are dropped%s",
+			"the machine went down without a clean stop, blocks without checksum are "
+			"dropped: %zu%s",
 			p->lost.n, p->freeze_until ? ", free slots wait for old writers" : "");
 	if (p->rolled_back)
 		skv_log(SKV_LOG_WARN, "core",
-			"adopting the slab directories: %zu blocks without checksum are dropped, "
+			"adopting the slab directories, blocks without checksum are dropped: %zu, "
 			"free slots wait for %llu ms",
 			p->lost.n, (unsigned long long)(p->freeze_until - r->now));
 	return SKV_OK;

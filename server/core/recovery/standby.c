@@ -166,7 +166,7 @@ uint32_t standby_step(struct skv_core *c)
 		tell(c);
 		if (fresh)
 			skv_log(SKV_LOG_INFO, "core",
-				"standby: %llu blocks loaded, following from record %llu",
+				"standby: blocks loaded: %llu, following from record %llu",
 				(unsigned long long)c->standby->l.r.p->blocks,
 				(unsigned long long)c->standby->at.seq);
 		return FOLLOW_MS;

@@ -86,10 +86,10 @@ static int report_failure(const struct purge *g, struct skv_error *err)
 					      g->req->instances[i]);
 	*err = g->failure;
 	return skv_fail(err, g->failure.status, NULL,
-			"not purged yet:%s in %u of the partitions (%.120s); %u instances are: "
-			"repeat the call",
-			n ? names : " all that is meant", g->failed, g->failure.message,
-			g->res->n_instances);
+			"not purged yet:%s, in %u of the partitions; purged instances: %u; repeat "
+			"the call: %.120s",
+			n ? names : " all that is meant", g->failed, g->res->n_instances,
+			g->failure.message);
 }
 
 static int report_missing(const struct skv_purge_req *q, const struct skv_purge_res *res,
@@ -102,7 +102,7 @@ static int report_missing(const struct skv_purge_req *q, const struct skv_purge_
 			continue;
 		snprintf(field, sizeof field, "instances[%u]", i);
 		return skv_fail(err, SKV_E_NOT_FOUND, field,
-				"no instance '%s'; %u instances are purged", q->instances[i],
+				"no instance '%s'; purged instances: %u", q->instances[i],
 				res->n_instances);
 	}
 	return SKV_OK;
