@@ -297,6 +297,10 @@ static void begin_scene(struct scene *s)
 
 static void assert_turned_away(struct scene *s, struct copy *c)
 {
+	struct skv_core_counters counters;
+
+	skv_core_counters_get(c->core, &counters);
+	assert_true(counters.store_refusals > 0);
 	assert_true(c->hopeless);
 	assert_int_not_equal(skv_core_state_get(c->core), SKV_CORE_READY);
 	assert_int_not_equal(put(s, c, 100, 1, NULL), SKV_OK);
@@ -434,6 +438,7 @@ static void a_look_that_is_overdue_ends_granting(void **state)
 static void adopted_it_counts_as_rolled_back(void **state)
 {
 	struct scene *s = *state;
+	struct skv_core_counters counters;
 	struct place first, late;
 
 	begin_scene(s);
@@ -443,6 +448,8 @@ static void adopted_it_counts_as_rolled_back(void **state)
 	assert_false(begin(s, &s->b, false));
 	kill_copy(s, &s->b);
 	assert_true(begin(s, &s->b, true));
+	skv_core_counters_get(s->b.core, &counters);
+	assert_int_equal(counters.adoptions, 1);
 	assert_int_equal(found(s, &s->b, 1), 1);
 	assert_int_equal(found(s, &s->b, 2), 0);
 	assert_int_equal(found(s, &s->b, 3), 0);
@@ -932,6 +939,7 @@ static void a_batch_of_another_history_is_corruption(void **state)
 {
 	struct scene *s = *state;
 	struct skv_store_options so = { .path = s->a.path, .clock = &s->clock.clock };
+	struct skv_core_counters counters;
 	struct skv_store_stats st;
 	struct skv_store *store;
 	uint64_t fence;
@@ -949,6 +957,8 @@ static void a_batch_of_another_history_is_corruption(void **state)
 	skv_store_close(store);
 	assert_false(begin(s, &s->a, true));
 	assert_turned_away(s, &s->a);
+	skv_core_counters_get(s->a.core, &counters);
+	assert_true(counters.corrupt_loads > 0);
 }
 
 int main(void)

@@ -140,7 +140,42 @@ static void an_ended_lease_stops_no_batch(void **state)
 	assert_int_equal(skv_core_may_answer(a.core), SKV_OK);
 	skv_core_counters_get(a.core, &counters);
 	assert_int_equal(counters.takeovers, 1);
+	assert_int_equal(counters.leases_lost, 1);
+	assert_int_equal(counters.lease_failures, 1);
+	assert_int_equal(counters.store_refusals, 0);
 	env_check(&a);
+	env_destroy(&a);
+}
+
+static void let_a_second_pass(void *ctx, const char *call)
+{
+	(void)call;
+	skv_fake_clock_advance(ctx, 1000);
+}
+
+static void a_slow_append_is_counted(void **state)
+{
+	struct skv_fault rule = { .kind = SKV_FAULT_CALL, .call = "append", .at = 1, .times = 1,
+				  .fn = let_a_second_pass };
+	struct skv_core_counters counters;
+	struct skv_key k[2];
+	struct env a;
+
+	(void)state;
+	env_init(&a);
+	a.o.owner_lease_ms = 60000;
+	a.faulty = true;
+	rule.ctx = &a.clock;
+	env_open(&a);
+	env_make(&a, 4096 * KB, 64 * KB, 4 * KB);
+	env_keys(k, 2, 1, 1);
+	env_put(&a, k, 1);
+	skv_core_counters_get(a.core, &counters);
+	assert_int_equal(counters.commit_stalls, 0);
+	skv_fault_store_set(a.store, &rule);
+	env_put(&a, k + 1, 1);
+	skv_core_counters_get(a.core, &counters);
+	assert_int_equal(counters.commit_stalls, 1);
 	env_destroy(&a);
 }
 
@@ -166,6 +201,7 @@ static void a_barred_store_is_not_asked_for_ever(void **state)
 	static const int lasting[] = { SKV_E_UNAVAILABLE, SKV_E_CORRUPT, SKV_E_FORBIDDEN };
 	const struct skv_fault none = { .kind = SKV_FAULT_NONE };
 	struct skv_fault rule = { .kind = SKV_FAULT_ERROR, .call = "acquire" };
+	struct skv_core_counters counters;
 	int why;
 
 	(void)state;
@@ -184,6 +220,9 @@ static void a_barred_store_is_not_asked_for_ever(void **state)
 		assert_int_equal(skv_core_demote(a.core, 0, &a.err), SKV_OK);
 		tick_until(&a, &why);
 		assert_int_equal(why, i < 3 ? SKV_E_UNAVAILABLE : 0);
+		skv_core_counters_get(a.core, &counters);
+		assert_int_equal(counters.store_refusals, i < 3 ? 10 : 0);
+		assert_true(counters.lease_failures >= 10);
 		assert_int_equal(skv_core_ready(a.core, &a.err),
 				 i < 3 ? SKV_E_NOT_READY : SKV_E_NOT_OWNER);
 		assert_int_equal(strstr(a.err.message, "metadata store cannot be used") != NULL,
@@ -402,6 +441,7 @@ int main(void)
 		cmocka_unit_test(the_stopped_owner_neither_answers_nor_appends),
 		cmocka_unit_test(a_fenced_append_makes_a_standby),
 		cmocka_unit_test(an_ended_lease_stops_no_batch),
+		cmocka_unit_test(a_slow_append_is_counted),
 		cmocka_unit_test(a_barred_store_is_not_asked_for_ever),
 		cmocka_unit_test(a_demoted_owner_stays_out),
 		cmocka_unit_test(power_loss_drops_blocks_without_checksum),

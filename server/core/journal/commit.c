@@ -36,6 +36,7 @@
 
 #define BATCH_BYTES ((size_t)8 << 20)
 #define LINK_BYTES 64u /* of a batch's link, at most */
+#define STALL_MS 1000u /* an append this long is counted as a stall */
 #define STORE_FULL_MS 1000u /* how long starts are refused before one may try again */
 
 struct change *change_make(const struct change_ops *ops)
@@ -318,6 +319,7 @@ static void take_batch(struct skv_core *c, struct round *r)
 static int append(struct skv_core *c, struct round *r)
 {
 	const struct partition *p = c->partition;
+	const uint64_t begin = skv_now_ms(c->clock);
 	struct skv_buf b = { 0 };
 	struct skv_error err = { 0 };
 	int rc;
@@ -337,6 +339,7 @@ static int append(struct skv_core *c, struct round *r)
 		c->store, 0, p->fence, p->seq + 1, b.data, b.len,
 		(r->urgent ? SKV_APPEND_URGENT : 0) | (r->relaxed ? SKV_APPEND_LATER : 0), &err);
 	skv_buf_destroy(&b);
+	COUNT(c, commit_stalls, skv_now_ms(c->clock) - begin >= STALL_MS);
 	if (rc != SKV_OK)
 		skv_log(SKV_LOG_WARN, "core", "append: %s", err.message);
 	/* Nothing was written; to clients it is the store that fails, not a storage. */

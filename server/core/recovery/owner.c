@@ -40,7 +40,6 @@
 #define LATE_MS 150u   /* a renewal that much later than it should come may never come */
 #define SETTLE_MS 400u /* how long a call waits to see one */
 #define BARRED_MS 500u /* after a call that the store refuses for good */
-#define TOLD_MS 30000u /* the same failure is logged so often */
 #define EXIT_MS 50u    /* a process that is killed has closed its connections before it is gone */
 
 void owner_drop(struct skv_core *c, int status)
@@ -115,7 +114,7 @@ bool owner_is_due(struct skv_core *c)
 	asked = c->owner_asked;
 	c->owner_asked = false;
 	skv_mutex_unlock(&c->turn_lock);
-	return asked || (s == OWN_CLAIMING && !c->lease_failures) || s == OWN_GIVING_UP;
+	return asked || (s == OWN_CLAIMING && !c->lease_failure.n) || s == OWN_GIVING_UP;
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -128,21 +127,24 @@ static bool is_lasting(int status)
 	       status == SKV_E_UNSUPPORTED || status == SKV_E_INVALID;
 }
 
+/* Damage, or a backup that --adopt has to confirm: the next process would meet it, too. */
+static bool bars_loads(int status)
+{
+	return status == SKV_E_CORRUPT || status == SKV_E_CONFLICT;
+}
+
 /* Logs why the store did not grant the lease: the first time, when the reason changes, and now and
  * then. Returns ms to wait. */
 static uint32_t lease_failed(struct skv_core *c, const char *what, const struct skv_error *why)
 {
-	const uint64_t now = skv_now_ms(c->clock);
 	const bool lasting = is_lasting(why->status);
 
-	if (c->lease_failures++ == 0 || why->status != c->lease_result ||
-	    now - c->lease_told_ms >= TOLD_MS) {
+	COUNT(c, lease_failures, 1);
+	COUNT(c, store_refusals, lasting);
+	if (core_failure_is_news(&c->lease_failure, why->status, skv_now_ms(c->clock)))
 		skv_log(lasting ? SKV_LOG_ERROR : SKV_LOG_WARN, "core",
-			"cannot %s the ownership, try %u: %s", what, (unsigned)c->lease_failures,
+			"cannot %s the ownership, try %u: %s", what, (unsigned)c->lease_failure.n,
 			why->message[0] ? why->message : skv_status_text(why->status));
-		c->lease_told_ms = now;
-	}
-	c->lease_result = why->status;
 	return lasting ? BARRED_MS : RETRY_MS;
 }
 
@@ -162,7 +164,7 @@ static uint32_t acquire(struct skv_core *c, bool look)
 			owner_event(c, OWN_ON_BARRED, 0);
 		return lease_failed(c, "acquire", &err);
 	}
-	c->lease_failures = 0;
+	c->lease_failure.n = 0;
 	if (rc == SKV_OK && !look) {
 		owner_leased(c, OWN_ON_ACQUIRED, fence, since);
 		return c->o.owner_lease_ms / 3;
@@ -201,14 +203,24 @@ static uint32_t reclaim(struct skv_core *c)
 	return ms;
 }
 
+/* Once for each time that it runs out, or goes to another manager before. */
+static void count_lost_lease(struct skv_core *c)
+{
+	COUNT(c, leases_lost, !c->lease_ran_out);
+	c->lease_ran_out = true;
+}
+
 static uint32_t renew(struct skv_core *c)
 {
 	const uint64_t since = skv_now_ms(c->clock), fence = owner_fence(c);
 	struct skv_error err = { 0 };
 	int rc = skv_store_renew(c->store, 0, fence, c->o.owner_lease_ms, &err);
 
+	if (!owner_valid(c))
+		count_lost_lease(c);
 	if (rc == SKV_OK) {
-		c->lease_failures = 0;
+		c->lease_failure.n = 0;
+		c->lease_ran_out = false;
 		owner_leased(c, OWN_ON_RENEWED, fence, since);
 		return c->o.owner_lease_ms / 3;
 	}
@@ -249,7 +261,7 @@ static int cause_of(const struct skv_core *c, enum own_end end)
 {
 	if (end == OWN_END_TURNED_AWAY)
 		return SKV_E_FOREIGN;
-	return end == OWN_END_BARRED || is_lasting(atomic_load(&c->load_result))
+	return end == OWN_END_BARRED || bars_loads(atomic_load(&c->load_result))
 		       ? SKV_E_UNAVAILABLE
 		       : SKV_E_NOT_READY;
 }
@@ -261,6 +273,9 @@ static uint32_t give_up(struct skv_core *c)
 	const struct ownership o = owner_view(c);
 
 	log_end(o.end);
+	if (o.end == OWN_END_LOST)
+		count_lost_lease(c);
+	c->lease_ran_out = false;
 	owner_drop(c, SKV_E_NOT_OWNER);
 	if (o.end != OWN_END_LOST && o.end != OWN_END_BARRED)
 		skv_store_release(c->store, 0, owner_fence(c), NULL);
@@ -463,6 +478,8 @@ static int load(struct skv_core *c, uint64_t fence, struct partition **out, stru
 		return rc;
 	}
 	atomic_store(&c->load_result, rc);
+	COUNT(c, corrupt_loads, rc == SKV_E_CORRUPT);
+	COUNT(c, store_refusals, bars_loads(rc));
 	partition_destroy(*out);
 	/* Whoever loses the race for a partition is a standby again: nothing to mend. */
 	skv_log(rc == SKV_E_FENCED || rc == SKV_E_NOT_OWNER ? SKV_LOG_WARN : SKV_LOG_ERROR, "core",

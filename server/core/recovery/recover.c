@@ -393,6 +393,7 @@ static int finish_load(struct partition *p, const struct replay *r)
 			"the machine went down without a clean stop, blocks without checksum are "
 			"dropped: %zu%s",
 			p->lost.n, p->freeze_until ? ", free slots wait for old writers" : "");
+	COUNT(p->core, adoptions, p->rolled_back);
 	if (p->rolled_back)
 		skv_log(SKV_LOG_WARN, "core",
 			"adopting the slab directories, blocks without checksum are dropped: %zu, "

@@ -162,6 +162,7 @@ uint32_t standby_step(struct skv_core *c)
 		return FOLLOW_MS;
 	rc = fresh ? begin(c, &err) : catch_up(c, c->standby, PORTIONS, &err);
 	if (rc == SKV_OK) {
+		c->standby_failure.n = 0;
 		let_time_pass(c->standby->l.r.p, skv_now_ms(c->clock));
 		tell(c);
 		if (fresh)
@@ -175,8 +176,11 @@ uint32_t standby_step(struct skv_core *c)
 		return FOLLOW_MS;
 	standby_drop(c);
 	atomic_store(&c->standby_unsupported, rc == SKV_E_UNSUPPORTED);
-	skv_log(fresh && !stays(rc) ? SKV_LOG_WARN : SKV_LOG_INFO, "core",
-		"standby: %s: loading again", err.message[0] ? err.message : skv_status_text(rc));
+	COUNT(c, corrupt_loads, rc == SKV_E_CORRUPT);
+	if (core_failure_is_news(&c->standby_failure, rc, skv_now_ms(c->clock)))
+		skv_log(fresh && !stays(rc) ? SKV_LOG_WARN : SKV_LOG_INFO, "core",
+			"standby: loading again: %s",
+			err.message[0] ? err.message : skv_status_text(rc));
 	return RETRY_MS;
 }
 

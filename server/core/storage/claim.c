@@ -238,11 +238,17 @@ static void claim_set(struct device *d, const struct skv_storage_owner *o, uint6
 	skv_mutex_unlock(&d->lock);
 }
 
+static void set_refused(struct device *d, enum refusal why)
+{
+	COUNT(d->core, store_refusals, 1);
+	atomic_store(&d->refused, why);
+}
+
 static int refuse(struct device *d, const struct skv_storage_owner *o, struct skv_error *err)
 {
 	const bool damaged = skv_storage_owner_is_damaged(o);
 
-	atomic_store(&d->refused, damaged ? REFUSED_DAMAGED : REFUSED_COPY);
+	set_refused(d, damaged ? REFUSED_DAMAGED : REFUSED_COPY);
 	if (damaged)
 		return skv_fail(err, SKV_E_FOREIGN, "root",
 				"owner.%" PRIu64 " in the directory of storage '%s' is damaged, so "
@@ -285,7 +291,7 @@ static int judge_horizon(struct device *d, const struct skv_storage_owner *o,
 
 	if (h->number <= store->number)
 		return SKV_OK;
-	atomic_store(&d->refused, REFUSED_BACK);
+	set_refused(d, REFUSED_BACK);
 	return skv_fail(err, SKV_E_FOREIGN, "root",
 			"the store went back in time: storage '%s' has seen batch %" PRIu64
 			" (owner.%" PRIu64 "), the store ends at %" PRIu64

@@ -488,6 +488,12 @@ int skv_core_stats_all(struct skv_core *c, struct skv_arena *a, struct skv_stats
 	X(commits, "journal appends (group commits)")                                              \
 	X(commit_records, "records in them")                                                       \
 	X(commit_failures, "journal appends that failed")                                          \
+	X(commit_stalls, "journal appends that took a second or longer")                           \
+	X(lease_failures, "calls for an ownership that the store refused or did not answer")       \
+	X(leases_lost, "ownerships that ran out, or that another manager took")                    \
+	X(store_refusals, "acquires, loads and directories refused until somebody repairs them")   \
+	X(corrupt_loads, "loads that met damage in the journal, a checkpoint or the registry")     \
+	X(adoptions, "loads that took over directories of another copy of the store")              \
 	X(reloads, "reloads after an append of unknown outcome")                                   \
 	X(checkpoint_bytes, "bytes written for checkpoints")                                       \
 	X(checkpoints, "checkpoints written")                                                      \

@@ -52,6 +52,13 @@ struct core_events {
 	void (*unlocking)(struct partition *p);
 };
 
+/* Failures of one kind in a row. */
+struct core_failure {
+	uint32_t n; /* 0: the newest try has succeeded */
+	int status;
+	uint64_t logged_ms;
+};
+
 struct skv_core {
 	struct skv_core_options o;
 	const struct core_events *events;
@@ -82,11 +89,9 @@ struct skv_core {
 	bool admin_busy;
 	uint32_t admin_log; /* what lines of the administrator's thread concern otherwise */
 	uint64_t turn_fence; /* fence under which the administrator in turn writes */
-	/* Owner thread: calls for the lease that failed in a row, the newest one's result, and when
-	 * that was logged. */
-	uint32_t lease_failures;
-	int lease_result;
-	uint64_t lease_told_ms;
+	struct core_failure lease_failure; /* owner thread: calls for the lease */
+	bool lease_ran_out; /* owner thread: not renewed in time; counted */
+	struct core_failure standby_failure; /* ticker */
 	atomic_int load_result; /* of the newest load that failed */
 	bool owner_asked; /* the owner thread has something to do now */
 	/* The ticker's (recovery/standby.c): */
@@ -126,6 +131,18 @@ struct skv_core {
 static inline uint32_t core_log(const struct skv_core *c)
 {
 	return skv_log_partition(c->o.partition + 1);
+}
+
+#define CORE_FAILURE_MS 30000u /* the same failure is logged so often */
+/* Counts a failure. True if it is to be logged: the first one, another status, and now and then. */
+static inline bool core_failure_is_news(struct core_failure *f, int status, uint64_t now)
+{
+	const bool news = f->n++ == 0 || status != f->status ||
+			  now - f->logged_ms >= CORE_FAILURE_MS;
+
+	f->status = status;
+	f->logged_ms = news ? now : f->logged_ms;
+	return news;
 }
 
 #define COUNT(core, name, by) \
