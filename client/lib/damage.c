@@ -82,8 +82,8 @@ static void post(struct slabkv *kv, const char *instance, const struct skv_key_i
 	if (rc != SKV_OK) {
 		atomic_store_explicit(&kv->report_again_ms, skv_now_ms(kv->clock) + REPORT_REST_MS,
 				      memory_order_relaxed);
-		skv_log(SKV_LOG_WARN, "client", "damaged slots that could not be reported: %u: %s", l->n,
-			err.message);
+		skv_log(SKV_LOG_WARN, "client", "damaged slots that could not be reported: %u: %s",
+			l->n, err.message);
 	}
 	skv_buf_destroy(&answer.body);
 	skv_buf_destroy(&body);

@@ -20,7 +20,8 @@ static void tell_end(void)
 		skv_log(SKV_LOG_ERROR, "main",
 			"the certificate in tls_cert_file has expired: clients refuse it");
 	else if (left < SOON_S)
-		skv_log(SKV_LOG_WARN, "main", "the certificate in tls_cert_file ends soon, days left: %d",
+		skv_log(SKV_LOG_WARN, "main",
+			"the certificate in tls_cert_file ends soon, days left: %d",
 			(int)(left / (24 * 3600)));
 }
 

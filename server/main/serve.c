@@ -185,8 +185,8 @@ static void raise_file_limit(const struct skv_params *p)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit_connections() && limit_connections() < p->max_connections)
 		skv_log(SKV_LOG_WARN, "main",
-			"max_connections is %" PRIu64 ", but the limit of open files is %ju, so the "
-			"limit of connections is %u: raise 'ulimit -n'",
+			"max_connections is %" PRIu64 ", but the limit of open files is %ju, so "
+			"that of connections is %u: raise 'ulimit -n'",
 			p->max_connections, (uintmax_t)limit.rlim_cur,
 			(unsigned)limit_connections());
 }
