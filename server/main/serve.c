@@ -200,8 +200,8 @@ static void on_hopeless(void *ctx, int why)
 		return;
 	skv_log(SKV_LOG_ERROR, "main", "ending: %s",
 		why == SKV_E_NOT_READY ? "a new process may load the store, or another manager"
-				       : "a new process would end, too, until what was logged "
-					 "before is repaired");
+				       : "a new process would end, too, until the store is "
+					 "repaired as logged before");
 	serve_end(s, why == SKV_E_NOT_READY ? EXIT_PROBLEM : EXIT_REPAIR);
 }
 
