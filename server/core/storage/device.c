@@ -1,6 +1,5 @@
 /*
- * device.c - a storage's own thread: opens its root, watches its health, checks and creates slab
- * files.
+ * device.c - a storage's own thread: opens its root, watches its health, checks slab files.
  *
  * File systems hang, so no other thread waits for one: a call that does not return only makes this
  * device unhealthy (busy_since). The thread takes core->lock briefly to read the partition, never
@@ -32,6 +31,7 @@
 #include <storage/bad_files.h>
 #include <storage/claim.h>
 #include "device_hand.h"
+#include "device_look.h"
 #include "device_node.h"
 #include "remove_files.h"
 
@@ -39,12 +39,6 @@
 #define STEADY_MS 60000u
 #define RETRY_MS 20u /* after a failed open */
 #define HANG_MS 5000u
-#define FIRST_FILE (64ull << 20) /* bytes of the first slab file, if creating files allocates their
-				  * space */
-#define SHORT_GRAIN (1ull << 20) /* slab files that are shortened to what a disk has are multiples
-				  * of it */
-#define GROW_FULL_MS 5000u /* before a full file system is retried */
-#define GROW_RETRY_MS 200u
 
 bool device_hangs(const struct device *d)
 {
@@ -128,8 +122,7 @@ int device_make(struct skv_core *c, const struct skv_storage_spec *s, uint32_t i
 
 /* ---- calls into the file system -------------------------------------------------------------- */
 
-/* The open storage, kept open until unuse; NULL: not open. Second thread only. */
-static struct skv_storage *device_use(struct device *d)
+struct skv_storage *device_use(struct device *d)
 {
 	struct skv_storage *s;
 
@@ -140,7 +133,7 @@ static struct skv_storage *device_use(struct device *d)
 	return s;
 }
 
-static void device_unuse(struct device *d)
+void device_unuse(struct device *d)
 {
 	skv_mutex_lock(&d->lock);
 	d->used_by_hand = false;
@@ -214,19 +207,6 @@ int device_open(struct device *d, bool may_create, struct skv_error *err)
 	return rc;
 }
 
-/* The partition's view of this storage. */
-struct look {
-	bool loaded;
-	uint64_t fence; /* of the partition */
-	uint32_t files; /* ever created or claimed */
-	uint32_t next;  /* number that growth makes */
-	uint64_t capacity;
-	uint64_t file_bytes;
-	uint64_t unwritten; /* bytes in no slab, of files whose space is allocated when written */
-	bool growing;
-	bool ending; /* files go */
-};
-
 struct volume *device_volume(const struct partition *p, const struct device *d)
 {
 	if (p)
@@ -237,7 +217,7 @@ struct volume *device_volume(const struct partition *p, const struct device *d)
 	return NULL;
 }
 
-static struct look look(struct device *d)
+struct look device_look(struct device *d)
 {
 	struct skv_pool_stats st;
 	struct look k = { 0 };
@@ -261,22 +241,7 @@ static struct look look(struct device *d)
 	return k;
 }
 
-/* The document of a file claimed by an earlier attempt. */
-static int claimed_file(struct device *d, struct volume_file *f, struct skv_error *err)
-{
-	struct skv_buf b = { 0 };
-	char key[64];
-	int rc;
-
-	registry_file_key(key, d->id, f->number);
-	rc = skv_store_get(d->core->store, key, &b, &f->version, err);
-	if (rc == SKV_OK && (!registry_get_file(b.data, b.len, f) || f->state != FILE_IN_USE))
-		rc = skv_fail(err, SKV_E_CORRUPT, NULL, "registry: %s", key);
-	skv_buf_destroy(&b);
-	return rc;
-}
-
-static int not_open(const struct device *d, struct skv_error *err)
+int device_not_open(const struct device *d, struct skv_error *err)
 {
 	return skv_fail(err, SKV_E_UNAVAILABLE, NULL, "storage '%s' is not open", d->name);
 }
@@ -284,7 +249,7 @@ static int not_open(const struct device *d, struct skv_error *err)
 int device_remove_file(struct device *d, uint32_t file, struct skv_error *err)
 {
 	struct skv_storage *s = device_use(d);
-	int rc = s ? skv_storage_remove_file(s, file, err) : not_open(d, err);
+	int rc = s ? skv_storage_remove_file(s, file, err) : device_not_open(d, err);
 
 	device_unuse(d);
 	return rc;
@@ -337,175 +302,13 @@ static int probe(struct device *d, const struct look *k, struct skv_error *err)
 static void measure_reach(struct device *d, const struct look *before)
 {
 	const uint64_t fs_free = atomic_load(&d->fs_free);
-	const struct look now = look(d);
+	const struct look now = device_look(d);
 
 	if (d->ops->chunked || before->growing || now.growing ||
 	    now.file_bytes != before->file_bytes)
 		return;
 	atomic_store(&d->reach, fs_free > UINT64_MAX - now.file_bytes ? UINT64_MAX
 								       : now.file_bytes + fs_free);
-}
-
-/* ---- growth ---------------------------------------------------------------------------------- */
-
-/* Its files are allocated when they are made, in the units of a file system. */
-static bool may_shorten(const struct device *d) { return !d->ops->chunked && !d->ops->steady; }
-
-/* Many short files would be searched and checked for little. */
-static uint64_t shortest_file(const struct device *d)
-{
-	return may_shorten(d) && d->unit / 4 > SHORT_GRAIN ? d->unit / 4 : d->unit;
-}
-
-/* Where creating a file allocates its space at once, the first file is small, so that a trial costs
- * little. */
-static uint64_t wanted_length(const struct device *d, const struct look *k)
-{
-	bool first = k->files == 0 && may_shorten(d);
-	uint64_t little = d->unit > FIRST_FILE ? d->unit : FIRST_FILE;
-
-	return first && little < d->file_size ? little : d->file_size;
-}
-
-static uint64_t next_length(const struct device *d, const struct look *k)
-{
-	uint64_t room = k->capacity > k->file_bytes ? k->capacity - k->file_bytes : 0;
-	uint64_t wanted = wanted_length(d, k), n = wanted < room ? wanted : room;
-	uint64_t most = atomic_load(&d->fs_free);
-
-	n -= n % d->unit;
-	most = most > k->unwritten ? most - k->unwritten : 0;
-	most = most < d->longest ? most : d->longest;
-	if (n > most)
-		n = most - most % (shortest_file(d) < d->unit ? SHORT_GRAIN : d->unit);
-	return n >= shortest_file(d) && n > 2 * d->edge ? n : 0;
-}
-
-/* A quota, or blocks of the file system itself, may leave less than it says is free. */
-static bool shorten(struct device *d, uint64_t failed)
-{
-	d->longest = failed / 2 > shortest_file(d) ? failed / 2 : shortest_file(d);
-	return d->longest < failed;
-}
-
-static void allow_longer(struct device *d)
-{
-	d->longest = d->longest > UINT64_MAX / 2 ? UINT64_MAX : 2 * d->longest;
-}
-
-/* After a rollback: an existing file was the other copy's, and its clients may still write there
- * while free slots wait. */
-static bool was_there(struct device *d, struct skv_storage *s, const struct volume_file *f)
-{
-	struct skv_error why = { 0 };
-	bool resting;
-
-	skv_rwlock_read(&d->core->lock);
-	resting =
-		d->core->partition && d->core->partition->freeze_until > skv_now_ms(d->core->clock);
-	skv_rwlock_read_unlock(&d->core->lock);
-	return resting && skv_storage_has_owners(d->ops) &&
-	       skv_storage_check_file(s, f->number, f->length, &why) != SKV_E_NOT_FOUND;
-}
-
-/* The other thread has just checked the directory's owner, and does so every second. */
-static int create_file(struct device *d, struct volume_file *f, struct skv_error *err)
-{
-	struct skv_storage *s = device_use(d);
-	int rc;
-
-	if (!s)
-		rc = not_open(d, err);
-	else if (!device_healthy(d))
-		rc = skv_fail(err, SKV_E_UNAVAILABLE, NULL, "the storage is not healthy");
-	else {
-		f->rests = was_there(d, s, f);
-		rc = skv_storage_create_file(s, f->number, f->length, err);
-	}
-	device_unuse(d);
-	return rc;
-}
-
-/* Claims the number in the registry first, so that no other manager creates the same file. */
-static int make_file(struct device *d, uint64_t fence, struct volume_file *f, struct skv_error *err)
-{
-	struct skv_buf doc = { 0 };
-	char key[64];
-	int rc;
-
-	registry_file_key(key, d->id, f->number);
-	registry_put_file(&doc, f);
-	rc = registry_put(d->core, fence, key, SKV_VERSION_NONE, &doc, &f->version, err);
-	skv_buf_destroy(&doc);
-	if (rc == SKV_E_CONFLICT) /* claimed by an earlier attempt that could not create it */
-		rc = claimed_file(d, f, err);
-	if (rc != SKV_OK)
-		return rc;
-	rc = create_file(d, f, err);
-	if (rc == SKV_E_NO_SPACE)
-		registry_del(d->core, fence, key, f->version, NULL);
-	return rc;
-}
-
-/* Work done for a partition that is gone does not count: the registry's state of the file may have
- * changed meanwhile. */
-static void grow_over(struct device *d, uint64_t fence, const struct volume_file *f, int rc,
-		      const char *why)
-{
-	struct skv_core *c = d->core;
-	uint64_t now = skv_now_ms(c->clock);
-	bool full = rc == SKV_E_NO_SPACE && !(f->length && shorten(d, f->length));
-	bool news = true;
-	struct volume *s;
-
-	core_lock(c);
-	s = c->partition && c->partition->fence == fence ? device_volume(c->partition, d) : NULL;
-	if (s) {
-		if (rc == SKV_OK)
-			rc = file_add(s, f);
-		if (rc == SKV_OK && f->rests)
-			skv_pool_freeze_free(s->pool, c->partition->freeze_until);
-		s->growing = false;
-		news = rc == SKV_OK || s->grow_full != full || !s->grow_failing_since;
-		s->grow_full = full;
-		s->grow_again_at = rc == SKV_OK ? 0 : now + (full ? GROW_FULL_MS : GROW_RETRY_MS);
-		s->grow_failing_since = rc == SKV_OK            ? 0
-					: s->grow_failing_since ? s->grow_failing_since
-								: now;
-		c->events->volume_freed(c->partition);
-	}
-	core_unlock(c);
-	if (rc != SKV_OK && news)
-		skv_log(SKV_LOG_WARN, "storage", "'%s' cannot grow now: %s", d->name, why);
-	else if (rc == SKV_OK)
-		skv_log(SKV_LOG_INFO, "storage", "'%s' has a new slab file %u of %llu bytes",
-			d->name, f->number, (unsigned long long)f->length);
-}
-
-void device_grow(struct device *d)
-{
-	struct look k = look(d);
-	struct volume_file f = { .number = k.next };
-	struct skv_error err = { 0 };
-	int rc;
-
-	if (!k.loaded || !k.growing)
-		return;
-	if (!file_is_of(f.number, d->core->o.partition)) {
-		grow_over(d, k.fence, &f, SKV_E_NO_SPACE, "its file numbers are used up");
-		return;
-	}
-	f.length = next_length(d, &k);
-	if (!device_healthy(d) || f.length == 0) {
-		grow_over(d, k.fence, &f, device_healthy(d) ? SKV_E_NO_SPACE : SKV_E_UNAVAILABLE,
-			  device_healthy(d) ? "the file system is full"
-					    : "the storage is not healthy");
-		return;
-	}
-	rc = make_file(d, k.fence, &f, &err);
-	if (rc == SKV_OK)
-		allow_longer(d);
-	grow_over(d, k.fence, &f, rc, err.message[0] ? err.message : skv_status_text(rc));
 }
 
 void device_step(struct device *d)
@@ -519,7 +322,7 @@ void device_step(struct device *d)
 	skv_mutex_lock(&d->lock);
 	d->asked = false;
 	skv_mutex_unlock(&d->lock);
-	k = look(d);
+	k = device_look(d);
 	if (!k.loaded) {
 		atomic_store(&d->probed, 0);
 		return; /* a standby leaves the files alone */
@@ -541,7 +344,7 @@ void device_step(struct device *d)
 	hand_ask(d, k.growing, rc == SKV_OK && k.ending);
 }
 
-bool device_grows(struct device *d) { return look(d).growing; }
+bool device_grows(struct device *d) { return device_look(d).growing; }
 
 /* ---- thread ---------------------------------------------------------------------------------- */
 
