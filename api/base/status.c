@@ -72,7 +72,6 @@ int skv_fail(struct skv_error *err, int status, const char *field, const char *f
 		message[0] = '\0';
 	va_end(ap);
 	err->status = status;
-	err->partition = 0;
 	copy_cut(err->field, sizeof err->field, field ? field : "");
 	copy_cut(err->message, sizeof err->message, message);
 	return status;
@@ -85,7 +84,4 @@ void skv_error_clear(struct skv_error *err)
 	err->status = SKV_OK;
 	err->field[0] = '\0';
 	err->message[0] = '\0';
-	err->partition = err->place = 0;
-	err->name[0] = err->name[1] = 0;
-	err->asks = false;
 }

@@ -200,7 +200,8 @@ static int run(struct skv_request *c)
 	}
 	if (ready != SKV_OK)
 		return ready;
-	if (!(k->op->flags & HF3FS_VLLM)) /* vLLM's calls concern several spaces */
+	/* those of all ranks are for a family: hf3fs_ranks */
+	if (!(k->op->flags & HF3FS_VLLM) || k->op->flags & (HF3FS_RANKED | HF3FS_MAKES))
 		skv_request_find(c, SKV_TARGET_INSTANCE, k->space.tenant, k->space.id);
 	if (k->op->flags & HF3FS_MAKES)
 		return hf3fs_make_later(k);

@@ -43,7 +43,7 @@ int hf3fs_refuse(struct hf3fs_request *k, unsigned http, bool raises, const char
 static atomic_uint_fast64_t *gave_up_ms(struct skv_request *c)
 {
 	struct pages *p = c->api->ctx;
-	const uint32_t number = skv_wait_partition(&c->wait);
+	const uint32_t number = skv_request_partition(c);
 
 	assert(number < SKV_MAX_PARTITIONS);
 	return &p->gave_up_ms[number];
@@ -59,7 +59,7 @@ static bool is_in_vain(struct skv_request *c)
 		return hf3fs_patience(c) == 0;
 	return skv_now_ms(&skv_clock_system) >= w->until_ms ||
 	       (!skv_forward_can(c) &&
-		skv_core_owned_elsewhere(c->s->core, skv_wait_partition(w), w->since_ms));
+		skv_core_owned_elsewhere(c->s->core, skv_request_partition(c), w->since_ms));
 }
 
 static bool is_hopeless(struct skv_request *c)
@@ -79,7 +79,7 @@ uint32_t hf3fs_patience(struct skv_request *c)
 	if (!k->op) /* an administrator's */
 		return c->s->o.hold_ms;
 	if (!skv_forward_can(c) && !skv_forward_came(c) &&
-	    skv_service_owner_url(c->s, skv_wait_partition(&c->wait), url) == SKV_OK)
+	    skv_service_owner_url(c->s, skv_request_partition(c), url) == SKV_OK)
 		return 0;
 	if (k->op->flags & HF3FS_MAKES)
 		return MAKE_MS;
@@ -125,11 +125,10 @@ static unsigned later(struct skv_request *c)
  * there by itself; partition 0's owner knows where a space is. False: it is not. */
 static bool elsewhere(struct skv_request *c, unsigned *http)
 {
-	const uint32_t named = c->err.status == c->status ? c->err.partition : 0;
 	char url[SKV_URL_MAX], *to;
 	size_t n;
 	int rc = skv_forward_can(c) ? SKV_E_NOT_FOUND
-				    : skv_service_owner_url(c->s, named ? named - 1 : 0, url);
+				    : skv_service_owner_url(c->s, skv_request_partition(c), url);
 
 	if (rc == SKV_E_NOT_READY)
 		*http = later(c);

@@ -139,12 +139,15 @@ static int read_ranks(struct hf3fs_request *k, const struct skv_family *f, struc
 int hf3fs_ranks(struct hf3fs_request *k, const int64_t **v, uint32_t *n)
 {
 	struct hf3fs_ranks *r = pages_of(k)->ranks;
-	char family[SKV_MAX_NAME + 1];
+	char *family = skv_arena_alloc(&k->c->arena, SKV_MAX_NAME + 1);
 	struct ranks ranks = { 0 };
 	struct skv_family f;
 	int rc;
 
+	if (!family)
+		return hf3fs_nomem(k);
 	space_family(k->space.tenant, family);
+	skv_request_find(k->c, SKV_TARGET_FAMILY, NULL, family);
 	rc = skv_core_family(hf3fs_core(k), family, &f, &k->c->err);
 	if (rc == SKV_OK)
 		rc = known(r, k->space.tenant, &f, &k->c->arena, &ranks);

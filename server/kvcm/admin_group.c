@@ -38,8 +38,10 @@ static int translate(struct kvcm_request *k, const KvcmAdmin__InstanceGroup *m,
 static int find(struct kvcm_request *k, const char *name, struct skv_group_view **out)
 {
 	uint32_t n;
-	int rc = skv_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
+	int rc;
 
+	skv_request_find(k->c, SKV_TARGET_GROUP, NULL, name);
+	rc = skv_core_groups(kvcm_core(k), name, &k->c->arena, out, &n, &k->c->err);
 	assert(rc != SKV_OK || n == 1);
 	return rc == SKV_E_NOT_FOUND ? no_such_group(k, name) : rc;
 }

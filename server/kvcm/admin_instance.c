@@ -17,8 +17,11 @@ static int no_such_instance(struct kvcm_request *k, const char *id)
 static int find(struct kvcm_request *k, const char *id, struct skv_instance_view **out)
 {
 	uint32_t n;
-	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n,
-				    &k->c->err);
+	int rc;
+
+	skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, id);
+	rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, id, &k->c->arena, out, &n,
+				&k->c->err);
 
 	assert(rc != SKV_OK || n == 1);
 	return rc == SKV_E_NOT_FOUND ? no_such_instance(k, id) : rc;

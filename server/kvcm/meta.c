@@ -14,8 +14,12 @@ int kvcm_take_instance(struct kvcm_request *k, const char *instance,
 {
 	struct skv_instance_view *v;
 	uint32_t n;
-	int rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v,
-				    &n, &k->c->err);
+	int rc;
+
+	if (k->c->target.kind == SKV_TARGET_NONE)
+		skv_request_find(k->c, SKV_TARGET_INSTANCE, NULL, instance);
+	rc = skv_core_instances(kvcm_core(k), k->c->caller.tenant, instance, &k->c->arena, &v, &n,
+				&k->c->err);
 
 	assert(rc != SKV_OK || n == 1);
 	if (rc == SKV_OK)

@@ -66,7 +66,7 @@ enum where { NOWHERE, SOON, NOW };
 
 static enum where where(struct skv_request *c, char url[SKV_URL_MAX], char owner[SKV_OWNER_NAME])
 {
-	const uint32_t number = skv_wait_partition(&c->wait);
+	const uint32_t number = skv_request_partition(c);
 	int rc;
 
 	if (!c->forwarding.asked)
@@ -139,23 +139,15 @@ struct skv_core *skv_forward_place(struct skv_request *c)
 		       : NULL;
 }
 
-static bool is_placed(const struct skv_request *c, int status)
-{
-	return c->err.status == status && c->err.place && c->err.place == c->err.partition;
-}
-
 bool skv_forward_tells(struct skv_request *c, int status)
 {
-	return status == SKV_E_NOT_OWNER && is_placed(c, status) && skv_forward_came(c);
+	return status == SKV_E_NOT_OWNER && c->door.sure && skv_forward_came(c);
 }
 
 bool skv_forward_knows(const struct skv_request *c, uint32_t *number)
 {
-	const bool knows = is_placed(c, c->status);
-
-	if (knows)
-		*number = c->err.place - 1;
-	return knows;
+	*number = c->door.partition;
+	return c->door.sure && (c->status == SKV_E_NOT_OWNER || c->status == SKV_E_NOT_READY);
 }
 
 /* It may be here: that what is not there does not exist holds here, too. */
@@ -178,20 +170,21 @@ bool skv_forward_comes_back(struct skv_request *c)
 static bool asks_another(const struct forwarded *f)
 {
 	struct skv_request *c = f->c;
-	const uint32_t asked = skv_wait_partition(&c->wait);
-	const bool named = c->err.name[0] || c->err.name[1];
+	const uint32_t asked = skv_request_partition(c);
+	const bool named = c->door.name[0] || c->door.name[1];
 	uint32_t number = 0;
 
 	if (asked == 0 && read_place(c, f->want[PLACE].value, &number)) {
 		if (named)
-			skv_core_learn(c->s->core, c->err.name, number);
-		c->err.place = number + 1;
+			skv_core_learn(c->s->core, c->door.name, number);
+		c->door.sure = true;
 		take_place(c, number);
-	} else if (asked == 0 || !named || c->err.place) {
+	} else if (asked == 0 || !named || c->door.sure) {
 		return false;
 	}
 	assert(number < skv_core_partitions(c->s->core));
-	c->wait.partition = number + 1;
+	c->door.where = SKV_THERE;
+	c->door.partition = number;
 	return number != asked;
 }
 
@@ -253,7 +246,6 @@ static void fail_with(struct forwarded *f, int status)
 	else
 		skv_fail(&c->err, status, NULL,
 			 "the manager that owns the partition does not answer: retry");
-	c->err.partition = c->wait.partition; /* it is still for that one */
 	tell(&c->s->forward, why);
 	c->forwarding.again_ms = now_ms() + AGAIN_MS;
 	c->forwarding.refused = is_of_nobody(f);
@@ -264,10 +256,9 @@ static void go_elsewhere(struct forwarded *f)
 {
 	struct skv_request *c = f->c;
 
-	assert(c->wait.partition && !c->forwarding.answered);
+	assert(!c->forwarding.answered);
 	skv_buf_destroy(&f->call.answer);
 	skv_fail(&c->err, SKV_E_NOT_OWNER, NULL, "another manager owns the partition: retry");
-	c->err.partition = c->wait.partition;
 	c->done.fn(c->done.ctx, SKV_E_NOT_OWNER);
 }
 
@@ -316,7 +307,7 @@ static bool given_up(void *ctx)
 {
 	const struct forwarded *f = ctx;
 	struct skv_core *core = f->c->s->core;
-	const uint32_t number = skv_wait_partition(&f->c->wait);
+	const uint32_t number = skv_request_partition(f->c);
 	char self[SKV_OWNER_NAME], owner[SKV_OWNER_NAME];
 	uint64_t left;
 
@@ -356,8 +347,8 @@ static bool make_lines(struct forwarded *f)
 	char place[12] = "";
 	bool ok = true;
 
-	if (c->err.place && c->err.place == c->wait.partition)
-		snprintf(place, sizeof place, "%" PRIu32, c->err.place - 1);
+	if (c->door.sure)
+		snprintf(place, sizeof place, "%" PRIu32, c->door.partition);
 	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
 		ok &= add_line(f, kept[i], c->forwarding.origin->header(c, kept[i]));
 	return ok && add_line(f, "X-Request-Id", c->id) &&
@@ -436,7 +427,7 @@ bool skv_forward_call(struct skv_request *c, int status)
 	f = make(c, url, owner);
 	if (!f)
 		return false;
-	c->target.kind = SKV_TARGET_NONE; /* found anew if it runs here again */
+	c->forwarding.sent = true;
 	skv_relay_call(c->s->forward.relay, &f->call); /* the last touch */
 	return true;
 }
@@ -450,7 +441,7 @@ bool skv_forward_redirects(struct skv_request *c)
 	if (!c->forwarding.asked)
 		ask(c);
 	if (!c->forwarding.redirects ||
-	    skv_service_owner_url(c->s, skv_wait_partition(&c->wait), url) != SKV_OK)
+	    skv_service_owner_url(c->s, skv_request_partition(c), url) != SKV_OK)
 		return false;
 	c->location = make_url(c, url);
 	return c->location != NULL;

@@ -37,11 +37,10 @@ static bool tell_self(struct skv_request *c, struct skv_owner_note *n)
 /* Of a call for a partition that is not known, or all, the first one's owner knows more. */
 static bool tell_other(struct skv_request *c, struct skv_owner_note *n)
 {
-	const bool named = c->err.status == c->status && c->err.partition;
 	char url[SKV_URL_MAX];
 
 	_Static_assert(SKV_NOTE_URL == SKV_URL_MAX, "room for any that is published");
-	n->partition = named ? c->err.partition - 1 : skv_wait_partition(&c->wait);
+	n->partition = skv_request_partition(c);
 	if (skv_service_owner_url(c->s, n->partition, url) != SKV_OK)
 		return false;
 	memcpy(n->url, url, sizeof n->url);

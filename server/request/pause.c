@@ -46,8 +46,8 @@ static bool can_run(const struct skv_request *c)
 	const struct skv_target none = { .kind = SKV_TARGET_NONE };
 	struct skv_door all;
 
-	if (c->wait.partition)
-		return skv_core_partition_may_answer(core, c->wait.partition - 1) == SKV_OK;
+	if (skv_request_is_of_one(c))
+		return skv_core_partition_may_answer(core, c->door.partition) == SKV_OK;
 	skv_find(core, &none, &all);
 	return skv_door_check(&all) == SKV_OK;
 }
@@ -62,7 +62,7 @@ static bool is_at_end(const struct skv_request *c, uint64_t now)
 static bool is_over(struct skv_request *c, uint64_t now)
 {
 	return is_at_end(c, now) ||
-	       (skv_core_owned_elsewhere(c->s->core, skv_wait_partition(&c->wait),
+	       (skv_core_owned_elsewhere(c->s->core, skv_request_partition(c),
 					 c->wait.since_ms) &&
 		!skv_forward_is_soon(c));
 }
@@ -89,7 +89,7 @@ static void put(struct skv_pause *p, struct skv_request *c, uint64_t now, bool f
 	p->waiting = c;
 	if (begins) {
 		skv_cond_signal(&p->wake);
-		was = skv_log_partition(c->wait.partition);
+		was = skv_log_partition(skv_request_is_of_one(c) ? c->door.partition + 1 : 0);
 		skv_log(SKV_LOG_INFO, "calls", "calls wait: %s",
 			c->err.message[0] ? c->err.message : skv_status_text(c->wait.status));
 		skv_log_partition(was);

@@ -164,6 +164,13 @@ enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind
 	return skv_find(cluster_of(c), &c->target, &c->door);
 }
 
+static void find_none(struct skv_request *c)
+{
+	const struct skv_target none = { .kind = SKV_TARGET_NONE };
+
+	skv_find(cluster_of(c), &none, &c->door);
+}
+
 void skv_request_find_too(struct skv_request *c, const char *name)
 {
 	struct skv_target t = { c->target.kind, c->target.tenant, name, 0 };
@@ -172,8 +179,12 @@ void skv_request_find_too(struct skv_request *c, const char *name)
 	skv_find(cluster_of(c), &t, &door);
 	if (door.core == c->door.core)
 		return;
-	t.kind = SKV_TARGET_NONE;
-	skv_find(cluster_of(c), &t, &c->door);
+	if (door.where == SKV_HERE) {
+		find_none(c);
+		return;
+	}
+	c->target = t;
+	c->door = door;
 }
 
 /* What the first parameter of the route's path names. */
@@ -204,27 +215,14 @@ static void begin_run(struct skv_request *c)
 		skv_request_find(c, kind, NULL, c->param[0].value);
 }
 
-static int fail_elsewhere(struct skv_request *c)
-{
-	const int rc = skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
-				"this manager is not the owner: ask the owner");
-
-	c->err.partition = c->door.partition + 1;
-	c->err.place = c->door.sure ? c->err.partition : 0;
-	memcpy(c->err.name, c->door.name, sizeof c->err.name);
-	return rc;
-}
-
 /* A call on one object of another manager goes there as it came, before it is decoded.
  * Administration (ROUTE_BLOCKS) may ask that manager itself. */
 static int run_here(struct skv_request *c)
 {
-	const enum skv_target_kind kind = c->target.kind;
-	const bool moves = kind == SKV_TARGET_INSTANCE || kind == SKV_TARGET_SESSION ||
-			   kind == SKV_TARGET_MOVE;
-
-	return moves && c->door.where == SKV_THERE && !(c->route->flags & ROUTE_BLOCKS)
-		       ? fail_elsewhere(c)
+	return skv_target_is_of_one(c->target.kind) && c->door.where == SKV_THERE &&
+			       !(c->route->flags & ROUTE_BLOCKS)
+		       ? skv_fail(&c->err, SKV_E_NOT_OWNER, NULL,
+				  "this manager is not the owner: ask the owner")
 		       : c->route->run(c);
 }
 
@@ -308,7 +306,7 @@ static int run_once(struct skv_request *c)
 	if (rc != SKV_OK)
 		return rc;
 	begin_run(c);
-	c->asks |= c->door.unknown;
+	c->asks |= c->door.unknown && c->target.kind != SKV_TARGET_NONE;
 	return c->route->flags & ROUTE_BLOCKS || c->asks ? hand_to_worker(c) : run_here(c);
 }
 
@@ -322,7 +320,7 @@ static int run_again(struct skv_request *c)
 	c->http = 0;
 	c->failed = c->created = false;
 	c->target.kind = SKV_TARGET_NONE;
-	c->door.alone = false;
+	c->door = (struct skv_door){ .core = NULL };
 	c->api->again(c);
 	return run_once(c);
 }
@@ -330,9 +328,8 @@ static int run_again(struct skv_request *c)
 void skv_request_log(const struct skv_request *c, enum skv_log_level level, const char *component,
 		     const char *message, const struct skv_log_field *fields, size_t n)
 {
-	const uint32_t was = skv_log_partition(c->err.partition ? c->err.partition
-					       : c->door.alone	? c->door.partition + 1
-								: 0);
+	const bool known = c->target.kind != SKV_TARGET_NONE && skv_request_is_of_one(c);
+	const uint32_t was = skv_log_partition(known ? c->door.partition + 1 : 0);
 
 	skv_log_fields(level, component, message, fields, n);
 	skv_log_partition(was);
@@ -351,6 +348,23 @@ static bool runs_here(struct skv_request *c, int status)
 	return true;
 }
 
+/* It has failed with `status`: finds where it may succeed. What is not where it was found is looked
+ * for anew; a call on an object that is here may have failed because of other partitions. */
+static void find_again(struct skv_request *c, int status)
+{
+	if ((status != SKV_E_NOT_OWNER && status != SKV_E_NOT_READY) || !c->door.core)
+		return;
+	if (c->target.kind == SKV_TARGET_NONE && !skv_core_may_begin(c->s->core)) {
+		c->door = (struct skv_door){ .core = NULL }; /* it is for any */
+		return;
+	}
+	if (c->door.where == SKV_HERE)
+		c->target.refused |= 1u << c->door.partition;
+	skv_find(cluster_of(c), &c->target, &c->door);
+	if (c->door.where == SKV_HERE && !c->door.alone)
+		find_none(c);
+}
+
 /* It has ended, but not for the client: another manager answers it, or it waits. What a manager
  * found out while it owned the partition it must not tell when it does not any more. */
 static bool goes_on(struct skv_request *c, int status)
@@ -361,10 +375,10 @@ static bool goes_on(struct skv_request *c, int status)
 		status = skv_door_check(&c->door);
 	if (status == SKV_OK)
 		return false;
-	c->wait.partition = c->err.status == status ? c->err.partition
-			    : c->door.alone		? c->door.partition + 1
-							: 0;
-	if (status == SKV_E_NOT_OWNER && c->err.status == status && c->err.asks && !c->asks) {
+	if (!c->forwarding.sent)
+		find_again(c, status);
+	c->forwarding.sent = false;
+	if (status == SKV_E_NOT_OWNER && c->door.unknown && !c->asks) {
 		c->asks = true;
 		if (run_again(c) == SKV_PENDING)
 			return true;

@@ -104,11 +104,22 @@ static int count(struct env *e, struct skv_core *c, const struct skv_family *f)
 	return rc == SKV_OK ? (int)n : rc;
 }
 
+/* Where the family x is, but for `refused`. */
+static struct skv_door find(struct env *e, uint32_t refused)
+{
+	const struct skv_target t = { SKV_TARGET_FAMILY, NULL, "x", refused };
+	struct skv_door door;
+
+	skv_find(e->core, &t, &door);
+	return door;
+}
+
 static void is_of(struct env *e, int rc, uint32_t number)
 {
 	assert_int_equal(rc, SKV_E_NOT_OWNER);
 	assert_int_equal(e->err.status, SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, number + 1);
+	assert_int_equal(find(e, 0).where, SKV_THERE);
+	assert_int_equal(find(e, 0).partition, number);
 }
 
 static void those_of_a_family_lie_together(void **state)
@@ -321,12 +332,12 @@ static void the_lead_says_where_all_are(void **state)
 	open_second(a, &b);
 	share(a, &b, 7u & ~(1u << p), 1u << p);
 	is_of(a, where(a, a->core, "x", &f), p);
-	assert_int_equal(a->err.place, p + 1);
+	assert_true(find(a, 0).sure);
 	assert_int_equal(where(a, a->core, "none", &f), SKV_E_NOT_FOUND);
 	/* it has them, but not the word of whoever knows */
 	is_of(&b, where(&b, b.core, "x", &f), 0);
-	assert_int_equal(b.err.place, 0);
-	memcpy(name, b.err.name, sizeof name);
+	assert_false(find(&b, 0).sure);
+	memcpy(name, find(&b, 0).name, sizeof name);
 	assert_true(name[0] || name[1]);
 	skv_core_learn(b.core, name, p);
 	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
@@ -373,8 +384,10 @@ static void an_empty_list_is_asked_about(void **state)
 		assert_int_equal(skv_core_instance_delete(b.core, "t", i ? "x-0" : "x-1", &b.err),
 				 SKV_OK);
 	assert_int_equal(where(&b, b.core, "x", &f), SKV_OK);
-	is_of(&b, count(&b, b.core, &f), 0);
-	assert_true(b.err.name[0] || b.err.name[1]);
+	assert_int_equal(count(&b, b.core, &f), SKV_E_NOT_OWNER);
+	assert_int_equal(find(&b, 0).where, SKV_HERE);
+	assert_int_equal(find(&b, 1u << p).partition, 0);
+	assert_true(find(&b, 1u << p).name[0]);
 	assert_int_equal(where(&b, skv_core_alone(b.core, p), "x", &f), SKV_OK);
 	assert_int_equal(count(&b, skv_core_alone(b.core, p), &f), 0);
 	close_second(&b);

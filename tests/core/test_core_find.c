@@ -131,19 +131,23 @@ static int match_at(struct env *e, struct skv_core *core, const char *name)
 	return skv_core_match(core, &q, &r, &e->arena, &e->err);
 }
 
-static enum skv_where find_at(struct env *e, const char *name, uint32_t refused,
-			      struct skv_door *door)
+static enum skv_where find_target(struct env *e, const struct skv_target *t, struct skv_door *door)
 {
-	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", name, refused };
-
 	skv_thread_waits = false;
-	if (skv_find(e->core, &t, door) != SKV_SOON || !door->unknown)
+	if (skv_find(e->core, t, door) != SKV_SOON || !door->unknown)
 		return door->where;
 	skv_thread_waits = true; /* as on a worker */
-	skv_find(e->core, &t, door);
+	skv_find(e->core, t, door);
 	assert_false(door->unknown);
 	skv_thread_waits = false;
 	return door->where;
+}
+
+static enum skv_where find_at(struct env *e, const char *name, uint32_t refused,
+			      struct skv_door *door)
+{
+	return find_target(e, &(struct skv_target){ SKV_TARGET_INSTANCE, "t", name, refused },
+			   door);
 }
 
 /* One try, from the manager `from`: SKV_E_NOT_READY if it has to wait. */
@@ -196,11 +200,12 @@ static void call(struct model *x)
 /* ---- administration -------------------------------------------------------------------------- */
 
 /* By the owner of the partition that an attempt names, the first one at a random manager. */
-static int change(struct model *x, int (*fn)(struct skv_core *, void *, struct skv_error *),
-		  void *arg)
+static int change(struct model *x, const struct skv_target *t,
+		  int (*fn)(struct skv_core *, void *, struct skv_error *), void *arg)
 {
-	uint32_t at = roll(x, MANAGERS);
+	uint32_t at = roll(x, MANAGERS), p;
 	struct skv_core *core = x->m[at].core;
+	struct skv_door door;
 	struct skv_error err = { 0 };
 	int rc = SKV_E_NOT_READY;
 
@@ -211,12 +216,13 @@ static int change(struct model *x, int (*fn)(struct skv_core *, void *, struct s
 		skv_thread_waits = false;
 		if (rc != SKV_E_NOT_OWNER && rc != SKV_E_NOT_READY)
 			break;
-		while (owner_of(x, err.partition ? err.partition - 1 : 0) == MANAGERS)
+		find_target(&x->m[at], t, &door);
+		p = door.where == SKV_NOWHERE ? 0 : door.partition;
+		while (owner_of(x, p) == MANAGERS)
 			step(x);
-		at = owner_of(x, err.partition ? err.partition - 1 : 0);
-		core = x->m[at].core;
-		if (rc == SKV_E_NOT_OWNER && err.place && err.place == err.partition)
-			core = skv_core_alone(core, err.place - 1);
+		at = owner_of(x, p);
+		core = door.sure && rc == SKV_E_NOT_OWNER ? skv_core_alone(x->m[at].core, p)
+							  : x->m[at].core;
 		step(x);
 	}
 	if (rc != SKV_OK)
@@ -257,17 +263,19 @@ static void toggle(struct model *x)
 {
 	const uint32_t n = roll(x, NAMES);
 	struct named i = { .group = x->group[n] };
+	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", i.id, 0 };
+	const struct skv_target g = { SKV_TARGET_GROUP, NULL, x->group[n], 0 };
 
 	snprintf(i.id, sizeof i.id, "i%u", n);
 	if (x->exists[n]) {
-		assert_int_equal(change(x, del_instance, &i), SKV_OK);
+		assert_int_equal(change(x, &t, del_instance, &i), SKV_OK);
 		x->exists[n] = false;
 		return;
 	}
 	if (!*x->group[n] || roll(x, 2))
 		snprintf(x->group[n], sizeof x->group[n], "g%u", x->n_groups++);
-	assert_int_equal(change(x, put_group, x->group[n]), SKV_OK);
-	assert_int_equal(change(x, put_instance, &i), SKV_OK);
+	assert_int_equal(change(x, &g, put_group, x->group[n]), SKV_OK);
+	assert_int_equal(change(x, &t, put_instance, &i), SKV_OK);
 	x->exists[n] = true;
 }
 

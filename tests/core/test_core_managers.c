@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <skv/find.h>
 #include <skv/v1_codec.h>
 
 #define N 3u
@@ -295,8 +296,11 @@ static void all_is_seen(void **state)
 /* A thread that may not wait is told so, and nobody is asked. */
 static void threads_that_may_not_wait_do_not(void **state)
 {
+	const struct skv_target all = { .kind = SKV_TARGET_NONE };
+	const struct skv_target one = { .kind = SKV_TARGET_GROUP, .name = names[1] };
 	struct managers *m = *state;
 	struct skv_group_view *g;
+	struct skv_door door;
 	uint32_t n, asked;
 
 	make(m);
@@ -305,13 +309,14 @@ static void threads_that_may_not_wait_do_not(void **state)
 	asked = m->asked;
 	assert_int_equal(skv_core_groups(m->e.core, NULL, &m->e.arena, &g, &n, &m->e.err),
 			 SKV_E_NOT_OWNER);
-	assert_true(m->e.err.asks);
+	skv_find(m->e.core, &all, &door);
+	assert_true(door.unknown);
 	skv_error_clear(&m->e.err);
 	/* a single name is at one manager, and the call goes there */
 	assert_int_equal(skv_core_groups(m->e.core, names[1], &m->e.arena, &g, &n, &m->e.err),
 			 SKV_E_NOT_OWNER);
-	assert_false(m->e.err.asks);
-	assert_int_equal(m->e.err.place, 2);
+	assert_int_equal(skv_find(m->e.core, &one, &door), SKV_THERE);
+	assert_true(door.sure && door.partition == 1);
 	assert_int_equal(n_groups(m, names[0]), 1);
 	assert_int_equal(m->asked, asked);
 }
@@ -396,7 +401,6 @@ static void an_owner_that_is_away_is_named(void **state)
 			 SKV_E_UNAVAILABLE);
 	assert_non_null(strstr(m->e.err.message, "partition 2"));
 	assert_non_null(strstr(m->e.err.message, "does not answer"));
-	assert_int_equal(m->e.err.partition, 0); /* the call is not for that one */
 	assert_int_equal(n_groups(m, names[1]), 1);
 	assert_int_equal(put_storage(m, "new", "null", 30 * UNIT), SKV_E_UNAVAILABLE);
 	tick(m, 100, 100); /* it is taken over */

@@ -356,12 +356,29 @@ static void open_without(struct env *e, uint32_t number)
 	}
 }
 
-static void is_of(struct env *e, int rc, uint32_t number)
+static enum skv_where find(struct env *e, enum skv_target_kind kind, const char *name,
+			   struct skv_door *door)
 {
+	const struct skv_target t = { kind, "t", name, 0 };
+
+	return skv_find(e->core, &t, door);
+}
+
+static void is_of(struct env *e, int rc, enum skv_target_kind kind, const char *name,
+		  uint32_t number)
+{
+	struct skv_door door;
+
 	assert_int_equal(rc, SKV_E_NOT_OWNER);
 	assert_int_equal(e->err.status, SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, number + 1);
+	assert_int_equal(find(e, kind, name, &door), SKV_THERE);
+	assert_int_equal(door.partition, number);
 	skv_error_clear(&e->err);
+}
+
+static void is_of_all(struct env *e, int rc, uint32_t missing)
+{
+	is_of(e, rc, SKV_TARGET_NONE, NULL, missing);
 }
 
 /* What concerns all partitions names the one that is missing, and changes nothing. */
@@ -373,22 +390,14 @@ static void nothing_is_left_out(struct env *e, uint32_t missing)
 	struct skv_file_view *f;
 	uint32_t n;
 
-	is_of(e, put_storage(e, "null", 60 * UNIT), missing);
-	is_of(e, skv_core_storage_delete(e->core, "s", &e->err), missing);
-	is_of(e, skv_core_file_drain(e->core, "s", 1, true, false, &e->err), missing);
-	is_of(e, skv_core_file_forget(e->core, "s", 1, &e->err), missing);
-	is_of(e, skv_core_files(e->core, "s", &e->arena, &f, &n, &e->err), missing);
-	is_of(e, skv_core_storages(e->core, NULL, &e->arena, &s, &n, &e->err), missing);
-	is_of(e, skv_core_groups(e->core, NULL, &e->arena, &g, &n, &e->err), missing);
-	is_of(e, skv_core_instances(e->core, "t", NULL, &e->arena, &i, &n, &e->err), missing);
-}
-
-static enum skv_where find(struct env *e, enum skv_target_kind kind, const char *name,
-			   struct skv_door *door)
-{
-	const struct skv_target t = { kind, "t", name, 0 };
-
-	return skv_find(e->core, &t, door);
+	is_of_all(e, put_storage(e, "null", 60 * UNIT), missing);
+	is_of_all(e, skv_core_storage_delete(e->core, "s", &e->err), missing);
+	is_of_all(e, skv_core_file_drain(e->core, "s", 1, true, false, &e->err), missing);
+	is_of_all(e, skv_core_file_forget(e->core, "s", 1, &e->err), missing);
+	is_of_all(e, skv_core_files(e->core, "s", &e->arena, &f, &n, &e->err), missing);
+	is_of_all(e, skv_core_storages(e->core, NULL, &e->arena, &s, &n, &e->err), missing);
+	is_of_all(e, skv_core_groups(e->core, NULL, &e->arena, &g, &n, &e->err), missing);
+	is_of_all(e, skv_core_instances(e->core, "t", NULL, &e->arena, &i, &n, &e->err), missing);
 }
 
 /* Each call is for a partition: those that are here answer. */
@@ -445,7 +454,8 @@ static void a_partition_that_is_elsewhere(void **state)
 			assert_int_equal(found(e, names[i], i * 100, 5), 5);
 			there++;
 		} else {
-			is_of(e, skv_core_match(e->core, &q, &r, &e->arena, &e->err), MISSING);
+			is_of(e, skv_core_match(e->core, &q, &r, &e->arena, &e->err),
+			      SKV_TARGET_INSTANCE, names[i], MISSING);
 		}
 	}
 	assert_in_range(there, 1, 3);
@@ -528,6 +538,7 @@ static void the_lead_knows_where_names_are(void **state)
 	enum { MISSING = 2 };
 	struct env *e = *state;
 	const struct skv_spec spec = { "kv", BLOCK };
+	struct skv_door door;
 
 	make_three(e);
 	env_shutdown(e);
@@ -536,8 +547,10 @@ static void the_lead_knows_where_names_are(void **state)
 		int rc = match_one(e, e->core, names[i]);
 
 		assert_int_equal(rc, i == MISSING ? SKV_E_NOT_OWNER : 5);
-		assert_int_equal(e->err.partition, i == MISSING ? MISSING + 1 : 0);
-		assert_int_equal(e->err.place, i == MISSING ? MISSING + 1 : 0);
+		assert_int_equal(find(e, SKV_TARGET_INSTANCE, names[i], &door),
+				 i == MISSING ? SKV_THERE : SKV_HERE);
+		assert_int_equal(door.partition, i);
+		assert_int_equal(door.sure, i == MISSING);
 	}
 	assert_int_equal(match_one(e, e->core, "nobody"), SKV_E_NOT_FOUND);
 	assert_int_equal(skv_core_group_delete(e->core, "nobody", &e->err), SKV_E_NOT_FOUND);
@@ -545,10 +558,10 @@ static void the_lead_knows_where_names_are(void **state)
 	/* made where few are, and for good: its owner does it */
 	assert_int_equal(env_group(e, "d", 0, "s"), SKV_OK);
 	assert_int_equal(env_group(e, "e", 0, "s"), SKV_OK);
-	is_of(e, env_group(e, "f", 0, "s"), MISSING);
-	is_of(e, env_group(e, "f", 0, "s"), MISSING);
+	is_of(e, env_group(e, "f", 0, "s"), SKV_TARGET_GROUP, "f", MISSING);
+	is_of(e, env_group(e, "f", 0, "s"), SKV_TARGET_GROUP, "f", MISSING);
 	assert_true(has_document(e, "place/group/f"));
-	is_of(e, env_instance(e, "x", names[MISSING], &spec, 1), MISSING);
+	is_of(e, env_instance(e, "x", names[MISSING], &spec, 1), SKV_TARGET_INSTANCE, "x", MISSING);
 	assert_true(has_document(e, "place/instance/t/x"));
 	/* it was not made there, and another group is here */
 	assert_int_equal(env_instance(e, "x", "d", &spec, 1), SKV_OK);
@@ -564,6 +577,7 @@ static void the_lead_knows_where_names_are(void **state)
 static void others_learn_where_names_are(void **state)
 {
 	struct env *e = *state;
+	struct skv_door door;
 	uint64_t name[2];
 
 	make_three(e);
@@ -571,23 +585,19 @@ static void others_learn_where_names_are(void **state)
 	e->o.assigned = true; /* nothing, for now */
 	open_without(e, 0);
 	assert_int_equal(skv_core_state_get(e->core), SKV_CORE_STANDBY);
-	assert_int_equal(match_one(e, e->core, names[1]), SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, 1);
-	assert_int_equal(e->err.place, 0);
-	memcpy(name, e->err.name, sizeof name);
+	is_of(e, match_one(e, e->core, names[1]), SKV_TARGET_NONE, NULL, 0);
+	find(e, SKV_TARGET_INSTANCE, names[1], &door);
+	assert_true(door.unknown && !door.sure && door.partition == 0);
+	memcpy(name, door.name, sizeof name);
 	assert_true(name[0] || name[1]);
 	skv_core_learn(e->core, name, 1);
 	skv_core_learn(e->core, name, 255); /* of another manager's store, maybe */
-	assert_int_equal(match_one(e, e->core, names[1]), SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, 2);
-	assert_int_equal(match_one(e, e->core, names[2]), SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, 1);
+	is_of(e, match_one(e, e->core, names[1]), SKV_TARGET_INSTANCE, names[1], 1);
+	is_of(e, match_one(e, e->core, names[2]), SKV_TARGET_NONE, NULL, 0);
 	/* where it was said to be, it is or it is not */
 	assert_int_equal(env_group(e, "new", 0, "s"), SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, 1);
 	assert_false(has_document(e, "place/group/new"));
-	assert_int_equal(env_group(e, names[2], 0, "s"), SKV_E_NOT_OWNER);
-	assert_int_equal(e->err.partition, 3);
+	is_of(e, env_group(e, names[2], 0, "s"), SKV_TARGET_GROUP, names[2], 2);
 	skv_error_clear(&e->err);
 	skv_core_may_own(e->core, UINT32_MAX);
 	for (int i = 0; i < 200 && skv_core_may_answer(e->core) != SKV_OK; i++)
@@ -658,7 +668,7 @@ static void what_was_under_way_names_its_partition(void **state)
 		env_keys(k, 5, 7, 200);
 		skv_fault_store_set(e->store, &taken_over);
 		rc = env_start(e, &q, &s);
-		is_of(e, rc, skv_session_partition(id));
+		assert_int_equal(rc, SKV_E_NOT_OWNER);
 		assert_int_equal(skv_core_wait_ready(e->core, 10000), SKV_OK);
 		assert_int_equal(found(e, names[i], 100, 5), 5);
 	}

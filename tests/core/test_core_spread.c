@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <skv/find.h>
+
 #include <lock/core.h>
 
 #define N 3u
@@ -196,18 +198,23 @@ static void each_has_an_owner_of_its_own(void **state)
 /* As on a thread that may wait: the partition that the call is for, plus 1, or the status. */
 static int asked(struct env *e, const char *instance)
 {
+	const struct skv_target t = { SKV_TARGET_INSTANCE, "t", instance, 0 };
+	struct skv_door door;
 	int rc;
 
 	skv_thread_waits = true;
 	rc = match_one(e, instance);
+	skv_find(e->core, &t, &door);
 	skv_thread_waits = false;
-	return rc == SKV_E_NOT_OWNER ? (int)e->err.partition : rc;
+	return rc == SKV_E_NOT_OWNER ? (int)door.partition + 1 : rc;
 }
 
 /* Where a name is, and that it is nowhere, is known without the owner of partition 0. */
 static void the_store_says_where_names_are(void **state)
 {
+	const struct skv_target third = { SKV_TARGET_INSTANCE, "t", names[2], 0 };
 	struct env *a = *state, b;
+	struct skv_door door;
 
 	make_three(a);
 	open_second(a, &b);
@@ -218,15 +225,16 @@ static void the_store_says_where_names_are(void **state)
 	pass(a, &b, 20);
 	assert_int_equal(ready(&b), 2);
 	assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
-	assert_true(b.err.asks); /* this thread may not wait for the store */
+	assert_int_equal(skv_find(b.core, &third, &door), SKV_SOON);
+	assert_true(door.unknown); /* this thread may not wait for the store */
 	for (int alone = 0; alone < 2; alone++) {
 		assert_int_equal(asked(&b, names[0]), 1);
 		assert_int_equal(asked(&b, names[1]), 5); /* five blocks, here */
 		assert_int_equal(asked(&b, names[2]), 3);
 		assert_int_equal(asked(&b, "nowhere"), SKV_E_NOT_FOUND);
 		assert_int_equal(match_one(&b, names[2]), SKV_E_NOT_OWNER);
-		assert_false(b.err.asks); /* it is remembered */
-		assert_int_equal(b.err.partition, 3);
+		assert_int_equal(skv_find(b.core, &third, &door), SKV_THERE); /* it is remembered */
+		assert_int_equal(door.partition, 2);
 		if (!alone)
 			env_crash(a);
 	}

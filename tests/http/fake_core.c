@@ -234,13 +234,8 @@ static int note(struct skv_core *c, const char *tenant, const char *name,
 		c->key = keys[0];
 	if (c->fail && !(c->fail_partition && is_own(name)))
 		rc = skv_fail(err, c->fail, NULL, "%s", c->fail_message);
-	if (rc != SKV_OK && c->fail_partition) {
-		err->partition = c->fail_partition;
-		err->place = c->fail_place;
-		err->name[0] = FAKE_NAME;
-		if (c->alone)
-			rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
-	}
+	if (rc != SKV_OK && c->fail_partition && c->alone)
+		rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
 	skv_mutex_unlock(&c->lock);
 	if (rc == SKV_OK && strcmp(name, "gone") == 0)
 		rc = skv_fail(err, SKV_E_NOT_FOUND, "instance", "no such instance");
@@ -371,7 +366,7 @@ enum skv_where skv_find(struct skv_core *c, const struct skv_target *t, struct s
 					      : c->partitions - 1;
 	*door = (struct skv_door){ .core = c, .given_up = 7, .sure = sure, .name = { FAKE_NAME } };
 	door->partition = at < c->partitions ? at : 0;
-	door->unknown = c->asks_others && !skv_thread_waits && t->kind == SKV_TARGET_INSTANCE;
+	door->unknown = c->asks_others && !skv_thread_waits;
 	door->where = gone ? SKV_NOWHERE : c->owner[door->partition] ? SKV_THERE : SKV_HERE;
 	return door->where;
 }
@@ -594,11 +589,8 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 	struct skv_group_view *v = skv_arena_calloc(a, 1, sizeof *v);
 	int rc = v ? note(c, "", name ? name : "", NULL, err) : SKV_E_NOMEM;
 
-	if (rc == SKV_OK && c->asks_others && !skv_thread_waits) {
+	if (rc == SKV_OK && c->asks_others && !skv_thread_waits)
 		rc = skv_fail(err, SKV_E_NOT_OWNER, NULL, "fake: asks others");
-		err->asks = true;
-		err->partition = 2;
-	}
 	if (rc != SKV_OK)
 		return rc;
 	v->spec = (struct skv_group_spec){ .name = name ? copy(a, name) : "default",

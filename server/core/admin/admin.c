@@ -55,7 +55,7 @@ struct partition *admin_lock(struct skv_core *c, int *rc, struct skv_error *err)
 	struct partition *p = admin_follow(c);
 
 	if (!p)
-		*rc = gate_recovering(c, err);
+		*rc = gate_recovering(err);
 	return p;
 }
 

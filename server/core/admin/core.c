@@ -437,7 +437,7 @@ int one_ready(struct skv_core *c, struct skv_error *err)
 		any |= c->partition->volume[i].pool && volume_usable(&c->partition->volume[i]);
 	skv_rwlock_read_unlock(&c->lock);
 	if (!loaded)
-		return gate_recovering(c, err);
+		return gate_recovering(err);
 	return any ? SKV_OK : skv_fail(err, SKV_E_UNAVAILABLE, NULL, "no storage is healthy");
 }
 

@@ -90,7 +90,7 @@ int one_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 		return rc;
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? list_locked(c->partition, storage, a, out, n, err)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -93,7 +93,7 @@ int one_purge(struct skv_core *c, const struct skv_purge_req *req, struct skv_pu
 	*res = (struct skv_purge_res){ .blocks = 0 };
 	latch_init(&latch);
 	core_lock(c);
-	rc = c->partition ? purge_all(c->partition, req, res, &w) : gate_recovering(c, err);
+	rc = c->partition ? purge_all(c->partition, req, res, &w) : gate_recovering(err);
 	core_unlock(c);
 	if (rc == SKV_PENDING)
 		rc = latch_wait(c, &latch);

@@ -323,7 +323,7 @@ int one_storages(struct skv_core *c, const char *name, struct skv_arena *a,
 		return rc;
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? storages_locked(c->partition, name, a, out, n)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && name && *n == 0 ? missing(err, "storage", "name", name) : rc;
 }
@@ -337,7 +337,7 @@ int one_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 		return rc;
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? groups_locked(c->partition, name, a, out, n)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && name && *n == 0 ? missing(err, "group", "name", name) : rc;
 }
@@ -351,7 +351,7 @@ int one_instances(struct skv_core *c, const char *tenant, const char *id, struct
 		return rc;
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? instances_locked(c->partition, tenant, id, a, out, n)
-		     : gate_recovering(c, err);
+		     : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc == SKV_OK && id && *n == 0 ? missing(err, "instance", "id", id) : rc;
 }

@@ -112,7 +112,7 @@ void commit_complete(struct skv_core *c, struct change *ch, int status, bool fil
 		if (rc == SKV_PENDING)
 			continue;
 		if (rc != SKV_OK && w->err && w->err->status == SKV_OK)
-			gate_fail(c, w->err, rc, skv_status_text(rc));
+			skv_fail(w->err, rc, NULL, "%s", skv_status_text(rc));
 		core_complete(c, &w->completion, rc);
 	}
 }

@@ -28,10 +28,10 @@ static int fenced(struct skv_core *c, uint64_t fence, int rc, struct skv_error *
 	if (rc != SKV_E_FENCED)
 		return rc;
 	if (owner_lost(c, fence))
-		return gate_fail(c, err, SKV_E_NOT_OWNER,
-				 "another manager has taken over: ask that one");
-	return gate_fail(c, err, SKV_E_NOT_READY,
-			 "the partition was loaded again meanwhile: nothing was changed");
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
+				"another manager has taken over: ask that one");
+	return skv_fail(err, SKV_E_NOT_READY, NULL,
+			"the partition was loaded again meanwhile: nothing was changed");
 }
 
 int registry_put(struct skv_core *c, uint64_t fence, const char *key, uint64_t expect,

@@ -152,17 +152,9 @@ bool owner_valid(const struct skv_core *c)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-int gate_fail(const struct skv_core *c, struct skv_error *err, int status, const char *text)
+int gate_recovering(struct skv_error *err)
 {
-	skv_fail(err, status, NULL, "%s", text);
-	if (err)
-		err->partition = c->o.partition + 1;
-	return status;
-}
-
-int gate_recovering(const struct skv_core *c, struct skv_error *err)
-{
-	return gate_fail(c, err, SKV_E_NOT_READY, "recovering");
+	return skv_fail(err, SKV_E_NOT_READY, NULL, "recovering");
 }
 
 int core_gate(const struct skv_core *c, struct skv_error *err)
@@ -172,12 +164,12 @@ int core_gate(const struct skv_core *c, struct skv_error *err)
 	if (s == OWN_OWNING && owner_valid(c))
 		return SKV_OK;
 	if (owner_view(c).barred)
-		return gate_fail(c, err, SKV_E_NOT_READY,
-				 "the metadata store cannot be used: the manager's log says why");
+		return skv_fail(err, SKV_E_NOT_READY, NULL,
+				"the metadata store cannot be used: the manager's log says why");
 	if (s == OWN_STOPPED || s == OWN_CLOSING)
-		return gate_fail(c, err, SKV_E_NOT_READY, "this manager is shutting down");
+		return skv_fail(err, SKV_E_NOT_READY, NULL, "this manager is shutting down");
 	if (s == OWN_STANDBY || s == OWN_GIVING_UP || !owner_valid(c))
-		return gate_fail(c, err, SKV_E_NOT_OWNER,
-				 "this manager is not the owner: ask the owner");
-	return gate_recovering(c, err);
+		return skv_fail(err, SKV_E_NOT_OWNER, NULL,
+				"this manager is not the owner: ask the owner");
+	return gate_recovering(err);
 }

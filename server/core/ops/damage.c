@@ -275,7 +275,7 @@ int one_report(struct skv_core *c, const struct skv_report_req *req, struct skv_
 	op->w = (struct waiter){ .completion.done = *done, .fill = fill_report, .req = req,
 				 .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? report_locked(c->partition, op) : gate_recovering(c, err);
+	rc = c->partition ? report_locked(c->partition, op) : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }

@@ -125,7 +125,7 @@ int one_delete(struct skv_core *c, const struct skv_delete_req *req,
 	op->w = (struct waiter){ .completion.done = *done, .fill = fill_delete, .req = req,
 				 .res = res, .arena = a, .err = err };
 	core_lock(c);
-	rc = c->partition ? begin_delete(c->partition, op) : gate_recovering(c, err);
+	rc = c->partition ? begin_delete(c->partition, op) : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }
@@ -171,7 +171,7 @@ int one_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_cl
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? clear_locked(c->partition, req, w)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }

@@ -140,7 +140,7 @@ int one_export(struct skv_core *c, const struct skv_export_req *req,
 		return skv_fail(err, SKV_E_INVALID, "max", "1..%u", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? export_locked(c->partition, req, res, a, err)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

@@ -504,7 +504,7 @@ static int begin_ending(struct skv_core *c, const struct ending *e, struct waite
 		return SKV_E_NOMEM;
 	core_lock(c);
 	rc = c->partition ? find(c->partition, e, s, err)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	if (rc == SKV_OK)
 		rc = settle(c->partition, *s, w, &ended);
 	if (rc == SKV_OK && !ended)

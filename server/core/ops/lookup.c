@@ -475,7 +475,7 @@ int one_lookup(struct skv_core *c, const struct skv_lookup_req *req,
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? lookup_locked(c->partition, req, res, a, err, true)
-		     : gate_recovering(c, err);
+		     : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	if (rc != SKV_PENDING)
 		return rc;
@@ -486,7 +486,7 @@ int one_lookup(struct skv_core *c, const struct skv_lookup_req *req,
 			      .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? wait_for_horizon(c->partition, w, false)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }

@@ -232,7 +232,7 @@ static int take_locked(struct skv_core *c, const struct skv_move_take_req *req, 
 	int rc = SKV_OK;
 
 	if (!p)
-		return gate_recovering(c, w->err);
+		return gate_recovering(w->err);
 	if (p->n_moves == MAX_MOVES) { /* others have enough to do */
 		((struct skv_move_take_res *)w->res)->scrub.more = req->check;
 		return SKV_OK;
@@ -563,7 +563,7 @@ static int finish_locked(struct skv_core *c, const struct skv_move_finish_req *r
 	struct move *m;
 
 	if (!p)
-		return gate_recovering(c, w->err);
+		return gate_recovering(w->err);
 	if (!session_id_parse(req->move, &id))
 		return skv_fail(w->err, SKV_E_INVALID, "move", "a move's id has %d hex digits",
 				SKV_SESSION_ID_HEX);

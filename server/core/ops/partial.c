@@ -311,7 +311,7 @@ int one_finish_partial(struct skv_core *c, const struct skv_partial_req *req,
 			      .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? partial_locked(c->partition, req, w)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }

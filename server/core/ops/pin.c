@@ -334,7 +334,7 @@ int one_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_re
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? pin_locked(c->partition, req, w)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	core_unlock(c);
 	return rc;
@@ -355,7 +355,7 @@ int one_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_un
 	*w = (struct waiter){ .completion.done = *done, .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? unpin_locked(c->partition, req, w)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }
@@ -395,7 +395,7 @@ int one_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins
 		return SKV_E_NOMEM;
 	skv_rwlock_read(&c->lock);
 	if (!c->partition)
-		rc = gate_recovering(c, err);
+		rc = gate_recovering(err);
 	else
 		rc = instance_need(c->partition, req->tenant, req->instance, "instance", &inst,
 				   err);

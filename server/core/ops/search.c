@@ -297,7 +297,7 @@ int one_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? search_run(c->partition, req, a, &s, err)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	if (rc != SKV_OK)
 		return rc;
@@ -318,7 +318,7 @@ int one_match(struct skv_core *c, const struct skv_match_req *req, struct skv_ma
 		return rc;
 	skv_rwlock_read(&c->lock);
 	if (!c->partition)
-		rc = gate_recovering(c, err);
+		rc = gate_recovering(err);
 	for (uint32_t i = 0; rc == SKV_OK && i < req->n_instances; i++) {
 		struct instance *inst = NULL;
 		char field[SKV_FIELD_MAX];

@@ -624,7 +624,7 @@ int one_start(struct skv_core *c, const struct skv_start_req *req, struct skv_st
 	hash_request(op);
 	core_lock(c);
 	rc = c->partition ? admit(c->partition, op)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	COUNT(c, quota_refused, rc == SKV_E_QUOTA);
 	if (rc == SKV_OK)
 		count_outcome(c, req, res);

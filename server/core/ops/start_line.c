@@ -51,7 +51,7 @@ void start_fail_line(struct partition *p, struct group *g, int status, const cha
 		struct start_op *op = start_leave_line(p, g, NULL);
 
 		core_complete(p->core, &op->w.completion,
-			      gate_fail(p->core, op->w.err, status, text));
+			      skv_fail(op->w.err, status, NULL, "%s", text));
 	}
 }
 

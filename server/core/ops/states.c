@@ -67,7 +67,7 @@ int one_block(struct skv_core *c, const char *tenant, const char *instance, stru
 	memset(out, 0, sizeof *out);
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? instance_need(c->partition, tenant, instance, "instance", &inst, err)
-		     : gate_recovering(c, err);
+		     : gate_recovering(err);
 	if (rc == SKV_OK)
 		b = index_find(c->partition, inst, key);
 	if (rc == SKV_OK && (!b || !b->live))
@@ -149,7 +149,7 @@ int one_states(struct skv_core *c, const struct skv_states_req *req,
 	skv_rwlock_read(&c->lock);
 	rc = c->partition ? instance_need(c->partition, req->tenant, req->instance, "instance",
 					  &inst, err)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	if (rc == SKV_OK)
 		rc = fill_states(c->partition, inst, req, res, a);
 	skv_rwlock_read_unlock(&c->lock);

@@ -171,7 +171,7 @@ bool trim_go_on(struct partition *p)
 		int rc = portion(p, op);
 
 		if (rc != SKV_OK && rc != SKV_PENDING && op->w.err->status == SKV_OK)
-			gate_fail(p->core, op->w.err, rc, skv_status_text(rc));
+			skv_fail(op->w.err, rc, NULL, "%s", skv_status_text(rc));
 		if (rc != SKV_PENDING)
 			core_complete(p->core, &op->w.completion, rc);
 		op = next;
@@ -189,7 +189,7 @@ void trim_fail_all(struct partition *p, int status, const char *text)
 		struct trim_op *next = op->next;
 
 		core_complete(p->core, &op->w.completion,
-			      gate_fail(p->core, op->w.err, status, text));
+			      skv_fail(op->w.err, status, NULL, "%s", text));
 		op = next;
 	}
 }
@@ -234,7 +234,7 @@ int one_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim
 				 .res = res, .arena = a, .err = err };
 	core_lock(c);
 	rc = c->partition ? begin(c->partition, op)
-			  : gate_recovering(c, err);
+			  : gate_recovering(err);
 	core_unlock(c);
 	return rc;
 }

@@ -221,7 +221,7 @@ int one_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want
 	if (req->n_keys > SKV_MAX_KEYS)
 		return skv_fail(err, SKV_E_TOO_LARGE, "keys", "at most %u keys", SKV_MAX_KEYS);
 	skv_rwlock_read(&c->lock);
-	rc = c->partition ? want_locked(c->partition, req, res, a, err) : gate_recovering(c, err);
+	rc = c->partition ? want_locked(c->partition, req, res, a, err) : gate_recovering(err);
 	skv_rwlock_read_unlock(&c->lock);
 	return rc;
 }

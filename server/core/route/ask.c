@@ -229,6 +229,11 @@ static bool may_ask(const struct route *r)
 	return atomic_load(&r->asks) && one_state_get(r->core[0]) == SKV_CORE_READY;
 }
 
+bool route_must_wait(const struct route *r)
+{
+	return !skv_thread_waits && may_ask(r) && place_elsewhere(r);
+}
+
 bool route_asks(const struct route *r, const struct skv_core *one)
 {
 	return r && skv_thread_waits && one_state_get(one) == SKV_CORE_STANDBY && may_ask(r);
@@ -236,7 +241,7 @@ bool route_asks(const struct route *r, const struct skv_core *one)
 
 int route_everywhere(const struct route *r, struct skv_error *err)
 {
-	const struct skv_core *there = NULL;
+	bool there = false;
 	int rc;
 
 	for (uint32_t i = 0; i < r->n; i++) {
@@ -245,15 +250,12 @@ int route_everywhere(const struct route *r, struct skv_error *err)
 			continue;
 		if (one_state_get(r->core[i]) != SKV_CORE_STANDBY || !may_ask(r))
 			return rc;
-		there = r->core[i];
+		there = true;
 	}
 	skv_error_clear(err);
 	if (!there || skv_thread_waits)
 		return SKV_OK;
-	rc = gate_fail(there, err, SKV_E_NOT_OWNER, "another manager has this partition");
-	if (err)
-		err->asks = true;
-	return rc;
+	return skv_fail(err, SKV_E_NOT_OWNER, NULL, "another manager has a partition");
 }
 
 /* Nothing was done, and the next moment may be better. */

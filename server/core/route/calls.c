@@ -49,7 +49,7 @@ static int match_each(struct skv_core *c, const struct skv_match_req *req,
 
 		one.instances = &req->instances[i];
 		one.n_instances = 1;
-		rc = one_match(core_of(c, req->tenant, req->instances[i], err), &one, &got, a, err);
+		rc = one_match(core_of(c, req->tenant, req->instances[i]), &one, &got, a, err);
 		if (rc == SKV_OK)
 			matched[i] = got.matched[0];
 		else if (err && err->field[0])
@@ -77,7 +77,7 @@ int skv_core_lookup(struct skv_core *c, const struct skv_lookup_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_lookup(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_lookup(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req, uint32_t *matched,
@@ -87,7 +87,7 @@ int skv_core_lookup_length(struct skv_core *c, const struct skv_lookup_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_lookup_length(core_of(c, req->tenant, req->instance, err), req, matched, a, err);
+	return one_lookup_length(core_of(c, req->tenant, req->instance), req, matched, a, err);
 }
 
 int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct skv_start_res *res,
@@ -97,7 +97,7 @@ int skv_core_start(struct skv_core *c, const struct skv_start_req *req, struct s
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_start(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_start(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_finish(struct skv_core *c, const struct skv_finish_req *req,
@@ -123,7 +123,7 @@ int skv_core_finish_partial(struct skv_core *c, const struct skv_partial_req *re
 			    struct skv_partial_res *res, struct skv_arena *a, struct skv_error *err,
 			    const struct skv_done *done)
 {
-	return one_finish_partial(core_of(c, req->tenant, req->instance, err), req, res, a, err,
+	return one_finish_partial(core_of(c, req->tenant, req->instance), req, res, a, err,
 				  done);
 }
 
@@ -135,7 +135,7 @@ int skv_core_report(struct skv_core *c, const struct skv_report_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_report(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_report(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 /* Of the first partition that may have something, another one each time. */
@@ -163,19 +163,19 @@ int skv_core_delete(struct skv_core *c, const struct skv_delete_req *req,
 		    struct skv_delete_res *res, struct skv_arena *a, struct skv_error *err,
 		    const struct skv_done *done)
 {
-	return one_delete(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_delete(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_trim(struct skv_core *c, const struct skv_trim_req *req, struct skv_trim_res *res,
 		  struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_trim(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_trim(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_clear(struct skv_core *c, const struct skv_clear_req *req, struct skv_clear_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_clear(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_clear(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_pin_res *res,
@@ -185,25 +185,25 @@ int skv_core_pin(struct skv_core *c, const struct skv_pin_req *req, struct skv_p
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_pin(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_pin(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_unpin(struct skv_core *c, const struct skv_unpin_req *req, struct skv_unpin_res *res,
 		   struct skv_arena *a, struct skv_error *err, const struct skv_done *done)
 {
-	return one_unpin(core_of(c, req->tenant, req->instance, err), req, res, a, err, done);
+	return one_unpin(core_of(c, req->tenant, req->instance), req, res, a, err, done);
 }
 
 int skv_core_pins(struct skv_core *c, const struct skv_pins_req *req, struct skv_pins_res *res,
 		  struct skv_arena *a, struct skv_error *err)
 {
-	return one_pins(core_of(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_pins(core_of(c, req->tenant, req->instance), req, res, a, err);
 }
 
 int skv_core_export(struct skv_core *c, const struct skv_export_req *req,
 		    struct skv_export_res *res, struct skv_arena *a, struct skv_error *err)
 {
-	return one_export(core_of(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_export(core_of(c, req->tenant, req->instance), req, res, a, err);
 }
 
 int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
@@ -213,7 +213,7 @@ int skv_core_states(struct skv_core *c, const struct skv_states_req *req,
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_states(core_of(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_states(core_of(c, req->tenant, req->instance), req, res, a, err);
 }
 
 int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv_want_res *res,
@@ -224,11 +224,11 @@ int skv_core_want(struct skv_core *c, const struct skv_want_req *req, struct skv
 
 	if (rc != SKV_OK)
 		return rc;
-	return one_want(core_of(c, req->tenant, req->instance, err), req, res, a, err);
+	return one_want(core_of(c, req->tenant, req->instance), req, res, a, err);
 }
 
 int skv_core_block(struct skv_core *c, const char *tenant, const char *instance, struct skv_key key,
 		   struct skv_block_view *out, struct skv_arena *a, struct skv_error *err)
 {
-	return one_block(core_of(c, tenant, instance, err), tenant, instance, key, out, a, err);
+	return one_block(core_of(c, tenant, instance), tenant, instance, key, out, a, err);
 }

@@ -9,6 +9,7 @@
 #include "route.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include <lock/gate.h>
 #include <lock/lock.h>
@@ -45,10 +46,11 @@ static bool is_told(struct route *r, struct skv_key name, uint32_t *at)
 }
 
 /* It is for this one's owner, who may be here by now. */
-static int ask(struct skv_core *one, struct skv_error *err)
+static int ask(const struct skv_core *one, struct skv_family *out, struct skv_error *err)
 {
 	const int rc = core_gate(one, err);
 
+	out->partition = one->o.partition;
 	return rc == SKV_OK ? SKV_E_NOT_READY : rc;
 }
 
@@ -58,23 +60,22 @@ static int find_as_lead(struct route *r, struct skv_key name, struct skv_family 
 	uint32_t at;
 
 	if (!is_known(r, name, &at))
-		return ask(route_missing(r), err);
+		return ask(route_missing(r), out, err);
 	if (at == PLACE_NONE)
 		return SKV_E_NOT_FOUND;
 	if (at >= r->n) /* PLACE_SEVERAL */
 		return skv_fail(err, SKV_E_UNSUPPORTED, NULL,
 				"they are in several partitions, which several managers have");
 	out->partition = at;
-	place_tell(err, name, at + 1);
+	out->sure = true;
 	return core_gate(r->core[at], err);
 }
 
-static int find_as_other(struct route *r, struct skv_key name, struct skv_family *out,
-			 struct skv_error *err)
+static int find_as_other(struct route *r, struct skv_key name, uint32_t refused,
+			 struct skv_family *out, struct skv_error *err)
 {
-	place_tell(err, name, 0);
-	if (!is_told(r, name, &out->partition))
-		return ask(r->core[0], err);
+	if (!is_told(r, name, &out->partition) || refused >> out->partition & 1)
+		return ask(r->core[0], out, err);
 	out->remembered = true;
 	return core_gate(r->core[out->partition], err);
 }
@@ -104,8 +105,8 @@ static uint64_t turn_of(struct skv_core *c, uint32_t partition)
 	return turn;
 }
 
-int skv_core_family(struct skv_core *c, const char *family, struct skv_family *out,
-		    struct skv_error *err)
+static int find_family(struct skv_core *c, const char *family, uint32_t refused,
+		       struct skv_family *out, struct skv_error *err)
 {
 	const struct skv_key name = place_family_name(family);
 	struct route *r = c->route, *all = whole(c)->route;
@@ -121,8 +122,30 @@ int skv_core_family(struct skv_core *c, const char *family, struct skv_family *o
 	} else if (leads(r)) {
 		rc = find_as_lead(r, name, out, err);
 	} else {
-		rc = find_as_other(r, name, out, err);
+		rc = find_as_other(r, name, refused, out, err);
 	}
+	return rc;
+}
+
+struct skv_core *family_look(struct skv_core *c, const struct skv_target *t, bool *has,
+			     struct skv_door *door)
+{
+	struct skv_error ignored;
+	struct skv_family f;
+
+	*has = find_family(c, t->name, t->refused, &f, &ignored) != SKV_E_NOT_FOUND;
+	door->sure = f.sure;
+	if (f.partition == SKV_MAX_PARTITIONS || !c->route)
+		return c->route ? route_missing(c->route) : c;
+	memcpy(door->name, f.name, sizeof door->name);
+	return c->route->core[f.partition];
+}
+
+int skv_core_family(struct skv_core *c, const char *family, struct skv_family *out,
+		    struct skv_error *err)
+{
+	const int rc = find_family(c, family, 0, out, err);
+
 	if (rc == SKV_OK)
 		out->turn = turn_of(c, out->partition);
 	return rc;
@@ -141,6 +164,6 @@ int skv_core_family_instances(struct skv_core *c, const struct skv_family *f, co
 	rc = one_instances(r ? r->core[f->partition] : c, tenant, NULL, a, out, n, err);
 	if (rc != SKV_OK || *n > 0 || !f->remembered)
 		return rc;
-	place_tell(err, (struct skv_key){ .hi = f->name[0], .lo = f->name[1] }, 0);
-	return ask(r->core[0], err);
+	rc = core_gate(r->core[0], err);
+	return rc == SKV_OK ? SKV_E_NOT_READY : rc;
 }

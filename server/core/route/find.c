@@ -21,14 +21,17 @@ static enum skv_where state_of(const struct skv_core *one)
 
 /* *has: it is known to be there; of sessions and moves their owner says. */
 static struct skv_core *find_core(struct skv_core *c, const struct skv_target *t, bool *has,
-				  struct skv_error *err)
+				  struct skv_door *door)
 {
 	struct skv_core *found;
 
 	assert(t->kind == SKV_TARGET_NONE || t->name);
 	*has = true;
+	if (t->kind == SKV_TARGET_FAMILY)
+		return family_look(c, t, has, door);
 	if (!c->route)
 		return c;
+	door->unknown = t->kind == SKV_TARGET_NONE && route_must_wait(c->route);
 	if (t->kind == SKV_TARGET_NONE)
 		return route_missing(c->route);
 	if (t->kind == SKV_TARGET_SESSION)
@@ -37,12 +40,7 @@ static struct skv_core *find_core(struct skv_core *c, const struct skv_target *t
 		return route_move(c, t->name);
 	found = route_here(c->route, t);
 	*has = found != NULL;
-	return found ? found : route_elsewhere(c->route, t, err);
-}
-
-static bool is_of_one(enum skv_target_kind kind)
-{
-	return kind == SKV_TARGET_INSTANCE || kind == SKV_TARGET_SESSION || kind == SKV_TARGET_MOVE;
+	return found ? found : route_elsewhere(c->route, t, door);
 }
 
 static uint64_t given_up_by_all(struct skv_core *c)
@@ -56,19 +54,18 @@ static uint64_t given_up_by_all(struct skv_core *c)
 
 enum skv_where skv_find(struct skv_core *cluster, const struct skv_target *t, struct skv_door *door)
 {
-	struct skv_error why = { 0 };
 	bool has;
-	struct skv_core *one = find_core(cluster, t, &has, &why);
 
-	*door = (struct skv_door){ .where = state_of(one), .partition = one->o.partition,
-				   .unknown = why.asks, .sure = why.place == one->o.partition + 1,
-				   .name = { why.name[0], why.name[1] }, .core = one };
+	*door = (struct skv_door){ .where = SKV_SOON };
+	door->core = find_core(cluster, t, &has, door);
+	door->partition = door->core->o.partition;
+	door->where = state_of(door->core);
 	if (door->unknown)
 		door->where = SKV_SOON;
 	else if (door->where == SKV_HERE && !has)
 		door->where = SKV_NOWHERE;
-	door->alone = door->where == SKV_HERE && is_of_one(t->kind);
-	door->given_up = door->alone ? owner_given_up(one) : given_up_by_all(whole(cluster));
+	door->alone = door->where == SKV_HERE && skv_target_is_of_one(t->kind);
+	door->given_up = door->alone ? owner_given_up(door->core) : given_up_by_all(whole(cluster));
 	return door->where;
 }
 

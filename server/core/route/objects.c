@@ -37,13 +37,12 @@ static int ask_for(struct skv_core *c, struct skv_core *at, struct skv_ask *q, b
 
 /* That of the group whose fast tier it is, or of an external storage that it names, wherever that
  * is; NULL: any. */
-static struct skv_core *place_of_group(struct skv_core *c, const struct skv_group_spec *g,
-				       struct skv_error *err)
+static struct skv_core *place_of_group(struct skv_core *c, const struct skv_group_spec *g)
 {
 	if (g->tier_of && *g->tier_of)
-		return route_group(c, g->tier_of, err);
+		return route_group(c, g->tier_of);
 	for (uint32_t s = 0; s < g->n_storages; s++) {
-		struct skv_core *at = route_storage(c, g->storages[s], err);
+		struct skv_core *at = route_storage(c, g->storages[s]);
 		bool counted;
 
 		if (route_has_storage(at, g->storages[s], &counted)
@@ -59,11 +58,11 @@ static int core_of_group(struct skv_core *c, const struct skv_group_spec *g, str
 {
 	char key[PLACE_KEY];
 
-	*at = route_group(c, g->name, err);
+	*at = route_group(c, g->name);
 	if (route_has_group(*at, g->name))
 		return SKV_OK;
 	place_group_key(key, g->name);
-	return place_take(c->route, key, place_of_group(c, g, err), at, err);
+	return place_take(c->route, key, place_of_group(c, g), at, err);
 }
 
 static int put_group(struct skv_core *c, struct skv_ask *q, bool *created, struct skv_error *err)
@@ -115,7 +114,7 @@ int skv_core_group_delete(struct skv_core *c, const char *name, struct skv_error
 		route_turn_take(c->route);
 		rc = places_know(c->route, err);
 		if (rc == SKV_OK)
-			at = route_group(c, name, err);
+			at = route_group(c, name);
 	}
 	if (rc == SKV_OK)
 		rc = tiers_empty_group(c, at, name, err);
@@ -132,10 +131,10 @@ int route_place_instance(struct skv_core *c, const struct skv_instance_spec *i,
 	struct skv_core *group;
 	char key[PLACE_KEY];
 
-	*at = route_instance(c, i->tenant, i->id, err);
+	*at = route_instance(c, i->tenant, i->id);
 	if (route_has_instance(*at, i->tenant, i->id))
 		return SKV_OK;
-	group = route_group(c, i->group, err);
+	group = route_group(c, i->group);
 	if (one_state_get(group) == SKV_CORE_READY && !route_has_group(group, i->group)) {
 		*at = group; /* there is none, it says */
 		return SKV_OK;
@@ -184,7 +183,7 @@ int skv_core_instance_create(struct skv_core *c, const struct skv_instance_spec 
 
 static int delete_instance(struct skv_core *c, struct skv_ask *q, struct skv_error *err)
 {
-	struct skv_core *at = core_of(c, q->tenant, q->name, err);
+	struct skv_core *at = core_of(c, q->tenant, q->name);
 	char copies[TIER_NAME];
 	bool has = tiers_copies_of(c, at, q->tenant, q->name, copies);
 	int rc = ask_for(c, at, q, NULL, err);
@@ -310,7 +309,7 @@ static int put_storage(struct skv_core *c, const struct skv_storage_spec *s, enu
 		route_turn_leave(r);
 		return rc;
 	}
-	at = route_storage(c, s->name, err);
+	at = route_storage(c, s->name);
 	if (!route_has_storage(at, s->name, &counted)) {
 		counted = ops && ops->counted;
 		place_storage_key(key, s->name);
@@ -376,7 +375,7 @@ int skv_core_storage_delete(struct skv_core *c, const char *name, struct skv_err
 	route_turn_take(r);
 	rc = route_everywhere(r, err);
 	if (rc == SKV_OK) {
-		at = route_storage(c, name, err);
+		at = route_storage(c, name);
 		rc = route_has_storage(at, name, &counted) && !counted
 			     ? delete_slabs(r, name, err)
 			     : ask_for(c, at, &q, NULL, err);
@@ -430,15 +429,14 @@ int skv_core_files(struct skv_core *c, const char *storage, struct skv_arena *a,
 }
 
 /* Its number names the partition; a number that none has is told by the first. */
-static struct skv_core *core_of_file(struct skv_core *c, const char *storage, uint32_t file,
-				     struct skv_error *err)
+static struct skv_core *core_of_file(struct skv_core *c, const char *storage, uint32_t file)
 {
 	struct route *r = c->route;
 	bool counted;
 
 	if (route_has_storage(c, storage, &counted) && !counted)
 		return file >> FILE_SHIFT < r->n ? r->core[file >> FILE_SHIFT] : c;
-	return route_storage(c, storage, err);
+	return route_storage(c, storage);
 }
 
 static int change_file(struct skv_core *c, enum skv_ask_what what, const char *storage,
@@ -449,7 +447,7 @@ static int change_file(struct skv_core *c, enum skv_ask_what what, const char *s
 	int rc = c->route ? route_everywhere(c->route, err) : SKV_OK;
 
 	if (rc == SKV_OK && c->route)
-		at = core_of_file(c, storage, wish->file, err);
+		at = core_of_file(c, storage, wish->file);
 	return rc == SKV_OK ? ask_for(c, at, &q, NULL, err) : rc;
 }
 

@@ -104,15 +104,6 @@ static bool ask_table(struct route *r, struct skv_key name, uint32_t *at)
 	return known;
 }
 
-void place_tell(struct skv_error *err, struct skv_key name, uint32_t place)
-{
-	if (!err)
-		return;
-	err->name[0] = name.hi;
-	err->name[1] = name.lo;
-	err->place = place;
-}
-
 /* One that is READY here: what it lacks is not there. NULL: this manager has none. */
 static struct skv_core *any_ready(struct route *r)
 {
@@ -136,9 +127,9 @@ static bool all_have_places(struct route *r)
 }
 
 /* Asks the store where the object is, as a manager that does not lead: so no other manager has to
- * answer. A thread that may not wait leaves it to one that may (skv_error.asks). If the store does
- * not answer, the lead is asked. */
-static struct skv_core *ask_store(struct route *r, const char *key, struct skv_error *err)
+ * answer. A thread that may not wait leaves it to one that may (skv_door.unknown). If the store
+ * does not answer, the lead is asked. */
+static struct skv_core *ask_store(struct route *r, const char *key, struct skv_door *door)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	struct skv_error ignored = { 0 };
@@ -148,8 +139,8 @@ static struct skv_core *ask_store(struct route *r, const char *key, struct skv_e
 
 	assert(!skv_thread_waits || skv_thread_locks == 0);
 	if (!skv_thread_waits) {
-		if (err)
-			err->asks = true;
+		if (door)
+			door->unknown = true;
 		return r->core[0];
 	}
 	if (get_doc(r, key, &at, &version, &ignored) != SKV_OK)
@@ -163,7 +154,7 @@ static struct skv_core *ask_store(struct route *r, const char *key, struct skv_e
 }
 
 struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
-			    struct skv_error *err)
+			    struct skv_door *door)
 {
 	const struct skv_key name = skv_hash128(key, strlen(key));
 	const bool leads = is_ready(r->core[0]);
@@ -175,10 +166,14 @@ struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
 	known = ask_table(r, name, &at);
 	if (leads && !known)
 		return route_missing(r);
-	place_tell(err, name, leads && at < r->n ? at + 1 : 0);
+	if (door) {
+		door->name[0] = name.hi;
+		door->name[1] = name.lo;
+		door->sure = leads && at < r->n;
+	}
 	/* unknown, or not there any more */
 	if (!leads && (at == r->n || is_ready(r->core[at]) || refused >> at & 1))
-		return ask_store(r, key, err);
+		return ask_store(r, key, door);
 	return r->core[at < r->n ? at : 0];
 }
 
@@ -347,7 +342,6 @@ int place_take(struct route *r, const char *key, struct skv_core *wanted, struct
 		rc = remember(r, key, number);
 	if (rc != SKV_OK)
 		return rc;
-	place_tell(err, name, number < r->n ? number + 1 : 0);
 	*at = r->core[number < r->n ? number : 0];
 	return SKV_OK;
 }

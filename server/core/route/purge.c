@@ -59,11 +59,9 @@ static void purge_partition(struct purge *g, struct skv_core *at)
 		rc = add(g, t.purged);
 	if (rc == SKV_OK)
 		return;
-	if (!g->failed++) {
+	if (!g->failed++)
 		skv_fail(&g->failure, rc, NULL, "partition %u: %.200s", (unsigned)at->o.partition,
 			 *err.message ? err.message : skv_status_text(rc));
-		g->failure.partition = err.partition;
-	}
 }
 
 static bool is_purged(const struct skv_purge_res *res, const char *name)

@@ -107,7 +107,7 @@ struct skv_core *route_here(struct route *r, const struct skv_target *t)
 	return NULL;
 }
 
-struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t, struct skv_error *err)
+struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t, struct skv_door *door)
 {
 	char key[PLACE_KEY];
 
@@ -117,31 +117,29 @@ struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t, st
 		place_group_key(key, t->name);
 	else
 		place_storage_key(key, t->name);
-	return place_look(r, key, t->refused, err);
+	return place_look(r, key, t->refused, door);
 }
 
-static struct skv_core *route_of(struct skv_core *c, const struct skv_target *t,
-				 struct skv_error *err)
+static struct skv_core *route_of(struct skv_core *c, const struct skv_target *t)
 {
 	struct skv_core *found = c->route ? route_here(c->route, t) : c;
 
-	return found ? found : route_elsewhere(c->route, t, err);
+	return found ? found : route_elsewhere(c->route, t, NULL);
 }
 
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
-				struct skv_error *err)
+struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id)
 {
-	return route_of(c, &(struct skv_target){ SKV_TARGET_INSTANCE, tenant, id, 0 }, err);
+	return route_of(c, &(struct skv_target){ SKV_TARGET_INSTANCE, tenant, id, 0 });
 }
 
-struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err)
+struct skv_core *route_group(struct skv_core *c, const char *name)
 {
-	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_GROUP, .name = name }, err);
+	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_GROUP, .name = name });
 }
 
-struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err)
+struct skv_core *route_storage(struct skv_core *c, const char *name)
 {
-	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_STORAGE, .name = name }, err);
+	return route_of(c, &(struct skv_target){ .kind = SKV_TARGET_STORAGE, .name = name });
 }
 
 /* Ids from before there were several partitions name any, and are in the first. */

@@ -58,15 +58,16 @@ struct route {
 struct skv_core *route_here(struct route *r, const struct skv_target *t);
 /* The core to ask for one that none here has: place_look. */
 struct skv_core *route_elsewhere(struct route *r, const struct skv_target *t,
-				 struct skv_error *err);
+				 struct skv_door *door);
+/* Would a call for all have to ask other managers, which this thread may not wait for? */
+bool route_must_wait(const struct route *r);
 /* The core that has it, or may have it (place_look); one that is READY and does not have it, whose
  * answer is that it does not exist. */
-struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id,
-				struct skv_error *err);
+struct skv_core *route_instance(struct skv_core *c, const char *tenant, const char *id);
 struct skv_core *route_session(struct skv_core *c, const char *id);
 struct skv_core *route_move(struct skv_core *c, const char *id);
-struct skv_core *route_group(struct skv_core *c, const char *name, struct skv_error *err);
-struct skv_core *route_storage(struct skv_core *c, const char *name, struct skv_error *err);
+struct skv_core *route_group(struct skv_core *c, const char *name);
+struct skv_core *route_storage(struct skv_core *c, const char *name);
 bool route_has_instance(struct skv_core *one, const char *tenant, const char *id);
 bool route_has_group(struct skv_core *one, const char *name);
 /* *counted (may be NULL): it is of type external. */
@@ -125,9 +126,12 @@ int capacity_put_total(struct route *r, const char *storage, uint64_t bytes, str
 int capacity_del_total(struct route *r, const char *storage, struct skv_error *err);
 
 /* places.c: by the key of the object's document, which core to ask for what no partition that is
- * here has. *err is told what the name is, and where, if that is known for sure. */
+ * here has. *door (may be NULL) gets its name, whether that is sure, and `unknown`. */
 struct skv_core *place_look(struct route *r, const char *key, uint32_t refused,
-			    struct skv_error *err);
+			    struct skv_door *door);
+/* families.c: the same for a family. *has: not, if it is known that there is nothing of it. */
+struct skv_core *family_look(struct skv_core *c, const struct skv_target *t, bool *has,
+			     struct skv_door *door);
 /* Which one an object with this key is to be made in; that may be elsewhere, or partition 0 if that
  * is: its owner says. `wanted` NULL: wherever; else there, if it does not exist. In the
  * administrators' turn; blocks. */
@@ -139,8 +143,6 @@ void place_learn(struct route *r, struct skv_key name, uint32_t partition);
 uint64_t place_lead(struct route *r);
 /* Is a partition another manager's? One that is RECOVERING will be here soon. */
 bool place_elsewhere(const struct route *r);
-/* `place`: that partition, plus 1, if it is known for sure; else 0. err may be NULL. */
-void place_tell(struct skv_error *err, struct skv_key name, uint32_t place);
 /* By the thread of capacity.c, or each tick. */
 void places_step(struct route *r);
 /* In the turn: who leads has read all places then. What is unknown to one that became the lead a
@@ -148,10 +150,9 @@ void places_step(struct route *r);
 int places_know(struct route *r, struct skv_error *err);
 
 /* The core for calls on an instance. */
-static inline struct skv_core *core_of(struct skv_core *c, const char *tenant, const char *id,
-				       struct skv_error *err)
+static inline struct skv_core *core_of(struct skv_core *c, const char *tenant, const char *id)
 {
-	return c->route ? route_instance(c, tenant, id, err) : c;
+	return c->route ? route_instance(c, tenant, id) : c;
 }
 
 #endif

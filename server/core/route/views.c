@@ -165,7 +165,7 @@ static int find_storages(struct skv_core *c, const char *name, struct skv_arena 
 	if (!c->route)
 		return one_storages(c, name, a, out, n, err);
 	if (name)
-		at = route_storage(c, name, err);
+		at = route_storage(c, name);
 	if (!name || (route_has_storage(at, name, &counted) && !counted)) {
 		rc = all_storages(c, name, a, out, n, err);
 		return rc == SKV_OK && *n == 0 && name ? one_storages(c, name, a, out, n, err) : rc;
@@ -192,7 +192,7 @@ int skv_core_groups(struct skv_core *c, const char *name, struct skv_arena *a,
 		    struct skv_group_view **out, uint32_t *n, struct skv_error *err)
 {
 	struct skv_ask q = { .what = SKV_ASK_GROUPS, .name = name };
-	struct skv_core *at = name ? route_group(c, name, err) : c;
+	struct skv_core *at = name ? route_group(c, name) : c;
 	struct route *r = c->route;
 	struct skv_told t = { .n_groups = 0 };
 	void *all = NULL;
@@ -270,7 +270,7 @@ int skv_core_instances(struct skv_core *c, const char *tenant, const char *id, s
 	if (r && !tenant)
 		return instances_here(r, a, out, n, err);
 	if (r && id)
-		at = route_instance(c, tenant, id, err);
+		at = route_instance(c, tenant, id);
 	if (!r || (id && !route_asks(r, at)))
 		return one_instances(at, tenant, id, a, out, n, err);
 	*n = 0;

@@ -68,17 +68,6 @@ struct skv_error {
 	int status;
 	char field[SKV_FIELD_MAX];
 	char message[SKV_MESSAGE_MAX];
-	/* Of a failure that has to do with who owns a partition, or with its store: which one is
-	 * meant, plus 1. 0 = none, or all. */
-	uint32_t partition;
-	/* Of a call on a name that is in no partition of this manager: the name's hash, and, if
-	 * this manager owns partition 0 and so knows where it is, that partition, plus 1. They
-	 * stay when another cause is filled in. */
-	uint64_t name[2];
-	uint32_t place;
-	/* The call needs other managers or the store, which this thread may not wait for
-	 * (skv_thread_waits). Stays when another cause is filled in. */
-	bool asks;
 };
 
 /* Texts and codes of a status. Unknown numbers are answered as E_INTERNAL. Never NULL. */

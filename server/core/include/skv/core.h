@@ -136,13 +136,12 @@ int skv_core_may_answer(const struct skv_core *c);
 enum skv_core_state skv_core_partition_state(const struct skv_core *c, uint32_t number);
 int skv_core_partition_may_answer(const struct skv_core *c, uint32_t number);
 /* May a call be looked at: one partition, at least, is READY. Which it is for, is found out by the
- * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY, and names it in
- * err->partition. */
+ * call: one that is for another ends with SKV_E_NOT_OWNER or SKV_E_NOT_READY (skv_find). */
 bool skv_core_may_begin(const struct skv_core *c);
 /* A handle for a call that is known to be for one partition: what is not in it does not exist. What
  * makes objects, and documents, are those of all partitions. It lives as long as c. */
 struct skv_core *skv_core_alone(struct skv_core *c, uint32_t number);
-/* A call failed that named what is in no partition here (skv_error.name), and the owner of
+/* A call failed that named what is in no partition here (skv_door.name), and the owner of
  * partition 0 has told which one it is in. Any thread. */
 void skv_core_learn(struct skv_core *c, const uint64_t name[2], uint32_t number);
 #define SKV_OWNER_NAME 192 /* bytes, NUL included */
@@ -241,7 +240,8 @@ int skv_core_instance_delete_unused(struct skv_core *c, const char *tenant, cons
 struct skv_family {
 	uint32_t partition; /* all that there are; SKV_MAX_PARTITIONS: all partitions are here */
 	bool remembered;    /* that another manager has said so */
-	uint64_t name[2];   /* as of skv_error */
+	bool sure;          /* this manager owns partition 0, and so knows */
+	uint64_t name[2];   /* as of skv_door */
 	uint64_t turn;      /* changes with each instance that is made or deleted there */
 };
 /* *out, from memory: for a call that must know all instances of a family. SKV_E_NOT_OWNER,
@@ -422,8 +422,8 @@ void skv_core_partition_get(struct skv_core *c, uint32_t number, struct skv_part
 
 /* Administration that concerns partitions of several managers is done by the one that leads (it
  * owns partition 0): it asks the owners of the others. Others fail with SKV_E_NOT_OWNER, naming
- * partition 0. On a thread that may not wait (skv_thread_waits) it is that error too, with
- * skv_error.asks: the same call is for a thread that may.
+ * partition 0. On a thread that may not wait (skv_thread_waits) it is that error too: the same call
+ * is for a thread that may (skv_door.unknown).
  *
  * How the owner of q->partition is asked. Blocks, for a bounded time; fills *out from `a`.
  * SKV_E_NOT_OWNER, SKV_E_NOT_READY, SKV_E_NETWORK: nothing was done, it may be asked again.

@@ -17,9 +17,16 @@ enum skv_target_kind {
 	SKV_TARGET_INSTANCE,
 	SKV_TARGET_GROUP,
 	SKV_TARGET_STORAGE,
+	SKV_TARGET_FAMILY,
 	SKV_TARGET_SESSION,
 	SKV_TARGET_MOVE,
 };
+
+/* Is an object of this kind whole in one partition, with all that calls on it look at? */
+static inline bool skv_target_is_of_one(enum skv_target_kind kind)
+{
+	return kind == SKV_TARGET_INSTANCE || kind == SKV_TARGET_SESSION || kind == SKV_TARGET_MOVE;
+}
 
 struct skv_target {
 	enum skv_target_kind kind;

@@ -65,6 +65,7 @@ struct skv_forwarding {
 	bool asked;                      /* what follows is known */
 	bool stays;                      /* it is not sent on */
 	bool redirects;                  /* it is answered with the owner's address */
+	bool sent;                       /* and has not come back yet */
 	bool answered;                   /* what it has as answer is another manager's */
 	bool refused;                    /* who was asked last is not the owner, or not ready */
 	bool here;                       /* skv_forward_comes_back */

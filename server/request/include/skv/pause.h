@@ -26,7 +26,6 @@ struct skv_wait {
 	struct skv_request *next;
 	uint64_t since_ms, until_ms, again_ms; /* 0: it has not waited yet */
 	int status;                            /* what it ended with */
-	uint32_t partition; /* for which, plus 1; 0 = not known: skv_error */
 };
 
 struct skv_pause {
@@ -43,11 +42,6 @@ struct skv_pause {
 int skv_pause_start(struct skv_pause *p, struct skv_error *err);
 /* No call waits any more, and none comes. Nothing if it was not started. */
 void skv_pause_stop(struct skv_pause *p);
-/* The partition that a call which has ended, or waits, is for; the first if it is not known. */
-static inline uint32_t skv_wait_partition(const struct skv_wait *w)
-{
-	return w->partition ? w->partition - 1 : 0;
-}
 /* Takes a call that has ended with `status` if it helps to wait: then it completes later. */
 bool skv_pause_call(struct skv_request *c, int status);
 

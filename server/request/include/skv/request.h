@@ -100,7 +100,18 @@ int skv_request_check_core(struct skv_request *c);
  * before the operation runs. `tenant` (NULL: the caller's) and `name` live as long as the call. */
 enum skv_where skv_request_find(struct skv_request *c, enum skv_target_kind kind,
 				const char *tenant, const char *name);
-/* The call is for this object, too, of the same kind: if that is elsewhere the door is for all. */
+/* Is it for one partition, which is known? */
+static inline bool skv_request_is_of_one(const struct skv_request *c)
+{
+	return c->door.alone || c->door.where == SKV_THERE || c->door.where == SKV_SOON;
+}
+/* The partition that a call which has failed is for; the first if it is not known. */
+static inline uint32_t skv_request_partition(const struct skv_request *c)
+{
+	return c->door.where == SKV_NOWHERE ? 0 : c->door.partition;
+}
+/* The call is for this object, too, of the same kind: if that is in another partition the door is
+ * for all, or that object's if it is not here. */
 void skv_request_find_too(struct skv_request *c, const char *name);
 /* What it asks: the partition that it is for, or the core. For calls on blocks, and on objects by
  * name. */

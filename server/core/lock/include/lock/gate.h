@@ -17,11 +17,8 @@ struct skv_error;
 
 /* Checks state and ownership, for every block call. */
 int core_gate(const struct skv_core *c, struct skv_error *err);
-/* As skv_fail, of a call on this partition, which is named: the call waits for it, or goes to its
- * owner. */
-int gate_fail(const struct skv_core *c, struct skv_error *err, int status, const char *text);
 /* The partition went after core_gate. */
-int gate_recovering(const struct skv_core *c, struct skv_error *err);
+int gate_recovering(struct skv_error *err);
 /* The lease runs: answers and appends need that, looked at again just before they leave. */
 bool owner_valid(const struct skv_core *c);
 /* Loaded, and changes end here: OWNING or CLOSING. */
