@@ -181,33 +181,19 @@ static void find_changes(const struct skv_buf *log, const char *const *prefixes,
 	}
 }
 
-/* A list and the changes after it are one history: each is of revisions behind *at. */
-int etcd_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
-		 skv_registry_fn fn, void *ctx, struct skv_error *err)
+bool etcd_news_changes(struct etcd_store *s, const char *const *prefixes, size_t n, uint64_t *at,
+		       struct skv_buf *found)
 {
-	struct etcd_store *s = self;
-	struct skv_buf found = { 0 };
-	uint64_t to = *at;
-	int rc = SKV_OK;
+	bool known;
 
 	skv_mutex_lock(&s->lock);
 	etcd_news_poll_locked(s);
-	*all = *at == 0 || !s->news.watch || *at < s->news.lost;
-	if (!*all && s->news.newest > *at) {
-		find_changes(&s->news.log[0], prefixes, n, *at, &found);
-		find_changes(&s->news.log[1], prefixes, n, *at, &found);
-		to = s->news.newest;
+	known = *at > 0 && s->news.watch && *at >= s->news.lost;
+	if (known && s->news.newest > *at) {
+		find_changes(&s->news.log[0], prefixes, n, *at, found);
+		find_changes(&s->news.log[1], prefixes, n, *at, found);
+		*at = s->news.newest;
 	}
 	skv_mutex_unlock(&s->lock);
-	if (*all)
-		to = 0;
-	for (size_t i = 0; *all && rc == SKV_OK && i < n; i++)
-		rc = etcd_list_at(s, prefixes[i], &to, &found, err);
-	if (rc == SKV_OK)
-		rc = listing_deliver(&found, fn, ctx, err);
-	else
-		skv_buf_destroy(&found);
-	if (rc == SKV_OK)
-		*at = to;
-	return rc;
+	return known;
 }

@@ -215,8 +215,9 @@ static int list_page(struct lister *l, bool *more, struct skv_error *err)
 	return rc;
 }
 
-int etcd_list_at(struct etcd_store *s, const char *prefix, uint64_t *revision,
-		 struct skv_buf *found, struct skv_error *err)
+/* Adds the documents of a prefix to *found, at *revision; 0: at the newest, which is set. */
+static int list_at(struct etcd_store *s, const char *prefix, uint64_t *revision,
+		   struct skv_buf *found, struct skv_error *err)
 {
 	struct lister l = { .s = s, .limit = PAGE, .revision = *revision, .found = found };
 	struct registry_key k;
@@ -238,6 +239,29 @@ int etcd_list_at(struct etcd_store *s, const char *prefix, uint64_t *revision,
 	*revision = l.revision;
 	skv_buf_destroy(&l.from);
 	skv_buf_destroy(&l.end);
+	return rc;
+}
+
+/* A list and the changes after it are one history: each is of revisions behind *at. */
+int etcd_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
+		 skv_registry_fn fn, void *ctx, struct skv_error *err)
+{
+	struct etcd_store *s = self;
+	struct skv_buf found = { 0 };
+	uint64_t to = *at;
+	int rc = SKV_OK;
+
+	*all = !etcd_news_changes(s, prefixes, n, &to, &found);
+	if (*all)
+		to = 0;
+	for (size_t i = 0; *all && rc == SKV_OK && i < n; i++)
+		rc = list_at(s, prefixes[i], &to, &found, err);
+	if (rc == SKV_OK)
+		rc = listing_deliver(&found, fn, ctx, err);
+	else
+		skv_buf_destroy(&found);
+	if (rc == SKV_OK)
+		*at = to;
 	return rc;
 }
 

@@ -281,8 +281,10 @@ int etcd_as_owner(struct etcd_store *s, uint32_t partition, struct skv_etcd_txn 
 /* Notes what has come; opens the watch if there is none. Local. */
 void etcd_news_poll_locked(struct etcd_store *s);
 void etcd_news_close(struct etcd_store *s);
-int etcd_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
-		 skv_registry_fn fn, void *ctx, struct skv_error *err);
+/* Adds to *found what has changed behind revision *at, which becomes that of the newest change.
+ * False: nobody knows all of it. */
+bool etcd_news_changes(struct etcd_store *s, const char *const *prefixes, size_t n, uint64_t *at,
+		       struct skv_buf *found);
 
 /* ---- etcd_keeper.c --------------------------------------------------------------------------- */
 
@@ -299,9 +301,9 @@ int etcd_registry_put(void *self, const struct skv_fence *fence, const char *key
 int etcd_del(void *self, const struct skv_fence *fence, const char *key, uint64_t expect,
 	     struct skv_error *err);
 int etcd_list(void *self, const char *prefix, skv_registry_fn fn, void *ctx, struct skv_error *err);
-/* Adds the documents of a prefix to *found, at *revision; 0: at the newest, which is set. */
-int etcd_list_at(struct etcd_store *s, const char *prefix, uint64_t *revision,
-		 struct skv_buf *found, struct skv_error *err);
+int etcd_changes(void *self, const char *const *prefixes, size_t n, uint64_t *at, bool *all,
+		 skv_registry_fn fn, void *ctx, struct skv_error *err);
+
 #define ETCD_NONCE 8u /* bytes before the document in a value */
 
 int etcd_acquire(void *self, uint32_t partition, const char *owner, uint32_t ttl_ms,
