@@ -79,16 +79,6 @@ static int check_format(struct etcd_store *s, struct skv_error *err)
 	return rc;
 }
 
-int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format,
-		    struct skv_error *err)
-{
-	if (format->mod_revision == s->format_mod)
-		return SKV_OK;
-	return skv_fail(err, SKV_E_CORRUPT, "store",
-			"the keys below %s/ in etcd were deleted, or replaced, while this manager "
-			"ran: bring them back", s->url.prefix);
-}
-
 static int check_folder(const char *path, struct skv_error *err)
 {
 	if (*path && access(path, R_OK | W_OK | X_OK) != 0)

@@ -235,10 +235,6 @@ struct etcd_store {
 	} keeper;
 };
 
-/* SKV_E_CORRUPT: P/format, as it was read, is not that of the store that was opened. So nobody
- * takes a store that was deleted for a new one. */
-int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format,
-		    struct skv_error *err);
 /* The partition's state, made when it is new; NULL: out of memory. */
 struct etcd_part *etcd_part(struct etcd_store *s, uint32_t number);
 /* Waits until *flag, guarded by the lock, is false, and sets it; and the reverse. */
@@ -275,6 +271,11 @@ struct skv_etcd_kv etcd_first(struct skv_etcd_answer *a);
  * SKV_E_CONFLICT if another compare failed; `otherwise` must be empty. */
 int etcd_as_owner(struct etcd_store *s, uint32_t partition, struct skv_etcd_txn *t,
 		  struct skv_etcd_answer *a, struct skv_error *err);
+
+/* SKV_E_CORRUPT: P/format, as it was read, is not that of the store that was opened. So nobody
+ * takes a store that was deleted for a new one. */
+int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format,
+		    struct skv_error *err);
 
 /* ---- etcd_news.c: the watch ------------------------------------------------------------------ */
 

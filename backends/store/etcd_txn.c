@@ -185,3 +185,13 @@ int etcd_as_owner(struct etcd_store *s, uint32_t partition, struct skv_etcd_txn 
 		return etcd_fenced(partition, err);
 	return skv_fail(err, SKV_E_CONFLICT, NULL, "partition %u has changed meanwhile", partition);
 }
+
+int etcd_check_here(const struct etcd_store *s, const struct skv_etcd_kv *format,
+		    struct skv_error *err)
+{
+	if (format->mod_revision == s->format_mod)
+		return SKV_OK;
+	return skv_fail(err, SKV_E_CORRUPT, "store",
+			"the keys below %s/ in etcd were deleted, or replaced, while this manager "
+			"ran: bring them back", s->url.prefix);
+}
