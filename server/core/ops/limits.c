@@ -44,16 +44,21 @@ static const struct rule {
 	int wait;
 	bool retired; /* cleared instances count until they are swept */
 } rules[] = {
-	[TENANT_OPEN] = { "max_sessions", "max_sessions", ": finish some first" },
-	[GROUP_BLOCKS] = { "max_blocks", "max_blocks",
-			   ": delete some, or let them be evicted" },
-	[INSTANCE_MOST] = { "blocks, which is the most that an instance has",
-			    "instance", "; use another instance beside it", TRY_WAIT_QUOTA },
-	[TENANT_MOST_BLOCKS] = { "max_blocks", "max_blocks", "", TRY_WAIT_TENANT },
-	[TENANT_MOST_BYTES] = { "max_bytes", "max_bytes", "", TRY_WAIT_TENANT, true },
-	[INSTANCE_SHARE] = { "share of its group, in bytes", NULL,
-			     ", or the share is too small", TRY_WAIT_QUOTA },
-	[GROUP_BYTES] = { "capacity, in bytes", NULL, "", TRY_WAIT_QUOTA, true },
+	[TENANT_OPEN] = { .its = "max_sessions", .field = "max_sessions",
+			  .hint = ": finish some first" },
+	[GROUP_BLOCKS] = { .its = "max_blocks", .field = "max_blocks",
+			   .hint = ": delete some, or let them be evicted" },
+	[INSTANCE_MOST] = { .its = "blocks, which is the most that an instance has",
+			    .field = "instance", .hint = "; use another instance beside it",
+			    .wait = TRY_WAIT_QUOTA },
+	[TENANT_MOST_BLOCKS] = { .its = "max_blocks", .field = "max_blocks", .hint = "",
+				 .wait = TRY_WAIT_TENANT },
+	[TENANT_MOST_BYTES] = { .its = "max_bytes", .field = "max_bytes", .hint = "",
+				.wait = TRY_WAIT_TENANT, .retired = true },
+	[INSTANCE_SHARE] = { .its = "share of its group, in bytes",
+			     .hint = ", or the share is too small", .wait = TRY_WAIT_QUOTA },
+	[GROUP_BYTES] = { .its = "capacity, in bytes", .hint = "", .wait = TRY_WAIT_QUOTA,
+			  .retired = true },
 };
 
 /* As it stands now. */
